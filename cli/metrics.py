@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import sys
@@ -50,7 +51,7 @@ def _weight(text: str) -> float:
     try:
         weight = float(text)
     except ValueError:
-        weight = -1.0
+        weight = math.nan
     if not 0 <= weight < 1:
         raise argparse.ArgumentTypeError(f"{text}: a number from 0 to less than 1 is needed, such as {_SMOOTHING}")
     return weight
@@ -105,7 +106,7 @@ def _activity_of_file(path: str, settings: Settings) -> Activity:
     files.add([file])
     while files.poll():
         pass
-    return Activity(series=files.series(), is_read=True, failures=tuple(files.failures))
+    return Activity(series=files.series(), failures=tuple(files.failures))
 
 
 def _chosen(activity: Activity, names: Sequence[str]) -> list[Series]:
@@ -185,8 +186,7 @@ def _put_charts(activity: Activity, series: Sequence[Series], smoothing: float) 
 
     if line := _progress_line(activity):
         put(line)
-    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    options = Options(smoothing, ascii=not encoding.startswith("utf"))
+    options = Options(smoothing, ascii=not str(sys.stdout.encoding).lower().startswith("utf"))
     width = min(_WIDEST_CHART, terminal_width())
     for metric in series:
         log = wants_log(metric)

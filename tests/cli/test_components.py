@@ -8,6 +8,9 @@ import pytest
 from support.command import Command
 from support.component_files import ComponentFile
 
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import SchedulerError
+
 GOOD = '''
 def good(size: int) -> AppDef:
     """Do it."""
@@ -99,3 +102,50 @@ def test_lint_of_what_is_no_component_or_no_python(command: Command, file: Compo
     ended = command("lint", "jobs.py")
     assert (ended.code, ended.out.startswith("jobs.py:3:")) == (1, True)
     assert command("lint", "jobs.py:nope").code == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["builtins"], ["builtins", "--json"], ["builtins", "--print", "utils.echo"], ["runopts"], ["runopts", "--json"]],
+)
+def test_what_is_printed_is_no_failure(command: Command, words: list[str]):
+    assert command(*words).code == 0
+
+
+def test_a_scheduler_without_options_is_left_out_unless_it_is_asked_for(
+    command: Command, monkeypatch: pytest.MonkeyPatch
+):
+    run_opts = Runner.run_opts
+
+    def broken(self: Runner, name: str) -> object:
+        if name == "kubernetes":
+            raise SchedulerError("no client is installed")
+        return run_opts(self, name)
+
+    monkeypatch.setattr(Runner, "run_opts", broken)
+    every = command("runopts", "--json")
+    assert (every.code, "local_cwd" in every.data, "kubernetes" in every.data) == (0, True, False)
+    assert every.err == "torchx-tui: kubernetes is left out: no client is installed\n"
+    one = command("runopts", "kubernetes")
+    assert (one.code, one.out, one.err) == (2, "", "torchx-tui: no client is installed\n")
+
+
+def test_each_fault_as_json(command: Command, file: ComponentFile):
+    file.write("def helper():\n    pass\n")
+    (none,) = command("lint", "--json", "jobs.py").data
+    assert (none["path"], none["function"], none["name"], none["column"]) == ("jobs.py", "", "TorchXValidator", 1)
+    file.write("def broken(:\n")
+    (broken,) = command("lint", "--json", "jobs.py").data
+    assert (broken["function"], broken["name"], broken["severity"]) == ("<file>", "TorchXValidator", "error")
+
+
+def test_a_file_is_named_as_it_is_called(command: Command, tmp_path: Path):
+    ComponentFile(tmp_path / "a:b.py").write(GOOD)
+    assert command("lint", "a:b.py").code == 0
+    assert command("lint", "none.py").err.startswith("torchx-tui: none.py: ")
+
+
+def test_a_fix_of_several_lines_is_indented(command: Command, file: ComponentFile):
+    file.write('def bad(size: "int\\n" = 1) -> AppDef:\n    """Do it."""\n')
+    lines = command("lint", "jobs.py").out.splitlines()
+    assert [line.startswith("    ") for line in lines] == [False, True, True]

@@ -256,8 +256,12 @@ def test_the_dashboard_as_a_command_of_torchx(command: Command, dashboard, monke
     assert handlers == []
 
 
-@pytest.mark.parametrize("option", [("--profile", ""), ("--theme", "torchx-light"), ("--fps", "60"), ("--ascii",), ()])
-def test_options_may_stand_before_a_command(command: Command, option):
+@pytest.mark.parametrize(
+    "option",
+    [("--config", "own.toml"), ("--profile", ""), ("--theme", "torchx-light"), ("--fps", "60"), ("--ascii",), ()],
+)
+def test_options_may_stand_before_a_command(command: Command, tmp_path, option):
+    (tmp_path / "own.toml").touch()
     ended = command(*option, "list", "-s", "local_cwd", "--json")
     assert (ended.code, ended.out) == (0, "[]\n")
 

@@ -43,7 +43,9 @@ def test_a_running_job(command: Command, running: str) -> None:
     assert text.startswith("Step 29 of 40, 72 %")
     assert ["loss", "2.2100", "2.21", "2.5", "30", "log", "of", "sh/0"] in [line.split() for line in text.splitlines()]
     assert "1.94e-05" in text
-    (loss,) = command("metrics", running, "loss", "--json").data["metrics"]
+    data = command("metrics", running, "loss", "--json").data
+    assert data["handle"] == running
+    (loss,) = data["metrics"]
     assert (loss["name"], loss["printed"], loss["steps"][-1], loss["values"][0]) == ("loss", "2.2100", 29, 2.5)
     rows = list(csv.DictReader(io.StringIO(command("metrics", running, "l*", "--csv").out)))
     assert len(rows) == 60
@@ -72,10 +74,49 @@ def test_a_file_as_json(command: Command, tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_table_of_a_file(command: Command, tmp_path: Path) -> None:
+    values = ["2.5", "2.25", "nan"]
+    (tmp_path / "a.log").write_text("".join(f"step {n}/8 loss {value}\n" for n, value in enumerate(values)))
+    ended = command("metrics", "--file", "a.log")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines() == [
+        "Step 2 of 8, 25 %",
+        "loss is nan, once",
+        "METRIC  LAST  LOW   HIGH  POINTS  FROM",
+        "loss    nan   2.25  2.5   3       log of a.log",
+    ]
+    assert command("metrics", "--file", "a.log", "--json").data["observations"] == [
+        {"kind": "nan", "sentence": "loss is nan, once"}
+    ]
+    rows = command("metrics", "--file", "a.log", "--csv").out.splitlines()
+    assert rows[:2] == ["metric,step,time,value,low,high,points", "loss,0,,2.5,2.5,2.5,1"]
+    assert len(rows) == 4
+    (tmp_path / "a.log").write_text("nothing\n")
+    assert command("metrics", "--file", "a.log").out.splitlines() == [
+        "The log has no step",
+        "No metrics: a value is shown from the second line that names it, such as `step 10 loss 2.31`",
+    ]
+
+
+def test_a_metric_file_that_is_broken(command: Command, tmp_path: Path) -> None:
+    (tmp_path / "x.tfevents").write_bytes(b"x" * 300)
+    ended = command("metrics", "--file", "x.tfevents")
+    assert (ended.code, ended.err) == (
+        0,
+        "torchx-tui: x.tfevents cannot be read: it is not an event file, or is broken\n",
+    )
+
+
 class Screen(io.StringIO):
     """A stdout that is a terminal."""
 
-    encoding = "utf-8"
+    def __init__(self, encoding: str | None = "UTF-8") -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    @property
+    def encoding(self) -> str | None:  # type: ignore[override]
+        return self._encoding
 
     def isatty(self) -> bool:
         return True
@@ -93,7 +134,25 @@ def test_a_chart_has_colours_on_a_terminal_alone(
     assert "\x1b" not in plain
     heads = [line.split() for line in plain.splitlines() if "log of a.log" in line]
     assert heads == [["loss", "0.03953", "log", "log", "of", "a.log"], ["lr", "0.1", "log", "of", "a.log"]]
-    assert {len(line) <= 80 for line in plain.splitlines()} == {True}
+    assert plain == command(*words, "--smoothing", "0.91").out
+    unsmoothed = command(*words, "--smoothing=0")
+    assert unsmoothed.code == 0
+    assert unsmoothed.out != plain
+    # Of the loss alone where none is named, as wide as the terminal up to 120 columns, with its axis 16 rows.
+    monkeypatch.setenv("NO_COLOR", "1")
+    for columns, width in (("60", 60), ("200", 120)):
+        monkeypatch.setenv("COLUMNS", columns)
+        progress, head, *rows = command("metrics", "--file", "a.log", "--plot").out.splitlines()
+        assert (progress, head.split()[0], len(rows)) == ("Step 39 of 80, 48 %", "loss", 16)
+        assert max(map(len, rows)) == width
+        assert rows == [row.rstrip() for row in rows]
+    for encoding, signs in (("UTF-8", "│⣀"), ("utf8", "│⣀"), ("ascii", "|*"), ("latin-1", "|*"), (None, "|*")):
+        monkeypatch.setattr(sys, "stdout", screen := Screen(encoding))
+        command(*words)
+        assert all(sign in screen.getvalue() for sign in signs)
+        assert not any(sign in screen.getvalue() for sign in "│⣀|*" if sign not in signs)
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.delenv("COLUMNS")
     monkeypatch.setattr(sys, "stdout", screen := Screen())
     command(*words)
     painted = screen.getvalue()
@@ -105,6 +164,7 @@ def test_a_chart_has_colours_on_a_terminal_alone(
         ("2", " +10┤"),
     ):
         assert re.search(rf"\x1b\[{code}m{cells}\x1b\[0m", painted)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", painted) == plain
     monkeypatch.setenv("NO_COLOR", "1")
     monkeypatch.setattr(sys, "stdout", screen := Screen())
     command(*words)
@@ -137,7 +197,10 @@ def test_own_names(command: Command, tmp_path: Path) -> None:
         (["metrics"], "name a job or a file: give a job's handle, or --file with a log file"),
         (["metrics", "--file", "none.log"], "none.log cannot be read: No such file or directory"),
         (["metrics", "--file", str(LOGS / "nanogpt.src.log"), "loose"], "there is no metric loose. There are: loss,"),
-        (["metrics", "--file", "x", "--smoothing", "2"], "2: a number from 0 to less than 1 is needed"),
+        *(
+            (["metrics", "--file", "x", f"--smoothing={text}"], f"{text}: a number from 0 to less than 1 is needed")
+            for text in ("1", "2", "-0.5", "much", "nan")
+        ),
     ],
 )
 def test_mistakes_are_said(command: Command, words: list[str], sentence: str) -> None:

@@ -118,6 +118,20 @@ arguments:
     assert rest.rpartition("\n\n")[0] == expected.rstrip("\n")
 
 
+def test_a_long_help_of_a_component_is_broken_into_lines_of_100(command: Command, tmp_path: Path) -> None:
+    words = ", ".join(f"parameter_{number}: int = 1" for number in range(9))
+    docstring = f"Do a job.\n\n    Args:\n        n: {'a ' * 99}\n    "
+    text = f'def job(n: int, {words}) -> AppDef:\n    """{docstring}"""\n    return AppDef("job")\n'
+    ComponentFile(tmp_path / "jobs.py").write(text)
+    first, *lines = command("run", "jobs.py:job", "--help").out.splitlines()
+    usage = lines[: lines.index("")]
+    assert first.startswith("usage: torchx-tui run jobs.py:job -n N [--parameter_0 PARAMETER_0] ")
+    assert len(usage) == 3
+    assert all(line.startswith("    [--parameter_") for line in usage)
+    place = lines.index("    -n, --n  (int, required)")
+    assert lines[place + 1 : place + 4] == [f"        {' '.join('a' * count)}" for count in (46, 46, 7)]
+
+
 @pytest.mark.parametrize("verb", ["wait", "log", "prune", "runopts", "configure", "builtins", "lint", "list", "status"])
 def test_every_command_has_a_help(command: Command, verb: str) -> None:
     helped = command(verb, "--help").out
@@ -384,6 +398,7 @@ def test_lines_without_what_a_terminal_would_act_on(text: str, shown: str) -> No
 
 def test_what_is_printed_of_a_config_ends_with_one_end_of_line(command: Command) -> None:
     ended = command("configure", "--print", "--all", "-s", "local_cwd")
+    assert ended.code == 0
     assert ended.out.startswith("[local_cwd]\n")
     assert ended.out.endswith("\n")
     assert not ended.out.endswith("\n\n")
