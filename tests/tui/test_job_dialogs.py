@@ -32,6 +32,7 @@ async def asked(pilot: Pilot[Any], dialog: Dialog[Any], answers: list[Any]) -> l
     await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the table")
     app.push_screen(dialog, answers.append)
     await until(pilot, lambda: app.screen is dialog and dialog.query(Button), "the dialog")
+    assert all(button.region.height == 1 for button in dialog.query(Button))
     return [line.plain.rstrip() for line in dialog.lines()]
 
 

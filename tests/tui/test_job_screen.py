@@ -13,6 +13,7 @@ from torchx_tui.diagnosis.recorder.dump import Collective
 from torchx_tui.diagnosis.recorder.verdict import Standing
 from torchx_tui.diagnosis.stacks.ended import End
 from torchx_tui.diagnosis.stacks.frames import Frame
+from torchx_tui.logs.view.failure import Failure, LoggedError
 from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.tui.job.replicas import cells_per_row
@@ -66,6 +67,7 @@ async def test_the_errors_that_follow_are_listed_each_in_a_row(scheduler, tmp_pa
         head = next(number for number, row in enumerate(rows) if "first of 3 errors" in row)
         assert rows[head].split()[1:] == ["trainer/2", *["first", "of", "3", "errors,", "2", "follow", "from", "it"]]
         assert [row.split()[1] for row in rows[head + 1 : head + 3]] == ["trainer/0", "trainer/1"]
+        assert rows[-2:] == ["", "e edit and relaunch    l logs at this line    y copy the reason    "]
         assert all(row.endswith("…") for row in rows[head + 1 : head + 3])
         # What is copied is not cut.
         assert "RuntimeError: Connection closed by peer [10.0.0.3]:31338" in screen.why.reason
@@ -137,6 +139,46 @@ async def test_logs_without_an_error_add_nothing(scheduler, tmp_path):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
         assert "error" not in "\n".join(drawn(screen)).replace("RuntimeError", "")
+
+
+FOLLOWERS = [f"trainer/{number - 1}   error {number}" for number in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("followers", "words"),
+    [
+        (0, ["   the only error in the logs"]),
+        (1, ["   first of 2 errors, 1 follows from it", "trainer/0   error 1"]),
+        (4, ["   first of 5 errors, 4 follow from it", *FOLLOWERS]),
+        (
+            6,
+            [
+                "   first of 7 errors, 6 follow from it",
+                *FOLLOWERS,
+                "and 2 more",
+            ],
+        ),
+    ],
+)
+async def test_the_first_errors_that_follow_are_listed(scheduler, tmp_path, followers, words):
+    cause, *others = [LoggedError(number - 1, 1, None, f"error {number}", "exception", False) for number in range(7)]
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await open_failed(pilot, app)
+        screen.why.show(screen.described, Failure(cause._replace(replica=9), tuple(others[:followers])))
+        rows = drawn(screen)
+        head = rows.index(f"replica 9{words[0]}")
+        assert rows[head:-2] == [f"replica 9{words[0]}", *words[1:]]
+        # The job did not report it.
+        assert rows[head - 3 : head] == ["", "▎ error 0", ""]
+
+
+async def test_what_explains_an_end_and_fails_is_heard(scheduler, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchx_tui.diagnosis.stacks.ended.explain_end", lambda *_: 1 / 0)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await open_failed(pilot, app)
+        await until(pilot, lambda: "end: ZeroDivisionError: division by zero" in app.status.text().plain, "the words")
 
 
 async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):

@@ -465,6 +465,8 @@ async def test_stacked_below_120_columns(app):
         await until(pilot, lambda: screen.logs.region.y > screen.table.region.y)
         assert screen.logs.region.width == 80
         assert screen.logs.log_pane.compact
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: not screen.logs.log_pane.compact, "both side by side")
 
 
 async def test_ten_thousand_rows_are_drawn_by_the_screen_only(app, scheduler):

@@ -227,7 +227,7 @@ async def test_as_many_values_stand_under_the_chart_as_fit(tmp_path: Path) -> No
     """The usual ones first, those of the machine last, each whole."""
     scheduler = CannedScheduler(logs=tmp_path / "logs")
     scheduler.add("train-zq2wmx7v5hkdfd", AppState.RUNNING, 900)
-    values = "gpu_util: 0.5 accuracy: 0.25 f1: 0.75 grad_norm: 3.5, lr: 0.0002"
+    values = "gpu_util: 0.5 accuracy: 0.25 f1: 15 grad_norm: 3.5, lr: 0.0002"
     lines = [(21.0 - step * 0.5, "o", f"step {step}/90 loss: 1.5 {values}\n") for step in range(40)]
     scheduler.write_log("train-zq2wmx7v5hkdfd", 0, lines)
     app = make_app(scheduler, tmp_path)
@@ -241,9 +241,10 @@ async def test_as_many_values_stand_under_the_chart_as_fit(tmp_path: Path) -> No
         def shown() -> str:
             return str(screen.doing._values.render())
 
-        await until(pilot, lambda: shown() == " lr 0.0002   grad_norm 3.5   accuracy 0.25", "three values")
+        await until(pilot, lambda: shown() == " lr 0.0002   grad_norm 3.5   accuracy 0.25   f1 15", "four values")
+        assert len(shown()) == screen.doing.size.width
         await pilot.resize_terminal(200, 50)
-        names = ["lr 0.0002", "grad_norm 3.5", "accuracy 0.25", "f1 0.75", "gpu_util 0.5"]
+        names = ["lr 0.0002", "grad_norm 3.5", "accuracy 0.25", "f1 15", "gpu_util 0.5"]
         await until(
             pilot, lambda: shown() == "  ".join(f" {name} {'▄' * 8}" for name in names), "all, with their course"
         )
