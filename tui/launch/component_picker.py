@@ -250,7 +250,7 @@ def _cut(text: Text, width: int, glyph: str, *, at_start: bool) -> Text:
     if not at_start:
         text.truncate(width - 1)
         return Text(no_wrap=True, end="").append_text(text).append(glyph)
-    text = text[text.cell_len - width + 1 :]
+    text = text[max(0, len(text) - width + 1) :]
     while text.cell_len > width - 1:  # of letters that are two cells wide
         text = text[1:]
     return Text(glyph, text.style, no_wrap=True, end="").append_text(text)
