@@ -19,7 +19,7 @@ from torchx_tui.specs import AppState
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import component_chooser
-from torchx_tui.tui.launch.component_list import MOST_RECENT, arranged, growing_list
+from torchx_tui.tui.launch.component_list import arranged, growing_list
 from torchx_tui.tui.launch.component_picker import ComponentPicker
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.bars import StatusLine
@@ -86,7 +86,7 @@ def test_each_component_is_there_once_whatever_is_pinned_or_was_launched():
     sections = arranged(listed, pinned, recent)
     assert [section.title for section in sections] == ["Pinned", "Launched recently", "Components"]
     assert sections[0].keys == ("dist.ddp",)
-    late = [name for name in reversed(names) if name != "dist.ddp"][:MOST_RECENT]
+    late = [name for name in reversed(names) if name != "dist.ddp"][:5]
     assert sections[1].keys == tuple(late)
     assert sorted(key for section in sections for key in section.keys) == sorted(names)
     assert [section.title for section in arranged(listed, (), ())] == [""]
@@ -187,6 +187,7 @@ async def test_what_is_pinned_and_gone_says_so_and_can_be_unpinned(app, tmp_path
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         assert [one.error is not None for one in screen.chooser.picker.shown[:3]] == [True, True, False]
+        assert [row.split()[-1] for row in rows(screen)[1:3]] == ["mine", "plugin"]
         await until(pilot, lambda: "it no longer exists: unpin it" in documentation(screen))
         await pilot.press("enter")
         await until(pilot, lambda: "it no longer exists" in status(screen))
@@ -242,6 +243,7 @@ async def test_folders_and_packages_that_cannot_be_read_are_said(here, tmp_path,
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         assert "2 components cannot be used" in screen.query_one(StatusLine).right.plain
+        assert screen.chooser.summary().plain == "13 components: 11 builtin, 1 of packages, 1 in files"
         assert "11 builtin" in status(screen)
         await pilot.press(*"team")
         await until(pilot, lambda: "no_such_package is missing" in documentation(screen))
