@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from support.canned import NOW, busy_scheduler
 from support.dashboard import make_app, until
 from textual.pilot import Pilot
-from textual.widgets import Button
+from textual.widgets import Button, Static
 
-from torchx_tui.backends.types import Finding
+from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.types import Capabilities, Finding
 from torchx_tui.specs import AppState
 from torchx_tui.tui.format import clock
+from torchx_tui.tui.job.actions import _lost_logs
 from torchx_tui.tui.job.dialogs import CancelDialog, ConfirmDialog, DeleteDialog, QuitDialog, ResultsDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.rows import JobRow
@@ -37,7 +40,10 @@ async def asked(pilot: Pilot[Any], dialog: Dialog[Any], answers: list[Any]) -> l
 
 
 def buttons(dialog: Dialog[Any]) -> list[str]:
-    return [str(button.label) for button in dialog.query(Button)]
+    """Return the buttons, and what stands beside them."""
+    return [str(button.label) for button in dialog.query(Button)] + [
+        str(words.render()) for words in dialog.query("#dialog-buttons > Static").results(Static)
+    ]
 
 
 @pytest.fixture
@@ -63,7 +69,7 @@ async def test_quitting_asks_what_becomes_of_the_jobs(app):
             helps = ["What helps: `loginctl enable-linger`, once for each machine,", "as root"]
             warned = ["But jobs end with the session.", *helps] if count == 10 else []
             assert lines[1:] == [*told, *warned, ""]
-            assert buttons(dialog) == ["Keep running", "y Cancel them"]
+            assert buttons(dialog) == ["Keep running", "y Cancel them", "esc back"]
             await pilot.press(*way)
             await until(pilot, lambda: isinstance(app.screen, JobsScreen), "an answer")
     assert answers == ["cancel", "keep", "keep", "cancel", None]
@@ -93,7 +99,7 @@ async def test_jobs_are_shown_before_anything_ends(app, kind, verb, keep, confir
         facts = [f"state      ● Running   1m, {since}", "where      local", "replicas   1 of 2 running", ""]
         assert lines[:6] == ["x" * (TEXT_WIDTH - 1) + "…", "", *facts]
         assert lines[-3:] == [last, f"$ torchx {verb.lower()} {ROW.handle}", ""]
-        assert (dialog.heading(), buttons(dialog)) == (f"{verb} this job?", [keep, confirm])
+        assert (dialog.heading(), buttons(dialog)) == (f"{verb} this job?", [keep, confirm, "esc back"])
         # Both buttons answer, and the key does.
         for way in (["enter"], ["right", "enter"], ["y"], ["escape"]):
             await pilot.press(*way)
@@ -106,6 +112,15 @@ async def test_jobs_are_shown_before_anything_ends(app, kind, verb, keep, confir
         assert lines[:2] == [f"● Running     {ROW.name}", f"✗ Failed      {'x' * (TEXT_WIDTH - 15)}…"]
         assert lines[7:10] == [f"● Running     {ROW.name}", "and 2 more", ""]
         assert dialog.heading() == f"{verb} 10 jobs?"
+
+
+def test_what_becomes_of_logs_is_said_for_each_backend():
+    able = {"slurm": "They stay.", "local_cwd": "", "kubernetes": "They go with the pods."}
+    runner = cast("Runner", SimpleNamespace(capabilities=lambda name: Capabilities(logs_after_cancel=able[name])))
+    rows = [replace(ROW, scheduler=name) for name in able]
+    assert _lost_logs(runner, rows[:1] * 2) == ["They stay."]
+    assert _lost_logs(runner, rows[1:2]) == []
+    assert sorted(_lost_logs(runner, rows)) == ["k8s: They go with the pods.", "slurm: They stay."]
 
 
 async def test_results_stand_with_those_that_failed_first(app):

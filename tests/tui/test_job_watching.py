@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,14 @@ def test_what_a_backend_fails_of_is_noted_once_until_it_answers(runner, schedule
         poller._tick()
     assert caplog.text.count(words) == 2
     assert [type(message).__name__ for message in posted] == [*["BackendFailed"] * 3, "JobsChanged"] * 2
+
+
+def test_a_job_that_cannot_be_shown_is_noted_once(runner, scheduler, caplog):
+    scheduler.apps["bad"] = replace(scheduler.apps["one-x"], app_id="bad", image=3)
+    poller = BackendPoller(runner, "local_cwd", lambda _: None, SETTINGS)
+    for _ in range(3):
+        poller._tick()
+    assert caplog.text.count("a job that cannot be shown") == 1
 
 
 def test_where_the_logs_of_a_job_are_is_asked_once(runner, scheduler, described, monkeypatch):

@@ -110,6 +110,8 @@ async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, t
         overlay = app.screen
         assert isinstance(overlay, MetricsScreen)
         assert len(overlay.legend.order) == 4
+        submitted = [row.submitted_at for row in overlay.rows]
+        assert submitted == sorted(submitted, key=lambda at: at or 0)
         await until(pilot, lambda: overlay.legend.order[0].handle == RUNNING, "its loss")
         await until(pilot, lambda: "best" in overlay.legend.render().plain, "the best one")
         first = overlay.query(ChartPane).first()

@@ -53,7 +53,9 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         assert listed[0] == "[x] STATE       the job's state"
         assert listed[-1] == "[ ] HANDLE      scheduler://session/app"
         # Hide STATE, put NAME before ON after it, show RAN.
-        await pilot.press("space", "j", "J", *"jjjjjjjj", "space", "enter")
+        await pilot.press("space")
+        await until(pilot, lambda: "[ ] STATE" in screen_text(app), "that it is hidden")
+        await pilot.press("j", "J", *"jjjjjjjj", "space", "enter")
         await until(pilot, lambda: app.screen is screen)
         assert header(screen) == ["ON", "NAME", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE", "RAN"]
     again = make_app(scheduler, tmp_path)

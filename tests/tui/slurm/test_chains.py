@@ -153,6 +153,9 @@ def test_chains_change_as_jobs_come_and_go() -> None:
     assert [row.app_id for row in chains.links(rows["slurm://torchx/4"])] == ["4", "5"]
     assert take(removed=(4,)) == ["5"]
     assert chains.links(rows["slurm://torchx/5"]) == []
+    # In the order in which they were submitted.
+    take(link(10, 9))
+    assert [row.app_id for row in chains.links(rows["slurm://torchx/9"])] == ["9", "10"]
     # A dependency that is no more.
     assert sorted(take(link(2))) == ["1", "2"]
     assert chains.links(rows["slurm://torchx/2"]) == []
