@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.canned import NOW, CannedScheduler, busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import key_bar, make_app, until
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
 from torchx_tui.diagnosis.recorder.dump import Collective
@@ -23,7 +23,6 @@ from torchx_tui.tui.job.why import error_quote
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.messages import CapabilitiesRead
-from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.text_pane import TextPane
 
@@ -327,11 +326,6 @@ async def test_what_a_description_failed_of_goes_once_there_is_one_again(schedul
         await until(pilot, lambda: not app.status.text(), "the message to go")
 
 
-def keys(screen) -> list[str]:
-    """Return the hints of the key bar."""
-    return [f"{hint.key} {hint.word}" for hint in screen.query_one(KeyBar).hints]
-
-
 async def test_what_the_keys_copy_depends_on_the_pane(scheduler, tmp_path, monkeypatch):
     app = make_app(scheduler, tmp_path)
     copied = []
@@ -339,11 +333,11 @@ async def test_what_the_keys_copy_depends_on_the_pane(scheduler, tmp_path, monke
     async with app.run_test(size=(160, 45)) as pilot:
         screen = await open_failed(pilot, app)
         acting, others = ["l Logs", "r Relaunch", "e Edit", "D Delete"], ["tab Next pane", "] [ Tabs", "z Zoom"]
-        assert keys(screen) == [*acting, "y Copy reason", *others, "esc Back", "? Keys"]
+        assert key_bar(app) == [*acting, "y Copy reason", *others, "esc Back", "? Keys"]
         await pilot.press("y")
         assert copied == [(screen.why.reason, "the reason")]
         await pilot.press("tab")
-        assert keys(screen) == [*acting, "y Copy handle", *others, "esc Back", "? Keys"]
+        assert key_bar(app) == [*acting, "y Copy handle", *others, "esc Back", "? Keys"]
         await pilot.press("y")
         assert copied[-1] == (f"local_cwd://torchx/{FAILED}", f"the handle of {FAILED}")
 

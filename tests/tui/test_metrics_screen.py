@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.canned import CannedScheduler, busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import key_bar, make_app, until
 from support.past_launches import launched
 from support.pictures import FAILED, RUNNING, at_job
 from textual import events
@@ -27,7 +27,6 @@ from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.legend import swept_values
 from torchx_tui.tui.metrics.screen import MetricsScreen
 from torchx_tui.tui.rows import JobRow
-from torchx_tui.tui.ui.bars import KeyBar
 
 
 @pytest.fixture(autouse=True)
@@ -203,8 +202,7 @@ async def test_job_screen_says_what_a_running_job_does(scheduler: CannedSchedule
         assert screen.doing.rule.title.plain == "Stalled"
         assert (screen.why.display, screen.progress_row.display) == (False, False)
         assert screen.focused is screen.doing.chart
-        keys = [f"{hint.key} {hint.word}" for hint in screen.query_one(KeyBar).hints]
-        assert keys[:6] == ["l Logs", "p Metrics", "r Relaunch", "e Edit", "x Cancel", "y Copy handle"]
+        assert key_bar(app)[:6] == ["l Logs", "p Metrics", "r Relaunch", "e Edit", "x Cancel", "y Copy handle"]
 
 
 async def test_key_pressed_while_the_chart_appears_is_not_undone(scheduler: CannedScheduler, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from rich.style import Style
 from support.canned import DAY, HOUR, MINUTE, CannedScheduler
 from support.component_files import HEADER, ComponentFile
-from support.dashboard import make_app, until
+from support.dashboard import key_bar, make_app, settled, until
 from support.past_launches import launched
 from support.waiting import PATIENCE
 from textual import events
@@ -194,6 +194,7 @@ async def test_what_is_pinned_and_gone_says_so_and_can_be_unpinned(app, tmp_path
         assert screen.editor.model is None
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "has no file to open" in status(screen))
+        assert status(screen).startswith("✗ ")
         await pilot.press("ctrl+k")
         await until(pilot, lambda: app.ui_state.state.pinned == ("team.gone",))
 
@@ -217,6 +218,7 @@ async def test_findings_stand_beside_the_documentation_with_line_and_fix(app, he
         assert "enter fill" not in text
         await pilot.press("enter")
         await until(pilot, lambda: "jobs.py:3: Missing type annotation" in status(screen))
+        assert status(screen).startswith("✗ jobs.py:job: ")
         assert screen.editor.model is None
 
 
@@ -281,6 +283,32 @@ async def test_the_builtins_are_there_before_the_files_and_the_cursor_stays(app,
         assert screen.chooser.picker.highlighted is pinned
 
 
+async def test_a_component_that_is_read_late_takes_no_others_place(app, monkeypatch):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        first = name_at_cursor(screen)
+        await pilot.press("down")
+        following = name_at_cursor(screen)
+        await until(pilot, lambda: screen.chooser.docs.rule.title.plain == following, "the next one")
+        read, reading, going_on = component_chooser.read_component, threading.Event(), threading.Event()
+
+        def slow(name):
+            if name == first:
+                reading.set()
+                going_on.wait(PATIENCE)
+            return read(name)
+
+        monkeypatch.setattr(component_chooser, "read_component", slow)
+        await pilot.press("up")
+        await until(pilot, reading.is_set, "that the first one is read")
+        await pilot.press("down")
+        going_on.set()
+        await settled(pilot)
+        assert screen.chooser.docs.rule.title.plain == following
+        await pilot.press("up")
+        await until(pilot, lambda: screen.chooser.docs.rule.title.plain == first, "the first one")
+
+
 async def test_of_thousands_the_list_shows_what_can_be_read_and_typing_finds_the_rest(app, here):
     for number in range(2000):
         (here / f"job_{number:04}.py").write_text(f"{HEADER}{JOB}")
@@ -310,6 +338,10 @@ async def test_without_an_editor_it_says_what_to_set(app):
         screen = await opened(pilot, app)
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "export EDITOR=vim" in status(screen))
+        assert status(screen).startswith("✗ ")
+        move = "↑ ↓ Move"
+        shown = ["type Search", "enter Choose", move, "ctrl+k Pin", "esc Back", "ctrl+e Edit file", "F1 Keys"]
+        assert key_bar(app) == shown
 
 
 async def test_a_terminal_that_cannot_be_left_is_said(app, monkeypatch):
@@ -318,6 +350,7 @@ async def test_a_terminal_that_cannot_be_left_is_said(app, monkeypatch):
         screen = await opened(pilot, app)
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "cannot be suspended for vi" in status(screen))
+        assert status(screen).startswith("✗ ")
 
 
 async def test_clicks_and_pages_that_come_too_late_for_a_list_do_nothing(app, here):
