@@ -185,7 +185,7 @@ async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
         return Collective("tp", group, seq, "all_reduce")
 
     waits = [
-        Standing((rank, rank + 1, 90 + rank), called(17 + rank, "tensor parallel"), "w" * 40)
+        Standing((rank, rank + 1, 90 + rank), called(17 + rank, "tensors") if rank < 12 else None, "w" * 40)
         for rank in range(0, 21, 3)
     ]
     standings = (Standing((7,), called(16), "done", int(NOW) * 1_000_000_000, is_culprit=True), *waits)
@@ -200,14 +200,28 @@ async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
         stack = ['▎ File "train.py", line 7, in main', '▎ File "train.py", line 9, in save', ""]
         others = [
             f"{ranks:<10}  all_reduce #{seq} of tp  {'w' * 24}…"
-            for ranks, seq in (("0-1, 90", 17), ("3-4, 93", 20), ("6-7, 96", 23), ("9-10, 99", 26), ("12-13, 102", 29))
+            for ranks, seq in (("0-1, 90", 17), ("3-4, 93", 20), ("6-7, 96", 23), ("9-10, 99", 26))
         ]
+        others.append(f"12-13, 102{' ' * 24}{'w' * 24}…")
         rows = drawn(screen)
         assert rows[:2] == ["rank 7 was late", ""]
         assert rows[2] == f"RANK        LAST COLLECTIVE       STATE{' ' * 22}SINCE"
         assert rows[3] == f"7           all_reduce #16        done{' ' * 23}10:58:52"
         assert rows[4:11] == [*others, "and 2 more", "by its recorder"]
         assert rows[11:20] == ["", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: drawn(screen)[2] != rows[2], "the rows of a narrow screen")
+        assert drawn(screen)[2:11] == [
+            "RANK      LAST COLLECTIVE    STATE     SINCE",
+            "7         all_reduce #16     done      10:58:52",
+            "0-1, 90   all_reduce #17 o…  wwwwwww…",
+            "3-4, 93   all_reduce #20 o…  wwwwwww…",
+            "6-7, 96   all_reduce #23 o…  wwwwwww…",
+            "9-10, 99  all_reduce #26 o…  wwwwwww…",
+            f"12-13,…{' ' * 22}wwwwwww…",
+            "and 2 more",
+            "by its recorder",
+        ]
         screen.why.show_end(replace(end, standings=()))
         assert drawn(screen)[:9] == ["rank 7 was late", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
 
@@ -257,6 +271,7 @@ async def test_published_ports_come_with_the_command_that_reaches_them(scheduler
             ports=[
                 PublishedPort("trainer", 0, "tensor[red]board", 6006, "", 49153),
                 PublishedPort("trainer", 1, "tensorboard", 6006, "gpu7", 49154),
+                PublishedPort("trainer", 1, "profiler", 6007, "gpu7", 49155),
                 PublishedPort("trainer", 2, "tensorboard", 6006, "", 6006, "kubectl port-forward pod/p 6006:6006"),
             ],
         )
@@ -274,7 +289,8 @@ async def test_published_ports_come_with_the_command_that_reaches_them(scheduler
         assert copied == [(f"ssh -N -L 6006:127.0.0.1:49153 alice@{host}", "the ssh command")]
         await pilot.press("right", "y")
         # Of an engine elsewhere, the machine that it is on.
-        assert copied[-1] == ("ssh -N -L 6006:127.0.0.1:49154 gpu7", "the ssh command")
+        both = "ssh -N -L 6006:127.0.0.1:49154 gpu7\nssh -N -L 6007:127.0.0.1:49155 gpu7"
+        assert copied[-1] == (both, "the ssh commands")
         await pilot.press("right", "y")
         # Of a pod, what its cluster's client is to do.
         assert copied[-1] == ("kubectl port-forward pod/p 6006:6006", "the kubectl command")

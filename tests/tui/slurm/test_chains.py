@@ -63,7 +63,10 @@ async def test_the_cursor_follows_the_chain(app, commands) -> None:
         assert screen.table.cursor_row.app_id == "9"
 
 
-@pytest.mark.parametrize(("keys", "expected"), [(["y"], ["8"]), (["a"], ["8", "9"]), (["enter"], []), (["escape"], [])])
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [(["y"], ["8"]), (["a"], ["8", "9"]), (["right", "right", "enter"], ["8", "9"]), (["enter"], []), (["escape"], [])],
+)
 async def test_cancelling_asks_which_links(app, commands, keys, expected) -> None:
     commands.queue(*LINKS)
     async with app.run_test(size=(80, 24)) as pilot:

@@ -77,7 +77,8 @@ async def test_a_time_limit_is_typed(app, commands) -> None:
         await opened(pilot, app)
         await choose(pilot, app, "limit")
         await until(pilot, lambda: app.screen.focused is app.screen._input, "the field")
-        await pilot.press(*"1:30:00", "enter")
+        # The list stays where it is.
+        await pilot.press("down", "pagedown", *"1:30:00", "enter")
         await called(pilot, commands, "scontrol", "update", "JobId=7", "TimeLimit=1:30:00")
 
 
