@@ -99,6 +99,12 @@ SAME = {
     "components/build.py: _CONVERTED_FIELDS = ('retry_policy', 'resource', 'mounts', 'workspace', 'overrides')  ->  _CONVERTED_FIELDS = ('', 'resource', 'mounts', 'workspace', 'overrides')": (
         "its value is set again at once"
     ),
+    "tui/watch/poller.py: same = known is not None and known[1] is record and (known[0] is app or known[0] == app)  ->  "
+    "same = known is not None and known[1] is record and (known[1] is app or known[0] == app)": "an app equals itself",
+    "tui/watch/progress.py: except OSError:  ->  except OSError: raise": "whatever is raised there is passed over",
+    "tui/jobs/table.py: return self._order.handles(index, 1)[0]  ->  return self._order.handles(index, 2)[0]": (
+        "the first of two is the same"
+    ),
     "tui/jobs/card.py: self._job_name = ''  ->  pass": "the card is drawn, and fits its title, only once it has a job",
     "tui/jobs/table.py: if number < len(cells) - 1:  ->  if number <= len(cells) - 1:": (
         "a row is filled with blanks and cut at its width"

@@ -33,6 +33,7 @@ from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.guest.host import GuestProcess
 from torchx_tui.settings.config import Settings
 from torchx_tui.tui.app import TorchXTuiApp
+from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui.state import UiStateFile
 
 # Between two looks at the application (s), and for how many looks in a row it has to stand still.
@@ -195,6 +196,11 @@ async def settled(pilot: Pilot) -> None:
 def screen_text(app: TorchXTuiApp) -> str:
     """Return what is drawn, line by line."""
     return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips())
+
+
+def key_bar(app: TorchXTuiApp) -> list[str]:
+    """Return the keys that the key bar has, each with its word."""
+    return [f"{hint.key} {hint.word}" for hint in app.screen.query_one(KeyBar).hints]
 
 
 async def until(pilot: Pilot, test: Callable[[], object], what: str = "") -> None:

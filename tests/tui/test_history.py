@@ -74,6 +74,7 @@ async def test_the_newest_are_there_and_keys_work_before_the_rest_is_read(app: T
         await pilot.press("H")
         await until(pilot, lambda: past(screen), "the newest launches")
         assert "Reading the journal" in app.status.text().plain
+        await until(pilot, lambda: app.status.text().plain.endswith("records left"), "how many are left")
         assert past(screen)[0] == f"old-{COUNT - 1:05}"
         assert len(past(screen)) < COUNT
         # The filter is typed meanwhile, and holds for what comes later.
@@ -85,6 +86,9 @@ async def test_the_newest_are_there_and_keys_work_before_the_rest_is_read(app: T
         await until(pilot, lambda: len(past(screen)) == COUNT, "all")
         assert past(screen) == [f"old-{number:05}" for number in reversed(range(COUNT))]
         assert f"{COUNT:,}" in screen_text(app)
+        await pilot.press("1")
+        assert screen.table_pane.rule.info.plain.startswith(f"{COUNT:,}  newest first")
+        await pilot.press("0")
         assert app.status.text().plain.endswith(f"{COUNT:,} jobs of the past")
         await pilot.press("H")
         await until(pilot, lambda: past(screen) == [], "no history")

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from support.canned import NOW, busy_scheduler
 from support.dashboard import make_app, until
 from textual.pilot import Pilot
-from textual.widgets import Button
+from textual.widgets import Button, Static
 
-from torchx_tui.backends.types import Finding
+from torchx_tui.backends.history.provenance import Changed
+from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.types import Capabilities, Finding, JobAction
 from torchx_tui.specs import AppState
 from torchx_tui.tui.format import clock
+from torchx_tui.tui.job.actions import _lost_logs
 from torchx_tui.tui.job.dialogs import CancelDialog, ConfirmDialog, DeleteDialog, QuitDialog, ResultsDialog
+from torchx_tui.tui.job.menu import ActionsDialog
+from torchx_tui.tui.job.relaunch import RelaunchDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.dialog import TEXT_WIDTH, Dialog
@@ -32,16 +38,25 @@ async def asked(pilot: Pilot[Any], dialog: Dialog[Any], answers: list[Any]) -> l
     await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the table")
     app.push_screen(dialog, answers.append)
     await until(pilot, lambda: app.screen is dialog and dialog.query(Button), "the dialog")
+    assert all(button.region.height == 1 for button in dialog.query(Button))
     return [line.plain.rstrip() for line in dialog.lines()]
 
 
 def buttons(dialog: Dialog[Any]) -> list[str]:
-    return [str(button.label) for button in dialog.query(Button)]
+    """Return the buttons, and what stands beside them."""
+    return [str(button.label) for button in dialog.query(Button)] + [
+        str(words.render()) for words in dialog.query("#dialog-buttons > Static").results(Static)
+    ]
 
 
 @pytest.fixture
-def app(tmp_path):
-    return make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+def scheduler(tmp_path):
+    return busy_scheduler(tmp_path / "logs")
+
+
+@pytest.fixture
+def app(scheduler, tmp_path):
+    return make_app(scheduler, tmp_path)
 
 
 async def test_quitting_asks_what_becomes_of_the_jobs(app):
@@ -62,7 +77,7 @@ async def test_quitting_asks_what_becomes_of_the_jobs(app):
             helps = ["What helps: `loginctl enable-linger`, once for each machine,", "as root"]
             warned = ["But jobs end with the session.", *helps] if count == 10 else []
             assert lines[1:] == [*told, *warned, ""]
-            assert buttons(dialog) == ["Keep running", "y Cancel them"]
+            assert buttons(dialog) == ["Keep running", "y Cancel them", "esc back"]
             await pilot.press(*way)
             await until(pilot, lambda: isinstance(app.screen, JobsScreen), "an answer")
     assert answers == ["cancel", "keep", "keep", "cancel", None]
@@ -92,7 +107,7 @@ async def test_jobs_are_shown_before_anything_ends(app, kind, verb, keep, confir
         facts = [f"state      ● Running   1m, {since}", "where      local", "replicas   1 of 2 running", ""]
         assert lines[:6] == ["x" * (TEXT_WIDTH - 1) + "…", "", *facts]
         assert lines[-3:] == [last, f"$ torchx {verb.lower()} {ROW.handle}", ""]
-        assert (dialog.heading(), buttons(dialog)) == (f"{verb} this job?", [keep, confirm])
+        assert (dialog.heading(), buttons(dialog)) == (f"{verb} this job?", [keep, confirm, "esc back"])
         # Both buttons answer, and the key does.
         for way in (["enter"], ["right", "enter"], ["y"], ["escape"]):
             await pilot.press(*way)
@@ -105,6 +120,47 @@ async def test_jobs_are_shown_before_anything_ends(app, kind, verb, keep, confir
         assert lines[:2] == [f"● Running     {ROW.name}", f"✗ Failed      {'x' * (TEXT_WIDTH - 15)}…"]
         assert lines[7:10] == [f"● Running     {ROW.name}", "and 2 more", ""]
         assert dialog.heading() == f"{verb} 10 jobs?"
+
+
+def test_what_becomes_of_logs_is_said_for_each_backend():
+    able = {"slurm": "They stay.", "local_cwd": "", "kubernetes": "They go with the pods."}
+    runner = cast("Runner", SimpleNamespace(capabilities=lambda name: Capabilities(logs_after_cancel=able[name])))
+    rows = [replace(ROW, scheduler=name) for name in able]
+    assert _lost_logs(runner, rows[:1] * 2) == ["They stay."]
+    assert _lost_logs(runner, rows[1:2]) == []
+    assert sorted(_lost_logs(runner, rows)) == ["k8s: They go with the pods.", "slurm: They stay."]
+
+
+async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):
+    acted: list[tuple[str, str]] = []
+    scheduler.capabilities = replace(scheduler.capabilities, actions=True)
+    scheduler.actions = lambda app_id: []
+    scheduler.act = lambda app_id, name, value: acted.append((app_id, name))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count, "rows")
+        jobs = app.screen
+        await until(pilot, lambda: jobs.can("menu"), "the key")
+        name = jobs.table.cursor_row.name
+        await pilot.press("A")
+        await until(pilot, lambda: app.status.text().plain == f"✗ {name} has ended: no other action is possible")
+        # A name of any letters.
+        scheduler.actions = lambda app_id: [JobAction("wake {up}", "Wakes it.")]
+        await pilot.press("A")
+        await until(pilot, lambda: isinstance(app.screen, ActionsDialog), "the list")
+        assert [row.plain for row in app.screen.rows()] == ["wake {up} Wakes it."]
+        await pilot.press("enter")
+        await until(pilot, lambda: app.status.text().plain.endswith(f"wake {{up}}: {name} done"), "the end")
+        assert acted == [(jobs.table.cursor_row.app_id, "wake {up}")]
+
+
+async def test_what_has_changed_is_scrolled(app):
+    async with app.run_test(size=(80, 24)) as pilot:
+        changes = [Changed(f"image {number}", "a", "b") for number in range(20)]
+        dialog = RelaunchDialog([ROW], {ROW.handle: changes})
+        await asked(pilot, dialog, [])
+        for key, y in (("j", 1), ("down", 2), ("k", 1)):
+            await pilot.press(key)
+            assert dialog.query_one("#relaunch-changes").scroll_offset.y == y
 
 
 async def test_results_stand_with_those_that_failed_first(app):

@@ -6,13 +6,14 @@ from dataclasses import replace
 
 import pytest
 from support.canned import NOW, CannedScheduler, busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import key_bar, make_app, until
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
 from torchx_tui.diagnosis.recorder.dump import Collective
 from torchx_tui.diagnosis.recorder.verdict import Standing
 from torchx_tui.diagnosis.stacks.ended import End
 from torchx_tui.diagnosis.stacks.frames import Frame
+from torchx_tui.logs.view.failure import Failure, LoggedError
 from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs import AppState, SchedulerError
 from torchx_tui.tui.job.replicas import cells_per_row
@@ -22,7 +23,6 @@ from torchx_tui.tui.job.why import error_quote
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.messages import CapabilitiesRead
-from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.text_pane import TextPane
 
@@ -66,6 +66,7 @@ async def test_the_errors_that_follow_are_listed_each_in_a_row(scheduler, tmp_pa
         head = next(number for number, row in enumerate(rows) if "first of 3 errors" in row)
         assert rows[head].split()[1:] == ["trainer/2", *["first", "of", "3", "errors,", "2", "follow", "from", "it"]]
         assert [row.split()[1] for row in rows[head + 1 : head + 3]] == ["trainer/0", "trainer/1"]
+        assert rows[-2:] == ["", "e edit and relaunch    l logs at this line    y copy the reason    "]
         assert all(row.endswith("…") for row in rows[head + 1 : head + 3])
         # What is copied is not cut.
         assert "RuntimeError: Connection closed by peer [10.0.0.3]:31338" in screen.why.reason
@@ -139,12 +140,52 @@ async def test_logs_without_an_error_add_nothing(scheduler, tmp_path):
         assert "error" not in "\n".join(drawn(screen)).replace("RuntimeError", "")
 
 
+FOLLOWERS = [f"trainer/{number - 1}   error {number}" for number in range(1, 5)]
+
+
+@pytest.mark.parametrize(
+    ("followers", "words"),
+    [
+        (0, ["   the only error in the logs"]),
+        (1, ["   first of 2 errors, 1 follows from it", "trainer/0   error 1"]),
+        (4, ["   first of 5 errors, 4 follow from it", *FOLLOWERS]),
+        (
+            6,
+            [
+                "   first of 7 errors, 6 follow from it",
+                *FOLLOWERS,
+                "and 2 more",
+            ],
+        ),
+    ],
+)
+async def test_the_first_errors_that_follow_are_listed(scheduler, tmp_path, followers, words):
+    cause, *others = [LoggedError(number - 1, 1, None, f"error {number}", "exception", False) for number in range(7)]
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await open_failed(pilot, app)
+        screen.why.show(screen.described, Failure(cause._replace(replica=9), tuple(others[:followers])))
+        rows = drawn(screen)
+        head = rows.index(f"replica 9{words[0]}")
+        assert rows[head:-2] == [f"replica 9{words[0]}", *words[1:]]
+        # The job did not report it.
+        assert rows[head - 3 : head] == ["", "▎ error 0", ""]
+
+
+async def test_what_explains_an_end_and_fails_is_heard(scheduler, tmp_path, monkeypatch):
+    monkeypatch.setattr("torchx_tui.diagnosis.stacks.ended.explain_end", lambda *_: 1 / 0)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await open_failed(pilot, app)
+        await until(pilot, lambda: "end: ZeroDivisionError: division by zero" in app.status.text().plain, "the words")
+
+
 async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
     def called(seq, group="default_pg"):
         return Collective("tp", group, seq, "all_reduce")
 
     waits = [
-        Standing((rank, rank + 1, 90 + rank), called(17 + rank, "tensor parallel"), "w" * 40)
+        Standing((rank, rank + 1, 90 + rank), called(17 + rank, "tensors") if rank < 12 else None, "w" * 40)
         for rank in range(0, 21, 3)
     ]
     standings = (Standing((7,), called(16), "done", int(NOW) * 1_000_000_000, is_culprit=True), *waits)
@@ -159,14 +200,28 @@ async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
         stack = ['▎ File "train.py", line 7, in main', '▎ File "train.py", line 9, in save', ""]
         others = [
             f"{ranks:<10}  all_reduce #{seq} of tp  {'w' * 24}…"
-            for ranks, seq in (("0-1, 90", 17), ("3-4, 93", 20), ("6-7, 96", 23), ("9-10, 99", 26), ("12-13, 102", 29))
+            for ranks, seq in (("0-1, 90", 17), ("3-4, 93", 20), ("6-7, 96", 23), ("9-10, 99", 26))
         ]
+        others.append(f"12-13, 102{' ' * 24}{'w' * 24}…")
         rows = drawn(screen)
         assert rows[:2] == ["rank 7 was late", ""]
         assert rows[2] == f"RANK        LAST COLLECTIVE       STATE{' ' * 22}SINCE"
         assert rows[3] == f"7           all_reduce #16        done{' ' * 23}10:58:52"
         assert rows[4:11] == [*others, "and 2 more", "by its recorder"]
         assert rows[11:20] == ["", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: drawn(screen)[2] != rows[2], "the rows of a narrow screen")
+        assert drawn(screen)[2:11] == [
+            "RANK      LAST COLLECTIVE    STATE     SINCE",
+            "7         all_reduce #16     done      10:58:52",
+            "0-1, 90   all_reduce #17 o…  wwwwwww…",
+            "3-4, 93   all_reduce #20 o…  wwwwwww…",
+            "6-7, 96   all_reduce #23 o…  wwwwwww…",
+            "9-10, 99  all_reduce #26 o…  wwwwwww…",
+            f"12-13,…{' ' * 22}wwwwwww…",
+            "and 2 more",
+            "by its recorder",
+        ]
         screen.why.show_end(replace(end, standings=()))
         assert drawn(screen)[:9] == ["rank 7 was late", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
 
@@ -216,6 +271,7 @@ async def test_published_ports_come_with_the_command_that_reaches_them(scheduler
             ports=[
                 PublishedPort("trainer", 0, "tensor[red]board", 6006, "", 49153),
                 PublishedPort("trainer", 1, "tensorboard", 6006, "gpu7", 49154),
+                PublishedPort("trainer", 1, "profiler", 6007, "gpu7", 49155),
                 PublishedPort("trainer", 2, "tensorboard", 6006, "", 6006, "kubectl port-forward pod/p 6006:6006"),
             ],
         )
@@ -233,7 +289,8 @@ async def test_published_ports_come_with_the_command_that_reaches_them(scheduler
         assert copied == [(f"ssh -N -L 6006:127.0.0.1:49153 alice@{host}", "the ssh command")]
         await pilot.press("right", "y")
         # Of an engine elsewhere, the machine that it is on.
-        assert copied[-1] == ("ssh -N -L 6006:127.0.0.1:49154 gpu7", "the ssh command")
+        both = "ssh -N -L 6006:127.0.0.1:49154 gpu7\nssh -N -L 6007:127.0.0.1:49155 gpu7"
+        assert copied[-1] == (both, "the ssh commands")
         await pilot.press("right", "y")
         # Of a pod, what its cluster's client is to do.
         assert copied[-1] == ("kubectl port-forward pod/p 6006:6006", "the kubectl command")
@@ -285,11 +342,6 @@ async def test_what_a_description_failed_of_goes_once_there_is_one_again(schedul
         await until(pilot, lambda: not app.status.text(), "the message to go")
 
 
-def keys(screen) -> list[str]:
-    """Return the hints of the key bar."""
-    return [f"{hint.key} {hint.word}" for hint in screen.query_one(KeyBar).hints]
-
-
 async def test_what_the_keys_copy_depends_on_the_pane(scheduler, tmp_path, monkeypatch):
     app = make_app(scheduler, tmp_path)
     copied = []
@@ -297,11 +349,11 @@ async def test_what_the_keys_copy_depends_on_the_pane(scheduler, tmp_path, monke
     async with app.run_test(size=(160, 45)) as pilot:
         screen = await open_failed(pilot, app)
         acting, others = ["l Logs", "r Relaunch", "e Edit", "D Delete"], ["tab Next pane", "] [ Tabs", "z Zoom"]
-        assert keys(screen) == [*acting, "y Copy reason", *others, "esc Back", "? Keys"]
+        assert key_bar(app) == [*acting, "y Copy reason", *others, "esc Back", "? Keys"]
         await pilot.press("y")
         assert copied == [(screen.why.reason, "the reason")]
         await pilot.press("tab")
-        assert keys(screen) == [*acting, "y Copy handle", *others, "esc Back", "? Keys"]
+        assert key_bar(app) == [*acting, "y Copy handle", *others, "esc Back", "? Keys"]
         await pilot.press("y")
         assert copied[-1] == (f"local_cwd://torchx/{FAILED}", f"the handle of {FAILED}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,11 @@ import torchx_tui.tui.watch.progress as progress_module
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import Capabilities
+from torchx_tui.diagnosis.metrics.series import Series
+from torchx_tui.diagnosis.metrics.store import save_series
 from torchx_tui.settings.config import MetricsSettings, WatchSettings
 from torchx_tui.specs import AppState, NotAllowedError, SchedulerError
+from torchx_tui.tui.rows import RowProgress
 from torchx_tui.tui.watch.feed import Feed, JobWatcher
 from torchx_tui.tui.watch.poller import BackendPoller
 from torchx_tui.tui.watch.progress import ProgressWatcher
@@ -96,6 +100,18 @@ def feed(runner: Runner) -> Iterator[tuple[Feed, list[Any]]]:
     feed.end()
 
 
+def test_how_far_jobs_are_is_read_once_somebody_looks(feed):
+    watching, posted = feed
+    watching.watch_progress((), ())
+    assert watching._progress_watcher is None
+    series = Series("loss")
+    series.add(7, 0.5, printed="0.50")
+    save_series(ONE, {"loss": series}, {"step": 7, "total": 70})
+    watching.watch_progress((), [ONE])
+    wait_until(lambda: posted, "how far it came")
+    assert posted[0].progress == {ONE: RowProgress(7, 0.1, None, "loss", "0.50")}
+
+
 def test_a_job_that_has_ended_is_asked_about_again_by_a_key(scheduler, feed):
     scheduler.set_state("one-x", AppState.FAILED)
     watching, posted = feed
@@ -124,6 +140,14 @@ def test_what_a_backend_fails_of_is_noted_once_until_it_answers(runner, schedule
         poller._tick()
     assert caplog.text.count(words) == 2
     assert [type(message).__name__ for message in posted] == [*["BackendFailed"] * 3, "JobsChanged"] * 2
+
+
+def test_a_job_that_cannot_be_shown_is_noted_once(runner, scheduler, caplog):
+    scheduler.apps["bad"] = replace(scheduler.apps["one-x"], app_id="bad", image=3)
+    poller = BackendPoller(runner, "local_cwd", lambda _: None, SETTINGS)
+    for _ in range(3):
+        poller._tick()
+    assert caplog.text.count("a job that cannot be shown") == 1
 
 
 def test_where_the_logs_of_a_job_are_is_asked_once(runner, scheduler, described, monkeypatch):

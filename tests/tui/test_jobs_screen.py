@@ -465,6 +465,8 @@ async def test_stacked_below_120_columns(app):
         await until(pilot, lambda: screen.logs.region.y > screen.table.region.y)
         assert screen.logs.region.width == 80
         assert screen.logs.log_pane.compact
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: not screen.logs.log_pane.compact, "both side by side")
 
 
 async def test_ten_thousand_rows_are_drawn_by_the_screen_only(app, scheduler):
@@ -479,6 +481,11 @@ async def test_ten_thousand_rows_are_drawn_by_the_screen_only(app, scheduler):
         await pilot.press("g")
         assert "qwen2-7b-dpo" in screen.table.render_line(1).text
         assert screen.table.cursor_row.app_id == "qwen2-7b-dpo-d2t5m0xk8wqhzn"
+        # The last row in sight; one more scrolls by one.
+        screen.table.action_move(screen.table.size.height - 2)
+        assert screen.table.scroll_offset.y == 0
+        await pilot.press("j")
+        assert screen.table.scroll_offset.y == 1
 
 
 @pytest.mark.parametrize("key", [*"nlrexDyYRHz0123456789", "slash"])

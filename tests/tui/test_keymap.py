@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
+from support.launching import LaunchingScheduler, form_of, launching_app, opened, ready, row_of
 from textual.actions import parse
 from textual.binding import Binding
 from textual.screen import Screen
@@ -43,6 +44,49 @@ async def test_a_chosen_key_acts_and_is_shown_and_the_usual_one_does_nothing(tmp
         await pilot.press("escape", "l")
         await until(pilot, lambda: isinstance(app.screen, LogsScreen))
         assert {hint.word: hint.key for hint in app.screen.query_one(KeyBar).hints}["Follow"] == "ctrl+f"
+
+
+async def test_a_chosen_key_acts_in_a_field_whatever_that_would_do_with_it(tmp_path, monkeypatch):
+    # In a field all of these move the cursor, or delete something.
+    keys = {"picker.down": "ctrl+a", "picker.up": "ctrl+w", "picker.page_down": "ctrl+f", "picker.page_up": "delete"}
+    keys |= {"picker.pin": "home", "launch.back": "ctrl+right", "launch.submit": "end", "launch.copy": "shift+end"}
+    keys |= {"launch.preview": "ctrl+a", "launch.dry_run": "ctrl+w", "launch.profile": "ctrl+f"}
+    keys |= {"launch.several": "home", "launch.ignore_config": "ctrl+u"}
+    scheduler = LaunchingScheduler()
+    app = launching_app(scheduler, tmp_path, monkeypatch, Settings(keys=keys))
+    copied: list[str] = []
+    monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, *_, **__: copied.append(text))
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        await until(pilot, lambda: screen.chooser.picker.list.option_count > 8, "the list")
+        cursor = []
+        for key in ("ctrl+a", "ctrl+f", "ctrl+w", "delete"):
+            await pilot.press(key)
+            cursor.append(screen.chooser.picker.list.highlighted)
+        last = screen.chooser.picker.list.option_count - 1
+        assert cursor == [1, last, last - 1, 0]
+        await pilot.press("home")
+        assert "is pinned" in app.status.text().plain
+        await pilot.press("ctrl+right")
+        screen = await form_of(pilot, app, "utils.echo")
+        await ready(pilot, screen)
+        for key, tab in (("ctrl+a", "diff"), ("ctrl+w", "dry run")):
+            await pilot.press(key)
+            assert screen.editor.preview.tab == tab
+        await pilot.press("ctrl+f")
+        await until(pilot, lambda: "[profiles.NAME]" in app.status.text().plain, "the words")
+        for words in ("without .torchxconfig", "with .torchxconfig"):
+            await pilot.press("ctrl+u")
+            await until(pilot, lambda words=words: app.status.text().plain.endswith(f" {words}"), words)
+        await ready(pilot, screen)
+        await pilot.press("shift+end")
+        await until(pilot, lambda: copied and copied[0].startswith("torchx run"), "the command")
+        for is_swept in (True, False):
+            await pilot.press("home")
+            await until(pilot, lambda is_swept=is_swept: row_of(screen, "msg").field.is_swept is is_swept, "a sweep")
+        await ready(pilot, screen)
+        await pilot.press("end")
+        await until(pilot, lambda: scheduler.launched, "the launch")
 
 
 @pytest.mark.parametrize(

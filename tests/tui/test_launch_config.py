@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
-from support.dashboard import settled, until
+from support.dashboard import key_bar, settled, until
 from support.launching import (
     LaunchingScheduler,
     drawn,
@@ -111,7 +111,12 @@ async def test_without_profiles_the_key_says_how_to_have_some(app):
         screen = await form_of(pilot, app, NAME)
         await pilot.press("ctrl+o")
         await until(pilot, lambda: "[profiles.NAME]" in status(screen), "the words")
+        assert status(screen).startswith("✗ ")
         assert app.screen is screen
+        await ready(pilot, screen)
+        asking, others = ["ctrl+s Submit", "ctrl+d Dry run"], ["ctrl+g Several", "ctrl+o Profile", "tab Next field"]
+        shown = [*asking, "ctrl+t Diff, command", "ctrl+y Copy command", *others, "esc Back", "F1 Keys"]
+        assert key_bar(app) == shown
 
 
 async def test_a_broken_file_keeps_the_form_back_until_it_is_corrected(app, tmp_path):

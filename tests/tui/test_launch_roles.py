@@ -131,7 +131,9 @@ async def test_a_named_resource_is_searched_for(app, scheduler):
         row_of(screen, "resource", TRAINER).input.focus()
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the resources")
-        assert "cpu" in screen_text(app)
+        rows = [row.plain for row in app.screen.rows()]
+        assert rows[:2] == ["none".ljust(57), f"{'aws_c5.18xlarge':<40}   72    0  136.3"]
+        assert f"{' ' * 41}  cpu  gpu     GB" in screen_text(app)
         # A key that comes before the list knows of the last letter counts in what was typed for.
         app.screen._search.value = "p4d"
         app.screen.action_move(1)

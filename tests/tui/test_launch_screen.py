@@ -298,6 +298,12 @@ async def test_warnings_of_the_backend_do_not_stop_a_launch(app, scheduler):
         await until(pilot, lambda: "port 29500 is taken" in drawn(screen, "#form-warnings"))
         assert "choose [another] one" in drawn(screen, "#form-warnings")
         assert "ready" in words(screen)
+        # What to do about each of several would push the others out of sight.
+        more = [Finding("warning", "the disk is full", "empty it"), Finding("ok", "it fits")]
+        scheduler.warnings = [*scheduler.warnings, *more]
+        await pilot.press("end", "0")
+        noted = "! port 29500 is taken\n! the disk is full\nit fits"
+        await until(pilot, lambda: drawn(screen, "#form-warnings") == noted, "all of them")
         await pilot.press("ctrl+s")
         await until(pilot, lambda: len(scheduler.launched) == 1)
 

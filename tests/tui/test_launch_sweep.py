@@ -96,6 +96,7 @@ async def test_more_than_the_settings_allow_is_refused(app, scheduler):
         screen = await swept(pilot, app, batch="1..7")
         await pilot.press("ctrl+s")
         await until(pilot, lambda: "7 jobs; most_of_a_sweep in config.toml is 6" in status(screen), "the refusal")
+        assert status(screen).startswith("✗ not launched: 7 jobs")
         assert app.screen is screen
         assert scheduler.launched == []
 
@@ -134,6 +135,7 @@ async def test_nothing_is_launched_where_one_of_them_cannot_be(app, scheduler):
         await asked(pilot, app)
         await pilot.press("3", "enter")
         await until(pilot, lambda: "lr=0.3: not with 0.3" in status(screen), "the refusal")
+        assert status(screen).startswith("✗ ")
         assert scheduler.launched == []
         assert app.runner.journal.records() == []
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from support.canned import CannedScheduler, busy_scheduler
-from support.dashboard import make_app, until
+from support.dashboard import key_bar, make_app, until
 from support.past_launches import launched
 from support.pictures import FAILED, RUNNING, at_job
 from textual import events
@@ -27,7 +27,6 @@ from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.legend import swept_values
 from torchx_tui.tui.metrics.screen import MetricsScreen
 from torchx_tui.tui.rows import JobRow
-from torchx_tui.tui.ui.bars import KeyBar
 
 
 @pytest.fixture(autouse=True)
@@ -110,6 +109,8 @@ async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, t
         overlay = app.screen
         assert isinstance(overlay, MetricsScreen)
         assert len(overlay.legend.order) == 4
+        submitted = [row.submitted_at for row in overlay.rows]
+        assert submitted == sorted(submitted, key=lambda at: at or 0)
         await until(pilot, lambda: overlay.legend.order[0].handle == RUNNING, "its loss")
         await until(pilot, lambda: "best" in overlay.legend.render().plain, "the best one")
         first = overlay.query(ChartPane).first()
@@ -201,8 +202,7 @@ async def test_job_screen_says_what_a_running_job_does(scheduler: CannedSchedule
         assert screen.doing.rule.title.plain == "Stalled"
         assert (screen.why.display, screen.progress_row.display) == (False, False)
         assert screen.focused is screen.doing.chart
-        keys = [f"{hint.key} {hint.word}" for hint in screen.query_one(KeyBar).hints]
-        assert keys[:6] == ["l Logs", "p Metrics", "r Relaunch", "e Edit", "x Cancel", "y Copy handle"]
+        assert key_bar(app)[:6] == ["l Logs", "p Metrics", "r Relaunch", "e Edit", "x Cancel", "y Copy handle"]
 
 
 async def test_key_pressed_while_the_chart_appears_is_not_undone(scheduler: CannedScheduler, tmp_path: Path) -> None:
@@ -227,7 +227,7 @@ async def test_as_many_values_stand_under_the_chart_as_fit(tmp_path: Path) -> No
     """The usual ones first, those of the machine last, each whole."""
     scheduler = CannedScheduler(logs=tmp_path / "logs")
     scheduler.add("train-zq2wmx7v5hkdfd", AppState.RUNNING, 900)
-    values = "gpu_util: 0.5 accuracy: 0.25 f1: 0.75 grad_norm: 3.5, lr: 0.0002"
+    values = "gpu_util: 0.5 accuracy: 0.25 f1: 15 grad_norm: 3.5, lr: 0.0002"
     lines = [(21.0 - step * 0.5, "o", f"step {step}/90 loss: 1.5 {values}\n") for step in range(40)]
     scheduler.write_log("train-zq2wmx7v5hkdfd", 0, lines)
     app = make_app(scheduler, tmp_path)
@@ -241,9 +241,10 @@ async def test_as_many_values_stand_under_the_chart_as_fit(tmp_path: Path) -> No
         def shown() -> str:
             return str(screen.doing._values.render())
 
-        await until(pilot, lambda: shown() == " lr 0.0002   grad_norm 3.5   accuracy 0.25", "three values")
+        await until(pilot, lambda: shown() == " lr 0.0002   grad_norm 3.5   accuracy 0.25   f1 15", "four values")
+        assert len(shown()) == screen.doing.size.width
         await pilot.resize_terminal(200, 50)
-        names = ["lr 0.0002", "grad_norm 3.5", "accuracy 0.25", "f1 0.75", "gpu_util 0.5"]
+        names = ["lr 0.0002", "grad_norm 3.5", "accuracy 0.25", "f1 15", "gpu_util 0.5"]
         await until(
             pilot, lambda: shown() == "  ".join(f" {name} {'▄' * 8}" for name in names), "all, with their course"
         )

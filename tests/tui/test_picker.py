@@ -8,7 +8,7 @@ import pytest
 from rich.style import Style
 from support.canned import DAY, HOUR, MINUTE, CannedScheduler
 from support.component_files import HEADER, ComponentFile
-from support.dashboard import make_app, until
+from support.dashboard import key_bar, make_app, settled, until
 from support.past_launches import launched
 from support.waiting import PATIENCE
 from textual import events
@@ -19,7 +19,7 @@ from torchx_tui.specs import AppState
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import component_chooser
-from torchx_tui.tui.launch.component_list import MOST_RECENT, arranged, growing_list
+from torchx_tui.tui.launch.component_list import arranged, growing_list
 from torchx_tui.tui.launch.component_picker import ComponentPicker
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.bars import StatusLine
@@ -86,7 +86,7 @@ def test_each_component_is_there_once_whatever_is_pinned_or_was_launched():
     sections = arranged(listed, pinned, recent)
     assert [section.title for section in sections] == ["Pinned", "Launched recently", "Components"]
     assert sections[0].keys == ("dist.ddp",)
-    late = [name for name in reversed(names) if name != "dist.ddp"][:MOST_RECENT]
+    late = [name for name in reversed(names) if name != "dist.ddp"][:5]
     assert sections[1].keys == tuple(late)
     assert sorted(key for section in sections for key in section.keys) == sorted(names)
     assert [section.title for section in arranged(listed, (), ())] == [""]
@@ -187,12 +187,14 @@ async def test_what_is_pinned_and_gone_says_so_and_can_be_unpinned(app, tmp_path
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         assert [one.error is not None for one in screen.chooser.picker.shown[:3]] == [True, True, False]
+        assert [row.split()[-1] for row in rows(screen)[1:3]] == ["mine", "plugin"]
         await until(pilot, lambda: "it no longer exists: unpin it" in documentation(screen))
         await pilot.press("enter")
         await until(pilot, lambda: "it no longer exists" in status(screen))
         assert screen.editor.model is None
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "has no file to open" in status(screen))
+        assert status(screen).startswith("✗ ")
         await pilot.press("ctrl+k")
         await until(pilot, lambda: app.ui_state.state.pinned == ("team.gone",))
 
@@ -216,6 +218,7 @@ async def test_findings_stand_beside_the_documentation_with_line_and_fix(app, he
         assert "enter fill" not in text
         await pilot.press("enter")
         await until(pilot, lambda: "jobs.py:3: Missing type annotation" in status(screen))
+        assert status(screen).startswith("✗ jobs.py:job: ")
         assert screen.editor.model is None
 
 
@@ -242,6 +245,7 @@ async def test_folders_and_packages_that_cannot_be_read_are_said(here, tmp_path,
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         assert "2 components cannot be used" in screen.query_one(StatusLine).right.plain
+        assert screen.chooser.summary().plain == "13 components: 11 builtin, 1 of packages, 1 in files"
         assert "11 builtin" in status(screen)
         await pilot.press(*"team")
         await until(pilot, lambda: "no_such_package is missing" in documentation(screen))
@@ -279,6 +283,32 @@ async def test_the_builtins_are_there_before_the_files_and_the_cursor_stays(app,
         assert screen.chooser.picker.highlighted is pinned
 
 
+async def test_a_component_that_is_read_late_takes_no_others_place(app, monkeypatch):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        first = name_at_cursor(screen)
+        await pilot.press("down")
+        following = name_at_cursor(screen)
+        await until(pilot, lambda: screen.chooser.docs.rule.title.plain == following, "the next one")
+        read, reading, going_on = component_chooser.read_component, threading.Event(), threading.Event()
+
+        def slow(name):
+            if name == first:
+                reading.set()
+                going_on.wait(PATIENCE)
+            return read(name)
+
+        monkeypatch.setattr(component_chooser, "read_component", slow)
+        await pilot.press("up")
+        await until(pilot, reading.is_set, "that the first one is read")
+        await pilot.press("down")
+        going_on.set()
+        await settled(pilot)
+        assert screen.chooser.docs.rule.title.plain == following
+        await pilot.press("up")
+        await until(pilot, lambda: screen.chooser.docs.rule.title.plain == first, "the first one")
+
+
 async def test_of_thousands_the_list_shows_what_can_be_read_and_typing_finds_the_rest(app, here):
     for number in range(2000):
         (here / f"job_{number:04}.py").write_text(f"{HEADER}{JOB}")
@@ -308,6 +338,10 @@ async def test_without_an_editor_it_says_what_to_set(app):
         screen = await opened(pilot, app)
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "export EDITOR=vim" in status(screen))
+        assert status(screen).startswith("✗ ")
+        move = "↑ ↓ Move"
+        shown = ["type Search", "enter Choose", move, "ctrl+k Pin", "esc Back", "ctrl+e Edit file", "F1 Keys"]
+        assert key_bar(app) == shown
 
 
 async def test_a_terminal_that_cannot_be_left_is_said(app, monkeypatch):
@@ -316,6 +350,7 @@ async def test_a_terminal_that_cannot_be_left_is_said(app, monkeypatch):
         screen = await opened(pilot, app)
         await pilot.press("ctrl+e")
         await until(pilot, lambda: "cannot be suspended for vi" in status(screen))
+        assert status(screen).startswith("✗ ")
 
 
 async def test_clicks_and_pages_that_come_too_late_for_a_list_do_nothing(app, here):

@@ -49,6 +49,18 @@ def test_the_end_of_a_log_tells_a_stall(tmp_path: Path, last: str, is_stalled: b
         assert watched.look(settings, now).stalled == ""
 
 
+def test_how_long_it_is_until_the_last_step(tmp_path: Path) -> None:
+    path = tmp_path / "stdout.log"
+    watched, now = WatchedJob([ReplicaLog("trainer", 0, stdout=path)]), 1_000.0
+    for step in range(20):
+        now += 2
+        with path.open("a") as file:
+            file.write(f"step {step}/100 loss: 1.5\n")
+        os.utime(path, (now, now))
+        told = watched.look(MetricsSettings(), now)
+    assert told.seconds_left == pytest.approx(2 * 81)
+
+
 async def test_a_stalled_job_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a word with its sign, what takes the bar's place, one note, and the hint of the stacks."""
     # What the job's log says takes no part.

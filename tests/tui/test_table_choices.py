@@ -9,17 +9,18 @@ import pytest
 from rich.text import Text
 from support import dashboard
 from support.canned import busy_scheduler
-from support.dashboard import make_app, settled, until
+from support.dashboard import make_app, screen_text, settled, until
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.specs import AppState
 from torchx_tui.specs.files import write_private
+from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.columns import ColumnsDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import Sort
-from torchx_tui.tui.messages import JobsChanged
+from torchx_tui.tui.messages import BackendFailed, JobsChanged
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui import state as ui_state
 from torchx_tui.tui.ui.state import UiState, UiStateFile
@@ -48,11 +49,14 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ColumnsDialog))
         assert isinstance(app.screen, ColumnsDialog)
+        assert "space show   J K move   d as fits   enter apply   esc back" in screen_text(app)
         listed = [row.plain for row in app.screen.rows()]
         assert listed[0] == "[x] STATE       the job's state"
         assert listed[-1] == "[ ] HANDLE      scheduler://session/app"
         # Hide STATE, put NAME before ON after it, show RAN.
-        await pilot.press("space", "j", "J", *"jjjjjjjj", "space", "enter")
+        await pilot.press("space")
+        await until(pilot, lambda: "[ ] STATE" in screen_text(app), "that it is hidden")
+        await pilot.press("j", "J", *"jjjjjjjj", "space", "enter")
         await until(pilot, lambda: app.screen is screen)
         assert header(screen) == ["ON", "NAME", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE", "RAN"]
     again = make_app(scheduler, tmp_path)
@@ -269,6 +273,36 @@ async def test_counts_of_each_backend_where_there_is_room(scheduler, tmp_path, w
         assert text.endswith("docker  1 running" if width == 200 else "failed")
         await pilot.press("2")
         assert screen.counts().plain == "1 running"
+
+
+async def test_a_backend_without_rows_says_what_it_waits_for(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        app.jobs.set_schedulers(["local_cwd", "local_docker"])
+        await pilot.press("2")
+        assert screen.table.placeholder.plain == "Asking docker"
+        app.on_backend_failed(BackendFailed("local_docker", "no \x1b[31mengine", 5.0, 9.0))
+        assert screen.table.placeholder.plain == "docker does not answer   no engine   R asks now"
+        app.on_jobs_changed(JobsChanged("local_docker", {}, set()))
+        assert screen.table.placeholder.plain == "No jobs here"
+        app.jobs.set_schedulers([])
+        screen.jobs_updated()
+        assert screen.table.placeholder.plain == "Asking the backends"
+
+
+async def test_a_click_chooses_a_row_and_one_more_opens_it(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        rows = screen.table.rows
+        for y, chosen in ((3, rows[2]), (0, rows[2]), (24, rows[2]), (23, rows[2]), (22, rows[21])):
+            assert await pilot.click(screen.table, offset=(10, y))
+            assert app.screen is screen
+            assert screen.table.cursor_row is chosen
+        assert await pilot.click(screen.table, offset=(10, 22))
+        await until(pilot, lambda: isinstance(app.screen, JobScreen), "the job")
+        assert app.screen.row is rows[21]
 
 
 async def test_one_backend_shows_how_far_its_jobs_are(scheduler, tmp_path):

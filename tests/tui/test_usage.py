@@ -130,6 +130,7 @@ async def test_cpu_and_memory_of_the_chosen_replica(scheduler, tmp_path, monkeyp
         sign = "min 1.0" if ascii_only else "▁"
         await until(pilot, lambda: any(line.startswith("cpu") and sign in line for line in lines()), "the lines")
         text = lines()
+        assert ascii_only or max(map(len, text)) <= facts.size.width
         (cpu,) = (line for line in text if line.startswith("cpu"))
         (memory,) = (line for line in text if line.startswith("mem"))
         assert cpu.endswith("of 96 cores")

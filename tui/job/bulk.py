@@ -52,7 +52,7 @@ def act_on_jobs(
     results = [(row.name, failures.get(row.handle, "")) for row in rows]
     failed = len(rows) - len(handles)
     gone = tuple(handles) if forget else ()
-    text = _outcome(results, f"{verb} {{}} {after}".strip())
+    text = _outcome(results, verb, after)
     told = tuple(results) if failed and len(rows) > 1 else ()
     return ActionDone(text, bool(failed), tuple(handles), gone, told, progress)
 
@@ -62,16 +62,17 @@ def job_names(rows: Sequence[JobRow]) -> str:
     return rows[0].name if len(rows) == 1 else count(len(rows), "job")
 
 
-def _outcome(results: list[tuple[str, str]], sentence: str) -> str:
+def _outcome(results: list[tuple[str, str]], verb: str, after: str) -> str:
     """Return in one line how an action went.
 
     Args:
         results: each job with why it failed, empty where it did not.
-        sentence: what is said of those with which it went well, with a place for them.
+        verb: what was done with those with which it went well.
+        after: the rest of that sentence.
     """
     if len(results) == 1:
         name, failure = results[0]
-        return f"{name}: {failure}" if failure else sentence.format(name)
+        return f"{name}: {failure}" if failure else f"{verb} {name} {after}".rstrip()
     failed = sum(bool(failure) for _, failure in results)
-    done = count(len(results) - failed, "job")
-    return f"{sentence.format(done)}, {failed:,} failed" if failed else sentence.format(done)
+    done = f"{verb} {count(len(results) - failed, 'job')} {after}".rstrip()
+    return f"{done}, {failed:,} failed" if failed else done

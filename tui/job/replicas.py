@@ -239,4 +239,4 @@ class FactLines(Widget):
             copy = line.copy()
             copy.truncate(self.size.width, overflow="ellipsis")
             drawn.append(copy)
-        return Text("\n", no_wrap=True, end="").join(drawn)
+        return Text("\n").join(drawn)

@@ -149,7 +149,7 @@ class CardBody(Widget):
             line = fact.copy()
             line.truncate(self.size.width, overflow="ellipsis")
             lines.append(line)
-        return Text("\n", no_wrap=True, end="").join(lines)
+        return Text("\n").join(lines)
 
 
 def card_lines(

@@ -126,7 +126,7 @@ class JobView:
     everybody: bool = False
     torchx_only: bool = True
     history: bool = False
-    _test: Callable[[JobRow], bool] = field(init=False, repr=False, compare=False)
+    _test: Callable[[JobRow], bool] = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
         # Parsed once: it is asked of every row.

@@ -257,8 +257,8 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def _draw_changed(self, touched: set[str]) -> None:
         """Draw the rows of the screen that hold another job, or one of the touched ones."""
         top = round(self.scroll_offset.y)
-        now = dict(enumerate(self._order.handles(top, max(0, self.size.height - 1)), 1))
         lines = range(1, self.size.height)
+        now = dict(zip(lines, self._order.handles(top, len(lines)), strict=False))
         self._draw_lines([y for y in lines if self._drawn.get(y) != now.get(y) or now.get(y) in touched])
 
     def _differing_lines(self) -> list[int]:
@@ -433,7 +433,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         return strip
 
     def _line(self, cells: list[tuple[Text, int]], width: int, style: Style) -> Strip:
-        line = Text(" " * INDENT, end="", no_wrap=True)
+        line = Text(" " * INDENT)
         for number, (cell, cell_width) in enumerate(cells):
             text = cell.copy()
             text.truncate(cell_width, overflow="crop")

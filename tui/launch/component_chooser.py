@@ -156,6 +156,10 @@ class ComponentChooser(OnDashboard, Horizontal):
 
     def on_component_described(self, message: ComponentDescribed) -> None:
         """Show the documentation, or make the form."""
+        shown = self.picker.highlighted
+        if not message.chosen and (shown is None or shown.name != message.listed.name):
+            # It took longer to read than the one that is at the cursor now.
+            return
         if message.doc is None or message.error:
             if message.doc is None:
                 self.docs.show_error(message.listed)

@@ -28,8 +28,6 @@ from .component_list import LastLaunch, arranged
 if TYPE_CHECKING:
     from ..ui.glyphs import Glyphs
 
-# What the list calls the kinds of components.
-KIND_WORDS = {"builtin": "builtin", "file": "mine", "module": "module", "plugin": "plugin", "script": "script"}
 # More rows than this nobody scrolls through: typing finds the others.
 _MOST_SHOWN = 300
 # Cells from which the last launch is a word as well as a glyph.
@@ -227,7 +225,7 @@ class ComponentPicker(Pane):
         glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
         component, launch = self._listed[row], self._launches.get(row)
         if query or launch is None:
-            right = Text(KIND_WORDS.get(component.kind, component.kind), STYLES.faint)
+            right = Text("mine" if component.kind == "file" else component.kind, STYLES.faint)
         else:
             right = launch_text(launch, now_of(self.app), width >= _WIDE, glyphs)
         return Option(option_text(component, query, right, width, glyphs))
@@ -250,7 +248,7 @@ def _cut(text: Text, width: int, glyph: str, *, at_start: bool) -> Text:
     if not at_start:
         text.truncate(width - 1)
         return Text(no_wrap=True, end="").append_text(text).append(glyph)
-    text = text[text.cell_len - width + 1 :]
+    text = text[max(0, len(text) - width + 1) :]
     while text.cell_len > width - 1:  # of letters that are two cells wide
         text = text[1:]
     return Text(glyph, text.style, no_wrap=True, end="").append_text(text)

@@ -84,7 +84,7 @@ class Preview(Pane):
         """Whether the partitions stand above the tabs."""
         return self._has_places and self.screen.has_class("-extra-wide")
 
-    def set_request(self, text: str, label: str = "", interpreter: str = "") -> None:
+    def set_request(self, text: str, label: str, interpreter: str) -> None:
         """Show a request that is up to date.
 
         Args:

@@ -63,7 +63,10 @@ async def test_the_cursor_follows_the_chain(app, commands) -> None:
         assert screen.table.cursor_row.app_id == "9"
 
 
-@pytest.mark.parametrize(("keys", "expected"), [(["y"], ["8"]), (["a"], ["8", "9"]), (["enter"], []), (["escape"], [])])
+@pytest.mark.parametrize(
+    ("keys", "expected"),
+    [(["y"], ["8"]), (["a"], ["8", "9"]), (["right", "right", "enter"], ["8", "9"]), (["enter"], []), (["escape"], [])],
+)
 async def test_cancelling_asks_which_links(app, commands, keys, expected) -> None:
     commands.queue(*LINKS)
     async with app.run_test(size=(80, 24)) as pilot:
@@ -153,6 +156,9 @@ def test_chains_change_as_jobs_come_and_go() -> None:
     assert [row.app_id for row in chains.links(rows["slurm://torchx/4"])] == ["4", "5"]
     assert take(removed=(4,)) == ["5"]
     assert chains.links(rows["slurm://torchx/5"]) == []
+    # In the order in which they were submitted.
+    take(link(10, 9))
+    assert [row.app_id for row in chains.links(rows["slurm://torchx/9"])] == ["9", "10"]
     # A dependency that is no more.
     assert sorted(take(link(2))) == ["1", "2"]
     assert chains.links(rows["slurm://torchx/2"]) == []

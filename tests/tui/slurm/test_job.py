@@ -77,7 +77,8 @@ async def test_a_time_limit_is_typed(app, commands) -> None:
         await opened(pilot, app)
         await choose(pilot, app, "limit")
         await until(pilot, lambda: app.screen.focused is app.screen._input, "the field")
-        await pilot.press(*"1:30:00", "enter")
+        # The list stays where it is.
+        await pilot.press("down", "pagedown", *"1:30:00", "enter")
         await called(pilot, commands, "scontrol", "update", "JobId=7", "TimeLimit=1:30:00")
 
 
@@ -145,6 +146,11 @@ async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path: P
         assert [dict(each.changes) for each in app.screen.alternatives] == [
             {"partition": "spare"}, {"time": "1:00:00"}, {},
         ]  # fmt: skip
+        # In columns, of which the first is cut.
+        parts = [(row.plain[:19], row.plain[19:23], row.plain[23:]) for row in app.screen.rows()]
+        assert [more for _, _, more in parts] == ["partition spare", "time 1:00:00", "as it is"]
+        assert {gap for _, gap, _ in parts} == {"~   "}
+        assert "e edit with this   R ask again   esc back" in screen_text(app)
         await pilot.press("j", "e")
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
         model = model_of(app.screen)

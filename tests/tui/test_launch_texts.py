@@ -1,0 +1,239 @@
+"""Texts of the Launch screen: commands, partitions, what is shipped, the rows and the documentation of components."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from rich.text import Text
+from support.canned import NOW
+
+from torchx_tui.backends.history.launch_record import LaunchRecord
+from torchx_tui.backends.types import Place, WorkspaceListing
+from torchx_tui.components import ComponentDoc, ComponentSummary, Parameter, ScriptLine
+from torchx_tui.components.model import ValueType
+from torchx_tui.guest.interpreter import Interpreter
+from torchx_tui.specs import AppDef, AppState
+from torchx_tui.tui.format import clock
+from torchx_tui.tui.launch import preview
+from torchx_tui.tui.launch.commands import plan_command, run_command
+from torchx_tui.tui.launch.component_docs import docs_text, last_launch_text
+from torchx_tui.tui.launch.component_list import LastLaunch
+from torchx_tui.tui.launch.component_picker import launch_text, option_text
+from torchx_tui.tui.launch.field_input import first_path
+from torchx_tui.tui.launch.messages import PlacesFound
+from torchx_tui.tui.launch.places import places_text
+from torchx_tui.tui.launch.plan import LaunchPlan
+from torchx_tui.tui.launch.preview import diff_text, script_text, workspace_text
+from torchx_tui.tui.ui.glyphs import UNICODE
+
+SECRET = {"context": "c", "api_token": "abc"}
+CHANGED = {"r": {"image": "x", "env": "TOKEN=abc"}}
+
+
+@pytest.mark.parametrize(
+    ("component", "scheduler", "cfg", "more", "command"),
+    [
+        ("utils.echo", "local_cwd", {}, {}, "torchx run --scheduler local_cwd utils.echo"),
+        # What TorchX does not know is launched by our own command.
+        ("demo.train", "local_cwd", {}, {}, "torchx-tui run --scheduler local_cwd demo.train"),
+        ("./a.sbatch", "slurm", {}, {}, "torchx-tui run --scheduler slurm ./a.sbatch"),
+        ("utils.echo", "slurm@there", {}, {}, "torchx-tui run --scheduler slurm@there utils.echo"),
+        (
+            "utils.echo", "kubernetes", SECRET, {},
+            "torchx-tui run --scheduler kubernetes --scheduler_args 'context=c,api_token=********' utils.echo",
+        ),
+        (
+            "utils.echo", "local_cwd", {"log_dir": "/x"}, {"workspace": "file:///w"},
+            "torchx run --scheduler local_cwd --scheduler_args log_dir=/x --workspace file:///w utils.echo",
+        ),
+        (
+            "utils.echo", "local_cwd", {}, {"overrides": CHANGED},
+            "torchx-tui run --scheduler local_cwd --set r.image=x --set 'r.env=TOKEN=********' utils.echo",
+        ),
+        (
+            "utils.echo", "local_cwd", {}, {"ignores_config": True},
+            "torchx-tui run --scheduler local_cwd --ignore-config utils.echo",
+        ),
+    ],
+)  # fmt: skip
+def test_the_command_that_does_the_same(component, scheduler, cfg, more, command) -> None:
+    parameters = [Parameter("msg", "keyword_only", ValueType("str", "str"), "")]
+    words = run_command(component, {"msg": "a b"}, scheduler, cfg, parameters=parameters, **more)
+    assert shlex.join(words) == f"{command} --msg 'a b'"
+
+
+def test_a_job_of_no_component_has_no_command() -> None:
+    plan = LaunchPlan("", {}, {}, "local_cwd", {}, base=AppDef("train", []))
+    assert plan_command(plan, []) == ["#", "train", "was not made by a component that is known here"]
+    assert (plan.name, plan.interpreter()) == ("train", "")
+    assert plan.made_app() is plan.base
+
+
+@pytest.mark.parametrize(
+    ("chosen", "shown"),
+    [
+        (None, ""),
+        (Interpreter(sys.executable, "VIRTUAL_ENV"), ""),
+        (Interpreter("/venv/bin/python", "VIRTUAL_ENV"), "/venv/bin/python (VIRTUAL_ENV)"),
+    ],
+)
+def test_the_interpreter_is_named_where_it_is_not_our_own(monkeypatch, chosen, shown) -> None:
+    monkeypatch.setattr("torchx_tui.components.interpreter_of", lambda component: chosen)
+    assert LaunchPlan("utils.echo", {}, {}, "local_cwd", {}).interpreter() == shown
+
+
+def test_what_would_be_shipped(monkeypatch) -> None:
+    monkeypatch.setattr(preview, "_MOST_FILES", 2)
+    assert workspace_text(None, "it is \x1b[31mgone").plain == "it is gone"
+    assert workspace_text(None, "").plain == "Reading the workspace"
+    files = [("small", 10), ("large", 4096), ("b", 20), ("a", 20)]
+    assert workspace_text(WorkspaceListing(files), "").plain.splitlines() == [
+        "4 files, 4.1 KB", "no ignore file: everything is shipped", "", "    4.1 KB  large", "      20 B  a",
+        "and 2 smaller ones",
+    ]  # fmt: skip
+    listing = WorkspaceListing(files[:2], {"x": 2, "y": 1200}, [".gitignore"], is_whole=False)
+    assert workspace_text(listing, "").plain.splitlines() == [
+        "2 files, 4.1 KB and more: not all files were counted", "by .gitignore", "   1,200 left out by y",
+        "       2 left out by x", "", "    4.1 KB  large", "      10 B  small",
+    ]  # fmt: skip
+
+
+def test_the_lines_of_a_script(monkeypatch) -> None:
+    monkeypatch.setattr(preview, "_MOST_LINES", 3)
+    changed, added = ScriptLine(2, "#SBATCH --time=10", ("time=20",)), ScriptLine(0, "", ("a=1", "b=2"))
+    lines = [ScriptLine(1, "#!/bin/sh"), changed, added, ScriptLine(3, "srun")]
+    shown = ["   1   #!/bin/sh", "   2 ≠ #SBATCH --time=10   time=20", "     + a=1 b=2"]
+    end = ["", "The file stays as it is: sbatch gets the changes beside it."]
+    assert script_text(lines, UNICODE).plain.splitlines() == [*shown, "and 1 more line", *end]
+    assert script_text(lines[:3], UNICODE).plain.splitlines() == [*shown, *end]
+
+
+def test_the_difference_to_the_last_launch() -> None:
+    assert diff_text([], False).plain == "This component has not been launched here before"
+    assert diff_text([], True).plain == "Same as the last launch"
+    assert diff_text([("lr", "0.1", ""), ("n", "", "2")], True).plain == "lr\n  - 0.1\n  + none\nn\n  - none\n  + 2\n"
+
+
+def test_partitions() -> None:
+    places = [
+        Place({}, "main", 3, 10, 8, 16, 7200, NOW + 7200),
+        Place({}, "a-very-long-name", 0, 5, fault="not [now]"),
+        Place({}, "soon", 1, 1, start=NOW + 30),
+        Place({}, "later", 1, 1),
+    ]
+    assert places_text(None).plain == "Asking the backend for its estimates"
+    assert places_text(PlacesFound([], "no \x1b[31mway", NOW)).plain == "no way"
+    at = clock(NOW + 7200, NOW)
+    for is_narrow, start, asked in (
+        (False, f"{at}  in 2h 00m", ", with the request as it stands"),
+        (True, "in 2h 00m", ""),
+    ):
+        assert places_text(PlacesFound(places, "", NOW), is_narrow=is_narrow).plain.splitlines() == [
+            "PARTITION      NODES    GPUS  LIMIT   STARTS",
+            f"main            3/10    8/16  2h 00m  {start}",
+            "a-very-long~     0/5       -  none    not [now]",
+            "soon             1/1       -  none    now",
+            "later            1/1       -  none    ",
+            "",
+            f"free of all; asked {clock(NOW, NOW)}{asked}",
+        ]
+
+
+@pytest.mark.parametrize(
+    ("name", "row"),
+    [
+        ("utils.echo", f"utils.echo{' ' * 16}mine"),
+        ("a" * 24, f"{'a' * 24}  mine"),
+        ("a" * 25, f"{'a' * 23}…  mine"),
+        # Of a path the end is seen; such letters are two cells wide.
+        ("folder/" * 6 + "x.py:job", "…/folder/folder/x.py:job  mine"),
+        ("日本" * 20 + "/x", f"…{'日本' * 5}/x   mine"),
+        ("日本" * 20, f"{'日本' * 5}日 …  mine"),
+    ],
+)
+def test_a_row_of_the_picker_fits_its_width(name, row) -> None:
+    shown = option_text(ComponentSummary(name, "file", Path(), 0), "", Text("mine"), 30, UNICODE)
+    assert shown.plain == row
+    assert shown.cell_len == 30
+
+
+@pytest.mark.parametrize(
+    ("state", "wide", "words"),
+    [(AppState.FAILED, True, "✗ Failed   1h"), (AppState.FAILED, False, "✗   1h"), (None, True, "   1h")],
+)
+def test_how_the_last_launch_went(state, wide, words) -> None:
+    assert launch_text(LastLaunch(NOW - 3600, state), NOW, wide, UNICODE).plain == words
+
+
+PARAMETERS = [
+    Parameter("data", "positional_or_keyword", ValueType("str", "str"), help="what is  read"),
+    Parameter("a_very_long_name_of_one", "keyword_only", ValueType("int", "int"), 7, help="x " * 60),
+    Parameter("args", "var_positional", ValueType("str", "str"), ()),
+]
+
+
+@pytest.mark.parametrize(
+    ("width", "table"),
+    [
+        (
+            80,
+            [
+                "ARGUMENT         TYPE  DEFAULT  WHAT",
+                "data             str   -        what is read",
+                f"a_very_long_na…  int   7        {'x ' * 23}x…",
+                "args             *str  -        ",
+            ],
+        ),
+        (
+            50,
+            [
+                "ARGUMENT       DEFAULT  WHAT",
+                "data           -        what is read",
+                f"a_very_long_…  7        {'x ' * 12}x…",
+                "args           -        ",
+            ],
+        ),
+    ],
+)
+def test_the_documentation_of_a_component(width, table) -> None:
+    doc = ComponentDoc("job", "file", "Train.", "More\n words.", PARAMETERS)
+    assert docs_text(doc, width, UNICODE).plain.splitlines() == ["Train.", "More words.", "", *table]
+    assert docs_text(ComponentDoc("job", "file", "", ""), width, UNICODE).plain == "\nNo arguments\n"
+
+
+@pytest.mark.parametrize(
+    ("width", "fields", "words"),
+    [
+        (80, {}, "✗ Failed  train-zq2wmx7v5hkdfd"),
+        (54, {}, "✗ Failed  train-…kdfd"),
+        (49, {}, "✗ Failed  train-z…"),
+        (48, {}, "✗ Failed"),
+        (80, {"app_id": "", "expected_app_id": "train-1"}, "✗ Failed  train-1"),
+        (80, {"app_id": ""}, "✗ Failed"),
+        (80, {"state": ""}, "  train-zq2wmx7v5hkdfd"),
+    ],
+)
+def test_how_often_a_component_was_launched(width, fields, words) -> None:
+    known = {"state": "FAILED", "app_id": "train-zq2wmx7v5hkdfd", **fields}
+    record = LaunchRecord("1", NOW - 3600, "local_cwd", "torchx", {}, **known)
+    text = last_launch_text([record, record], NOW, width, UNICODE).plain
+    assert text == f"\nLaunched 2 times, last 1h ago: {words}\n"
+
+
+def test_a_path_is_completed_by_the_first_that_begins_so(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    for name in (".hidden", "data/b.csv", "data/a.csv", "data.txt"):
+        (tmp_path / name).touch()
+    assert first_path("da") == "data/"
+    assert first_path("data.") == "data.txt"
+    assert first_path("data/") == "data/a.csv"
+    assert first_path(f"{tmp_path}/data/b") == f"{tmp_path}/data/b.csv"
+    assert first_path("~/data/") == "~/data/a.csv"
+    assert first_path(".h") == ".hidden"
+    assert first_path("") == "data/"
+    assert (first_path("gone/"), first_path("x"), first_path("~nobody-there/")) == (None, None, None)
