@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.text import Text
@@ -217,7 +218,7 @@ def test_the_documentation_of_a_component(width, table) -> None:
     ],
 )
 def test_how_often_a_component_was_launched(width, fields, words) -> None:
-    known = {"state": "FAILED", "app_id": "train-zq2wmx7v5hkdfd", **fields}
+    known: dict[str, Any] = {"state": "FAILED", "app_id": "train-zq2wmx7v5hkdfd", **fields}
     record = LaunchRecord("1", NOW - 3600, "local_cwd", "torchx", {}, **known)
     text = last_launch_text([record, record], NOW, width, UNICODE).plain
     assert text == f"\nLaunched 2 times, last 1h ago: {words}\n"

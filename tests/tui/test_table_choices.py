@@ -302,6 +302,7 @@ async def test_a_click_chooses_a_row_and_one_more_opens_it(scheduler, tmp_path):
             assert screen.table.cursor_row is chosen
         assert await pilot.click(screen.table, offset=(10, 22))
         await until(pilot, lambda: isinstance(app.screen, JobScreen), "the job")
+        assert isinstance(app.screen, JobScreen)
         assert app.screen.row is rows[21]
 
 
