@@ -92,10 +92,11 @@ def test_a_complete_log_is_read_once(spool: ReplicaSpool) -> None:
 
 
 def test_the_limits_are_checked_every_64_kb(spool: ReplicaSpool) -> None:
-    source = Source(records=[Record(b"x" * 32_767 + b"\n", None, "c")] * 5)
+    sizes = (65_535, 1, 65_536, 30_000, 30_000, 30_000, 60_000)
+    source = Source(records=[Record(b"x" * (size - 1) + b"\n", None, "c") for size in sizes])
     source.is_complete = True
     fed(spool, source)
-    assert source.checked_after == [2, 4]
+    assert source.checked_after == [2, 3, 6]
 
 
 @pytest.mark.parametrize(

@@ -140,11 +140,13 @@ def test_older_lines_are_filtered_until_as_many_are_kept_as_are_wanted(tmp_path:
     path.write_bytes(b"ERROR first\n" + b"plain\n" * 100_000 + b"ERROR last\n")
     log = FilteredLog(MergedLog([ReplicaLog("r", 0, combined=path)]), [Rule(parse_pattern("ERROR"))])
     log.open()
+    assert (log.caught_up, log.reports_end) == (True, False)
     assert log.read_older(PATIENCE, 1)
     assert kept(log) == [b"ERROR last"]
     assert not log.log.bounds().complete
     assert not log.read_older(PATIENCE, 2)
     assert kept(log) == [b"ERROR first", b"ERROR last"]
+    assert log.fully_read
 
 
 def test_a_filtered_log_is_followed_in_the_place_of_the_log(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_closing_ends_the_thread_and_releases_the_files(tmp_path: Path) -> None:
     listener.wait_for_lines(1)
     listener.follower.close()
     assert listener.follower.join(PATIENCE)
-    assert [line.data for line in log.lines(-1, 1)] == [b"[this line is no longer in the file]"]
+    assert [(line.data, line.omitted) for line in log.lines(-1, 1)] == [(b"[this line is no longer in the file]", 0)]
 
 
 def test_it_ends_after_the_job_has_ended(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from torchx_tui.logs.source.segment import LogSegment
 from torchx_tui.logs.text.shown import Rendering
-from torchx_tui.logs.view.line_index import SegmentTable
+from torchx_tui.logs.view.line_index import LineIndex, SegmentTable
 
 FIRST = LogSegment(1, 10, 14, 2, 5.0, "o", rendering=Rendering.UNEDITED)
 SECOND = LogSegment(1, 14, 20, 1, 5.05, "o", rendering=Rendering.EDITED)
@@ -49,3 +49,24 @@ def test_others_have_rows_of_their_own(changes: dict[str, Any], backwards: bool)
     shared, table = joined(FIRST, replace(SECOND, **changes), backwards)
     assert (shared, table.end) == (False, 1)
     assert table.lines == (replace(SECOND, **changes) if backwards else FIRST).lines
+
+
+def segments(file: int, *starts: int) -> list[LogSegment]:
+    """Return segments of one line each, long after each other."""
+    return [LogSegment(file, start, start + 10, 1, float(start), "o") for start in starts]
+
+
+@pytest.mark.parametrize(
+    ("file", "bounds"), [(1, (-1, 3)), (2, (-3, 3)), (3, (1, 3)), (4, (3, 3)), (5, (-4, 3))], ids=repr
+)
+def test_with_a_file_go_all_lines_up_to_its_last(file: int, bounds: tuple[int, int]) -> None:
+    index = LineIndex()
+    # From the latest backwards: lines -1 to -4.
+    index.prepend([*segments(2, 500)[:0], *segments(6, 500), *segments(1, 400, 300), *segments(2, 200)])
+    index.append([*segments(3, 600), *segments(6, 700), *segments(4, 800)])
+    assert index.bounds() == (-4, 3)
+    known = file != 5
+    assert index.drop_file(file) is known
+    assert index.bounds() == bounds
+    assert index.gone == bounds[0] + 4
+    assert not index.drop_file(file)

@@ -47,6 +47,8 @@ def test_messages_that_were_read_before_are_passed_over() -> None:
     assert place.cursor == TimeCursor(cursor.nanoseconds, cursor.seen + 1)
     assert place.is_new(times[-1] - 5)
     assert place.latest == times[-1]
+    exact = LogPlace(TimeCursor(7 * SPAN, 2))
+    assert [exact.is_new(7 * SPAN) for _ in range(3)] == [False, False, True]
     other = LogPlace(cursor)
     other.skip_missing()
     assert other.is_new(times[-1])

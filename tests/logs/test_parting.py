@@ -45,6 +45,11 @@ def test_lines_that_are_told_apart_are_counted_exactly(tmp_path: Path) -> None:
     assert found == {"o": len(b"out 1\nout 2\npart of out, "), "e": len(b"err 1\nerr 2\n")}
 
 
+def test_lines_that_are_told_apart_are_not_taken_byte_by_byte(tmp_path: Path) -> None:
+    line = b"a" * 600
+    assert lengths(tmp_path, line + b"\n", line + b"\n", line + b"b\n") == {"o": 601, "e": 0}
+
+
 def test_what_is_no_mix_of_both_is_not_parted(tmp_path: Path) -> None:
     assert lengths(tmp_path, b"something else\n", b"out 1\nout 2\n", b"err\n") is None
 

@@ -264,6 +264,7 @@ def test_plain_text_has_one_width_in_every_terminal(name, shown):
         ("\ue000\u0378", "\ufffd\ufffd"),
         ("x\ufe0f\u0903", "x"),
         ("\u0902", "\u0902"),
+        ("x\u0903", "x"),
     ],
 )
 def test_a_message_in_one_line(text: str, shown: str) -> None:

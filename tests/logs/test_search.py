@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 import threading
 import time
@@ -20,11 +21,14 @@ from torchx_tui.logs.pattern.pattern import Pattern, parse_pattern
 from torchx_tui.logs.pattern.required import parse_regex
 from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.logs.text.shown import Block, Rendering
 from torchx_tui.logs.view import line_index, match_index, merge, scanner
 from torchx_tui.logs.view.background import Search
 from torchx_tui.logs.view.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.logs.view.match_index import MatchIndex, take_sample
 from torchx_tui.logs.view.merge import MergedLog
+
+_since_3_11 = pytest.mark.skipif(sys.version_info < (3, 11), reason="Python knows such expressions since 3.11")
 
 
 def opened(*logs: ReplicaLog) -> MergedLog:
@@ -197,6 +201,35 @@ def test_a_text_is_found_with_and_without_the_c_library(
     assert [find(start) for start in (0, 2, 3, 12, 13)] == [2, 2, 12, 12, -1]
     assert scanner.finder(b"", b"text")(0) == -1
     scanner._memmem.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "regex", "line", "found"),
+    [
+        ("e", False, b"e e", True),
+        ("E", False, b"e e", False),
+        ("e", False, b"E e", True),
+        ("^abc", True, b"abc abc", True),
+        ("^abc", True, b"babc", False),
+        ("abc$", True, b"abc abc", True),
+    ],
+)
+def test_each_line_is_counted_once_however_often_and_dense(text: str, regex: bool, line: bytes, found: bool) -> None:
+    lines = scanner.PatternScanner(parse_pattern(text, regex=regex), b"")
+    for data, count in ((line + b"\n", 1), ((line + b"\n") * 200, 200), ((line + b"\n") * 99 + line, 100)) * 2:
+        for _ in range(20):
+            block = Block(data, count, Rendering.UNEDITED)
+            assert lines.count(block) == (count if found else 0)
+            assert list(lines.numbers(block)) == (list(range(count)) if found else [])
+    mixed = Block((line + b"\n\nnil\n") * 200, 600, Rendering.PLAIN)
+    assert list(lines.numbers(mixed)) == (list(range(0, 600, 3)) if found else [])
+
+
+def test_how_lines_are_shown_is_noted_as_they_are_searched(tmp_path: Path) -> None:
+    for data, rendering in ((b"a 1\n", Rendering.PLAIN), (b"a\t1\n", Rendering.CHANGED), (b"a\r1\n", Rendering.EDITED)):
+        log = written(tmp_path, data)
+        assert index_matches(log, parse_pattern(r"\d", regex=True)).count == 1
+        assert [row.rendering for row in log.index.rows(False, 0, 9)] == [rendering]
 
 
 def test_a_match_of_nothing_is_not_marked() -> None:
@@ -407,3 +440,34 @@ def test_ranks_count_what_was_not_dropped(tmp_path: Path) -> None:
 def test_what_an_expression_says_of_case(expression: str, has_upper: bool, ignores_case: bool) -> None:
     parsed = parse_regex(expression)
     assert (parsed.has_upper, parsed.ignores_case) == (has_upper, ignores_case)
+
+
+@pytest.mark.parametrize(
+    ("expression", "texts"),
+    [
+        ("abc", [("abc",)]),
+        ("^a(bc)d$", [("abcd",)]),
+        ("ab.*cd", [("ab",), ("cd",)]),
+        ("a(b.c)d", [("a",), ("b",), ("c",), ("d",)]),
+        ("(?:ab){2,}c", [("ab",), ("c",)]),
+        ("(?:ab)+?c", [("ab",), ("c",)]),
+        ("(?:ab){0,2}c", [("c",)]),
+        ("(?:ab)?c", [("c",)]),
+        ("ab|cd.", [("ab", "cd")]),
+        ("x.(?:ab|c.de|f)", [("x",), ("ab", "de", "f")]),
+        ("a(?:b|.)", [("a",)]),
+        ("a(?=bc)d(?!ef)", [("ad",)]),
+        ("[ab]", []),
+        pytest.param("(?:ab)++c", [("ab",), ("c",)], marks=_since_3_11),
+        pytest.param("(?>ab)c", [("ab",), ("c",)], marks=_since_3_11),
+    ],
+)
+def test_what_each_match_has(expression: str, texts: list[tuple[str, ...]]) -> None:
+    assert list(parse_regex(expression).requirements) == texts
+
+
+@_since_3_11
+@pytest.mark.parametrize("expression", ["(?:aB)++", "(?>aB)", "(?:x|aB)", "(?=B)", "[A-C]", "[^B]"])
+def test_an_upper_case_letter_anywhere_counts(expression: str) -> None:
+    assert parse_regex(expression).has_upper
+    assert not parse_regex(expression.lower()).has_upper

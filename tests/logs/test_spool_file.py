@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.waiting import wait_until
 
+from torchx_tui.logs.spool.replica_spool import ReplicaSpool
 from torchx_tui.logs.spool.spool_file import SpoolSegment
 
 LINE = b"a line of the log\n"
@@ -96,6 +99,39 @@ def test_a_segment_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
         SpoolSegment(tmp_path, 0)
     assert [path.name for path in tmp_path.iterdir()] == ["00000000.log"]
     assert open_in(tmp_path) == 0
+
+
+@pytest.mark.parametrize(
+    ("chunks", "starts"),
+    [
+        ([(5, 1000.0, "o"), (5, 1000.05, "o")], [0]),
+        ([(5, 1000.0, "o"), (5, 1000.05, "e")], [0, 5]),
+        ([(5, 1000.0, "o"), (5, 1000.2, "o")], [0, 5]),
+        ([(5, 1000.0, "o"), (5, 999.9, "o")], [0, 5]),
+        ([(5, None, "o"), (5, None, "o")], [0]),
+        ([(5, None, "o"), (5, 1000.0, "o"), (5, None, "o")], [0, 5, 10]),
+        ([(900, 1000.0, "o"), (5, 1000.0, "o"), (5, 1000.05, "o")], [0, 905]),
+        ([(900, 1000.0, "o"), (5, 2000.0, "o"), (5, 2000.05, "o")], [0, 900]),
+    ],
+)
+def test_what_came_at_nearly_one_time_shares_a_record(
+    tmp_path: Path, chunks: list[tuple[int, float | None, str]], starts: list[int]
+) -> None:
+    made = SpoolSegment(tmp_path, 0)
+    for size, at, stream in chunks:
+        made.append(b"x" * size, at, stream)
+    assert [int(line.split()[0]) for line in made.index.read(0, 1000).splitlines()] == starts
+    made.drop()
+
+
+def test_a_stream_that_sends_nothing_has_caught_up_before_long(tmp_path: Path) -> None:
+    spool = ReplicaSpool(tmp_path / "spool", "trainer/0", 1_000_000)
+    assert not spool.caught_up
+    assert not spool.drop_oldest("there is none")
+    spool.begin(self := object())
+    wait_until(lambda: spool.caught_up, "the silence")
+    wait_until(lambda: spool.has_all_until(time.time()), "a longer silence")
+    spool.leave(self)
 
 
 def test_what_was_written_in_part_is_no_part_of_it(segment: SpoolSegment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,9 +4,17 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+from support.reading import Instance
+from support.streaming import RecordScheduler
+from support.waiting import wait_until
+
+from torchx_tui.logs.spool import spools
 from torchx_tui.logs.spool.spools import FOREIGN_OWNER_AGE_S, Owner, remove_stale, this_owner
+from torchx_tui.specs.files import cache_folder
 from torchx_tui.specs.processes import read_process
 
 
@@ -35,6 +43,19 @@ def test_only_what_dead_programs_left_is_removed(tmp_path: Path) -> None:
     child.communicate()
     remove_stale(tmp_path)
     assert set(tmp_path.iterdir()) == {own, away, other}
+
+
+def test_a_folder_that_is_in_use_is_touched_for_other_machines(
+    instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spools, "TOUCH_INTERVAL_S", 0.0)
+    scheduler = RecordScheduler()
+    scheduler.write(0, "a\n")
+    one = instance(scheduler)
+    one.read().wait_for([b"a"])
+    (folder,) = (cache_folder() / "spool").iterdir()
+    os.utime(folder, (0, 0))
+    wait_until(lambda: time.time() - folder.stat().st_mtime < 3600, "its touch")
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

