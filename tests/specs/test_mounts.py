@@ -18,6 +18,12 @@ def test_all_kinds_in_one_list() -> None:
     ]
 
 
+@pytest.mark.parametrize("source", ["src", "source"])
+@pytest.mark.parametrize("target", ["dst", "destination", "target"])
+def test_paths_have_several_names(source: str, target: str) -> None:
+    assert parse_mounts(["type=volume", f"{source}=a", f"{target}=/b"]) == [VolumeMount("a", "/b")]
+
+
 @pytest.mark.parametrize(
     ("option", "read_only"),
     [

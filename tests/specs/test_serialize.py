@@ -102,6 +102,7 @@ def test_only_what_is_needed_must_be_there() -> None:
         ),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "tape"}]}]}, "bind, volume, device"),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "bind"}]}]}, "mounts[0]"),
+        ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": []}]}]}, "AppDef: unhashable"),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "resource": {"cpu": 1}}]}, "gpu is missing"),
     ],
 )
