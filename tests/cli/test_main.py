@@ -246,7 +246,7 @@ def test_the_dashboard_as_a_command_of_torchx(command: Command, dashboard, monke
     parser = argparse.ArgumentParser()
     made = TuiCommand()
     made.add_arguments(parser)
-    assert parser.description.startswith("Open the dashboard")
+    assert str(parser.description).startswith("Open the dashboard")
     take_terminal(monkeypatch)
     with monkeypatch.context() as of_torchx:
         of_torchx.setattr(logging.root, "handlers", handlers := [logging.StreamHandler()])
