@@ -74,6 +74,11 @@ def test_how_often_the_screen_is_drawn_where_nobody_chose(environ, frames):
     assert cli._usual_frames(environ) == frames
 
 
+def buffered() -> dict[str, str]:
+    """Return the environment of a program whose output is kept back until it is flushed."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+
+
 def test_the_end_has_its_exit_code_whatever_threads_do():
     """A thread in the midst of a search makes the interpreter abort where that ends by itself."""
     program = (
@@ -92,7 +97,7 @@ def test_the_end_has_its_exit_code_whatever_threads_do():
     )
     ended = subprocess.run(
         [sys.executable, "-c", program],
-        env={name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"},
+        env=buffered(),
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -303,6 +308,7 @@ def test_a_reader_that_has_gone_is_no_fault(end):
     program = f"import sys; from torchx_tui.cli.main import main; {end}"
     ended = subprocess.run(
         [sys.executable, "-c", program, "builtins", "--json"],
+        env=buffered(),
         stdout=writer,
         stderr=subprocess.PIPE,
         text=True,

@@ -117,3 +117,13 @@ def test_each_difference_is_there(torchx: str, name: str) -> None:
         yaml.safe_load(repr(made(theirs("torchx.specs"), status)))
     read = yaml.safe_load(repr(made(our_specs, status)))
     assert read["AppStatus"]["roles"][0]["replicas"][0]["state"] == "RUNNING (3)"
+
+
+def test_words_and_keys_are_the_same(torchx: str) -> None:
+    """What stands for nothing, and the keys of an app's metadata."""
+    names = ("ALL", "MISSING", "NA", "NONE", "UNKNOWN", "TORCHX_CONTEXT_NAME")
+    keys = ("CONTEXT", "VERSION", "SCHEDULER", "ROLES_PREFIX")
+    their_specs = theirs("torchx.specs")
+    assert {name: getattr(our_specs, name) for name in names} == {name: getattr(their_specs, name) for name in names}
+    for key in keys:
+        assert getattr(our_specs.app_metadata, key) == getattr(their_specs.app_metadata, key)

@@ -12,6 +12,17 @@ from torchx_tui.specs import Role, macros
 VALUES = macros.Values("/img", "app-1", "2", rank0_env="HOST")
 
 
+def test_the_values_by_placeholder() -> None:
+    told = {
+        "img_root": "/img",
+        "app_id": "app-1",
+        "replica_id": "2",
+        "rank0_env": "HOST",
+        "base_img_root": "DEPRECATED",
+    }
+    assert VALUES.to_dict() == told
+
+
 def test_they_are_replaced_in_entrypoint_args_env_and_metadata() -> None:
     role = Role(
         name="trainer",

@@ -169,7 +169,7 @@ def test_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = """
 from torchx_tui.specs import Resource
 class Foreign:
-    cpu, gpu, memMB, capabilities = 4, 5, 6, {"a": "b"}
+    cpu, gpu, memMB, capabilities, devices, tags = 4, 5, 6, {"a": "b"}, {"efa": 1}, {"t": 2}
 def ours():
     return Resource(1, 1, 1)
 def theirs():
@@ -186,6 +186,7 @@ def broken():
     assert named_resources["ours"].cpu == 1
     theirs = named_resources["theirs"]
     assert isinstance(theirs, Resource)
-    assert (theirs.gpu, theirs.capabilities) == (5, {"a": "b"})
+    assert (theirs.cpu, theirs.gpu, theirs.memMB, theirs.capabilities) == (4, 5, 6, {"a": "b"})
+    assert (theirs.devices, theirs.tags["t"], theirs.get_resource_name()) == ({"efa": 1}, 2, "theirs")
     with pytest.raises(UnknownResourceError, match="no such host"):
         named_resources["broken"]

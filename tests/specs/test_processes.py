@@ -29,9 +29,9 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def child() -> Iterator[subprocess.Popen[str]]:
-    """A process that has started one of its own, whose number is its first line of output."""
+    """A process in a group of its own that has started another, whose number is its first line of output."""
     command = ["sh", "-c", "sleep 300 & echo $!; wait"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as started:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=os.setpgrp) as started:
         yield started
         with suppress(ProcessLookupError):
             os.killpg(started.pid, signal.SIGKILL)

@@ -64,6 +64,7 @@ def test_pre_proc_is_a_hook() -> None:
 def test_dry_run_info_has_the_names_of_every_generation() -> None:
     app = AppDef("app")
     info = AppDryRunInfo({"a": 1}, repr)
+    assert (info.app, info.cfg, info.notes) == (None, {}, [])
     info._app = app
     info._cfg = {"b": 2}
     info._scheduler = "local_cwd"

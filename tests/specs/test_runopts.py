@@ -190,7 +190,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_json_form(options: runopts) -> None:
     cfg = options.cfg_from_json_repr(json.dumps({"queue": "q", "tags": [1, "a"], "env": {"A": 1}, "logDir": None}))
     assert cfg == {"queue": "q", "tags": ["1", "a"], "env": {"A": "1"}, "log_dir": None}
-    assert options.cfg_from_json_repr('{"queue": "q", "tags": null}') == {"queue": "q", "tags": None}
+    assert options.cfg_from_json_repr('{"tags": null, "env": null}') == {"tags": None, "env": None}
     assert options.cfg_from_json_repr('{"other": 1}', ignore_unknown=True) == {}
 
 
