@@ -138,8 +138,8 @@ def test_every_key_has_something_to_do():
 
 
 def test_no_title_above_keys_is_empty():
-    given = [owner for owner in _owners() if "HELP_TITLE" in owner.__dict__ and owner is not BaseScreen]
-    assert not [owner.__name__ for owner in given if not owner.HELP_TITLE]
+    titles = {owner: owner.__dict__.get("HELP_TITLE") for owner in _owners() if owner is not BaseScreen}
+    assert not [owner.__name__ for owner, title in titles.items() if title == ""]
 
 
 def test_the_page_lists_every_key():

@@ -48,6 +48,7 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         assert header(screen) == ["STATE", "NAME", "ON", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE"]
         await pilot.press("c")
         await until(pilot, lambda: isinstance(app.screen, ColumnsDialog))
+        assert isinstance(app.screen, ColumnsDialog)
         assert "space show   J K move   d as fits   enter apply   esc back" in screen_text(app)
         listed = [row.plain for row in app.screen.rows()]
         assert listed[0] == "[x] STATE       the job's state"
@@ -301,6 +302,7 @@ async def test_a_click_chooses_a_row_and_one_more_opens_it(scheduler, tmp_path):
             assert screen.table.cursor_row is chosen
         assert await pilot.click(screen.table, offset=(10, 22))
         await until(pilot, lambda: isinstance(app.screen, JobScreen), "the job")
+        assert isinstance(app.screen, JobScreen)
         assert app.screen.row is rows[21]
 
 
