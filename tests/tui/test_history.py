@@ -67,13 +67,20 @@ def past(screen: JobsScreen) -> list[str]:
     return [row.app_id for row in screen.table.rows if row.history]
 
 
-async def test_the_newest_are_there_and_keys_work_before_the_rest_is_read(app: TorchXTuiApp, released: threading.Event):
+async def test_the_newest_are_there_and_keys_work_before_the_rest_is_read(
+    app: TorchXTuiApp, released: threading.Event, monkeypatch: pytest.MonkeyPatch
+):
+    # A message of success goes after some seconds.
+    said: list[str] = []
+    monkeypatch.setattr(app.status, "say", lambda text, **_: said.append(text))
     async with app.run_test(size=(160, 40)) as pilot:
         screen = app.screen
         assert isinstance(screen, JobsScreen)
         await pilot.press("H")
         await until(pilot, lambda: past(screen), "the newest launches")
-        await until(pilot, lambda: app.status.text().plain.endswith("records left"), "how many are left")
+        assert said[0] == "Reading the journal"
+        assert said[1].startswith("Reading the journal: ")
+        assert said[1].endswith(" records left")
         assert past(screen)[0] == f"old-{COUNT - 1:05}"
         assert len(past(screen)) < COUNT
         # The filter is typed meanwhile, and holds for what comes later.
@@ -86,12 +93,13 @@ async def test_the_newest_are_there_and_keys_work_before_the_rest_is_read(app: T
         assert past(screen) == [f"old-{number:05}" for number in reversed(range(COUNT))]
         assert f"{COUNT:,}" in screen_text(app)
         await pilot.press("1")
-        assert screen.table_pane.rule.info.plain.startswith(f"{COUNT:,}  newest first")
+        info = f"{COUNT:,}  newest first, with history"
+        await until(pilot, lambda: screen.table_pane.rule.info.plain == info, "those of one backend")
         await pilot.press("0")
-        assert app.status.text().plain.endswith(f"{COUNT:,} jobs of the past")
+        assert said[2:] == [f"{COUNT:,} jobs of the past"]
         await pilot.press("H")
         await until(pilot, lambda: past(screen) == [], "no history")
-        assert app.status.text().plain.endswith("History is hidden")
+        assert said[-1] == "History is hidden"
 
 
 async def test_the_cursor_stays_on_a_launch_of_the_past(app: TorchXTuiApp):

@@ -48,7 +48,7 @@ def test_many_replicas_have_rows_on_the_card():
         (Resource(1, 0, 512), ["each        1 cpu   512 MB"]),
         (Resource(0, 1, 2048), ["each        1 gpu   2.0 GB"]),
         (Resource(2, 8, 1024), ["each        2 cpu   8 gpu   1.0 GB"]),
-        (Resource(0.5, 0, -1), ["each        0.5 cpu"]),  # type: ignore[bad-argument-type]
+        (Resource(3, 0, -1), ["each        3 cpu"]),
         (Resource(-1, -1, 512), []),
     ],
 )

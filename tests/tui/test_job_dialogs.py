@@ -160,7 +160,8 @@ async def test_what_has_changed_is_scrolled(app):
         await asked(pilot, dialog, [])
         for key, y in (("j", 1), ("down", 2), ("k", 1)):
             await pilot.press(key)
-            assert dialog.query_one("#relaunch-changes").scroll_offset.y == y
+            changed = dialog.query_one("#relaunch-changes")
+            await until(pilot, lambda y=y, changed=changed: changed.scroll_offset.y == y, f"{y} rows")
 
 
 async def test_results_stand_with_those_that_failed_first(app):
@@ -172,10 +173,11 @@ async def test_results_stand_with_those_that_failed_first(app):
         failed = [f"✗ {'x' * (TEXT_WIDTH - 3)}…", reason, reason, "✗ bad", "    exit 1"]
         assert [line.plain for line in dialog._results()] == [*failed, "✓ good", *["✓ fine"] * 40, ""]
         assert (dialog.heading(), buttons(dialog)) == ("2 of 43 jobs failed", ["Close"])
+        scrolled = dialog.query_one("#dialog-results")
         await pilot.press("j", "j")
-        assert dialog.query_one("#dialog-results").scroll_offset.y == 2
+        await until(pilot, lambda: scrolled.scroll_offset.y == 2, "two rows")
         await pilot.press("k")
-        assert dialog.query_one("#dialog-results").scroll_offset.y == 1
+        await until(pilot, lambda: scrolled.scroll_offset.y == 1, "one row")
         # Nothing but the button takes the focus.
         await pilot.press("tab")
         assert dialog.focused is dialog.query(Button).first()

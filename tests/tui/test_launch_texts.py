@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.text import Text
@@ -218,8 +218,8 @@ def test_the_documentation_of_a_component(width, table) -> None:
     ],
 )
 def test_how_often_a_component_was_launched(width, fields, words) -> None:
-    known: dict[str, Any] = {"state": "FAILED", "app_id": "train-zq2wmx7v5hkdfd", **fields}
-    record = LaunchRecord("1", NOW - 3600, "local_cwd", "torchx", {}, **known)
+    record = LaunchRecord("1", NOW - 3600, "local_cwd", "torchx", {}, state="FAILED", app_id="train-zq2wmx7v5hkdfd")
+    record = replace(record, **fields)
     text = last_launch_text([record, record], NOW, width, UNICODE).plain
     assert text == f"\nLaunched 2 times, last 1h ago: {words}\n"
 
