@@ -344,6 +344,12 @@ def test_every_launching_command_takes_the_same_flags() -> None:
         }
 
 
+def test_a_flag_of_run_alone_is_refused_behind_the_component_of_a_dry_run(command: Command) -> None:
+    ended = command("dryrun", "-s", "local_cwd", "utils.echo", "--wait")
+    assert (ended.code, ended.out) == (2, "")
+    assert "--wait" in ended.err
+
+
 # Findings and tables
 
 
