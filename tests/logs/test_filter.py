@@ -200,3 +200,4 @@ def test_a_costly_filter_ends_the_reading_with_a_message(tmp_path: Path) -> None
     log.open()
     with pytest.raises(CostlyPatternError):
         log.read_older(1)
+    assert log.position(-1) == 0

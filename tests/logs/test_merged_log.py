@@ -289,8 +289,18 @@ def test_reads_that_give_less_than_was_asked_for_go_on(tmp_path: Path, monkeypat
         assert file.read(0, 100) == b"0123456789" * 3
         assert file.read(5, 20) == b"56789012345678901234"
         assert file.read(30, 5) == b""
+        with monkeypatch.context() as broken:
+            broken.setattr(os, "pread", lambda *_: os.read(-1, 1))
+            assert file.read(0, 100) == b""
         file.close()
     spooled.finish()
+
+
+def test_a_file_may_be_longer_than_its_size_says(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"0123")
+    assert [LogFile(tmp_path / "out").is_longer(size) for size in (0, 3, 4, 9)] == [True, True, False, False]
+    for missing in ("none", ".", "nul\0"):
+        assert not LogFile(tmp_path / missing).is_longer(0)
 
 
 @pytest.mark.parametrize(("count", "kept"), [(256, 256), (257, 0)])

@@ -50,6 +50,14 @@ def test_lines_that_are_told_apart_are_not_taken_byte_by_byte(tmp_path: Path) ->
     assert lengths(tmp_path, line + b"\n", line + b"\n", line + b"b\n") == {"o": 601, "e": 0}
 
 
+def test_with_too_many_ways_it_is_given_up(tmp_path: Path) -> None:
+    out = err = b"a\n" * 300
+    assert lengths(tmp_path, b"a\n" * 255, out, err) is not None
+    assert lengths(tmp_path, b"a\n" * 256, out, err) is None
+    # No file stays open.
+    assert not any(entry.resolve().parent == tmp_path for entry in Path("/proc/self/fd").iterdir())
+
+
 def test_what_is_no_mix_of_both_is_not_parted(tmp_path: Path) -> None:
     assert lengths(tmp_path, b"something else\n", b"out 1\nout 2\n", b"err\n") is None
 

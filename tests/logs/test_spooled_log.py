@@ -203,6 +203,16 @@ def test_closing_a_log_ends_every_stream_at_once(instance: Callable[..., Instanc
     assert scheduler.reading == 1
 
 
+def test_the_end_of_a_program_ends_its_streams(instance: Callable[..., Instance]) -> None:
+    scheduler = RecordScheduler(replicas=3)
+    one = instance(scheduler)
+    one.read()
+    wait_until(lambda: scheduler.reading == 3, "3 streams")
+    one.runner.close()
+    wait_until(lambda: scheduler.reading == 0, "no stream")
+    assert one.spool_folders() == []
+
+
 def test_several_views_share_one_stream(instance: Callable[..., Instance]) -> None:
     scheduler = RecordScheduler(replicas=2)
     scheduler.write(0, "a\n")

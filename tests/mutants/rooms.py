@@ -142,4 +142,13 @@ SAME = {
     "backends/local/torchx/jobs.py: started_at = min((at for at in places.values() if at <= ended_at), default=ended_at)  ->  started_at = min((at for at in places.values() if at < ended_at), default=ended_at)": (
         "the default is as late"
     ),
+    r"logs/source/file_source.py: head = data.find(b'\n', 0, -1) + 1  ->  head = data.find(b'\n', 1, -1) + 1": (
+        "a line is in the segment before"
+    ),
+    "logs/view/match_index.py: return [0] * len(run) if len(data) <= BLOCK and self._scanner.count(block) == 0 else None  ->  return None": (
+        "each is counted by itself"
+    ),
+    "logs/view/match_index.py: if end < older.end:  ->  if end <= older.end:": "nothing is left out",
+    "logs/spool/spool_file.py: self._last_start = 0  ->  pass": "it is set with the first record",
+    "logs/spool/spool_file.py: self._last_start = 0  ->  self._last_start = 1": "it is set with the first record",
 }

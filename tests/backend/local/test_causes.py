@@ -118,6 +118,9 @@ def test_a_traceback_at_the_end_of_a_long_file(tmp_path: Path) -> None:
     end = "Traceback (most recent call last):\n  File x\nKeyError: 'k'\n"
     (tmp_path / "stderr.log").write_text("noise\n" * 200_000 + end)
     assert last_traceback_in(tmp_path / "stderr.log") == end.strip()
+    # Of a file the last 256 KiB are read.
+    (tmp_path / "stderr.log").write_text(end + "noise\n" * 50_000)
+    assert last_traceback_in(tmp_path / "stderr.log") == ""
 
 
 def test_where_only_torchrun_has_a_traceback_its_workers_last_line_is_the_cause(tmp_path: Path) -> None:

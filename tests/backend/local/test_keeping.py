@@ -10,6 +10,7 @@ import pytest
 from backend.local.support import Local
 from support.waiting import wait_until
 
+from torchx_tui.backends.local.runs import prune
 from torchx_tui.specs import AppState
 
 
@@ -20,7 +21,9 @@ def test_prune_by_age(make_local: Callable[..., Local]) -> None:
         local.ended(app_id)
     local.running(live)
     local.edit_state(old, finished_at=time.time() - 4 * 86400)
-    assert local.scheduler.prune() == [old]
+    assert local.scheduler.prune(dryrun=True) == [old]
+    assert local.scheduler.exists(old)
+    assert prune(local.scheduler._runs, 3, 1e12, local.root) == [old]
     assert {row.app_id for row in local.scheduler.list()} == {new, live}
     assert not (local.root / "session" / old).exists()
     assert local.scheduler.prune() == []

@@ -18,7 +18,7 @@ import yaml
 from backend.local.support import Local, app, role
 from support.waiting import wait_until
 
-from torchx_tui.backends.local import launch, record
+from torchx_tui.backends.local import record
 from torchx_tui.backends.local.image_provider import LocalDirectoryImageProvider
 from torchx_tui.specs import AppDef, AppDefError, AppState, Resource, Role, SchedulerError, appdef_to_dict
 
@@ -106,40 +106,6 @@ def test_files_in_a_folder_of_the_users_are_as_others_are(local: Local, tmp_path
     # Whoever reaches a rank's socket can read its stack.
     assert (folder / "insight" / "r").stat().st_mode & 0o7777 == 0o700
     assert (folder / "state.json").stat().st_mode & 0o7777 == 0o600
-
-
-def test_a_supervisor_that_does_not_answer_starts_nothing(
-    local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    silent = tmp_path / "silent"
-    silent.write_text("#!/bin/sh\ncat > /dev/null\nsleep 1\n")
-    silent.chmod(0o755)
-    info = local.scheduler.submit_dryrun(app("exit 0"), {})
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "executable", str(silent))
-        patched.setattr(launch, "_ANSWER_SECONDS", 0.1)
-        with pytest.raises(SchedulerError, match="was not launched: the supervisor did not answer within 0 s"):
-            local.scheduler.schedule(info)
-    # Should it live after all, it ends before it starts anything.
-    assert json.loads((Path(info.request.log_dir) / "cancel.json").read_text())["by"] == ""
-
-
-@pytest.mark.parametrize(
-    ("script", "words"), [("exit 3", "it said nothing"), ("echo no; echo such library", "such library")]
-)
-def test_a_supervisor_that_dies_says_why(
-    local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, words: str
-) -> None:
-    broken = tmp_path / "broken"
-    broken.write_text(f"#!/bin/sh\n{script}\n")
-    broken.chmod(0o755)
-    info = local.scheduler.submit_dryrun(app("exit 0"), {})
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "executable", str(broken))
-        with pytest.raises(SchedulerError, match=f"was not launched: the supervisor did not start: {words}"):
-            local.scheduler.schedule(info)
-    assert local.scheduler.list() == []
-    assert not Path(info.request.log_dir).exists()
 
 
 def _umask() -> int:

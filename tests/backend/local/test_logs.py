@@ -123,6 +123,19 @@ def test_a_log_that_goes_away_while_it_is_read(local: Local) -> None:
         next(lines)
 
 
+@pytest.mark.parametrize("kept", ["combined", "stdout"])
+def test_one_file_of_a_log_is_enough(local: Local, kept: str) -> None:
+    app_id = local.start("echo x")
+    folder = local.ended(app_id).folder / "r" / "0"
+    for path in list(folder.iterdir()):
+        if not path.name.startswith(kept):
+            path.unlink()
+    assert local.lines(app_id) == ["x\n"]
+    (folder / f"{kept}.log").unlink()
+    with pytest.raises(SchedulerError, match="the log was removed"):
+        local.lines(app_id)
+
+
 def test_a_deleted_app_ends_its_readers(local: Local) -> None:
     app_id = local.start("echo x; sleep 60")
     lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -104,6 +105,32 @@ def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch, available: in
     found = list(request._gpus(app))
     assert [one.level for one in found] == (["warning"] if words else [])
     assert all(one.what == f"2 gpu asked for, {words}" and one.hint for one in found)
+
+
+@pytest.mark.parametrize("state", ["free", "taken", "waits out its last connection"])
+def test_a_port_that_another_process_has_is_told_of(tmp_path: Path, state: str) -> None:
+    with socket.socket() as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(("", 0))
+        server.listen()
+        port = server.getsockname()[1]
+        if state.startswith("waits"):
+            with socket.create_connection(("127.0.0.1", port)) as client:
+                server.accept()[0].close()
+                assert client.recv(1) == b""
+        if state != "taken":
+            server.close()
+        scheduler = LocalScheduler("s", root=tmp_path, handle_signals=False)
+        for made, what in (
+            (app("exit 0", port_map={"ui": port}), f"r: port {port} (ui)"),
+            (app(f"exit 0 --master_port={port}"), f"r: port {port}"),
+            (app(f"exit 0 --port {port} --port {port}"), f"r: port {port}"),
+        ):
+            found = [(one.level, one.what, one.hint) for one in scheduler.preflight(made, {})]
+            told = ("warning", f"{what} is taken by another process", "choose another one, or 0 for any")
+            assert found == ([told] if state == "taken" else [])
+        for odd in (0, 65_536, -1):
+            assert scheduler.preflight(app("exit 0", port_map={"ui": odd}), {}) == []
 
 
 # The request

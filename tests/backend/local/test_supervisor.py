@@ -6,16 +6,19 @@ import ctypes
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
-from backend.local.support import Local
+from backend.local.support import Local, app
 from support.waiting import wait_until
 
-from torchx_tui.backends.local import supervisor
+from torchx_tui.backends.local import launch, supervisor
+from torchx_tui.specs import AppState, SchedulerError
 
 needs_inotify = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has inotify")
 
@@ -123,3 +126,73 @@ def test_a_helper_that_cannot_be_told_is_left_out(
     run = local.ended(local.start("exit 0"))
     assert run.state.name == "SUCCEEDED"
     assert not (tmp_path / "there").exists()
+
+
+def test_a_supervisor_that_does_not_answer_starts_nothing(
+    local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    silent = tmp_path / "silent"
+    silent.write_text("#!/bin/sh\ncat > /dev/null\nsleep 1\n")
+    silent.chmod(0o755)
+    info = local.scheduler.submit_dryrun(app("exit 0"), {})
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", str(silent))
+        patched.setattr(launch, "_ANSWER_SECONDS", 0.1)
+        with pytest.raises(SchedulerError, match="was not launched: the supervisor did not answer within 0 s"):
+            local.scheduler.schedule(info)
+    # Should it live after all, it ends before it starts anything.
+    assert json.loads((Path(info.request.log_dir) / "cancel.json").read_text())["by"] == ""
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("exit 3", "it said nothing"),
+        ("echo no; echo such library", "such library"),
+        (r"printf '\377 is no text\n'", "\ufffd is no text"),
+    ],
+)
+def test_a_supervisor_that_dies_says_why(
+    local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, words: str
+) -> None:
+    broken = tmp_path / "broken"
+    broken.write_text(f"#!/bin/sh\n{script}\n")
+    broken.chmod(0o755)
+    info = local.scheduler.submit_dryrun(app("exit 0"), {})
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "executable", str(broken))
+        with pytest.raises(SchedulerError, match=f"was not launched: the supervisor did not start: {words}"):
+            local.scheduler.schedule(info)
+    assert local.scheduler.list() == []
+    assert not Path(info.request.log_dir).exists()
+
+
+def test_a_supervisor_that_fails_says_why_in_the_folder(make_local: Callable[..., Local]) -> None:
+    local = make_local(max_running=1)
+    first = local.start("sleep 300")
+    local.running(first)
+    waiting = local.start("exit 0")
+    wait_until(lambda: local.run(waiting).state == AppState.PENDING, "PENDING")
+    (local.root / "turns").rename(local.root / "elsewhere")
+    run = local.ended(waiting)
+    assert (run.state, run.reason) == (AppState.FAILED, "its supervisor was killed before it started the replicas")
+    assert "FileNotFoundError" in (run.folder / "supervisor.log").read_text()
+    (local.root / "elsewhere").rename(local.root / "turns")
+
+
+def test_a_supervisor_that_waits_works_next_to_nothing(local: Local) -> None:
+    app_id = local.start("sleep 300")
+    process = psutil.Process(local.running(app_id)["pid"])
+    state = local.run(app_id).folder / "state.json"
+
+    def used() -> float:
+        times = process.cpu_times()
+        return times.user + times.system
+
+    before, began, written = used(), time.monotonic(), set()
+    while (passed := time.monotonic() - began) < 6:
+        written.add(state.stat().st_mtime_ns)
+        time.sleep(0.1)
+    assert used() - before < 0.6
+    # A heartbeat comes every 5 s.
+    assert len(written) <= 3 + passed / 5

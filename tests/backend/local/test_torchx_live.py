@@ -30,7 +30,7 @@ JOB = "local_cwd://s/job-1"
 def process(pid: int = NOBODY, *, group: int | None = None, start: str = "5", **fields: Any) -> JobProcess:
     """Return a process that leads its group."""
     known: dict[str, Any] = {
-        "parent": 1,
+        "parent": NOBODY + 9,
         "started_at": 100.0,
         "job_id": JOB,
         "error_file": "/logs/s/job-1/r/0/error.json",
