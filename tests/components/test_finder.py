@@ -145,6 +145,7 @@ class Trainer:
     quiet: bool = field(repr=False)
     image: str = compute()
     sizes: dict[str, int] = field(default_factory=made)
+    pair: tuple[int, ...] = field(default_factory=tuple)
     constant = 1
     kept: typing.ClassVar[int] = 2
     made: int = field(default=1, init=False)
@@ -161,6 +162,7 @@ class Trainer:
         ("quiet", "bool", REQUIRED),
         ("image", "str", Computed("compute()")),
         ("sizes", "dict", Computed("made()")),
+        ("pair", "tuple", ()),
         ("given", "int", 1),
         ("odd", "other", 1),
     ]

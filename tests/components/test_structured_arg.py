@@ -46,3 +46,7 @@ def told(parse: Callable[[], Any]) -> tuple[str, str, int]:
         except ValueError:
             return "", "ValueError", 0
     return f"{made!r} {made}", "", sum(warning.category is UserWarning for warning in caught)
+
+
+def test_a_run_without_an_experiment() -> None:
+    assert str(ours.StructuredNameArgument("", "run")) == "/run"

@@ -52,7 +52,7 @@ _DURATION = re.compile(r"_?[A-Z_]+_(S|SECONDS|NS)")
 # A clock is never at one instant exactly when it is asked, and no time that has passed is one duration exactly.
 _CLOCK = re.compile(r"\btime\.(time|monotonic)\(\)|\b_?[A-Z_]+_(S|SECONDS|NS)\b")
 # A limit, or how much is read at once: one more, or one less, is as good.
-_LIMIT = re.compile(r"\b_?(MOST|MAX|MIN|LONGEST|LARGEST|MANY)(_[A-Z_]+)?\b")
+_LIMIT = re.compile(r"\b_?(MOST|MAX|MIN|LONGEST|LARGEST|MANY|TRIES)(_[A-Z_]+)?\b")
 _LARGE = 1000
 _WORDING = re.compile(r"[A-Za-z,;:]+ [A-Za-z,;:]+ ")
 

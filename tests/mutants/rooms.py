@@ -151,4 +151,10 @@ SAME = {
     "logs/view/match_index.py: if end < older.end:  ->  if end <= older.end:": "nothing is left out",
     "logs/spool/spool_file.py: self._last_start = 0  ->  pass": "it is set with the first record",
     "logs/spool/spool_file.py: self._last_start = 0  ->  self._last_start = 1": "it is set with the first record",
+    "specs/calls.py: if waited >= self._slow_seconds and (not reported):  ->  if waited > self._slow_seconds and (not reported):": (
+        "no wait takes one duration exactly"
+    ),
+    "components/standalone.py: return 1 + max((self._depth(self._modules[path]) for path in used if  ->  return 2 + max((self._depth(self._modules[path]) for path in used if": (
+        "the order is the same"
+    ),
 }

@@ -2,6 +2,7 @@
 
 import getpass
 import os
+import pwd
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,16 @@ def test_the_user_is_named_as_python_names_them(variable, monkeypatch):
     if variable:
         monkeypatch.setenv(variable, "alice")
     assert user_name() == getpass.getuser()
+
+
+def test_a_user_without_a_name_has_a_number(monkeypatch):
+    def unknown(_uid):
+        raise KeyError
+
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert user_name() == str(os.getuid())
 
 
 def test_xdg_folders(monkeypatch, tmp_path):

@@ -102,6 +102,7 @@ def test_numbers_become_the_texts_that_a_process_gets() -> None:
         ({"name": 3}, "name is int"),
         ({"name": "app", "rolls": []}, "unknown rolls. Valid: name, roles, metadata"),
         ({"name": "app", "roles": [{"name": "r"}]}, "roles[0]: image is missing"),
+        ({"name": "app", "roles": [{"name": "r", "image": "i", "overrides": {}}]}, "roles[0]: unknown overrides"),
         (
             {"name": "app", "roles": [{"name": "r", "image": "i", "retry_policy": "X"}]},
             "Valid: REPLICA, APPLICATION, ROLE",
