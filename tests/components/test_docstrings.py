@@ -27,6 +27,11 @@ def test_the_first_sentence_in_one_line(docstring: str | None, sentence: str) ->
         assert read_docstring(docstring).summary == sentence
 
 
+def test_a_docstring_of_arguments_alone_has_no_sentence() -> None:
+    found = read_docstring("\n    Args:\n        lr: the rate\n    ")
+    assert (found.summary, found.parameters) == ("", {"lr": "the rate"})
+
+
 def test_the_parts_of_a_docstring() -> None:
     text = """Train it. Then save it.
 
