@@ -75,16 +75,25 @@ async def test_the_errors_that_follow_are_listed_each_in_a_row(scheduler, tmp_pa
         await until(pilot, lambda: not any(row.endswith("…") for row in drawn(screen)), "the whole errors")
 
 
-async def test_a_number_finds_its_replica(tmp_path):
+def sweep_of_130(tmp_path):
+    """Return a dashboard with one job of 130 replicas."""
     scheduler = CannedScheduler(logs=tmp_path / "logs")
     scheduler.add("sweep-1", AppState.RUNNING, 60.0, replicas=130)
-    app = make_app(scheduler, tmp_path)
+    return make_app(scheduler, tmp_path)
+
+
+async def open_sweep(pilot, app) -> JobScreen:
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+    await pilot.press("enter")
+    await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.chosen, "the replicas")
+    assert isinstance(app.screen, JobScreen)
+    return app.screen
+
+
+async def test_a_number_finds_its_replica(tmp_path):
+    app = sweep_of_130(tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.chosen, "the replicas")
-        screen = app.screen
-        assert isinstance(screen, JobScreen)
+        screen = await open_sweep(pilot, app)
         assert screen.state_line.left.plain == "● Running   1m"
         assert drawn(screen) == ["Running: nothing to explain."]
         screen.row = replace(screen.row, submitted_at=None)
@@ -101,15 +110,9 @@ async def test_a_number_finds_its_replica(tmp_path):
 
 
 async def test_a_click_chooses_the_replica_that_is_drawn_there(tmp_path):
-    scheduler = CannedScheduler(logs=tmp_path / "logs")
-    scheduler.add("sweep-1", AppState.RUNNING, 60.0, replicas=130)
-    app = make_app(scheduler, tmp_path)
+    app = sweep_of_130(tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.replicas.chosen, "the replicas")
-        screen = app.screen
-        assert isinstance(screen, JobScreen)
+        screen = await open_sweep(pilot, app)
         grid = screen.replicas.grid
         # Those further down are seen as soon as one of them is chosen.
         for first in (0, 128):
