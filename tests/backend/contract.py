@@ -145,7 +145,7 @@ class SchedulerContract:
     # Watching
 
     def test_describe_and_list_agree(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("sleep 60", replicas=2), cfg)
+        app_id = scheduler.submit(self.app("sleep 3600", replicas=2), cfg)
         described = self.running(scheduler, app_id)
         row = self.row(scheduler, app_id)
         assert row is not None
@@ -165,7 +165,7 @@ class SchedulerContract:
 
     def test_a_command_runs_beside_a_replica(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
         self.needs(scheduler, "run_beside")
-        app_id = scheduler.submit(self.app("echo mine; sleep 60", replicas=2), cfg)
+        app_id = scheduler.submit(self.app("echo mine; sleep 3600", replicas=2), cfg)
         self.running(scheduler, app_id)
         wait_until(lambda: list(scheduler.log_iter(app_id, "worker", 1)), "the first line of the second replica")
         # Words are not split or expanded, both outputs and the exit code come back, and nothing is there to read.
@@ -251,7 +251,7 @@ class SchedulerContract:
         scheduler.cancel("no-such-app")
         assert self.ended(scheduler, app_id).state == AppState.SUCCEEDED
 
-    @pytest.mark.parametrize("script", ["exit 0", "sleep 60"], ids=["final", "running"])
+    @pytest.mark.parametrize("script", ["exit 0", "sleep 3600"], ids=["final", "running"])
     def test_delete(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any], script: str) -> None:
         self.needs(scheduler, "delete")
         app_id = scheduler.submit(self.app(script), cfg)
@@ -282,7 +282,7 @@ class SchedulerContract:
         assert [next(first), next(second), next(first), next(second)] == ["a\n", "a\n", "b\n", "b\n"]
 
     def test_without_tail_it_ends_at_the_present_end(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo first; sleep 60"), cfg)
+        app_id = scheduler.submit(self.app("echo first; sleep 3600"), cfg)
         self.running(scheduler, app_id)
         wait_until(lambda: list(scheduler.log_iter(app_id, "worker")) == ["first\n"], "the first line")
 
@@ -296,7 +296,7 @@ class SchedulerContract:
         assert list(scheduler.log_iter(app_id, "worker", should_tail=True)) == []
 
     def test_close_ends_a_blocked_read(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo once; sleep 60"), cfg)
+        app_id = scheduler.submit(self.app("echo once; sleep 3600"), cfg)
         lines: Any = scheduler.log_iter(app_id, "worker", should_tail=True)
         got: list[str] = []
         reader = threading.Thread(target=lambda: got.extend(lines), daemon=True)

@@ -197,7 +197,7 @@ def test_a_build_that_fails_shows_its_last_lines(builder: Builder, tmp_path: Pat
 
 
 def test_a_build_that_nobody_waits_for_ends_at_once(builder: Builder, tmp_path: Path) -> None:
-    dockerfile = "ARG IMAGE\nFROM $IMAGE\nRUN echo begun; sleep 100\n"
+    dockerfile = "ARG IMAGE\nFROM $IMAGE\nRUN echo begun; sleep 3600\n"
     project = fill(tmp_path / "p", Dockerfile_dot_torchx=dockerfile)
     begun = threading.Event()
     progress = Progress(lambda text: begun.set() if "begun" in text and "Step" not in text else None)
@@ -221,7 +221,7 @@ def test_a_build_that_nobody_waits_for_ends_at_once(builder: Builder, tmp_path: 
     with builder.workspace_engine() as client:
         deadline = time.monotonic() + PATIENCE
         while any(
-            "sleep 100" in str(one.attrs["Config"]["Cmd"]) for one in client.containers.list(ignore_removed=True)
+            "sleep 3600" in str(one.attrs["Config"]["Cmd"]) for one in client.containers.list(ignore_removed=True)
         ):
             assert time.monotonic() < deadline, "the engine goes on with the build"
             time.sleep(0.1)

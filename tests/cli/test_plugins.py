@@ -39,7 +39,7 @@ def test_a_job_from_the_launch_to_its_end(command: Command, plugins: Plugins) ->
     assert dry.code == 0
     assert '"hi"' in dry.out
     assert "nobody asked for" not in dry.out + dry.err
-    ran = command("run", *chosen, "utils.sh", "--num_replicas", "2", "sh", "-c", "echo one; exec sleep 60")
+    ran = command("run", *chosen, "utils.sh", "--num_replicas", "2", "sh", "-c", "echo one; exec sleep 3600")
     handle = ran.out.strip()
     assert handle.startswith("processes://torchx/sh-")
     assert "scheduled" not in ran.err

@@ -235,7 +235,7 @@ def test_a_profile_wins_over_the_file_and_the_command_line_over_both(command: Co
 
 
 def test_detach_leaves_it_running_until_it_is_cancelled():
-    ended = shell("run", "-s", "local_cwd", "utils.sh", "--detach", "--", "sleep", "60")
+    ended = shell("run", "-s", "local_cwd", "utils.sh", "--detach", "--", "sleep", "3600")
     handle = ended.stdout.strip()
     assert (ended.returncode, ended.stderr) == (0, "")
     late = shell("wait", handle, "--timeout", "0.1")
@@ -250,7 +250,7 @@ def test_detach_leaves_it_running_until_it_is_cancelled():
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_cancels_the_job(number: int):
     process = subprocess.Popen(
-        [COMMAND, "run", "-s", "local_cwd", "utils.sh", "--", "sh", "-c", "echo begun; sleep 60"],
+        [COMMAND, "run", "-s", "local_cwd", "utils.sh", "--", "sh", "-c", "echo begun; sleep 3600"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -282,7 +282,7 @@ def test_open_shows_the_job():
         "--",
         "sh",
         "-c",
-        "echo seen on the screen; sleep 60",
+        "echo seen on the screen; sleep 3600",
     ]
     with Terminal(argv) as app:
         app.wait("seen on the screen")

@@ -10,7 +10,7 @@ from support.command import Command
 from support.kubernetes_cluster import KubernetesCluster
 from support.shell import shell
 from support.terminal import COMMAND
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 DOCKER = ("run", "-s", "local_docker")
 WORDS = ("utils.sh", "--image", "busybox:local", "--memMB", "64", "--")
@@ -27,8 +27,8 @@ def test_a_docker_job_is_waited_for_as_torchx_does(command: Command, docker_engi
 
 
 def test_a_signal_ends_a_docker_job_and_detach_leaves_it(docker_engine: str):
-    detached = shell(*DOCKER, "--detach", *WORDS, "sleep", "60").stdout.strip()
-    argv = [COMMAND, *DOCKER, *WORDS, "sh", "-c", "echo begun; sleep 60"]
+    detached = shell(*DOCKER, "--detach", *WORDS, "sleep", "3600").stdout.strip()
+    argv = [COMMAND, *DOCKER, *WORDS, "sh", "-c", "echo begun; sleep 3600"]
     handle = ""
     try:
         with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -37,7 +37,7 @@ def test_a_signal_ends_a_docker_job_and_detach_leaves_it(docker_engine: str):
             handle = process.stdout.readline().strip()
             assert process.stderr.readline() == "sh/0 begun\n"
             process.send_signal(signal.SIGINT)
-            assert process.wait(60) == 130
+            assert process.wait(PATIENCE) == 130
         states = {handle: "CANCELLED", detached: "RUNNING"}
 
         def seen(one: str) -> str:

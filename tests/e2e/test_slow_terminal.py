@@ -40,7 +40,7 @@ def flood(rate: int = 100) -> AppDef:
 
 def quiet() -> AppDef:
     """Print a line, and nothing more."""
-    return AppDef("quiet", [Role("r", "", entrypoint="sh", args=["-c", "echo just this; sleep 60"])])
+    return AppDef("quiet", [Role("r", "", entrypoint="sh", args=["-c", "echo just this; sleep 3600"])])
 '''
     )
 

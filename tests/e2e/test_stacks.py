@@ -19,6 +19,7 @@ from support.docker_registry import free_port
 from support.kubernetes_cluster import in_namespace
 from support.shell import shell
 from support.terminal import COMMAND
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.shared.insight import HOOK
 
@@ -169,7 +170,7 @@ def test_a_job_that_torchx_launched(terminal, tmp_path, own_home):
         check_groups(app, "py-spy")
     finally:
         process.send_signal(signal.SIGINT)
-        process.wait(60)
+        process.wait(PATIENCE)
 
 
 @needs_pyspy

@@ -27,7 +27,7 @@ SERVE = "import http.server; http.server.test(http.server.SimpleHTTPRequestHandl
 
 def test_everything_about_an_app(docker: Docker) -> None:
     app = AppDef(
-        "job", [docker.role("sleep 60", "a"), docker.role("sleep 60", "b", num_replicas=2)], metadata={"team": "x"}
+        "job", [docker.role("sleep 3600", "a"), docker.role("sleep 3600", "b", num_replicas=2)], metadata={"team": "x"}
     )
     before = time.time()
     app_id = docker.submit(app)
@@ -111,7 +111,7 @@ def test_it_can_be_relaunched_from_what_the_engine_keeps(docker: Docker, tmp_pat
 def test_cancel_and_list_through_the_runner(docker: Docker, tmp_path: Path) -> None:
     runner = Runner(docker.session, journal=Journal(tmp_path))
     runner._schedulers.put("local_docker", docker.scheduler)
-    handle = runner.run(AppDef("job", [docker.role("sleep 60", num_replicas=2)]), "local_docker", {"pull": False})
+    handle = runner.run(AppDef("job", [docker.role("sleep 3600", num_replicas=2)]), "local_docker", {"pull": False})
     docker.running(handle.rpartition("/")[2])
     runner.cancel(handle)
     ended = runner.wait(handle)
@@ -191,7 +191,7 @@ def test_preflight_of_a_workspace(docker: Docker, tmp_path: Path) -> None:
 
 
 def test_a_failing_health_check_is_told(docker: Docker) -> None:
-    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 60")]), {"pull": False})
+    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 3600")]), {"pull": False})
     second = 10**9
     info.request.containers[0].kwargs["healthcheck"] = {
         "test": ["CMD", "false"], "interval": second, "timeout": second, "retries": 1,

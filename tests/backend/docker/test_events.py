@@ -57,7 +57,7 @@ def test_each_change_of_an_app_is_told(app: Replicas) -> None:
     for change in ("start", "pause", "unpause", "kill", "remove"):
         count = len(told.times)
         if container is None:
-            container = app.start("sleep 60")
+            container = app.start("sleep 3600")
         else:
             container.remove(force=True) if change == "remove" else getattr(container, change)()
         told.more_than(count)
@@ -68,7 +68,7 @@ def test_each_change_of_an_app_is_told(app: Replicas) -> None:
 def test_other_containers_and_shells_are_not_told_of(own_engine: OwnEngine) -> None:
     """On an engine where no other test makes changes."""
     with replicas() as app:
-        container = app.start("sleep 60")
+        container = app.start("sleep 3600")
         events, told = engine_events(app.engine), Told()
         events.subscribe(told)
         listening(events, app, told)
@@ -84,7 +84,7 @@ def test_a_burst_is_told_in_few_calls(app: Replicas) -> None:
     events, told = engine_events(app.engine), Told()
     events.subscribe(told)
     listening(events, app, told)
-    container = app.start("sleep 60")
+    container = app.start("sleep 3600")
     count, began = len(told.times), time.monotonic()
     for number in range(40):
         container.rename(f"{app.app_id}-{number}")

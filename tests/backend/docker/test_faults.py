@@ -30,18 +30,18 @@ def refusal(docker: Docker, *roles: Role) -> str:
 
 def test_a_command_that_is_missing(docker: Docker) -> None:
     role = Role("worker", "busybox:local", entrypoint="no-such-program", num_replicas=3)
-    words = refusal(docker, docker.role("sleep 60", "first", num_replicas=2), role)
+    words = refusal(docker, docker.role("sleep 3600", "first", num_replicas=2), role)
     assert "worker/" in words
     assert "no such command: no-such-program" in words
 
 
 def test_an_image_that_is_missing(docker: Docker) -> None:
-    words = refusal(docker, docker.role("sleep 60", "first"), docker.role("true", image="no-such-image:1"))
+    words = refusal(docker, docker.role("sleep 3600", "first"), docker.role("true", image="no-such-image:1"))
     assert "worker/0: there is no image no-such-image:1" in words
 
 
 def test_a_name_that_is_taken(docker: Docker) -> None:
-    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 60", num_replicas=3)]), {"pull": False})
+    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 3600", num_replicas=3)]), {"pull": False})
     taken = info.request.containers[2].kwargs["name"]
     other = docker.api.create_container("busybox:local", ["sh"], name=taken)
     try:
@@ -65,7 +65,7 @@ def test_a_port_that_is_in_use(docker: Docker) -> None:
         server.bind(("127.0.0.1", 0))
         server.listen()
         port = server.getsockname()[1]
-        info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 60")]), {"pull": False})
+        info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 3600")]), {"pull": False})
         # As a role's own `pre_proc` may ask for it.
         info.request.containers[0].kwargs["ports"] = {"80/tcp": ("127.0.0.1", port)}
         with pytest.raises(SchedulerError, match=rf"worker/0: port 127\.0\.0\.1:{port} is in use"):
@@ -93,7 +93,7 @@ def test_a_launch_that_is_ended_meanwhile(docker: Docker) -> None:
 
     progress = Progress(show)
     with shown_progress(progress), pytest.raises(LaunchCancelledError):
-        docker.launch("sleep 60", replicas=4)
+        docker.launch("sleep 3600", replicas=4)
     assert docker.containers() == []
     assert "creating 4 of 4" in said
 
@@ -118,7 +118,7 @@ def test_a_network_that_is_lost_before_the_start_is_made_again(docker: Docker) -
 
 def test_replicas_reach_one_another_by_name(docker: Docker) -> None:
     script = "ping -c 1 -W 5 $TORCHX_RANK0_HOST"
-    app_id = docker.submit(AppDef("job", [docker.role("sleep 20", "first"), docker.role(script, "second")]))
+    app_id = docker.submit(AppDef("job", [docker.role("sleep 3600", "first"), docker.role(script, "second")]))
     second = wait_until(lambda: docker.describe(app_id).roles_statuses[1].replicas[0].exit_code is not None, "the ping")
     assert second
     assert docker.describe(app_id).roles_statuses[1].replicas[0].exit_code == 0
@@ -163,7 +163,7 @@ def test_a_python_error_is_the_reason(docker: Docker) -> None:
 
 
 def test_a_failed_replica_with_others_running(docker: Docker) -> None:
-    app_id = docker.launch("test ${replica_id} != 1 || exit 3; sleep 60", replicas=3)
+    app_id = docker.launch("test ${replica_id} != 1 || exit 3; sleep 3600", replicas=3)
 
     def failed() -> bool:
         return "exit 3" in docker.describe(app_id).msg
@@ -191,7 +191,7 @@ def test_retries_are_the_engines(docker: Docker) -> None:
 
 
 def test_a_container_that_someone_else_removed(docker: Docker) -> None:
-    app_id = docker.launch("sleep 60", replicas=3)
+    app_id = docker.launch("sleep 3600", replicas=3)
     docker.running(app_id)
     docker.api.remove_container(docker.containers(app_id)[0]["Id"], force=True)
     described = docker.describe(app_id)
@@ -215,7 +215,7 @@ def test_what_ended_well_but_for_a_removed_one_is_unknown(docker: Docker) -> Non
 
 
 def test_many_replicas_at_once(docker: Docker) -> None:
-    app_id = docker.launch("sleep 120", replicas=64, resource=Resource(cpu=-1, gpu=0, memMB=-1))
+    app_id = docker.launch("sleep 3600", replicas=64, resource=Resource(cpu=-1, gpu=0, memMB=-1))
     described = docker.running(app_id)
     assert [one.id for one in described.roles_statuses[0].replicas] == list(range(64))
     (row,) = [row for row in docker.scheduler.list() if row.app_id == app_id]
@@ -259,7 +259,7 @@ def test_a_second_cancel_sends_no_second_signal(docker: Docker) -> None:
 
 
 def test_delete_leaves_nothing(docker: Docker) -> None:
-    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 60", num_replicas=2)]), {"pull": False})
+    info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 3600", num_replicas=2)]), {"pull": False})
     for one in info.request.containers:
         one.kwargs["volumes"] = ["/anonymous"]
     app_id = docker.scheduler.schedule(info)

@@ -81,7 +81,7 @@ def test_lines_go_on_when_the_engine_is_back(app: Replicas, own_engine: OwnEngin
 
 @pytest.mark.slow
 def test_an_engine_that_is_away_is_said_in_words(app: Replicas, own_engine: OwnEngine) -> None:
-    app.start("echo one; sleep 60")
+    app.start("echo one; sleep 3600")
     reading = open_stream(app.engine, app.app_id, "worker", 0)
     assert next(reading).data == b"one\n"
     own_engine.kill()

@@ -69,7 +69,7 @@ def test_a_tail_follows_until_the_end(app: Replicas) -> None:
 
 def test_a_tail_ends_with_the_app_not_with_its_replica(app: Replicas) -> None:
     app.start("echo once", k=0)
-    other = app.start("sleep 60", k=1)
+    other = app.start("sleep 3600", k=1)
     got: list[str] = []
     reader = threading.Thread(target=lambda: got.extend(lines(app, should_tail=True)), daemon=True)
     reader.start()
@@ -112,7 +112,8 @@ def test_times_and_patterns_choose_lines(app: Replicas) -> None:
 
 
 def test_a_tail_that_is_wanted_up_to_a_time_ends_then(app: Replicas) -> None:
-    app.start("echo now; sleep 60")
+    app.start("echo now; sleep 3600")
+    wait_until(lambda: lines(app), "the first line")
     until = datetime.fromtimestamp(time.time() + 1, timezone.utc)
     assert lines(app, should_tail=True, until=until) == ["now\n"]
 
@@ -175,7 +176,7 @@ def test_a_log_is_taken_up_where_it_was_left(app: Replicas) -> None:
 
 
 def test_a_container_that_was_removed(app: Replicas) -> None:
-    container = app.start("echo gone; sleep 60")
+    container = app.start("echo gone; sleep 3600")
     reading = open_stream(app.engine, app.app_id, "worker", 0)
     assert next(reading).data == b"gone\n"
     container.remove(force=True)

@@ -20,7 +20,7 @@ def app(docker_engine: str) -> Iterator[Replicas]:
 
 def test_cpu_and_memory_of_running_replicas(app: Replicas) -> None:
     app.python("held = bytearray(60_000_000)\nwhile True: pass", 0, nano_cpus=500_000_000, mem_limit="256m")
-    app.start("sleep 60", 1)
+    app.start("sleep 3600", 1)
     app.start("true", 2).wait()
     sampler = UsageSampler(app.engine)
     first = sampler.sample(app.app_id)
@@ -40,7 +40,7 @@ def test_cpu_and_memory_of_running_replicas(app: Replicas) -> None:
 
 
 def test_the_cache_of_files_is_not_counted(app: Replicas) -> None:
-    app.start("dd if=/dev/zero of=/tmp/file bs=1M count=60 2>/dev/null; sync; sleep 60", 0)
+    app.start("dd if=/dev/zero of=/tmp/file bs=1M count=60 2>/dev/null; sync; sleep 3600", 0)
     sampler = UsageSampler(app.engine)
     time.sleep(2)
     (usage,) = sampler.sample(app.app_id)
@@ -64,7 +64,7 @@ def test_both_versions_of_control_groups(memory: dict[str, object], expected: in
 
 def test_many_replicas(app: Replicas) -> None:
     for k in range(12):
-        app.start("sleep 60", k)
+        app.start("sleep 3600", k)
     assert [usage.replica for usage in UsageSampler(app.engine).sample(app.app_id)] == list(range(12))
 
 

@@ -67,7 +67,7 @@ def test_a_preview_says_what_would_be_built(runner: Runner, project: Path) -> No
 
 
 def test_a_launch_that_is_cancelled_in_mid_build_leaves_nothing(runner: Runner, project: Path) -> None:
-    (project / "Dockerfile.torchx").write_text("ARG IMAGE\nFROM $IMAGE\nRUN echo begun; sleep 100\n")
+    (project / "Dockerfile.torchx").write_text("ARG IMAGE\nFROM $IMAGE\nRUN echo begun; sleep 3600\n")
     begun = threading.Event()
     progress = Progress(lambda text: begun.set() if text.endswith(": begun") else None)
     failures: list[BaseException] = []

@@ -72,7 +72,7 @@ def test_a_restarted_job_fails_once_its_retries_are_used(kubernetes_cluster: Kub
 def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster: KubernetesCluster) -> None:
     job = make_job("part", "exit 1", replicas=2)
     job["spec"]["tasks"][0]["policies"] = [{"event": "PodFailed", "action": "RestartTask"}]
-    job["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 60"]
+    job["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 3600"]
     start_job(kubernetes_cluster, job)
     wait_until(lambda: status_of(kubernetes_cluster, "part").get("retryCount"), "a restart")
     other = [pod for pod in pods_of(kubernetes_cluster, "part") if "worker-1" in pod["metadata"]["name"]]

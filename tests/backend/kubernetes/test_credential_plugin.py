@@ -157,7 +157,7 @@ def test_closing_ends_a_program_that_hangs(plugin, tmp_path):
     closing.start()
     closing.join(PROMPT)
     assert not closing.is_alive()
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < 10
     wait_until(lambda: all(map(is_gone, pids)), "the program and what it started are gone", PROMPT)
     # Who waited for the first one starts no other.
     for thread in threads:

@@ -14,6 +14,7 @@ from support.volcano_jobs import delete_job
 from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Stream
+from torchx_tui.backends.kubernetes.beside import run_beside
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.stream import PartsCursor, Record
@@ -47,10 +48,11 @@ def test_records_have_the_times_of_their_lines(job: Job) -> None:
 
 
 def test_times_and_patterns_choose_lines(job: Job) -> None:
-    job.start("echo early; sleep 20; echo late")
+    job.start("echo early; while [ ! -e /go ]; do sleep 0.1; done; echo late")
     wait_until(lambda: job.lines(), "the first line")
     time.sleep(0.5)
     between = datetime.now(timezone.utc)
+    run_beside(job.server, job.app_id, "worker", 0, ["sh", "-c", "sleep 2; touch /go"], PATIENCE)
     assert job.lines(should_tail=True, until=between) == ["early\n"]
     assert job.lines(should_tail=True, since=between) == ["late\n"]
     assert job.lines(since=between.astimezone().replace(tzinfo=None)) == ["late\n"]

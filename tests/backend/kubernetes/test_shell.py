@@ -38,7 +38,7 @@ def test_a_shell_on_a_terminal(job: Job, monkeypatch: pytest.MonkeyPatch) -> Non
     child.sendline("while [ \"$(stty size)\" != '41 99' ]; do sleep 0.1; done; echo it is $((6 * 7))")
     child.expect("it is 42")
     # In a process of its own, so that no moment is left in which nobody would end.
-    child.sendline("sh -c 'echo begun $((1 + 1)); exec sleep 100'")
+    child.sendline("sh -c 'echo begun $((1 + 1)); exec sleep 3600'")
     child.expect("begun 2")
     child.sendcontrol("c")
     child.expect("# ")

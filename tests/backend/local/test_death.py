@@ -46,7 +46,7 @@ def test_the_launcher_is_hung_up(local: Local, tmp_path: Path) -> None:
 
 
 def test_the_launcher_leaves_no_child_behind(local: Local) -> None:
-    app_id = local.start("sleep 30")
+    app_id = local.start("sleep 3600")
     state = local.running(app_id)
     found = read_process(state["pid"])
     assert found is not None
@@ -55,7 +55,7 @@ def test_the_launcher_leaves_no_child_behind(local: Local) -> None:
 
 
 def test_a_replica_is_killed(local: Local) -> None:
-    app_id = local.start("exec sleep 60", replicas=2)
+    app_id = local.start("exec sleep 3600", replicas=2)
     state = local.running(app_id)
     os.kill(state["replicas"][1]["pid"], signal.SIGKILL)
     wait_until(lambda: local.state(app_id)["replicas"][1]["exit_code"], "the news of the killed replica")
@@ -132,9 +132,9 @@ def test_the_supervisor_and_its_replicas_are_killed(local: Local) -> None:
 
 def test_the_supervisor_is_killed_while_the_app_waits(make_local) -> None:
     local = make_local(max_running=1)
-    first = local.start("sleep 60")
+    first = local.start("sleep 3600")
     local.running(first)
-    second = local.start("sleep 60")
+    second = local.start("sleep 3600")
     wait_until(lambda: local.run(second).state == AppState.PENDING, "PENDING")
     os.kill(local.state(second)["pid"], signal.SIGKILL)
     run = local.ended(second)
@@ -249,7 +249,7 @@ def test_the_launchers_job_is_not_the_apps(local: Local, monkeypatch: pytest.Mon
 @needs_proc
 def test_an_id_of_others_does_not_end_them(local: Local) -> None:
     """A role may set TORCHX_JOB_ID to anything; what else carries that is not ours to end."""
-    bystander = subprocess.Popen(["sleep", "60"], env={**os.environ, JOB_ID: "local_cwd://s/shared"})
+    bystander = subprocess.Popen(["sleep", "3600"], env={**os.environ, JOB_ID: "local_cwd://s/shared"})
     try:
         app_id = local.start("sleep 300", env={JOB_ID: "local_cwd://s/shared"})
         local.running(app_id)

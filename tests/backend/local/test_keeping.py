@@ -16,7 +16,7 @@ from torchx_tui.specs import AppState
 
 def test_prune_by_age(make_local: Callable[..., Local]) -> None:
     local = make_local(keep_days=3)
-    old, new, live = local.start("exit 0"), local.start("exit 0"), local.start("sleep 60")
+    old, new, live = local.start("exit 0"), local.start("exit 0"), local.start("sleep 3600")
     for app_id in (old, new):
         local.ended(app_id)
     local.running(live)
@@ -87,7 +87,7 @@ def test_delete_of_a_running_app_does_not_wait(local: Local) -> None:
 def test_cache_size_bounds_memory_only(make_local: Callable[..., Local], cache_size: int) -> None:
     local = make_local(cache_size=cache_size)
     ids = [local.start("exit 0") for _ in range(4)]
-    live = [local.start("sleep 60") for _ in range(3)]
+    live = [local.start("sleep 3600") for _ in range(3)]
     for app_id in ids:
         local.ended(app_id)
     assert {row.app_id for row in local.scheduler.list()} == {*ids, *live}

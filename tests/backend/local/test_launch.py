@@ -79,7 +79,7 @@ def test_a_replica_is_a_session_without_a_terminal(local: Local) -> None:
 
 
 def test_nothing_of_the_request_is_in_an_argument_list(local: Local) -> None:
-    app_id = local.start("sleep 60", env={"API_TOKEN": "hunter2"})
+    app_id = local.start("sleep 3600", env={"API_TOKEN": "hunter2"})
     state = local.running(app_id)
     assert "hunter2" not in Path(f"/proc/{state['pid']}/cmdline").read_text()
     assert "sleep" not in Path(f"/proc/{state['pid']}/cmdline").read_text()
@@ -144,7 +144,7 @@ def test_layout_and_success_file(local: Local, tmp_path: Path) -> None:
 
 
 def test_success_file_of_a_cancelled_app_tells_the_true_state(local: Local) -> None:
-    app_id = local.start("sleep 60")
+    app_id = local.start("sleep 3600")
     local.running(app_id)
     local.scheduler.cancel(app_id)
     run = local.ended(app_id)

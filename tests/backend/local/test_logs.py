@@ -51,7 +51,7 @@ def test_a_line_in_parts_is_one_line(local: Local) -> None:
 
 
 def test_a_line_without_an_end_reaches_the_combined_file(local: Local) -> None:
-    app_id = local.start("printf waiting; sleep 60")
+    app_id = local.start("printf waiting; sleep 3600")
     local.running(app_id)
     combined = local.run(app_id).folder / "r" / "0" / "combined.log"
     wait_until(lambda: combined.read_text() == "waiting", "the line")
@@ -115,7 +115,7 @@ def test_tail_of_an_app_that_waits(make_local) -> None:
 
 
 def test_a_log_that_goes_away_while_it_is_read(local: Local) -> None:
-    app_id = local.start("echo x; sleep 60")
+    app_id = local.start("echo x; sleep 3600")
     lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)
     assert next(lines) == "x\n"
     (local.run(app_id).folder / "r" / "0" / "combined.log").unlink()
@@ -137,7 +137,7 @@ def test_one_file_of_a_log_is_enough(local: Local, kept: str) -> None:
 
 
 def test_a_deleted_app_ends_its_readers(local: Local) -> None:
-    app_id = local.start("echo x; sleep 60")
+    app_id = local.start("echo x; sleep 3600")
     lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)
     assert next(lines) == "x\n"
     local.scheduler.delete(app_id)

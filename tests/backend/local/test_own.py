@@ -55,7 +55,7 @@ def test_a_signal_ends_what_was_launched_here(local: Local, number: int, code: i
 
 
 def test_own_apps(local: Local) -> None:
-    first, second, third = local.start("sleep 60"), local.start("sleep 60"), local.start("exit 0")
+    first, second, third = local.start("sleep 3600"), local.start("sleep 3600"), local.start("exit 0")
     local.ended(third)
     assert local.scheduler.own_app_ids() == [first, second]
     local.scheduler.detach(first)
@@ -69,7 +69,7 @@ def test_own_apps(local: Local) -> None:
 def test_one_that_cannot_be_ended_holds_up_no_other(
     local: Local, monkeypatch: pytest.MonkeyPatch, failure: Exception
 ) -> None:
-    first, second = local.start("sleep 60"), local.start("sleep 60")
+    first, second = local.start("sleep 3600"), local.start("sleep 3600")
     cancel = local.scheduler.cancel
 
     def refuse(app_id: str) -> None:
@@ -88,7 +88,7 @@ def test_close_puts_signals_back_and_ends_nothing(tmp_path: Path, local: Local) 
     before = signal.getsignal(signal.SIGTERM)
     scheduler = LocalScheduler("s", root=local.root)
     assert signal.getsignal(signal.SIGTERM) != before
-    app_id = local.start("sleep 60")
+    app_id = local.start("sleep 3600")
     scheduler.close()
     scheduler.close()
     assert signal.getsignal(signal.SIGTERM) == before

@@ -30,7 +30,7 @@ def test_apps_wait_for_their_turn(make_local: Callable[..., Local]) -> None:
 
 def test_the_cap_counts_the_apps_of_every_session(make_local: Callable[..., Local]) -> None:
     first = make_local(max_running=2)
-    ids = [first.start("sleep 60"), first.start("sleep 60")]
+    ids = [first.start("sleep 3600"), first.start("sleep 3600")]
     for app_id in ids:
         first.running(app_id)
     second = make_local(max_running=2)
@@ -43,7 +43,7 @@ def test_the_cap_counts_the_apps_of_every_session(make_local: Callable[..., Loca
 
 def test_a_waiting_app_is_cancelled(make_local: Callable[..., Local]) -> None:
     local = make_local(max_running=1)
-    first, second = local.start("sleep 60"), local.start("echo never")
+    first, second = local.start("sleep 3600"), local.start("echo never")
     wait_until(lambda: local.run(second).state == AppState.PENDING, "PENDING")
     local.scheduler.cancel(second)
     assert local.ended(second).state == AppState.CANCELLED

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.diagnosis.metrics import points
 from torchx_tui.diagnosis.metrics.files import MetricFiles
@@ -45,7 +45,7 @@ def reader(folder: Path) -> Iterator[ActivityReader]:
     reader = ActivityReader(HANDLE, logs, lambda: JobPlace(folders=(Folder(folder),)), lambda: reader.acknowledge())
     yield reader
     reader.close()
-    assert reader.join(30)
+    assert reader.join(PATIENCE)
 
 
 def seen(reader: ActivityReader, what: str, name: str, points: int) -> Activity:
@@ -106,7 +106,7 @@ def test_a_long_file_is_shown_while_it_is_read(folder: Path, monkeypatch: pytest
     seen(reader, "all of it", "loss", 1_000)
     wait_until(lambda: reader.latest.is_read, "that it is read")
     reader.close()
-    assert reader.join(30)
+    assert reader.join(PATIENCE)
     assert len(told) > 5
     assert {is_read for count, is_read in told if count < 1_000} == {False}
 
@@ -117,7 +117,7 @@ def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: 
     reader.start()
     seen(reader, "the log", "loss", 2)
     reader.close()
-    assert reader.join(30)
+    assert reader.join(PATIENCE)
     (folder / "0.log").unlink()
     again = ActivityReader(HANDLE, reader.logs, JobPlace, lambda: None)
     again.start()
@@ -152,7 +152,7 @@ def test_all_of_many_replicas_are_compared(folder: Path) -> None:
     reader.start()
     wait_until(lambda: [item.sentence for item in reader.latest.observations] == [slow], "the slow replica")
     reader.close()
-    assert reader.join(30)
+    assert reader.join(PATIENCE)
 
 
 def test_ends_are_read_in_turns(folder: Path) -> None:
@@ -337,7 +337,7 @@ def test_curves_of_a_part_of_the_log_are_not_kept(folder: Path, monkeypatch: pyt
 
     reader = ActivityReader(HANDLE, [write_long_log(folder, time.time())], JobPlace, look)
     reader.start()
-    assert reader.join(30)
+    assert reader.join(PATIENCE)
     assert 0 < (reader.latest.progress.step or 0) < 399
     assert load_series(HANDLE)[0] == {}
 
@@ -361,6 +361,6 @@ def test_pace_is_judged_once_the_log_is_read(folder: Path, monkeypatch: pytest.M
     clock[0] += 40
     wait_until(lambda: "no step for 41s" in "".join(seen_at[399]), "the stall")
     reader.close()
-    assert reader.join(30)
+    assert reader.join(PATIENCE)
     assert len(seen_at) > 5
     assert [words for step, words in seen_at.items() if words and step != 399] == []
