@@ -166,7 +166,5 @@ def _with_known_width(char: str) -> str:
 
 def _cut_at_character(data: bytes, limit: int) -> int:
     """Return the offset at or before ``limit`` where ``data`` can be cut without splitting a UTF-8 character."""
-    for back in range(4):
-        if limit - back <= 0 or data[limit - back] & 0xC0 != 0x80:
-            return max(0, limit - back)
-    return limit
+    nearest = range(limit, max(limit - 4, -1), -1)
+    return next((at for at in nearest if data[at] & 0xC0 != 0x80), limit)

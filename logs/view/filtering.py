@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import OrderedDict
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ..pattern.engine import CostlyPatternError
@@ -87,7 +88,7 @@ class FilteredLog:
         self.rules = tuple(rules)
         self._lock = threading.Lock()
         self._matches: MatchIndex | None = None
-        self._numbers_cache: OrderedDict[tuple[SegmentKey, int], Sequence[int]] = OrderedDict()
+        self._cached_numbers = lru_cache(_CACHED_SEGMENTS)(_numbers)
 
     def connect(self) -> None:
         """See `MergedLog.connect`."""
@@ -191,37 +192,30 @@ class FilteredLog:
         if located is None or self._matches is None:
             return bounds.end
         key, skip = located
-        return max(bounds.first, self._matches.before(key) + sum(1 for line in self._kept_numbers(key) if line < skip))
+        before = bisect_left(self._kept_numbers(self._matches, key), skip)
+        return max(bounds.first, self._matches.before(key) + before)
 
     def close(self) -> None:
         """Release the files; lines can no longer be read."""
         self.log.close()
 
     def _original(self, number: int) -> int | None:
-        located = self._matches.locate(number) if self._matches is not None else None
-        if located is None:
+        matches = self._matches
+        located = matches.locate(number) if matches is not None else None
+        if matches is None or located is None:
             return None
         key, rank = located
-        kept = self._kept_numbers(key)
+        kept = self._kept_numbers(matches, key)
         first = self.log.index.first_line(key)
         return first + kept[rank] if first is not None and rank < len(kept) else None
 
-    def _kept_numbers(self, key: SegmentKey) -> Sequence[int]:
+    def _kept_numbers(self, matches: MatchIndex, key: SegmentKey) -> Sequence[int]:
         """Return the kept lines of a segment, from a cache as long as it does not grow."""
         row = self.log.index.row(key)
         if row is None:
             return ()
-        cache_key = (key, row.end)
         with self._lock:
-            if cache_key not in self._numbers_cache and self._matches is not None:
-                try:
-                    self._numbers_cache[cache_key] = self._matches.numbers(key)
-                except CostlyPatternError:
-                    # The reading thread reports it; here there is nothing to show.
-                    self._numbers_cache[cache_key] = ()
-                if len(self._numbers_cache) > _CACHED_SEGMENTS:
-                    self._numbers_cache.popitem(last=False)
-            return self._numbers_cache.get(cache_key, ())
+            return self._cached_numbers(matches, key, row.end)
 
     def _count(self) -> int:
         return self._matches.count if self._matches is not None else 0
@@ -230,6 +224,14 @@ class FilteredLog:
         if self._matches is None:
             self._matches = MatchIndex(self.log, RulesScanner(self.rules, take_sample(self.log)))
         return self._matches.step(seconds)
+
+
+def _numbers(matches: MatchIndex, key: SegmentKey, end: int) -> Sequence[int]:
+    try:
+        return matches.numbers(key)
+    except CostlyPatternError:
+        # The reading thread reports it; here there is nothing to show.
+        return ()
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:

@@ -173,7 +173,6 @@ class MergedLog:
         self.index.drop_before(line)
         # Older lines would stand beside a gap.
         self._older = iter(())
-        self._complete = True
 
     @property
     def fully_read(self) -> bool:
@@ -252,7 +251,6 @@ class MergedLog:
         for file in polled.dropped:
             if self.index.drop_file(file):
                 self._older = iter(())
-                self._complete = True
         if polled.skipped:
             self.drop_before(self.index.bounds()[1])
         if self.index.gone == before and not polled.skipped:
@@ -291,7 +289,7 @@ def read_lines(file: Readable, line_slice: LineSlice, cap: int) -> list[tuple[by
     lines: list[tuple[bytes, int]] = []
     for part in parts[line_slice.skip : wanted]:
         lines.append(cap_line(part, cap) if len(part) > cap else (part.rstrip(b"\r"), 0))
-    if len(parts) <= wanted and line_slice.skip < len(parts) and line_slice.end - line_slice.start > len(data) > 0:
+    if len(parts) <= wanted and line_slice.skip < len(parts) and line_slice.end - line_slice.start > len(data):
         at = line_slice.start + len(data) - len(parts[-1])
         lines[-1] = _long_line(file, at, line_slice.end - at, cap)
     missing = line_slice.take - len(lines)

@@ -79,3 +79,11 @@ def test_any_pattern_keeps_its_budget(text: str, end: str) -> None:
             parse_pattern(text, regex=True)
         return
     run_within_budget(text)
+
+
+def test_only_the_classes_that_it_reads_otherwise_keep_a_line_from_the_fast_engine() -> None:
+    pytest.importorskip("re2")
+    line = f"é{'a' * 5000}c".encode()
+    assert not engine.make_engine("(a+)+b", ignore_case=False).matches(line)
+    with pytest.raises(CostlyPatternError):
+        engine.make_engine(r"(a+)+\db", ignore_case=False).matches(line)

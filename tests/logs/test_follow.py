@@ -120,6 +120,33 @@ def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path: Path, monkeyp
     listener.follower.close()
 
 
+def test_nothing_is_told_while_nothing_changes(tmp_path: Path) -> None:
+    writer = LogWriter(tmp_path)
+    writer.write(b"one\n")
+    listener = Listener(MergedLog([writer.log]), final=True)
+
+    def changed() -> None:
+        listener.told += 1
+        listener.follower.acknowledge()
+
+    listener.follower = LogFollower(listener.follower.log, changed, lambda: True)
+    listener.follower.start()
+    assert listener.follower.join(PATIENCE)
+    # The first page, the end of the older lines, and the end of the job.
+    assert listener.told <= 3
+    listener.follower.close()
+
+
+def test_a_file_that_cannot_be_read_is_no_longer_than_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"abc")
+    assert (LogFile(path).is_longer(2), LogFile(path).is_longer(3)) == (True, False)
+    # The system refuses to read there.
+    assert not LogFile(path).is_longer(2**63 - 1)
+    assert not LogFile(tmp_path).is_longer(0)
+    assert not LogFile(tmp_path / "none").is_longer(0)
+
+
 def test_a_fault_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = MergedLog([LogWriter(tmp_path).log])
     monkeypatch.setattr(log, "open", lambda: 1 / 0)

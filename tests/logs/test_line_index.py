@@ -70,3 +70,20 @@ def test_with_a_file_go_all_lines_up_to_its_last(file: int, bounds: tuple[int, i
     assert index.bounds() == bounds
     assert index.gone == bounds[0] + 4
     assert not index.drop_file(file)
+
+
+@pytest.mark.parametrize("newer", [False, True])
+def test_a_segment_in_a_shared_row_grows_there(newer: bool) -> None:
+    index = LineIndex()
+    other = LogSegment(2, 0, 10, 1, 1.0, "o")
+    last = replace(SECOND, end=18)
+    if newer:
+        index.append([other, replace(FIRST), last])
+    else:
+        # Backwards, the last line of a file is the first one that comes.
+        index.append([other])
+        index.prepend([last, replace(FIRST)])
+    index.grow(replace(last, end=20, key=last.key))
+    slices = index.slices(*((1, 3) if newer else (-3, 3)))[1]
+    assert [(found.file, found.start, found.end) for found in slices] == [(1, 10, 20)]
+    assert index.slices(0, 1)[1][0].end == 10

@@ -64,6 +64,7 @@ def test_printable_text_is_kept_as_it_is(text: str) -> None:
         (b"100%\r10%", "10%%"),
         (b"long text\rshort\x1b[K", "short"),
         (b"long text\r\x1b[2Kx", "x"),
+        (b"abcdef\b\b\b\x1b[1Kx", "   xef"),
         (b"done\r", "done"),
         (b"ab\bc", "ac"),
         (b"\b\ba", "a"),
@@ -298,3 +299,14 @@ def test_bytes_that_are_no_characters_are_cut_anywhere() -> None:
 )
 def test_a_size_has_one_unit(count: int, text: str) -> None:
     assert format_size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("first", "last"), [(0xFE00, 0xFE0F), (0x1F3FB, 0x1F3FF), (0xE0100, 0xE01EF)], ids=["variations", "skins", "more"]
+)
+def test_what_only_changes_the_character_before_it_is_dropped(first: int, last: int) -> None:
+    assert plain(f"a{chr(first)}b{chr(last)}c") == "abc"
+
+
+def test_their_neighbours_are_kept() -> None:
+    assert plain("\U0001f3fa\U0001f400") == "\U0001f3fa\U0001f400"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from support.waiting import PATIENCE, PROMPT
 
 from torchx_tui.logs.source.log_file import Readable
 from torchx_tui.logs.source.replica_log import PollResult, ReplicaLog, StreamName
@@ -16,7 +19,7 @@ from torchx_tui.logs.source.segment import LogSegment
 from torchx_tui.logs.source.stream import Cursor, LineCursor, Record
 from torchx_tui.logs.spool.reader import SpoolReader
 from torchx_tui.logs.spool.replica_spool import ReplicaSpool
-from torchx_tui.logs.spool.spools import LogSpools
+from torchx_tui.logs.spool.spools import LogSpools, SpoolLimits
 
 _times = itertools.count(1000)
 
@@ -126,6 +129,19 @@ def test_of_what_was_read_the_numbers_are_dropped(spool: Spool, is_last: bool) -
     assert reading.poll()[0] == [b"c\n"]
 
 
+def test_what_ends_and_goes_after_it_was_read_is_not_missed(spool: Spool) -> None:
+    reading = Reading(spool)
+    reading.open()
+    spool.write(b"a\n")
+    assert reading.poll()[0] == [b"a\n"]
+    spool.finish_current()
+    assert spool.drop_oldest("why")
+    fresh, polled = reading.poll()
+    assert (fresh, polled.dropped, polled.skipped) == ([], (1,), False)
+    spool.write(b"b\n")
+    assert reading.poll()[0] == [b"b\n"]
+
+
 def test_what_was_dropped_before_it_was_read_is_skipped(spool: Spool) -> None:
     reading = Reading(spool)
     reading.open()
@@ -213,14 +229,52 @@ def test_streams_are_told_apart_where_they_can_be(tmp_path: Path, streams: bool,
     spool.close()
 
 
+class Origin:
+    """A log that is not there."""
+
+    def connect(self, cursor: Cursor | None) -> Any:
+        raise NotImplementedError("no log")
+
+    def is_final(self) -> bool:
+        return True
+
+
+def test_the_limit_of_a_job_holds_before_a_part_is_finished(tmp_path: Path) -> None:
+    spools = LogSpools(SpoolLimits(job=100), tmp_path)
+    made = spools.acquire("a", "r-0", "r/0", Origin)
+    made.begin(writer := object())
+    made.take(Record(b"a line of a flood\n" * 10, None, "o"), LineCursor(1), writer)
+    assert made.size > 100
+    spools.enforce_limits(made)
+    assert made.size == 0
+    made.take(Record(b"a line\n", None, "o"), LineCursor(2), writer)
+    spools.enforce_limits(made)
+    assert [segment.lines for segment in made.segments()] == [1]
+    spools.close()
+
+
+def test_maintenance_does_not_wait_for_a_slow_disk(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, begun, goes_on = os.pwrite, threading.Event(), threading.Event()
+
+    def slow(descriptor: int, data: bytes, at: int) -> int:
+        begun.set()
+        goes_on.wait(PATIENCE)
+        return written(descriptor, data, at)
+
+    monkeypatch.setattr(os, "pwrite", slow)
+    writing = threading.Thread(target=spool.write, args=(b"a\n",), daemon=True)
+    writing.start()
+    assert begun.wait(PATIENCE)
+    tending = threading.Thread(target=spool.tend, daemon=True)
+    tending.start()
+    tending.join(PROMPT)
+    is_held_up = tending.is_alive()
+    goes_on.set()
+    writing.join(PATIENCE)
+    assert not is_held_up
+
+
 def test_room_is_made_in_the_job_itself_and_then_in_those_read_longest_ago(tmp_path: Path) -> None:
-    class Origin:
-        def connect(self, cursor: Cursor | None) -> Any:
-            raise NotImplementedError("no log")
-
-        def is_final(self) -> bool:
-            return True
-
     spools = LogSpools(root=tmp_path)
     made: dict[str, ReplicaSpool] = {}
     for job in "abc":
