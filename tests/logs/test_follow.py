@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from log_writing import LogWriter
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.logs.source.log_file import FileState, LogFile
 from torchx_tui.logs.view import background
@@ -123,18 +124,22 @@ def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path: Path, monkeyp
 def test_nothing_is_told_while_nothing_changes(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path)
     writer.write(b"one\n")
-    listener = Listener(MergedLog([writer.log]), final=True)
+    log = MergedLog([writer.log])
+    told: list[int] = []
+    asked = itertools.count()
 
     def changed() -> None:
-        listener.told += 1
-        listener.follower.acknowledge()
+        told.append(log.bounds().end)
+        follower.acknowledge()
 
-    listener.follower = LogFollower(listener.follower.log, changed, lambda: True)
-    listener.follower.start()
-    assert listener.follower.join(PATIENCE)
-    # The first page, the end of the older lines, and the end of the job.
-    assert listener.told <= 3
-    listener.follower.close()
+    follower = LogFollower(log, changed, lambda: 1 in told and next(asked) > 10)
+    follower.start()
+    wait_until(lambda: told, "the first page")
+    writer.write(b"two\n")
+    assert follower.join(PATIENCE)
+    # The first page, the change, and the end of the job.
+    assert told == [0, 1, 1]
+    follower.close()
 
 
 def test_a_file_that_cannot_be_read_is_no_longer_than_it_was(tmp_path: Path) -> None:
