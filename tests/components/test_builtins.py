@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 import warnings
@@ -241,6 +242,14 @@ def test_demo_trains() -> None:
     assert "loading data 100% [##############################] 10/10\n" in done.stderr
     assert "\033[33mWARNING\033[0m " in done.stderr
     assert "\033[1m" in done.stdout
+
+
+def test_demo_takes_as_long_as_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    naps: list[float] = []
+    monkeypatch.setattr("time.sleep", naps.append)
+    monkeypatch.setattr("sys.argv", ["demo.train", "--steps", "3", "--step_seconds", "1"])
+    runpy.run_module("torchx_tui.components.programs.demo", run_name="__main__")
+    assert naps == [0.2] * 10 + [1.0] * 3 + [0.2] * 5
 
 
 def test_demo_fails_where_it_is_told_to(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def failure(component_file: ComponentFile, text: str) -> ComponentLoadError:
             "exit code 1 before it returned. It printed last: from a library",
         ),
         ("os.write(2, b'\\33[2J\\33]0;mine\\7'); 1 / 0", "ZeroDivisionError: division by zero"),
+        ("os.write(2, b'\\33[31mall \\7red\\n'); os._exit(1)", "It printed last: all red"),
         ("input()", "EOFError"),
         ("import getpass; getpass.getpass()", "EOFError"),
         ("open('/dev/tty')", "No such device or address: '/dev/tty'"),
