@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 from support import loop_audit
+from support.canned import CannedScheduler, busy_scheduler
 from support.command import Command, command_runner
+from support.dashboard import make_app
+
+from torchx_tui.tui.app import TorchXTuiApp
 
 
 @pytest.fixture
@@ -13,6 +17,18 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     """Return what runs a command of the shell in this process, in a folder of the test's own."""
     monkeypatch.chdir(tmp_path)
     return command_runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def scheduler(tmp_path: Path) -> CannedScheduler:
+    """Return a scheduler with jobs in every state."""
+    return busy_scheduler(tmp_path / "logs")
+
+
+@pytest.fixture
+def app(scheduler: CannedScheduler, tmp_path: Path) -> TorchXTuiApp:
+    """Return the dashboard of these jobs."""
+    return make_app(scheduler, tmp_path)
 
 
 @pytest.fixture(autouse=True)

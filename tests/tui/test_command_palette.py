@@ -3,7 +3,6 @@
 import time
 
 import pytest
-from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 from textual.command import Command
 from textual.widgets import Input
@@ -15,11 +14,6 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 
 HOSTILE = ["train [rank0] y", "eval[/red]x2", "[@click=app.quit]press", "[bold]b", "\x1b[31mred"]
-
-
-@pytest.fixture
-def scheduler(tmp_path):
-    return busy_scheduler(tmp_path / "logs")
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from support.canned import NOW, busy_scheduler
-from support.dashboard import make_app, until
+from support.canned import NOW
+from support.dashboard import until
 from textual.pilot import Pilot
 from textual.widgets import Button, Static
 
@@ -47,16 +47,6 @@ def buttons(dialog: Dialog[Any]) -> list[str]:
     return [str(button.label) for button in dialog.query(Button)] + [
         str(words.render()) for words in dialog.query("#dialog-buttons > Static").results(Static)
     ]
-
-
-@pytest.fixture
-def scheduler(tmp_path):
-    return busy_scheduler(tmp_path / "logs")
-
-
-@pytest.fixture
-def app(scheduler, tmp_path):
-    return make_app(scheduler, tmp_path)
 
 
 async def test_quitting_asks_what_becomes_of_the_jobs(app):

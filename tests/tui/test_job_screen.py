@@ -5,7 +5,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from support.canned import NOW, CannedScheduler, busy_scheduler
+from support.canned import NOW, CannedScheduler
 from support.dashboard import key_bar, make_app, until
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
@@ -27,11 +27,6 @@ from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.text_pane import TextPane
 
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
-
-
-@pytest.fixture
-def scheduler(tmp_path):
-    return busy_scheduler(tmp_path / "logs")
 
 
 @pytest.fixture
@@ -90,15 +85,21 @@ async def open_sweep(pilot, app) -> JobScreen:
     return app.screen
 
 
+async def test_where_no_time_is_known_none_is_shown(tmp_path):
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.add("sweep-1", AppState.RUNNING, 60.0)
+    scheduler.apps["sweep-1"] = replace(scheduler.apps["sweep-1"], submitted_at=None, started_at=None)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        assert (await open_sweep(pilot, app)).state_line.left.plain == "● Running"
+
+
 async def test_a_number_finds_its_replica(tmp_path):
     app = sweep_of_130(tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_sweep(pilot, app)
         assert screen.state_line.left.plain == "● Running   1m"
         assert drawn(screen) == ["Running: nothing to explain."]
-        screen.row = replace(screen.row, submitted_at=None)
-        screen._refresh_head()
-        assert screen.state_line.left.plain == "● Running"
         await pilot.press("tab")
         await until(pilot, lambda: screen.focused is screen.replicas.grid, "the grid")
         await pilot.press("1", "2", "8")

@@ -4,7 +4,6 @@ import threading
 from dataclasses import replace
 
 import pytest
-from support.canned import busy_scheduler
 from support.dashboard import PATIENCE, make_app, until
 from textual.widgets import Button, Input, Static
 
@@ -19,16 +18,6 @@ from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.bars import KeyBar, StatusLine
 from torchx_tui.tui.ui.keys_screen import KeysScreen, bindings_of
-
-
-@pytest.fixture
-def scheduler(tmp_path):
-    return busy_scheduler(tmp_path / "logs")
-
-
-@pytest.fixture
-def app(scheduler, tmp_path):
-    return make_app(scheduler, tmp_path)
 
 
 async def filled(pilot, app):

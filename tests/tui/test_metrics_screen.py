@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.canned import CannedScheduler, busy_scheduler
+from support.canned import CannedScheduler
 from support.dashboard import key_bar, make_app, until
 from support.past_launches import launched
 from support.pictures import FAILED, RUNNING, at_job
@@ -32,11 +32,6 @@ from torchx_tui.tui.rows import JobRow
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def scheduler(tmp_path: Path) -> CannedScheduler:
-    return busy_scheduler(tmp_path / "logs")
 
 
 async def opened(pilot: Pilot[Any]) -> MetricsScreen:

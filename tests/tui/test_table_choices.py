@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 from rich.text import Text
 from support import dashboard
-from support.canned import busy_scheduler
 from support.dashboard import make_app, screen_text, settled, until
 from support.waiting import PATIENCE, wait_until
 
@@ -25,11 +24,6 @@ from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui import state as ui_state
 from torchx_tui.tui.ui.state import UiState, UiStateFile
 from torchx_tui.tui.watch.make_rows import history_rows
-
-
-@pytest.fixture
-def scheduler(tmp_path):
-    return busy_scheduler(tmp_path / "logs")
 
 
 async def filled(pilot, app, rows=1):
