@@ -11,7 +11,7 @@ import pytest
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.backends.types import Capabilities, ListAppResponse
 from torchx_tui.specs import AppState
-from torchx_tui.tui.messages import JobsChanged
+from torchx_tui.tui.messages import BackendFailed, JobsChanged
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.watch.make_rows import arguments_text, history_rows, row_of
 from torchx_tui.tui.watch.store import JobStore
@@ -81,6 +81,12 @@ def test_a_launch_of_the_past_tells_what_was_last_seen_of_it():
     assert history_rows([RECORD], {"slurm://torchx/train-9"}) == []
 
 
+def test_a_launch_that_cannot_be_shown_costs_its_own_row_alone():
+    bad: Any = replace(RECORD, id="8", app={"roles": 5})
+    found = history_rows([bad, RECORD, bad, replace(RECORD, id="7")], frozenset())
+    assert [each.handle for each in found] == ["slurm://torchx/train-9", "slurm://torchx/train-7"]
+
+
 def row(name: str, state: AppState, scheduler: str = "slurm", **fields: Any) -> JobRow:
     return JobRow(f"{scheduler}://torchx/{name}", scheduler, name, state, **fields)
 
@@ -141,3 +147,12 @@ def test_what_a_backend_can_do_is_known_once_it_has_told():
     jobs.capabilities["slurm"] = Capabilities(shell=True)
     assert jobs.can("slurm", lambda able: able.shell)
     assert not jobs.can("slurm", lambda able: able.everybody)
+
+
+def test_an_outage_is_news_once_and_again_when_its_late_answer_is_given_up():
+    jobs = JobStore()
+    silent = BackendFailed("slurm", "it does not answer", since=5.0, next_try=0.0)
+    assert [jobs.fail(silent) for _ in range(2)] == [True, False]
+    given_up = BackendFailed("slurm", "it does not answer", since=5.0, next_try=9.0)
+    assert [jobs.fail(given_up) for _ in range(2)] == [True, False]
+    assert jobs.outages["slurm"].next_try == 9.0

@@ -307,6 +307,7 @@ async def test_delete(app, scheduler):
         await pilot.press("y")
         await until(pilot, lambda: screen.table.row_count == 21)
         assert "tokenize-pile-m4c8z2v6q1kd7t" not in scheduler.apps
+        assert app.status.text().plain.endswith(" Deleted tokenize-pile-m4c8z2v6q1kd7t")
 
 
 def test_to_delete_a_job_of_torchxs_leaves_its_logs():
