@@ -3,7 +3,7 @@
 import pytest
 
 from torchx_tui.specs import AppState
-from torchx_tui.tui.jobs.filter import FilterError, parse_filter
+from torchx_tui.tui.jobs.filter import FilterError, JobView, parse_filter
 from torchx_tui.tui.rows import JobRow
 
 ROWS = [
@@ -66,3 +66,30 @@ def test_filter(text, shown):
 def test_what_cannot_be_a_filter_is_said(text, words):
     with pytest.raises(FilterError, match=words):
         parse_filter(text)
+
+
+OTHERS = [
+    JobRow("slurm://torchx/1", "slurm", "mine", AppState.RUNNING, user="alice"),
+    JobRow("slurm://torchx/2", "slurm", "script", AppState.RUNNING, user="alice", foreign=True),
+    JobRow("slurm://torchx/3", "slurm", "bobs", AppState.RUNNING, user="bob", foreign=True),
+    JobRow("docker://torchx/4", "docker", "past", AppState.FAILED, history=True),
+]
+
+
+@pytest.mark.parametrize(
+    ("view", "shown", "words"),
+    [
+        (JobView(), "mine", []),
+        (JobView(torchx_only=False), "mine script bobs", ["not only TorchX's"]),
+        (JobView(everybody=True), "mine script bobs", ["everybody's"]),
+        (JobView(everybody=True, user="bob"), "bobs", ["only bob's"]),
+        (JobView(history=True), "mine past", ["with history"]),
+        (JobView(history=True, backend="docker"), "past", ["with history"]),
+        (JobView(history=True, backend="docker", filter="mine"), "", ["with history"]),
+        (JobView(torchx_only=False, filter="!bobs"), "mine script", ["not only TorchX's"]),
+    ],
+    ids=repr,
+)
+def test_a_view_has_some_of_the_jobs_and_says_which(view: JobView, shown: str, words: list[str]) -> None:
+    assert " ".join(row.app_id for row in OTHERS if view.has(row)) == shown
+    assert view.words == words

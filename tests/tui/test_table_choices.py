@@ -152,6 +152,19 @@ async def test_every_column_draws_and_sorts_every_job(scheduler, tmp_path):
         assert seconds == sorted(seconds, reverse=True)
 
 
+@pytest.mark.parametrize(("at", "then"), [(0, 0), (3, 3), (-1, -1)], ids=["first", "among others", "last"])
+async def test_where_the_cursors_job_goes_the_next_takes_its_place(app, at, then):
+    async with app.run_test(size=(120, 40)) as pilot:
+        table = (await filled(pilot, app)).table
+        # A job that was chosen, not just the newest one.
+        await pilot.press("j", "k")
+        rows = table.rows
+        table.move_to(rows[at].handle)
+        table.change_rows([], {rows[at].handle: None})
+        left = [row for row in rows if row is not rows[at]]
+        assert table.cursor_row == left[then]
+
+
 async def test_order_and_filter_are_kept(scheduler, tmp_path):
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
