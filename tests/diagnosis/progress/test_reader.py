@@ -130,13 +130,15 @@ def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: 
 def write_replicas(folder: Path, slow: int, number: int = 48) -> list[ReplicaLog]:
     """Write the logs of many replicas, of which one loads its data slowly; return where they are."""
     logs = []
+    # Nobody has stopped making steps, however long this takes.
+    began = time.time() + 3600
     for k in range(number):
         data_time = 0.06 if k == slow else 0.02
         lines = [f"step {step}/999 loss 1.5 data_time: {data_time}\n" for step in range(60)]
         starts = [0, *accumulate(map(len, lines))]
         (folder / str(k)).mkdir()
         write(folder / str(k) / "combined.log", "".join(lines))
-        index = "".join(f"{starts[n]} {time.time() - 12 + n / 5:.3f} o\n" for n in range(60))
+        index = "".join(f"{starts[n]} {began + n / 5:.3f} o\n" for n in range(60))
         write(folder / str(k) / "combined.index", index)
         logs.append(ReplicaLog("trainer", k, combined=folder / str(k) / "combined.log"))
     return logs
