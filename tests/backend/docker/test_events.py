@@ -46,7 +46,11 @@ def listening(events: Subscribers, app: Replicas, told: Told) -> None:
         return bool(told.times)
 
     wait_until(change, "the connection")
-    time.sleep(0.3)
+    # What the last of them tells may come yet.
+    count = -1
+    while count != len(told.times):
+        count = len(told.times)
+        time.sleep(1)
 
 
 def test_each_change_of_an_app_is_told(app: Replicas) -> None:

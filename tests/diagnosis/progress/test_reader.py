@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.diagnosis.metrics import points
+from torchx_tui.diagnosis.metrics import find, points
 from torchx_tui.diagnosis.metrics.files import MetricFiles
 from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
 from torchx_tui.diagnosis.metrics.store import load_series
@@ -198,8 +198,9 @@ def test_output_in_a_buffer_is_recognised(reader: ActivityReader, folder: Path) 
     wait_until(lambda: not reader.latest.observations, "the next lines")
 
 
-def test_files_are_found_in_a_bounded_walk(tmp_path: Path) -> None:
+def test_files_are_found_in_a_bounded_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the name of the file and its folder, only new ones, never through a link, whatever the number of files."""
+    monkeypatch.setattr(find, "_TIME_LIMIT_S", PATIENCE)
     now = time.time()
     wanted = [
         "runs/a/events.out.tfevents.1.host",
