@@ -38,7 +38,8 @@ _NO_BEHAVIOUR = re.compile(
 )
 # Keywords that say as little, by the calls that they stand in: how a field may be given, as its type; the names of
 # threads, for debuggers; that lengths are equal, which is asserted and not decided; what a help calls a value; whether
-# Textual's footer, which no screen has, shows a key; how a text ends where Rich prints it, which is nowhere.
+# Textual's footer, which no screen has, shows a key; how a text ends where Rich prints it, which is nowhere; whether a
+# Static that begins empty parses what it is given, which is a Text and never parsed.
 _KEYWORDS = {
     "metavar": "",
     "kw_only": r"field\(",
@@ -46,6 +47,7 @@ _KEYWORDS = {
     "strict": r"zip\(",
     "show": r"Binding\(",
     "end": r"Text(\.assemble)?\(",
+    "markup": r"Static\((id=|classes=|markup=|hint\b)",
 }
 # How long something is waited for, or kept: a little longer is as good.
 _DURATION = re.compile(r"_?[A-Z_]+_(S|SECONDS|NS)")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -67,8 +68,11 @@ async def test_an_action_without_a_value(app, commands, job, action, program, wo
     commands.queue({**ME, **job})
     async with app.run_test(size=(120, 40)) as pilot:
         await jobs(pilot, app, 1)
+        (row,) = app.jobs.rows.values()
         await choose(pilot, app, action)
         await called(pilot, commands, program, *words)
+        said = f"{action}: {row.name} done"
+        await until(pilot, lambda: app.status.text().plain.endswith(said), said)
 
 
 async def test_a_time_limit_is_typed(app, commands) -> None:
@@ -150,6 +154,11 @@ async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path: P
         parts = [(row.plain[:19], row.plain[19:23], row.plain[23:]) for row in app.screen.rows()]
         assert [more for _, _, more in parts] == ["partition spare", "time 1:00:00", "as it is"]
         assert {gap for _, gap, _ in parts} == {"~   "}
+        dialog = app.screen
+        found = dialog.alternatives
+        dialog.alternatives = [replace(found[0], start=None, fault=fault) for fault in ("", "no such partition")]
+        assert [row.plain[:17].rstrip() for row in dialog.rows()] == ["not known", "no such partition"]
+        dialog.alternatives = found
         assert "e edit with this   R ask again   esc back" in screen_text(app)
         await pilot.press("j", "e")
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
