@@ -52,7 +52,7 @@ class Times:
         terminalreporter.section("seconds")
         terminalreporter.write_line(f"{'tests':>6} {'wall':>8} {'CPU':>8}")
         for folder, found in [*sorted(folders.items()), ("all", list(self._tests.values()))]:
-            wall, cpu = (sum(figures) for figures in zip(*found, strict=True))
+            wall, cpu = (sum(times[place] for times in found) for place in (0, 1))
             terminalreporter.write_line(f"{len(found):6} {wall:8.0f} {cpu:8.0f}  {folder}")
         terminalreporter.write_line("")
         for test, (wall, cpu) in sorted(self._tests.items(), key=lambda one: -one[1][1])[:_COSTLIEST]:

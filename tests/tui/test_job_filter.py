@@ -88,7 +88,6 @@ OTHERS = [
         (JobView(history=True, backend="docker", filter="mine"), "", ["with history"]),
         (JobView(torchx_only=False, filter="!bobs"), "mine script", ["not only TorchX's"]),
     ],
-    ids=repr,
 )
 def test_a_view_has_some_of_the_jobs_and_says_which(view: JobView, shown: str, words: list[str]) -> None:
     assert " ".join(row.app_id for row in OTHERS if view.has(row)) == shown
