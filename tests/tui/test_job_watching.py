@@ -112,6 +112,18 @@ def test_how_far_jobs_are_is_read_once_somebody_looks(feed):
     assert posted[0].progress == {ONE: RowProgress(7, 0.1, None, "loss", "0.50")}
 
 
+def test_all_its_threads_end(runner: Runner) -> None:
+    others = set(threading.enumerate())
+    watching = Feed(runner, lambda message: None, SETTINGS)
+    watching.start(["local_cwd"])
+    watching.watch(ONE)
+    watching.watch_usage(ONE)
+    watching.watch_progress([ONE])
+    assert len(set(threading.enumerate()) - others) >= 4
+    watching.end()
+    wait_until(lambda: set(threading.enumerate()) <= others, "the end of its threads")
+
+
 def test_a_job_that_has_ended_is_asked_about_again_by_a_key(scheduler, feed):
     scheduler.set_state("one-x", AppState.FAILED)
     watching, posted = feed
