@@ -50,6 +50,8 @@ _FRAME, _FRAME_END = b"\x1b[?2026h", b"\x1b[?2026l"
 # The emulator knows one screen only: what the other one showed must not be taken for what this one shows.
 _OTHER_SCREEN = re.compile(rb"\x1b\[\?1049[hl]")
 _ERASE = b"\x1b[2J\x1b[H"
+# A sequence of which only the beginning has come: of control characters, of a string, or of the others.
+_BEGUN = re.compile(rb"\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)\Z")
 
 
 def _whole(data: bytes) -> tuple[bytes, bytes]:
@@ -57,10 +59,8 @@ def _whole(data: bytes) -> tuple[bytes, bytes]:
     frame = data.rfind(_FRAME)
     if frame > data.rfind(_FRAME_END):
         return data[:frame], data[frame:]
-    cut = data.rfind(b"\x1b")
-    if cut != -1 and len(data) - cut < 40 and not re.search(rb"[a-zA-Z\\\x07]$", data[cut:]):
-        return data[:cut], data[cut:]
-    return data, b""
+    cut = _BEGUN.search(data)
+    return (data[: cut.start()], data[cut.start() :]) if cut else (data, b"")
 
 
 class Terminal:
