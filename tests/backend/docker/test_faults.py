@@ -117,7 +117,8 @@ def test_a_network_that_is_lost_before_the_start_is_made_again(docker: Docker) -
 
 
 def test_replicas_reach_one_another_by_name(docker: Docker) -> None:
-    script = "ping -c 1 -W 5 $TORCHX_RANK0_HOST"
+    # The other one may start a little later.
+    script = "until ping -c 1 -W 5 $TORCHX_RANK0_HOST; do sleep 0.1; done"
     app_id = docker.submit(AppDef("job", [docker.role("sleep 3600", "first"), docker.role(script, "second")]))
     second = wait_until(lambda: docker.describe(app_id).roles_statuses[1].replicas[0].exit_code is not None, "the ping")
     assert second
