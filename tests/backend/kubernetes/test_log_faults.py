@@ -13,8 +13,9 @@ import pytest
 from support.api_proxy import api_proxy
 from support.cut_proxy import CutProxy, cut_proxy
 from support.kubernetes_cluster import KubernetesCluster, OwnCluster, new_namespace
-from support.waiting import PROMPT, wait_until
+from support.waiting import PATIENCE, PROMPT, wait_until
 
+from torchx_tui.backends.kubernetes.beside import run_beside
 from torchx_tui.backends.kubernetes.logs.container_log import ContainerLog, LogReading
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
 from torchx_tui.backends.types import LogQuery
@@ -23,13 +24,15 @@ from torchx_tui.specs import BackendUnavailableError
 
 from .support import Job, job_on
 
-# Numbered lines, some hundreds a second.
+# Numbered lines, some hundreds a second, until a file is there.
 FLOOD = """
-import itertools, time
+import itertools, os, time
 for number in itertools.count():
     print("line", number, flush=True)
     if number % 10 == 0:
         time.sleep(0.02)
+        if os.path.exists("/end"):
+            break
 """
 
 
@@ -60,7 +63,7 @@ def kept(job: Job) -> bytes:
 
 @pytest.mark.slow
 def test_no_line_is_lost_or_doubled_when_the_way_is_cut(job: Job, proxy: CutProxy) -> None:
-    job.python(FLOOD.replace("itertools.count()", "range(20_000)"))
+    job.python(FLOOD)
     follower = job.follow()
     for round_number in range(3):
         begun = follower.size
@@ -69,8 +72,11 @@ def test_no_line_is_lost_or_doubled_when_the_way_is_cut(job: Job, proxy: CutProx
         proxy.cut()
         wait_until(lambda cuts=cuts: len(follower.cuts) > cuts, "the cut")
         proxy.mend()
+    run_beside(job.server, job.app_id, "worker", 0, ["touch", "/end"], PATIENCE)
     follower.join()
-    assert follower.data == b"".join(b"line %d\n" % number for number in range(20_000))
+    data = follower.data
+    assert data == b"".join(b"line %d\n" % number for number in range(data.count(b"\n")))
+    assert data == kept(job)
     assert "API server" in follower.cuts[0]
 
 
