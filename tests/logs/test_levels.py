@@ -16,6 +16,8 @@ from torchx_tui.logs.text.line_kinds import level_of
         ("2026-01-01 10:00:00,123 - trainer - ERROR - no", "ERROR", "error"),
         ("[2026-01-01 10:00:00] [WARN] slow", "WARN", "warning"),
         ("[rank3]: FATAL gone", "FATAL", "error"),
+        ("worker [ERROR]: no", "ERROR", "error"),
+        ("worker (WARN) - slow", "WARN", "warning"),
         ("Jan  3 10:00:00 node7 CRITICAL: disk", "CRITICAL", "error"),
         ("2026-01-01T10:00:00Z my.module ERROR: no", "ERROR", "error"),
         ("torch.OutOfMemoryError: CUDA out of memory", "torch.OutOfMemoryError", "exception"),

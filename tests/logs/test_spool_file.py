@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import time
 from collections.abc import Iterator
@@ -132,6 +133,13 @@ def test_a_stream_that_sends_nothing_has_caught_up_before_long(tmp_path: Path) -
     wait_until(lambda: spool.caught_up, "the silence")
     wait_until(lambda: spool.has_all_until(time.time()), "a longer silence")
     spool.leave(self)
+    # Nothing more comes of a log that has ended, nor before long of one that is lost.
+    spool.report_trouble("the stream is lost")
+    assert spool.has_all_until(math.inf)
+    spool.begin(self)
+    spool.ended = True
+    assert spool.has_all_until(math.inf)
+    assert spool.caught_up
 
 
 def test_what_was_written_in_part_is_no_part_of_it(segment: SpoolSegment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import os
+import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -251,6 +252,36 @@ def test_the_limit_of_a_job_holds_before_a_part_is_finished(tmp_path: Path) -> N
     spools.enforce_limits(made)
     assert [segment.lines for segment in made.segments()] == [1]
     spools.close()
+
+
+def test_the_limit_of_all_holds_at_once_whatever_has_to_go(tmp_path: Path) -> None:
+    spools = LogSpools(SpoolLimits(total=100), tmp_path)
+    for job in "ab":
+        made = spools.acquire(job, "r-0", "r/0", Origin)
+        made.begin(writer := object())
+        for _ in range(3):
+            made.take(Record(b"a line of a flood\n" * 10, None, "o"), LineCursor(1), writer)
+            made.finish_current()
+    spools.enforce_limits(made)
+    assert made.size <= 100
+    assert not spools.free_space(made)
+    spools.close()
+
+
+def test_what_was_removed_is_whole_again_once_it_is_full(tmp_path: Path) -> None:
+    spool = ReplicaSpool(tmp_path / "spool", "trainer/0", 500)
+    spool.begin(writer := object())
+    lines = [b"%d %s\n" % (number, b"x" * 300) for number in range(3)]
+    for line in lines[:2]:
+        spool.take(Record(line, None, "o"), LineCursor(1), writer)
+    shutil.rmtree(spool.folder)
+    spool.take(Record(lines[2], None, "o"), LineCursor(1), writer)
+    kept = []
+    for segment in spool.segments():
+        segment.release()
+        kept.append(segment.data.read(0, 10_000))
+    assert b"".join(kept) == b"".join(lines)
+    spool.close()
 
 
 def test_maintenance_does_not_wait_for_a_slow_disk(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,4 +164,26 @@ SAME = {
     "components/standalone.py: return 1 + max((self._depth(self._modules[path]) for path in used if  ->  return 2 + max((self._depth(self._modules[path]) for path in used if": (
         "the order is the same"
     ),
+    "specs/status.py: if end >= 0:  ->  if end > 0:": "it is looked for behind the start",
+    "specs/status.py: return after > before or (before, after) == (AppState.RUNNING, AppState.PE  ->  return after >= before or (before, after) == (AppState.RUNNING, AppState.PE": (
+        "equal ones have been answered"
+    ),
+    "specs/foreign.py: if text.count('[') + text.count('{') > MAX_NESTING and _is_too_deep(value):  ->  if text.count('[') + text.count('') > MAX_NESTING and _is_too_deep(value):": (
+        "the walk tells, and takes longer alone"
+    ),
+    "specs/roles.py: with ThreadPoolExecutor(max_workers=1) as thread:  ->  with ThreadPoolExecutor(max_workers=2) as thread:": (
+        "it is asked for one thing"
+    ),
+    "logs/view/match_index.py: .file == row.file and later.start == row.end and (later.end - first.start <= _MAX_READ)  ->  .file == row.file and later.start == row.end and (later.end + first.start <= _MAX_READ)": (
+        "fewer rows are read at once"
+    ),
+    "logs/view/line_index.py: if key.number < self._older.end:  ->  if key.number <= self._older.end:": (
+        "there is nothing before it to drop"
+    ),
+    "logs/spool/spool_file.py: descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)  ->  descriptor = os.open(self.path, os.O_RDONLY & os.O_CLOEXEC | os.O_NOFOLLOW)": (
+        "Python opens a file so that no child has it"
+    ),
+    "logs/pattern/required.py: window = data[low if low > 0 else 0:low + len(anchor.text)]  ->  window = data[low if low >= 0 else 0:low + len(anchor.text)]": (
+        "0 is 0"
+    ),
 }

@@ -131,6 +131,8 @@ def test_foreign_objects_in_metadata() -> None:
     for write in (appdef_to_json, appdef_to_dict):
         with pytest.raises(AppDefError, match=r"role trainer: metadata\.kubernetes\.pod: a object"):
             write(app)
+        with pytest.raises(AppDefError, match=r"^AppDef: metadata\.team: a object|^metadata\.team: a object"):
+            write(AppDef("app", metadata={"team": object()}))  # type: ignore[dict-item]
     tree = json.loads(appdef_to_json(app, strict=False))
     assert tree["roles"][0]["metadata"]["kubernetes"]["pod"].startswith("<object")
 
