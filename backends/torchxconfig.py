@@ -275,7 +275,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     import difflib
 
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(name, names)
     if near:
         return f"did you mean {near[0]}?"
     return f"known are {', '.join(names)}" if names else "there is none"

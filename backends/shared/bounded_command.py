@@ -6,6 +6,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -17,6 +18,7 @@ RUN_BESIDE_BYTES = 64 << 20
 """How long `Scheduler.run_beside` lets a command run where nothing else is said, and the most bytes that it prints."""
 REPLICA_PID = "TORCHX_TUI_REPLICA_PID"
 _WAIT_AFTER_END_S = 0.1
+_MOST_WRITTEN, _MOST_READ = 1 << 16, 1 << 20
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,6 @@ def _communicate(
     size, written = 0, 0
     with selectors.DefaultSelector() as selector:
         for pipe in read:
-            os.set_blocking(pipe.fileno(), False)
             selector.register(pipe, selectors.EVENT_READ)
         os.set_blocking(stdin.fileno(), False)
         if data:
@@ -101,13 +102,13 @@ def _communicate(
                 raise TimeoutError
             for key, _ in selector.select(left):
                 if key.fileobj is stdin:
-                    written += _write(stdin, data[written : written + 65536])
+                    written += _write(stdin, data[written : written + _MOST_WRITTEN])
                     if written >= len(data):
                         selector.unregister(stdin)
                         stdin.close()
                     continue
                 pipe = next(pipe for pipe in read if pipe is key.fileobj)
-                piece = os.read(pipe.fileno(), 1 << 20)
+                piece = os.read(pipe.fileno(), _MOST_READ)
                 if not piece:
                     selector.unregister(pipe)
                 read[pipe].append(piece)
@@ -121,7 +122,7 @@ def _write(pipe: IO[bytes], data: bytes) -> int:
     try:
         return os.write(pipe.fileno(), data)
     except BrokenPipeError:
-        return 1 << 62
+        return sys.maxsize
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -8,7 +8,7 @@ import sys
 import termios
 import tty
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 READ = 1 << 16
 """Bytes that are read at once."""
@@ -30,12 +30,12 @@ def write_all(screen: int, data: bytes) -> None:
 
 def terminal_size() -> os.terminal_size:
     """Return the terminal's own size: ``COLUMNS`` and ``LINES`` in the environment are those of some time before."""
-    try:
+    with suppress(OSError):
         size = os.get_terminal_size(sys.stdout.fileno())
-    except OSError:
-        size = os.terminal_size((0, 0))
-    # That of a container may not know its size yet.
-    return size if all(size) else os.terminal_size((80, 24))
+        # That of a container may not know its size yet.
+        if all(size):
+            return size
+    return os.terminal_size((80, 24))
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def raw_terminal(terminal: int) -> Iterator[None]:
 @contextmanager
 def resize_events() -> Iterator[int]:
     """Give a descriptor that can be read when the terminal's size has changed."""
-    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC) if hasattr(os, "pipe2") else os.pipe()
+    reading, writing = os.pipe()
     os.set_blocking(writing, False)
     wakeup = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     before = signal.signal(signal.SIGWINCH, lambda *_: None)

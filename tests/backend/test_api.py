@@ -12,10 +12,15 @@ from hypothesis import strategies as st
 from support.streaming import LinesScheduler
 
 from torchx_tui.backends.api import (
+    Alternative,
     Capabilities,
     DescribeAppResponse,
+    Finding,
+    JobAction,
     ListAppResponse,
     NameFault,
+    Place,
+    PublishedPort,
     ReplicaUsage,
     Scheduler,
     Stream,
@@ -24,6 +29,7 @@ from torchx_tui.backends.api import (
     split_lines,
     split_lines_iterator,
 )
+from torchx_tui.backends.types import is_usable
 from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.specs import (
     AppDef,
@@ -31,8 +37,10 @@ from torchx_tui.specs import (
     AppState,
     CfgVal,
     InvalidRunConfigException,
+    ReplicaStatus,
     Resource,
     Role,
+    RoleStatus,
     SchedulerError,
     runopts,
 )
@@ -117,6 +125,15 @@ class TestStructuredOpts:
         assert Opts.snake_to_camel("a_bc_d") == "aBcD"
         resolved = Opts.as_runopts().resolve({"clusterName": "c"})
         assert resolved["cluster_name"] == "c"
+
+    def test_options_declared_in_camel_case(self) -> None:
+        @dataclass
+        class Camel(StructuredOpts):
+            jobName: str = "a"
+            sendTo: Mail | None = None
+
+        opts = Camel.from_cfg({"job_name": "b", "send_to.user_name": "me"})
+        assert (opts.jobName, opts.sendTo, opts["job_name"]) == ("b", Mail("me"), "b")
 
     def test_groups_and_names_of_their_own(self) -> None:
         known = dict(GroupedOpts.as_runopts())
@@ -272,6 +289,39 @@ class TestScheduler:
         assert DescribeAppResponse().roles_statuses == []
 
 
+@pytest.mark.parametrize(
+    ("wanted", "told", "counts"),
+    [
+        ({"a": 2, "b": 0}, {}, {"a": 2, "b": 0}),
+        ({"a": 2, "b": 0}, {"a": 3}, {"a": 3, "b": 0}),
+        ({"a": 2}, {"a": 1}, {"a": 2}),
+        ({"a": 2}, {"a": 1, "step": 4}, {"a": 1, "step": 4}),
+    ],
+)
+def test_how_many_replicas_there_are(wanted: dict[str, int], told: dict[str, int], counts: dict[str, int]) -> None:
+    roles = [Role(name, "", num_replicas=number) for name, number in wanted.items()]
+    replica = ReplicaStatus(0, AppState.RUNNING, "", "")
+    statuses = [RoleStatus(name, [replica] * number) for name, number in told.items()]
+    assert DescribeAppResponse(roles=roles, roles_statuses=statuses).replica_counts == counts
+
+
+@pytest.mark.parametrize("name", ["submitted_at", "started_at", "finished_at", "limit_at"])
+@pytest.mark.parametrize(
+    ("given", "known"),
+    [(0.0, 0.0), (5, 5.0), (1e9, 1e9), (-1.0, None), (3e11, None), (float("nan"), None), ("x", None)],
+)
+def test_times_of_a_row_that_are_none_are_unknown(name: str, given: Any, known: float | None) -> None:
+    row = ListAppResponse("a", AppState.RUNNING, **{name: given})
+    assert is_usable(row) is True
+    assert getattr(row, name) == known
+    assert isinstance(getattr(row, name), float | None)
+
+
+@pytest.mark.parametrize("app_id", ["", "a\nb", 7, None])
+def test_a_row_whose_id_cannot_be_in_a_handle_is_left_out(app_id: Any) -> None:
+    assert is_usable(ListAppResponse(app_id, AppState.RUNNING)) is False
+
+
 class TestLines:
     @pytest.mark.parametrize(
         ("text", "lines"),
@@ -312,6 +362,7 @@ class TestWhatIsNotSaid:
         assert (described.name, described.user, described.host, described.image, described.log_dir) == ("",) * 5
         assert (described.submitted_at, described.started_at, described.finished_at) == (None,) * 3
         assert (described.timeline, described.notes, described.ports, described.roles) == ([], [], [], [])
+        assert (described.insight_dir, Finding("ok", "").hint, PublishedPort("r", 0, "", 1, "", 2).command) == ("",) * 3
         assert (described.metadata, described.cfg) == ({}, {})
 
     def test_of_a_row(self) -> None:
@@ -327,6 +378,15 @@ class TestWhatIsNotSaid:
         assert usage.gpus == 0
         assert (usage.cpu, usage.cpu_total, usage.memory, usage.memory_total) == (None,) * 4
         assert (usage.gpu, usage.gpu_memory, usage.gpu_memory_total) == (None,) * 3
+
+    def test_of_an_action(self) -> None:
+        action = JobAction("hold", "It is held back.")
+        assert (action.value, action.ends_job) == ("", False)
+
+    def test_of_a_place_and_of_another_request(self) -> None:
+        place = Place({}, "main")
+        assert (place.free, place.nodes, place.gpus_free, place.gpus) == (0, 0, 0, 0)
+        assert (place.limit, place.start, place.fault, Alternative({}, None).fault) == (None, None, "", "")
 
     def test_of_what_it_can_do(self) -> None:
         can = asdict(Capabilities())

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from support.processes import is_gone
 from support.waiting import PATIENCE, PROMPT, wait_until
 
-from torchx_tui.backends.shared.bounded_command import CommandOutput, run_command
+from torchx_tui.backends.shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput, run_command
 
 SIZE = 1 << 20
 """More than a pipe holds."""
@@ -36,8 +37,17 @@ def test_it_need_not_read_what_is_given() -> None:
 
 def test_as_much_as_may_be_printed_is_no_error() -> None:
     assert run(f"head -c {SIZE} /dev/zero", max_bytes=SIZE).out == bytes(SIZE)
-    with pytest.raises(OverflowError):
+    before = os.listdir("/proc/self/fd")
+    with pytest.raises(OverflowError) as raised:
         run(f"head -c {SIZE // 2} /dev/zero; head -c {SIZE // 2 + 1} /dev/zero >&2", max_bytes=SIZE)
+    # Also while the error is known, its pipes are closed.
+    assert (raised.type, len(os.listdir("/proc/self/fd"))) == (OverflowError, len(before))
+    assert RUN_BESIDE_BYTES >= SIZE
+
+
+def test_the_last_second_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "monotonic", lambda: 100.0)
+    assert run("echo out", timeout_s=1.0).out == b"out\n"
 
 
 def test_what_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:

@@ -98,6 +98,8 @@ def test_every_answer_says_cancelled(runner: Runner, scheduler: Forgetful, journ
     (row,) = runner.list("local_docker")
     assert (row.state, row.msg.startswith("being cancelled by ")) == (AppState.RUNNING, True)
     scheduler.put("one-x", AppState.FAILED)
+    at_once = ReplicaStatus(2, AppState.FAILED, "r", "here", finished_at=journal.records()[0].cancelled_at)
+    scheduler.described["one-x"].roles_statuses[0].replicas.append(at_once)
     # Another process reads the same journal.
     for asked in (runner, make_runner(scheduler, journal)):
         (row,) = asked.list("local_docker")
@@ -108,10 +110,10 @@ def test_every_answer_says_cancelled(runner: Runner, scheduler: Forgetful, journ
         assert row.state == described.state == status.state == AppState.CANCELLED
         assert row.msg.startswith("cancelled by ")
         assert described.msg.endswith("after 1m")
-        assert described.timeline[-1].state == AppState.CANCELLED
-        # The second replica had failed long before.
+        assert [change.state for change in described.timeline] == [AppState.RUNNING, AppState.CANCELLED]
+        # The second replica had failed long before; the third was ended at once.
         states = [one.state for one in described.roles_statuses[0].replicas]
-        assert states == [AppState.CANCELLED, AppState.FAILED]
+        assert states == [AppState.CANCELLED, AppState.FAILED, AppState.CANCELLED]
 
 
 def test_one_that_ends_well_when_it_is_cancelled_was_cancelled(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -88,6 +90,81 @@ def test_lines_are_followed_up_to_a_time(writer: Writer) -> None:
     assert list(lines) == []
     # Once the time has passed nothing counts, nor is it waited for.
     assert list(writer.lines(follow=True, until=time.time() - 60)) == []
+
+
+def test_a_log_is_looked_at_less_often_the_longer_it_is_quiet(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    times, now = iter([1.5, 2.0, 29.5, 30.0, 1e6, 1e6 + 1.5]), 0.0
+    waits: list[tuple[float, float | None]] = []
+
+    class Passing(threading.Event):
+        """Lets time pass at once."""
+
+        def wait(self, timeout: float | None = None) -> bool:
+            nonlocal now
+            waits.append((now, timeout))
+            now = next(times, 0.0)
+            writer.over = not now
+            if now == 1e6:
+                writer.write(b"four\n")
+            return self.is_set()
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(threading, "Event", Passing)
+    assert list(writer.lines(follow=True))[-1] == "four\n"
+    assert waits == [
+        (0.0, 0.02), (1.5, 0.02), (2.0, 0.05), (29.5, 0.05), (30.0, 0.2), (1e6, 0.02), (1e6 + 1.5, 0.02),
+    ]  # fmt: skip
+
+
+def test_a_line_may_be_on_its_way_for_a_second_after_the_last_time(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer.path.with_suffix(".index").write_text("0 900.000 o\n")
+    until, now = 1000.0, 1000.5
+    monkeypatch.setattr(time, "time", lambda: now)
+    writer.late = b"four\n"
+    lines = writer.lines(follow=True, until=until)
+    assert [next(lines) for _ in range(4)] == ["one\n", "two\n", "three\n", "four\n"]
+    now = 1001.5
+    assert list(lines) == []
+
+
+def test_lines_from_a_time_on_and_up_to_one(writer: Writer) -> None:
+    assert len(list(writer.lines(since=time.time() + 3600))) == 0
+    writer.path.with_suffix(".index").write_text("0 900.000 o\n4 1000.000 o\n8 1100.000 o\n")
+    assert list(writer.lines(since=1000.0)) == ["two\n", "three\n"]
+    assert list(writer.lines(until=1000.0)) == ["one\n", "two\n"]
+    assert list(writer.lines(since=950.0, until=1050.0)) == ["two\n"]
+
+
+@pytest.mark.parametrize(("over", "supervised"), [(True, True), (False, False)])
+def test_what_was_not_brought_over_is_read_from_the_outputs_own_files(
+    writer: Writer, tmp_path: Path, over: bool, supervised: bool
+) -> None:
+    writer.path.with_suffix(".index").write_text("0 900.000 o\n")
+    (tmp_path / "stdout.log").write_bytes(b"one\ntwo\nthree\nfour\n")
+    writer.over, writer.supervised = over, supervised
+    log = ReplicaLog("worker", 0, combined=writer.path, stdout=tmp_path / "stdout.log")
+    lines = FileLines(log, LogQuery("app", "worker", follow=True), writer.look)
+    assert [next(lines) for _ in range(4)] == ["one\n", "two\n", "three\n", "four\n"]
+    lines.close()
+
+
+def test_files_are_read_once_and_left_closed(writer: Writer) -> None:
+    def opened() -> int:
+        folder = Path("/proc/self/fd")
+        return sum(os.path.realpath(folder / name) == str(writer.path) for name in os.listdir(folder))
+
+    lines = writer.lines()
+    assert lines[0] == "one\n"
+    count = opened()
+    # A line that was read already is not read once more, unless it is gone back to.
+    writer.path.write_bytes(b"ONE\nTWO\nTHREE\n")
+    assert (lines[1], lines[2]) == ("two\n", "three\n")
+    assert lines[0] == "ONE\n"
+    assert opened() == count > 0
+    assert list(lines) == ["TWO\n", "THREE\n"]
+    assert opened() == 0
 
 
 def test_a_log_that_is_removed_meanwhile_is_named(writer: Writer) -> None:

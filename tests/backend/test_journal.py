@@ -1,10 +1,12 @@
 """The journal: a record a launch, safe against crashes, damage and newer formats."""
 
+import itertools
 import json
 import os
 import re
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import asdict, fields
 
@@ -13,7 +15,7 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.history import journal as launch_journal
 from torchx_tui.backends.history.journal import Journal
-from torchx_tui.backends.history.launch_record import FORMAT, LaunchOrigin, LaunchRecord, decode_record
+from torchx_tui.backends.history.launch_record import FORMAT, LaunchOrigin, LaunchRecord, decode_record, encode_record
 from torchx_tui.specs import AppDef, AppDefError, Role
 from torchx_tui.specs.files import read_file
 
@@ -173,12 +175,38 @@ def test_no_further_is_read_than_is_asked_for(journal, app, monkeypatch):
     assert reader.find(records[15].handle) == records[15]
     assert reader.find("local_cwd://torchx/none") is None
     assert len(read) == 1
+    del read[:]
+    assert len(reader.records()) == 30
+    assert len(read) == 27  # three are kept
+
+
+def test_the_newest_launch_is_looked_for_no_further_than_it_is(journal, app, monkeypatch):
+    records = [launch(journal, app, origin=LaunchOrigin("a" if number > 27 else "b")) for number in range(30)]
+    reader = Journal(journal.folder)
+    read = counted_reads(monkeypatch)
+    assert reader.last_launch("a") == records[-1]
+    assert len(read) <= 3
 
 
 def counted_reads(monkeypatch):
     read = []
     monkeypatch.setattr(launch_journal, "read_file", lambda path, limit: read.append(path) or read_file(path, limit))
     return read
+
+
+def test_of_the_records_that_were_asked_for_only_the_last_ones_are_kept(journal, app, monkeypatch):
+    monkeypatch.setattr(launch_journal, "_MOST_KEPT", 2)
+    one, two, three = (launch(journal, app, expected_app_id=f"job{number}") for number in range(3))
+    reader = Journal(journal.folder)
+    reader.find_all([])
+    assert reader.read_on(PATIENCE)
+    read = counted_reads(monkeypatch)
+    for record, count in ((one, 1), (two, 1), (one, 0), (three, 1), (one, 0), (two, 1)):
+        (journal.folder / "a change").touch()
+        del read[:]
+        assert reader.find(record.handle) == record
+        assert len(read) == count
+        (journal.folder / "a change").unlink()
 
 
 def test_a_handle_that_changes_is_found_by_another_process(journal, app):
@@ -309,13 +337,17 @@ def test_what_is_no_record_lies_beside_the_records_in_peace(journal, app):
 
 
 def test_a_record_that_may_not_be_read_costs_that_record_only(journal, app):
-    kept, lost = launch(journal, app), launch(journal, app)
+    kept, lost = (launch(journal, app, origin=LaunchOrigin(name)) for name in ("a", "b"))
     path = journal.folder / f"{lost.id}.json"
     path.unlink()
     path.mkdir()
     fresh = Journal(journal.folder)
     assert [one.id for one in fresh.records()] == [kept.id]
     assert list(fresh.warnings) == [lost.id]
+    # Nobody is asked whether it is wanted.
+    asked = []
+    assert fresh.launches(lambda name, _: asked.append(name) is not None) == []
+    assert asked == ["a"]
 
 
 def test_ids_are_made_of_the_time_and_differ(journal, app):
@@ -346,13 +378,16 @@ def test_a_record_that_is_removed_while_the_others_are_read_is_left_out(journal,
 
 
 def test_a_mark_in_a_file_makes_no_record_read_only():
-    assert decode_record(json.dumps({**OLD, "read_only": True}).encode(), "1").read_only is False
-    assert decode_record(json.dumps({**OLD, "format": FORMAT + 1}).encode(), "1").read_only is True
+    record = decode_record(json.dumps({**OLD, "read_only": True}).encode(), "1")
+    assert record.read_only is False
+    assert decode_record(json.dumps({**OLD, "format": 2}).encode(), "1").read_only is True
+    assert encode_record(record).decode().splitlines()[:3] == ["{", ' "format": 1,', ' "id": "1",']
 
 
 def test_an_answer_is_whole_where_all_was_found_or_all_was_read(journal, app):
     records = [journal.update(launch(journal, app), app_id=f"train-{number}") for number in range(3)]
     other = Journal(journal.folder)
+    assert other.is_whole  # nothing was asked yet
     assert other.find(records[-1].handle) == records[-1]
     assert other.is_whole  # the others were not read
     assert other.find("local_cwd://torchx/none") is None
@@ -378,11 +413,78 @@ def test_a_folder_that_was_quiet_for_long_is_listed_again_once_it_changes(journa
     first = launch(journal, app, expected_app_id="one")
     reader = Journal(journal.folder)
     os.utime(journal.folder, (1, 1))
-    listed = []
-    list_folder = os.listdir
-    monkeypatch.setattr(os, "listdir", lambda folder: listed.append(folder) or list_folder(folder))
+    listed = counted_listings(monkeypatch)
     assert [reader.find(first.handle) for _ in range(3)] == [first] * 3
     assert reader.find("local_cwd://torchx/two") is None
     assert len(listed) == 1
     second = launch(journal, app, expected_app_id="two")
     assert reader.find(second.handle) == second
+
+
+def counted_listings(monkeypatch):
+    listed = []
+    list_folder = os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: listed.append(folder) or list_folder(folder))
+    return listed
+
+
+def test_a_folder_of_many_records_that_changes_is_listed_again_after_a_while(journal, app, monkeypatch):
+    now_ns, now = time.time_ns(), 100.0
+    first, _, _ = (launch(journal, app, expected_app_id=f"job{number}") for number in range(3))
+    monkeypatch.setattr(launch_journal, "_MANY", 2)
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    reader = Journal(journal.folder)
+    listed = counted_listings(monkeypatch)
+    for now, count in ((100.0, 1), (100.9, 1), (101.1, 2)):  # noqa: B007
+        assert reader.find(first.handle) == first
+        assert len(listed) == count
+
+
+def test_what_this_process_writes_is_found_at_once_however_coarse_times_are(journal, app):
+    record = journal.update(launch(journal, app), app_id="abc")
+    os.utime(journal.folder, (1, 1))
+    assert journal.find("local_cwd://torchx/abc") == record
+    changed = journal.update(record, app_id="xyz")
+    os.utime(journal.folder, (1, 1))
+    assert journal.find("local_cwd://torchx/xyz") == changed
+    assert journal.find("local_cwd://torchx/abc") is None
+
+
+def test_only_records_whose_handle_may_change_are_looked_at_again(journal, app, monkeypatch):
+    now_ns = time.time_ns()
+    journal.update(launch(journal, app), app_id="one")
+    journal.update(launch(journal, app), error="no room")
+    begun = launch(journal, app)
+    reader = Journal(journal.folder)
+    assert reader.find_all([]) == {}
+    assert reader.read_on(PATIENCE)
+    assert reader.find("") is None
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns)
+    looked, stat = [], os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **more: looked.append(str(path)) or stat(path, **more))
+    reader.find_all([])
+    assert [path for path in looked if path.endswith(".json")] == [f"{journal.folder}/{begun.id}.json"]
+    reader.forget(begun)
+    del looked[:]
+    reader.find_all([])
+    assert looked == [str(journal.folder)]
+
+
+def test_others_have_their_turn_while_a_long_journal_is_read(journal, app, monkeypatch):
+    records = [launch(journal, app, expected_app_id=f"job{number}") for number in range(30)]
+    reader, found = Journal(journal.folder), []
+
+    def take_turn(_seconds):
+        thread = threading.Thread(target=lambda: found.append(reader.find(records[-1].handle)))
+        thread.start()
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+    # To look at the clock takes some time.
+    looks = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: next(looks) / 200)
+    monkeypatch.setattr(time, "sleep", take_turn)
+    assert reader.find(records[0].handle) == records[0]
+    assert found
+    assert all(one == records[-1] for one in found)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from torchx_tui.backends.shared.kept_app_def import LAUNCH_VARIABLES, kept_text, read_kept
+from torchx_tui.backends.shared.kept_app_def import kept_text, read_kept
 from torchx_tui.specs import AppDef, Role, Workspace
+
+LAUNCH_VARIABLES = ("TORCHX_JOB_ID", "TORCHX_INTERNAL_SESSION_ID", "TORCHX_RANK0_HOST", "TORCHX_IMAGE")
 
 
 def app(image: str = "image:1") -> AppDef:

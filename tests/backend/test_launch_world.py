@@ -337,6 +337,18 @@ def test_launches_that_wait_for_git_take_one_answer(
     assert len(calls) == 2
 
 
+def test_an_answer_is_good_enough_from_the_time_on_at_which_it_was_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[Path] = []
+    monkeypatch.setattr("torchx_tui.backends.history.provenance.git_state", lambda folder, _: calls.append(folder))
+    monkeypatch.setattr(time, "monotonic", lambda: 10.0)
+    now = WorldNow()
+    for since, count in ((10.0, 1), (10.0, 1), (9.0, 1), (10.5, 2)):
+        assert now.git(tmp_path, since) is None
+        assert len(calls) == count
+
+
 def test_a_workspace_that_a_person_chose_stays(runner: Runner, tree: WorkTree) -> None:
     record = launch(runner, config={"scheduler": "local_cwd"})
     now = {"scheduler": "local_cwd", "workspace": "/other"}

@@ -10,6 +10,7 @@ import pytest
 from support.canned import CannedScheduler
 
 from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.launcher import earlier_launch
 from torchx_tui.backends.shared.progress import Progress, current_progress
 from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.specs import AppDef, AppDefError, AppDryRunInfo, AppState, LaunchCancelledError, Role, SchedulerError
@@ -31,7 +32,7 @@ class Builder(WorkspaceMixin[Any], CannedScheduler):
         self.done.append(f"check {scheduler} {app.roles[0].image}")
 
     def _validate(self, app, scheduler, cfg):
-        self.done.append(f"check again {app.roles[0].image}")
+        self.done.append(f"check again {scheduler} {app.roles[0].image}")
 
     def build_workspace_and_update_role(self, role, workspace, cfg):
         assert len(self.journal.records()) == 1
@@ -72,7 +73,7 @@ def app():
 def test_a_preview_builds_nothing_and_says_what_would_be_built(runner, scheduler, app):
     text = str(runner.dryrun(app, "local_cwd", {}, "/home/me/project"))
     assert text == "# role trainer: its workspace is built first, of /home/me/project on top of base\nimage: base\n"
-    assert scheduler.done == ["check local_cwd base", "check again base", "request base", "ask the backend"]
+    assert scheduler.done == ["check local_cwd base", "check again local_cwd base", "request base", "ask the backend"]
     assert not app.roles[0].workspace
 
 
@@ -82,8 +83,8 @@ def test_a_launch_builds_first_and_asks_with_the_built_image(runner, scheduler, 
     assert handle == "local_cwd://torchx/app-2"
     assert said == ["step 1 of 2"]
     assert scheduler.done == [
-        *("check local_cwd base", "check again base", "request base", "ask the backend"),
-        *("build /project on base /logs", "check again built", "request built", "launch built"),
+        *("check local_cwd base", "check again local_cwd base", "request base", "ask the backend"),
+        *("build /project on base /logs", "check again local_cwd built", "request built", "launch built"),
     ]
     assert (app.roles[0].image, app.roles[0].workspace) == ("base", None)
 
@@ -92,12 +93,13 @@ def test_the_journal_keeps_what_was_asked_for_to_build_it_anew(runner, app, jour
     runner.run(app, "local_cwd", {}, "/project")
     (record,) = journal.records()
     assert (record.workspace, record.app_def().roles[0].image) == ("/project", "base")
+    assert earlier_launch("", record, runner.describe).workspace == "/project"
 
 
 def test_without_a_workspace_nothing_is_built_and_asked_for_once(runner, scheduler, app):
     runner.run(app, "local_cwd", {})
     assert scheduler.done == [
-        "check local_cwd base", "check again base", "request base", "ask the backend", "launch base",
+        "check local_cwd base", "check again local_cwd base", "request base", "ask the backend", "launch base",
     ]  # fmt: skip
 
 

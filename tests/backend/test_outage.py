@@ -71,6 +71,9 @@ def test_a_wait_that_is_limited_ends_while_the_backend_is_away(runner: Runner, s
     with pytest.raises(TimeoutError, match=r"has not ended within 0\.4 s: it was RUNNING last; nothing listens"):
         runner.wait(HANDLE, 0.01, timeout=0.4)
     assert time.monotonic() - began < PROMPT
+    # An answer of before is told with it.
+    with pytest.raises(TimeoutError, match=r"within 0\.1 s: nothing listens"):
+        runner.wait(HANDLE, 0.01, timeout=0.1)
 
 
 def test_what_will_not_go_away_ends_a_wait_at_once(runner: Runner, scheduler: Away) -> None:
@@ -94,11 +97,58 @@ def test_a_scheduler_that_is_not_set_up_is_asked_once(
     assert scheduler.asked == 1
 
 
-def test_a_short_job_is_asked_for_often_and_a_long_one_seldom(runner: Runner, scheduler: Away) -> None:
-    scheduler.ends_at = 2
-    began = time.monotonic()
-    assert runner.wait(HANDLE) is not None
-    assert time.monotonic() - began < 15
+def test_a_scheduler_that_cannot_be_loaded_is_asked_once(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def broken(name: str, *_: object, **__: object) -> None:
+        asked.append(name)
+        assert asked == ["slurm"]
+        raise BackendUnavailableError("its package is not there")
+
+    monkeypatch.setattr(registry, "is_set_up", lambda name: True)
+    monkeypatch.setattr(registry, "create_scheduler", broken)
+    with pytest.raises(BackendUnavailableError):
+        runner.wait("slurm://torchx/1")
+
+
+@pytest.mark.parametrize(
+    ("interval", "timeout", "ends_at", "pauses"),
+    [
+        (None, None, 4, [0.2, 0.2, 0.2, 0.2]),
+        (1.5, None, 40, [1.5]),
+        (None, None, 70, [10.0]),
+        (None, 0.5, 70, [0.2, 0.2, 0.1]),
+    ],
+)
+def test_a_short_job_is_asked_for_often_and_a_long_one_seldom(
+    runner: Runner,
+    scheduler: Away,
+    monkeypatch: pytest.MonkeyPatch,
+    interval: float | None,
+    timeout: float | None,
+    ends_at: int,
+    pauses: list[float],
+) -> None:
+    now, slept = 1000.0, []
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        slept.append(seconds)
+        now += seconds
+
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    monkeypatch.setattr(time, "sleep", sleep)
+    scheduler.ends_at = ends_at
+    given = () if interval is None else (interval,)
+    if timeout is None:
+        assert runner.wait(HANDLE, *given) is not None
+    else:
+        with pytest.raises(TimeoutError, match=r"has not ended within 0\.5 s: RUNNING"):
+            runner.wait(HANDLE, *given, timeout=timeout)
+    assert slept[-len(pauses) :] == pytest.approx(pauses)
+    assert slept == sorted(slept, reverse=timeout is not None)
+    # One that was waited for long is asked for ten times in the time that it takes twice as long.
+    assert all(pause <= max(0.2, 0.1 * sum(slept[:number])) + 1e-9 for number, pause in enumerate(slept))
 
 
 def test_stopping_ends_the_waiting() -> None:

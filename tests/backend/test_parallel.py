@@ -20,7 +20,9 @@ def test_all_are_done_and_errors_come_in_order() -> None:
         if number % 3 == 0:
             raise ValueError(number)
 
-    errors = parallel_map(act, range(10), most=4)
+    told: list[int] = []
+    errors = parallel_map(act, range(10), lambda count, _: told.append(count), most=4)
+    assert told == list(range(1, 11))
     assert done == set(range(10))
     assert [error.args[0] for error in errors] == [0, 3, 6, 9]
     assert parallel_map(act, []) == []

@@ -56,6 +56,13 @@ def test_what_waits_is_ended_at_once():
     assert [type(failure) for failure in failures] == [LaunchCancelledError]
 
 
+def test_what_is_over_is_not_ended():
+    progress = Progress(lambda text: None)
+    with progress.ended_by(lambda: pytest.fail("it was ended")):
+        pass
+    progress.cancel()
+
+
 def test_a_failure_of_its_own_stays_one():
     with pytest.raises(OSError, match="refused"), Progress(lambda text: None).ended_by(lambda: None):
         raise OSError("refused")

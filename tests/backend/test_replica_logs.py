@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +11,14 @@ from support.canned import CannedScheduler
 from support.streaming import LinesScheduler, RecordScheduler
 from support.waiting import wait_until
 
-from torchx_tui.backends.api import Capabilities, Scheduler, Stream
+from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Scheduler, Stream
 from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.spool.reader import SpooledLog
+from torchx_tui.logs.spool.spools import LogSpools
+from torchx_tui.specs import AppState, ReplicaStatus, Role, RoleStatus
 
 HANDLE = "local_cwd://torchx/app"
 
@@ -35,6 +39,33 @@ def test_files_are_named(runner: Runner, tmp_path: Path) -> None:
     assert (found.role, found.replica, found.spool) == ("trainer", 1, None)
     assert found.combined == tmp_path / "app" / "trainer" / "1" / "combined.log"
     assert (found.stdout, found.stderr) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("told", "files", "shown"),
+    [
+        ([1, 0], [], [0, 1]),
+        ([0, 1, 2], [], [0, 1]),
+        ([2, 3], [], [0, 1]),
+        ([0, 1, 2, 3, 4], [2, 4], [0, 1, 2]),
+        ([2, 1, 0], [0, 1, 2], [2, 1, 0]),
+        ([], [], [0, 1]),
+    ],
+)
+def test_what_the_backend_tells_of_beside_the_roles_is_shown_where_it_has_files(
+    runner: Runner, tmp_path: Path, told: list[int], files: list[int], shown: list[int]
+) -> None:
+    class Tasks(LinesScheduler):
+        """Has files of some replicas."""
+
+        def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
+            return tmp_path / str(k) if k in files else None
+
+    runner._schedulers.put("local_cwd", Tasks())
+    statuses = [RoleStatus("r", [ReplicaStatus(k, AppState.RUNNING, "r", "") for k in told])]
+    described = DescribeAppResponse(roles=[Role("r", "", num_replicas=2)], roles_statuses=statuses)
+    logs = replica_logs(runner.replica_log, HANDLE, described)
+    assert [(log.role, log.replica) for log in logs] == [("r", k) for k in shown]
 
 
 class Parted(LinesScheduler):
@@ -77,3 +108,55 @@ def test_one_output_alone_is_asked_for_where_it_is_a_stream_of_its_own(
     wait_until(lambda: kept.ended, "the log is complete")
     assert b"".join(segment.data.read(0, 100) for segment in kept.segments()) == wanted
     spool.release("stdout")
+
+
+def test_what_killed_programs_left_is_removed_in_the_background(
+    runner: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[bool] = []
+    monkeypatch.setattr(LogSpools, "remove_stale", lambda _: removed.append(threading.current_thread().daemon))
+    runner.remove_stale_spools()
+    wait_until(lambda: removed == [True], "they are removed")
+
+
+def spooled(log: ReplicaLog) -> SpooledLog:
+    """Return the log, which is no file here."""
+    assert isinstance(log.spool, SpooledLog)
+    return log.spool
+
+
+def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner: Runner) -> None:
+    scheduler = LinesScheduler()
+    scheduler.capabilities = Capabilities(logs_after_cancel="they are gone")
+    runner._schedulers.put("local_cwd", scheduler)
+    runner.cancel(HANDLE)  # nobody has read any
+    assert scheduler.state is AppState.CANCELLED
+    scheduler.state = AppState.RUNNING
+    spool = spooled(runner.replica_log(HANDLE, "trainer", 0))
+    kept = spool.acquire("combined")
+    lines = [f"line {number}\n" for number in range(500)]
+    scheduler.write(0, *lines)
+    runner.cancel(HANDLE)
+    assert b"".join(segment.data.read(0, 10_000) for segment in kept.segments()) == "".join(lines).encode()
+    spool.release("combined")
+
+
+def test_no_more_is_kept_of_logs_than_the_settings_say(tmp_path: Path) -> None:
+    scheduler = LinesScheduler()
+    with Runner(journal=Journal(tmp_path), spool_limits=(1 << 20, 1 << 21)) as runner:
+        runner._schedulers.put("local_cwd", scheduler)
+        spool = spooled(runner.replica_log(HANDLE, "trainer", 0))
+        kept = spool.acquire("combined")
+        scheduler.write(0, *("x" * 1023 + "\n" for _ in range(2048)))
+        scheduler.end()
+        wait_until(lambda: kept.ended, "the log is read")
+        assert 0 < kept.size <= 1 << 20
+        assert kept.dropped_lines > 0
+        spool.release("combined")
+    with Runner(journal=Journal(tmp_path)) as runner:
+        runner._schedulers.put("local_cwd", scheduler)
+        spool = spooled(runner.replica_log(HANDLE, "trainer", 0))
+        kept = spool.acquire("combined")
+        wait_until(lambda: kept.ended, "the log is read")
+        assert kept.size >= 2 << 20
+        spool.release("combined")

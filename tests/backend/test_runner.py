@@ -1,19 +1,31 @@
 """The Runner on a scheduler with canned answers: what it keeps, what it refuses, in which order it does things."""
 
+import itertools
+import time
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
-from support.streaming import LinesScheduler
-from support.waiting import wait_until
 
+from torchx_tui.backends.history import journal as launch_journal
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.launcher import ENV_JOB_ID, ENV_PARENT_RUN_ID, workspace_text
 from torchx_tui.backends.runner import Runner
-from torchx_tui.backends.types import Capabilities, Finding, ListAppResponse, LogQuery, ReplicaUsage, Stream
-from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.logs.spool.reader import SpooledLog
+from torchx_tui.backends.shared.bounded_command import CommandOutput
+from torchx_tui.backends.types import (
+    Capabilities,
+    DescribeAppResponse,
+    Finding,
+    JobAction,
+    ListAppResponse,
+    LogQuery,
+    ReplicaUsage,
+    StateChange,
+    Stream,
+)
 from torchx_tui.specs import (
     MISSING,
     AppDef,
@@ -30,6 +42,8 @@ from torchx_tui.specs import (
     UnknownSchedulerException,
     Workspace,
 )
+from torchx_tui.specs.batch_script import BatchScript
+from torchx_tui.specs.files import read_file
 
 
 class Recorder(CannedScheduler):
@@ -74,11 +88,13 @@ def test_the_intent_is_written_before_the_scheduler_is_asked(runner, scheduler, 
 
 def test_whoever_sees_a_job_keeps_its_state_for_when_its_backend_is_gone(runner, scheduler, journal, app):
     handle = runner.run(app, "local_cwd", {})
-    for state in (AppState.RUNNING, AppState.FAILED):
-        scheduler.set_state("train-1", state)
+    for state, why, kept in (
+        (AppState.RUNNING, "it waits", ""), (AppState.FAILED, "exit 1", "exit 1"), (AppState.SUCCEEDED, "<NONE>", ""),
+    ):  # fmt: skip
+        scheduler.described["train-1"] = replace(scheduler.described["train-1"], state=state, msg=why)
         assert runner.status(handle).state is state
         (record,) = journal.records()
-        assert record.state == state.name
+        assert (record.state, record.message) == (state.name, kept)
         assert record.state_at >= record.at
 
 
@@ -164,6 +180,10 @@ def test_relaunch_without_a_record_uses_what_the_backend_knows(runner, scheduler
     runner.relaunch("local_cwd://torchx/other-1")
     (request, _), = scheduler.seen  # fmt: skip
     assert (request.roles[0].args, request.roles[0].num_replicas) == (["train.py"], 2)
+    assert request.name == "other"
+    scheduler.add("nameless", AppState.SUCCEEDED, 60)
+    runner.relaunch("local_cwd://torchx/nameless")
+    assert scheduler.seen[1][0].name == "nameless"
 
 
 def test_relaunch_of_nothing(runner):
@@ -224,6 +244,7 @@ def test_a_run_belongs_to_its_parent_and_the_environment_s_wins(runner, schedule
 def test_run_with_dryrun_launches_nothing(runner, scheduler, app, journal):
     info = runner.run(app, "local_cwd", dryrun=True)
     assert isinstance(info, AppDryRunInfo)
+    assert info._scheduler == "local_cwd"  # as TorchX's own code reads it
     assert (scheduler.seen, journal.records()) == ([], [])
     runner.read_only = True
     assert isinstance(runner.run(app, "local_cwd", dryrun=True), AppDryRunInfo)
@@ -251,9 +272,14 @@ def test_a_malformed_handle(runner):
 
 
 def test_retries_that_will_not_be_made_are_said_before_the_launch(runner, app):
-    app.roles[0].max_retries = 3
+    app.roles[0].max_retries = 1
     (warning,) = runner.preflight(app, "local_cwd", {})
-    assert (warning.level, warning.hint) == ("warning", "max_retries=3 is ignored")
+    assert (warning.level, warning.hint) == ("warning", "max_retries=1 is ignored")
+
+
+def test_a_batch_script_is_refused_where_none_can_run(runner):
+    with pytest.raises(AppDefError, match="local_cwd runs no batch scripts"):
+        runner.dryrun(AppDef("script", [BatchScript("#!/bin/sh\n").role()]), "local_cwd")
 
 
 @pytest.mark.parametrize(
@@ -311,6 +337,18 @@ class Busy(CannedScheduler):
     def act(self, app_id, action, value=""):
         self.acts.append((app_id, action, value))
 
+    def actions(self, app_id):
+        return [JobAction("hold", app_id)]
+
+    def known_values(self):
+        return {"queue": ["short"]}
+
+    def run_beside(self, app_id, role_name, k, argv, timeout_s=1.0):
+        return CommandOutput(0, f"{app_id} {role_name} {k} {argv} {timeout_s}".encode(), b"")
+
+    def _log_lines(self, query):
+        return [query]
+
     def subscribe(self, on_change):
         self.told.append(on_change)
         return lambda: self.told.remove(on_change)
@@ -346,6 +384,15 @@ def test_what_else_a_backend_can_do_with_a_job_unless_nothing_may_be_changed(run
     assert busy.acts == [("a-1", "hold", ""), ("a-1", "priority", "9")]
 
 
+def test_what_a_backend_tells_is_passed_on(runner, busy):
+    handle = "local_cwd://torchx/a-1"
+    assert runner.actions(handle) == [JobAction("hold", "a-1")]
+    assert runner.known_values("local_cwd") == {"queue": ["short"]}
+    assert runner.run_beside(handle, "r", 1, ["true"], 2.0).out == b"a-1 r 1 ['true'] 2.0"
+    assert runner.log_lines(handle, "r") == [LogQuery("a-1", "r")]
+    assert runner.describe_native(handle) == busy.describe_native("a-1")
+
+
 def test_changes_are_told_until_nobody_wants_to_know(runner, busy):
     unsubscribe = runner.subscribe("local_cwd", print)
     assert busy.told == [print]
@@ -372,13 +419,15 @@ def test_finished_jobs_are_removed_unless_nothing_may_be_changed(runner, busy):
     assert busy.pruned == [True, False, True]
 
 
-def test_the_last_state_is_remembered_once(runner, scheduler, journal, app):
+def test_the_last_state_is_remembered_once(runner, scheduler, journal, app, monkeypatch):
     handle = runner.run(app, "local_cwd", {})
     runner.remember(handle, AppState.RUNNING, "it runs")
     (record,) = journal.records()
     assert (record.state, record.message, record.app_id) == ("RUNNING", "it runs", "train-1")
     assert record.state_at is not None
-    runner.remember(handle, AppState.RUNNING, "it runs")
+    with monkeypatch.context() as unasked:
+        unasked.setattr(Journal, "find_all", lambda *_: pytest.fail("the journal was asked again"))
+        runner.remember(handle, AppState.RUNNING, "it runs")
     assert journal.records() == [record]
     runner.remember(handle, AppState.RUNNING, "it runs well")
     assert journal.records()[0].message == "it runs well"
@@ -397,51 +446,10 @@ def test_rows_that_no_handle_can_name_are_left_out_and_times_that_are_none_are_u
     monkeypatch.setattr(scheduler, "list", lambda cfg=None: rows)
     (row,) = runner.list("local_cwd")
     assert (row.app_id, row.started_at) == ("a", None)
-
-
-def spooled(log: ReplicaLog) -> SpooledLog:
-    """Return the log, which is no file here."""
-    assert isinstance(log.spool, SpooledLog)
-    return log.spool
-
-
-def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner, app):
-    scheduler = LinesScheduler()
-    scheduler.capabilities = Capabilities(logs_after_cancel="they are gone")
-    runner._schedulers.put("local_cwd", scheduler)
-    handle = "local_cwd://torchx/app"
-    runner.cancel(handle)  # nobody has read any
-    assert scheduler.state is AppState.CANCELLED
-    scheduler.state = AppState.RUNNING
-    spool = spooled(runner.replica_log(handle, "trainer", 0))
-    kept = spool.acquire("combined")
-    lines = [f"line {number}\n" for number in range(500)]
-    scheduler.write(0, *lines)
-    runner.cancel(handle)
-    assert b"".join(segment.data.read(0, 10_000) for segment in kept.segments()) == "".join(lines).encode()
-    spool.release("combined")
-    runner.close()
-
-
-def test_no_more_is_kept_of_logs_than_the_settings_say(journal):
-    scheduler = LinesScheduler()
-    with Runner(journal=journal, spool_limits=(1 << 20, 1 << 21)) as runner:
-        runner._schedulers.put("local_cwd", scheduler)
-        spool = spooled(runner.replica_log("local_cwd://torchx/app", "trainer", 0))
-        kept = spool.acquire("combined")
-        scheduler.write(0, *("x" * 1023 + "\n" for _ in range(2048)))
-        scheduler.end()
-        wait_until(lambda: kept.ended, "the log is read")
-        assert 0 < kept.size <= 1 << 20
-        assert kept.dropped_lines > 0
-        spool.release("combined")
-    with Runner(journal=journal) as runner:
-        runner._schedulers.put("local_cwd", scheduler)
-        spool = spooled(runner.replica_log("local_cwd://torchx/app", "trainer", 0))
-        kept = spool.acquire("combined")
-        wait_until(lambda: kept.ended, "the log is read")
-        assert kept.size >= 2 << 20
-        spool.release("combined")
+    never = [StateChange(AppState.RUNNING, float("nan"))]
+    scheduler.described["a"] = DescribeAppResponse("a", AppState.RUNNING, started_at=float("nan"), timeline=never)
+    described = runner.describe(row.app_handle)
+    assert (described.started_at, described.timeline) == (None, [])
 
 
 def test_retries_that_nobody_asked_for_are_not_spoken_of(runner, app):
@@ -461,3 +469,14 @@ def test_lines_are_not_followed_unless_that_is_asked_for():
         LogQuery.parse("a", "r", regex="(")
     with pytest.raises(ValueError, match=r"there is no stream both\. Valid: stdout, stderr"):
         LogQuery.parse("a", "r", streams="both")
+
+
+def test_of_a_long_journal_little_is_read_for_the_state_of_a_job_of_others(journal, app, monkeypatch):
+    for number in range(60):
+        journal.record_intent(app, "local_cwd", "torchx", {}, expected_app_id=f"job{number}")
+    looks, read = itertools.count(), []
+    monkeypatch.setattr(launch_journal, "read_file", lambda path, limit: read.append(path) or read_file(path, limit))
+    # To look at the clock takes some time.
+    monkeypatch.setattr(time, "monotonic", lambda: next(looks) / 200)
+    Runner(journal=Journal(journal.folder)).remember("local_cwd://torchx/of-others", AppState.RUNNING, "")
+    assert 0 < len(read) < 30

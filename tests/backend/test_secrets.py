@@ -4,6 +4,8 @@ import pytest
 
 from torchx_tui.backends.shared.secrets import (
     MASK,
+    SECRET_NAMES,
+    choose_patterns,
     is_secret,
     mask_args,
     mask_arguments,
@@ -31,6 +33,16 @@ def test_names(name: str, secret: bool) -> None:
 def test_own_patterns() -> None:
     assert is_secret("my_pin", ["*PIN"])
     assert not is_secret("HF_TOKEN", ["*PIN"])
+    assert is_secret("my-pin", ["MY_PIN"])
+
+
+def test_patterns_are_for_names_alone() -> None:
+    choose_patterns(["?"])
+    try:
+        assert (mask_data(["plain", "x"]), mask_args(["plain"])) == (["plain", "x"], ["plain"])
+        assert mask_data({"x": "plain", "HF_TOKEN": "known"}) == {"x": MASK, "HF_TOKEN": "known"}
+    finally:
+        choose_patterns(SECRET_NAMES)
 
 
 def test_values() -> None:
@@ -54,7 +66,9 @@ def test_words_of_machine_learning_are_no_secrets(name: str) -> None:
         ("curl -H 'Authorization: Basic dTpw' https://h", f"curl -H 'Authorization: {MASK}' https://h"),
         ("it sent Bearer abcdef.ghij", f"it sent Bearer {MASK}"),
         ("https://h/x?token=zz&b=1#c", f"https://h/x?token={MASK}&b=1#c"),
-        ("s3://b/a?X-Amz-Signature=abc", f"s3://b/a?X-Amz-Signature={MASK}"),
+        *((f"s3://b/a?{name}=abc", f"s3://b/a?{name}={MASK}") for name in ("X-Amz-Signature", "X-Goog-Signature")),
+        *((f"https://h/a?{name}=abc", f"https://h/a?{name}={MASK}") for name in ("sig", "Signature")),
+        ("Bearer abcdefgh_token='s t'", f"Bearer {MASK}{MASK}"),
         ("python t.py --password 'B C' --lr 0.1", f"python t.py --password {MASK} --lr 0.1"),
         ("A=1,HF_TOKEN=x,C=3", f"A=1,HF_TOKEN={MASK},C=3"),
         ('{"api_key": "k", "lr": 1}', f'{{"api_key": "{MASK}", "lr": 1}}'),

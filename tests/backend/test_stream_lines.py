@@ -14,6 +14,7 @@ from torchx_tui.backends.shared.stream_lines import LATE, LineAssembler, StreamL
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.stream import Cursor, LineCursor, Record
 from torchx_tui.specs import BackendUnavailableError
+from torchx_tui.specs.backoff import Backoff
 
 
 class Canned:
@@ -139,7 +140,38 @@ def test_without_following_a_cut_is_raised_and_can_be_asked_again() -> None:
     assert list(lines) == ["a\n"]
 
 
-def test_the_end_waits_for_the_app_also_while_it_cannot_be_asked() -> None:
+def test_a_stream_that_is_taken_up_too_late_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is closed meanwhile, or the time has come up to which lines are wanted."""
+
+    class Alarm(threading.Timer):
+        """Goes off when a test says so."""
+
+        def start(self) -> None:
+            alarms.append(self.function)
+
+    alarms: list[Callable[[], None]] = []
+    monkeypatch.setattr(threading, "Timer", Alarm)
+    ways: list[Callable[[], object]] = [lambda: lines.close(), lambda: alarms[-1]()]
+    for way in ways:
+        streams = [Canned([BackendUnavailableError("docker", "away")]), Canned([], waits=True), Canned([record("a\n")])]
+        asked: list[bool] = []
+
+        def connect(_: Cursor | None, follow: bool, way=way, asked=asked, streams=streams) -> Canned:
+            asked.append(follow)
+            if len(asked) == 2:
+                way()
+            return streams[len(asked) - 1]
+
+        query = LogQuery("app", "role", follow=True, until=time.time() + 3600)
+        lines = StreamLines(connect, lambda: True, query)
+        assert list(lines) == ([] if way is ways[0] else ["a\n"])
+        assert asked == [True, True, False][: 2 + ways.index(way)]
+        assert streams[1].closed.is_set()
+
+
+def test_the_end_waits_for_the_app_also_while_it_cannot_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[threading.Event] = []
+    monkeypatch.setattr(Backoff, "wait", lambda _, closed, limit=None: waits.append(closed))
     answers = iter([False, BackendUnavailableError("docker", "away"), True])
 
     def is_over() -> bool:
@@ -150,12 +182,37 @@ def test_the_end_waits_for_the_app_also_while_it_cannot_be_asked() -> None:
 
     assert list(Backend(Canned([record("a\n")]), is_over=is_over).lines(follow=True)) == ["a\n"]
     assert next(answers, None) is None
+    assert len(waits) >= 2
+
+
+def test_the_app_is_waited_for_while_a_line_may_be_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    answers = iter([False, True])
+    backend = Backend(Canned([record("a\n")]), Canned([]), is_over=lambda: next(answers))
+    assert list(backend.lines(follow=True, until=1000.0 + LATE / 2)) == ["a\n"]
+    assert next(answers, None) is None
+
+
+def test_following_ends_when_no_line_can_come_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Alarm(threading.Timer):
+        """Is not waited for."""
+
+        def start(self) -> None:
+            waited.append(self.interval)
+
+    waited: list[float] = []
+    monkeypatch.setattr(time, "time", lambda: 1000.0)
+    monkeypatch.setattr(threading, "Timer", Alarm)
+    for until in (1000.0 - LATE / 2, 1010.0):
+        Backend(Canned([])).lines(follow=True, until=until).close()
+    assert waited == [LATE / 2, 10.0 + LATE]
 
 
 def test_closing_ends_a_read_that_is_blocked() -> None:
     stream = Canned([record("a\n")], waits=True)
     lines = Backend(stream, is_over=lambda: False).lines(follow=True)
     assert next(lines) == "a\n"
+    assert not stream.closed.is_set()
     found: list[str] = []
     thread = threading.Thread(target=lambda: found.extend(lines))
     thread.start()

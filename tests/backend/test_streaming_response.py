@@ -76,9 +76,10 @@ def test_an_answer_to_its_end(head: bytes, body: bytes) -> None:
 
 
 def test_it_waits_longer_than_other_answers_may_take() -> None:
-    with answer(CHUNKED, b"1\r\na\r\n") as (server, made):
+    with answer(CHUNKED, b"2\r\na") as (server, made):
+        # A part of a chunk comes at once.
         assert made.read() == b"a"
-        timer = threading.Timer(0.5, server.send, [b"1\r\nb\r\n"])
+        timer = threading.Timer(0.5, server.send, [b"b\r\n"])
         timer.start()
         assert made.read() == b"b"
         timer.join()
@@ -127,7 +128,8 @@ def test_another_machine_that_is_gone_is_noticed() -> None:
     with answer(CHUNKED) as (server, _):
         assert server.asking.gettimeout() is None
         assert server.asking.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-        assert server.asking.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 30
+        options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        assert [server.asking.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [30, 10, 3]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
@@ -138,6 +140,42 @@ def test_chunks_however_they_are_cut(size: int) -> None:
     assert body.ended
 
 
-def test_what_is_no_chunk() -> None:
-    with pytest.raises(ConnectionResetError, match="no chunk of an answer begins with b'nonsense'"):
-        ChunkedBody().feed(b"nonsense\r\n")
+@pytest.mark.parametrize(
+    ("data", "head"), [(b"nonsense\r\n", b"nonsense"), (b"\r\n1\r\n", b""), (b"1\r\na\r\n\r\n1\r\n", b"\r\n")]
+)
+def test_what_is_no_chunk(data: bytes, head: bytes) -> None:
+    with pytest.raises(ConnectionResetError) as raised:
+        ChunkedBody().feed(data)
+    assert str(raised.value) == f"no chunk of an answer begins with {head!r}"
+
+
+class OverSsh:
+    """An answer that came through ssh: its file has neither `read1` nor a socket."""
+
+    chunked = True
+    read1 = None
+
+    def __init__(self, *lines: bytes) -> None:
+        self.fp = self._fp = self.channel = self
+        self._lines = list(lines)
+        self.done: list[object] = []
+
+    def readline(self, _most: int) -> bytes:
+        return self._lines.pop(0)
+
+    def settimeout(self, seconds: float | None) -> None:
+        self.done.append(seconds)
+
+    def shutdown(self, how: int) -> None:
+        self.done.append(how)
+
+    def close(self) -> None:
+        self.done.append("closed")
+
+
+def test_an_answer_through_ssh() -> None:
+    answered = OverSsh(b"4\r\n", b"abc\n", b"\r\n", b"0\r\n", b"\r\n")
+    made = StreamingResponse(answered)
+    assert (made.read(), made.read()) == (b"abc\n", b"")
+    made.close()
+    assert answered.done == [None, socket.SHUT_RDWR, "closed"]

@@ -17,6 +17,10 @@ from support.waiting import PATIENCE
 from torchx_tui.backends.shared.terminal_relay import raw_terminal, read_keys, resize_events, terminal_size, write_all
 
 
+def open_descriptors() -> list[str]:
+    return sorted(os.listdir("/proc/self/fd"))
+
+
 @pytest.fixture
 def terminal() -> Iterator[tuple[int, int]]:
     pair = os.openpty()
@@ -50,7 +54,7 @@ def test_what_is_no_terminal_is_left_alone() -> None:
 
 
 def test_a_change_of_size_can_be_read() -> None:
-    before = signal.getsignal(signal.SIGWINCH)
+    before, descriptors = signal.getsignal(signal.SIGWINCH), open_descriptors()
     with resize_events() as resized:
         assert select.select([resized], [], [], 0)[0] == []
         os.kill(os.getpid(), signal.SIGWINCH)
@@ -60,6 +64,15 @@ def test_a_change_of_size_can_be_read() -> None:
     assert signal.set_wakeup_fd(-1) == -1
     with pytest.raises(OSError, match="descriptor"):
         os.fstat(resized)
+    assert open_descriptors() == descriptors
+
+
+def test_more_changes_of_size_than_are_read_are_no_fault(capfd: pytest.CaptureFixture[str]) -> None:
+    with resize_events() as resized:
+        fcntl.fcntl(resized, fcntl.F_SETPIPE_SZ, 4096)
+        for _ in range(5000):
+            signal.raise_signal(signal.SIGWINCH)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.parametrize(("known", "size"), [((20, 100), (100, 20)), ((0, 0), (80, 24))])
@@ -72,4 +85,7 @@ def test_the_size_is_the_terminals_own(monkeypatch, known, size):
     with open(far, "w") as terminal:
         monkeypatch.setattr(sys, "stdout", terminal)
         assert terminal_size() == size
+    with open(os.devnull) as elsewhere:
+        monkeypatch.setattr(sys, "stdout", elsewhere)
+        assert terminal_size() == (80, 24)
     os.close(near)

@@ -15,6 +15,7 @@ from torchx_tui.backends import registry, torchxconfig
 from torchx_tui.backends.local.request import LocalOpts
 from torchx_tui.backends.torchxconfig import (
     PLACEHOLDER,
+    ConfigValue,
     apply,
     configured_log_dirs,
     dump,
@@ -23,6 +24,7 @@ from torchx_tui.backends.torchxconfig import (
     get_configs,
     load,
     load_sections,
+    nearest,
     option_value,
     read_config,
     section_options,
@@ -103,6 +105,13 @@ def test_an_unknown_key_is_passed_over_with_the_nearest_one(project: Path, caplo
     assert ".torchxconfig:3: [local_cwd] prepend_cwd must still be filled in" in caplog.text
 
 
+def test_a_name_that_is_not_known_is_told_with_the_nearest_or_with_all() -> None:
+    assert nearest("logdir", ["prepend_cwd", "log_dir"]) == "did you mean log_dir?"
+    assert nearest("queue", ["prepend_cwd", "log_dir"]) == "known are prepend_cwd, log_dir"
+    assert nearest("queue", []) == "there is none"
+    assert ConfigValue("x", "a.ini", "local_cwd", "queue").place == "a.ini: [local_cwd] queue"
+
+
 def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project: Path) -> None:
     write(
         project,
@@ -122,7 +131,7 @@ def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project: Path
         ("[local_cwd]\n\nlog_dir\n", ":3: this is neither [section] nor key = value"),
         ("[a]\nx = 1\n[a]\n", ":3: the section [a] appears twice"),
         ("[a]\nx = 1\nx = 2\n", ":3: [a] x is given twice"),
-        ("[a]\nx = 50%\n", ":2: [a] x: write a single % as %%"),
+        ("[a]\nx = 50%\n", ":2: [a] x: write a single % as %% ('%' must be followed by '%' or '('"),
         ("[a]\nx = %(gone)s\n", ":2: [a] x: write a single % as %%"),
     ],
 )
@@ -147,6 +156,9 @@ def test_a_value_of_the_wrong_type_is_named_with_its_line(project: Path) -> None
     with pytest.raises(ConfigError) as caught:
         apply("local_cwd", {})
     assert str(caught.value).startswith(f"{path}:3: [local_cwd] prepend_cwd: `maybe` is not true or false")
+    with path.open() as file, pytest.raises(ConfigError) as again:
+        load("local_cwd", file, {})
+    assert str(again.value) == str(caught.value)
 
 
 def test_two_spellings_must_agree(project: Path) -> None:

