@@ -29,7 +29,7 @@ def run_beside(engine: Engine, app_id: str, role: str, k: int, argv: Sequence[st
     The engine cannot end a command: one that takes too long is left alone, and goes on.
     """
     container = find_replica(engine, app_id, role, k)
-    state = container.get("State", "")
+    state = container.get("State", "unknown")
     if state != "running":
         raise SchedulerError(f"{role}/{k} of {app_id} is {state}, not running")
     deadline = time.monotonic() + timeout_s

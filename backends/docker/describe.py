@@ -31,7 +31,7 @@ from .listing import KnownTimes
 from .states import AppSummary, failure_sentence, replica_reason, summarize, why
 
 # Lines of stderr that are looked at for a traceback.
-_TAIL = 200
+_MOST_LINES = 200
 
 
 def published_ports(containers: Sequence[ContainerSummary], roles: Sequence[Role], host: str) -> list[PublishedPort]:
@@ -119,7 +119,7 @@ def _own_error(engine: Engine, inspected: ContainerDetails) -> str:
     """Return the traceback at the end of a replica's log; what cannot be read says nothing."""
     try:
         with engine.translate_errors():
-            log = engine.client().api.logs(inspected["Id"], stdout=False, stderr=True, tail=_TAIL)
+            log = engine.client().api.logs(inspected["Id"], stdout=False, stderr=True, tail=_MOST_LINES)
     except SchedulerError:
         return NONE
     return last_traceback(log.decode("utf-8", "replace")) or NONE

@@ -24,9 +24,9 @@ _PORT = re.compile(r"(?:Bind for |listen \w+ )(?P<port>\S+?:\d+)[: ].*(?:already
 _NO_SOURCE = re.compile(r"bind source path does not exist: (?P<path>.+?)\s*$")
 _NO_IMAGE = re.compile(r"No such image: (?P<image>\S+)")
 # The engine has taken a request to stop within this; only the container's end takes longer (s).
-_TAKEN_WITHIN = 0.2
+_TAKEN_WITHIN_S = 0.2
 # Each waits for its replica's end, so that few at a time would add up graces.
-_STOPPED_AT_ONCE = 256
+_MOST_STOPPED = 256
 _LIVE = ("running", "restarting", "paused")
 
 
@@ -52,7 +52,7 @@ def ensure_network(engine: Engine, name: str = NETWORK) -> None:
             try:
                 api.remove_network(surplus["Id"])
             except docker.errors.NotFound:
-                continue  # another one was faster
+                pass  # another one was faster
             except docker.errors.APIError as error:
                 logger.warning("the network %s is there more than once: %s", name, error)
 
@@ -83,9 +83,9 @@ def remove_own_networks(engine: Engine, app_id: str) -> None:
             logger.warning("the network %s of %s stays: %s", network["Name"], app_id, error)
 
 
-def names_of(networks: Iterable[str]) -> list[str]:
+def names_of(networks: Iterable[str | None]) -> list[str]:
     """Return the networks that have to be there before a start: not the engine's own."""
-    return [name for name in dict.fromkeys(networks) if name not in ("bridge", "host", "none", "default")]
+    return [name for name in dict.fromkeys(networks) if name and name not in ("bridge", "host", "none", "default")]
 
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def explain_refusal(answer: str, container: DockerContainer) -> str:
         answer: the engine's answer.
         container: what was to be started.
     """
-    command = container.command[0] if container.command else ""
+    command = container.command[0] if container.command else "the image's own"
     if "executable file not found" in answer or ("exec:" in answer and "no such file or directory" in answer):
         return f"no such command: {command}: the image {container.image} does not have it"
     if "exec:" in answer and "permission denied" in answer:
@@ -150,7 +150,7 @@ class Launch:
         progress = current_progress()
         total = len(containers)
         try:
-            for name in names_of(str(container.kwargs.get("network") or "") for container in containers):
+            for name in names_of(container.kwargs.get("network") for container in containers):
                 ensure_network(self._engine, name)
             # All are there before the first one starts: one that is missing later was removed.
             self._each(self._create, containers, lambda count: progress.report(f"creating {count} of {total}"))
@@ -193,7 +193,7 @@ class Launch:
                 if not is_network_trouble(error):
                     raise
                 # Someone tidied up between its making and now, or makes it as well.
-                for name in names_of([str(container.kwargs.get("network") or "")]):
+                for name in names_of([container.kwargs.get("network")]):
                     ensure_network(self._engine, name)
                 self._ask_to_start(container_id)
         except SchedulerError as error:
@@ -270,7 +270,7 @@ class AppCanceller:
         containers = find_containers(self._engine, app_id)
         live = [container for container in containers if container.get("State") in _LIVE]
         # What cannot be stopped is removed by force.
-        for error in parallel_map(self._stop, live, most=_STOPPED_AT_ONCE):
+        for error in parallel_map(self._stop, live, most=_MOST_STOPPED):
             logger.warning("%s: %s", app_id, error)
         failed = parallel_map(self._remove, containers)
         if failed:
@@ -282,7 +282,9 @@ class AppCanceller:
         now = time.monotonic()
         with self._lock:
             self._asked = {container_id: until for container_id, until in self._asked.items() if until > now}
-            return self._asked.setdefault(app_id, now + self._grace) != now + self._grace
+            is_asked = app_id in self._asked
+            self._asked.setdefault(app_id, now + self._grace)
+            return is_asked
 
     def _ask_to_stop(self, container: ContainerSummary) -> None:
         """Send the request to stop a container; the engine goes on with it when nobody waits for the answer."""
@@ -294,7 +296,7 @@ class AppCanceller:
                 response = api._post(
                     api._url("/containers/{0}/stop", container["Id"]),
                     params={"t": self._grace},
-                    timeout=(None, _TAKEN_WITHIN),
+                    timeout=(None, _TAKEN_WITHIN_S),
                 )
             except requests.ReadTimeout:
                 return

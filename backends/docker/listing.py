@@ -29,7 +29,7 @@ _ACTIONS = (
     "create", "start", "die", "oom", "pause", "unpause", "stop", "restart", "destroy", "rename", "health_status",
 )  # fmt: skip
 # A connection that held for so many seconds worked.
-_WORKED = 5.0
+_WORKED_S = 5.0
 
 
 class KnownTimes:
@@ -62,9 +62,8 @@ class KnownTimes:
     def keep_only(self, containers: list[ContainerSummary]) -> None:
         """Forget the containers that are no more."""
         with self._lock:
-            if len(self._finished) > 2 * len(containers) + 100:
-                ids = {container["Id"] for container in containers}
-                self._finished = {container: at for container, at in self._finished.items() if container in ids}
+            ids = {container["Id"] for container in containers}
+            self._finished = {container: at for container, at in self._finished.items() if container in ids}
 
 
 def list_rows(engine: Engine, times: KnownTimes, host: str) -> list[ListAppResponse]:
@@ -170,7 +169,7 @@ class EngineListener:
                 # Whoever asks now learns that the engine is away.
                 was_there = False
                 self._on_change()
-            if time.monotonic() - began > _WORKED:
+            if time.monotonic() - began > _WORKED_S:
                 backoff.reset()
             backoff.wait(self._stop)
 

@@ -34,9 +34,9 @@ _OVER = ("exited", "dead")
 # When a container was started that never was.
 _NEVER = 0
 # Between two runs of a container the engine waits for so long at least (ns).
-_REST = 100_000_000
+_REST_NS = 100_000_000
 # On a busy machine an engine notes a start after the first lines of it, but not by more than this (ns).
-_LATE_NOTE = 10_000_000_000
+_LATE_NOTE_NS = 10_000_000_000
 
 
 class MessageParser(Protocol):
@@ -142,7 +142,7 @@ class DockerLogStream:
         self._engine = engine
         self._names = (app_id, role, k)
         self._stream = stream
-        self._tail = tail if cursor is None else None
+        self._tail = tail
         self._since = since
         self._follow = follow
         self._says_restarts = says_restarts
@@ -354,10 +354,10 @@ def _run_of(inspected: dict[str, Any]) -> _ContainerRun:
     restarts = int(inspected.get("RestartCount") or 0)
     if _NEVER < finished < started:
         # What the run before had printed may be logged a little after its end.
-        began = min(started, finished + max(_REST, (started - finished) // 4))
+        began = min(started, finished + max(_REST_NS, (started - finished) // 4))
         return _ContainerRun(started, began, began, restarts)
-    began = max(_NEVER, started - _REST)
-    return _ContainerRun(started, began, began if restarts else max(_NEVER, started - _LATE_NOTE), restarts)
+    began = max(_NEVER, started - _REST_NS)
+    return _ContainerRun(started, began, began if restarts else max(_NEVER, started - _LATE_NOTE_NS), restarts)
 
 
 def _time_of(text: str | None) -> int:

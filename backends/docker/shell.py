@@ -48,7 +48,7 @@ def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
     from .containers import find_replica
 
     container = find_replica(engine, app_id, role, k)
-    state = container.get("State", "")
+    state = container.get("State", "unknown")
     if state != "running":
         raise SchedulerError(f"{role}/{k} of {app_id} is {state}: a shell needs a running replica")
     shell = _find_shell(engine, container, f"{role}/{k}")

@@ -29,7 +29,7 @@ from .containers import ContainerSummary, replica_number, role_name
 # What the engine notes for a container that it finds dead when it comes up (moby: daemon.restore).
 ENGINE_DIED = 255
 # A launch starts what it created within seconds, unless it died.
-_STARTS_WITHIN = 60.0
+_STARTS_WITHIN_S = 60.0
 _MEGABYTE = 1 << 20
 
 
@@ -127,7 +127,7 @@ def _waiting(app: AppSummary) -> str:
     if "paused" in states:
         return f"paused: {app.where(states.index('paused'))}"
     age = time.time() - app.submitted_at
-    if "created" in states and age > _STARTS_WITHIN:
+    if "created" in states and age > _STARTS_WITHIN_S:
         where = app.where(states.index("created"))
         return f"never started, {short_time(age)} after it was created: {where}: its launch failed or died; cancel it"
     return ""

@@ -22,11 +22,11 @@ _log = logging.getLogger(__name__)
 
 # So many containers are asked about at once. Engines answer with their next look at a container, within a second: who
 # asks about one after the other waits a second for each.
-_THREADS = 64
+_MOST_THREADS = 64
 # Seconds that one sample may take at the most; what is not there by then is left out.
 _TIMEOUT_S = 10.0
 # What was not sampled for so long (s) is forgotten.
-_KEPT = 120.0
+_KEPT_S = 120.0
 
 
 class _Sample(NamedTuple):
@@ -80,7 +80,7 @@ class UsageSampler:
         answers: dict[str, tuple[dict[str, Any], float]] = {}
         threads = [
             threading.Thread(target=self._work, args=(left, answers), name="docker-usage", daemon=True)
-            for _ in range(min(_THREADS, len(ids)))
+            for _ in range(min(_MOST_THREADS, len(ids)))
         ]
         for thread in threads:
             thread.start()
@@ -141,7 +141,7 @@ class UsageSampler:
 
     def _forget(self) -> None:
         with self._lock:
-            old = [key for key, sample in self._before.items() if time.monotonic() - sample.taken > _KEPT]
+            old = [key for key, sample in self._before.items() if time.monotonic() - sample.taken > _KEPT_S]
             for key in old:
                 del self._before[key]
                 self._cores.pop(key, None)

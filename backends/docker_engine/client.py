@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import docker
 
 
-_SECONDS = 60.0
+_TIMEOUT_S = 60.0
 """How long an answer may take; removing many containers of a busy engine takes some seconds."""
 _SOCKET = "unix:///var/run/docker.sock"
 # How long a program that has ended in a container may have no exit code yet.
@@ -186,7 +186,7 @@ class Engine:
         timeout: how long an answer may take, in seconds.
     """
 
-    def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = _SECONDS) -> None:
+    def __init__(self, environment: Mapping[str, str] | None = None, timeout: float = _TIMEOUT_S) -> None:
         self._environment = environment
         self._timeout = timeout
         self._own = threading.local()

@@ -42,7 +42,7 @@ _TIMEOUT_S = 10.0
 # A server that asks for patience (429) gets it so many times, and for so many seconds at most.
 _TRIES, _LONGEST_WAIT = 3, 3.0
 # Long answers have connections of their own beyond these.
-_CONNECTIONS = 8
+_MOST_CONNECTIONS = 8
 
 
 def describe_refusal(status: int, answer: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
@@ -372,7 +372,7 @@ class ApiServer:
                 raise self._unavailable(error) from error
             from kubernetes.client.rest import RESTClientObject
 
-            configuration.connection_pool_maxsize = _CONNECTIONS
+            configuration.connection_pool_maxsize = _MOST_CONNECTIONS
             loaded = _Loaded(configuration, RESTClientObject(configuration).pool_manager, renew_at)
             self._replace(loaded)
             return loaded

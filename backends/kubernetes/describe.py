@@ -51,7 +51,7 @@ from .shapes import KubernetesObject, checked_event, items_of, list_version
 
 # Volcano looks at a new job within seconds.
 _PICKED_UP_WITHIN = 10.0
-_EVENTS = 500
+_MOST_EVENTS = 500
 
 
 def forwarded_ports(context: str, job: KubernetesObject, pods: Mapping[str, KubernetesObject]) -> list[PublishedPort]:
@@ -266,7 +266,7 @@ def group_name(job: KubernetesObject) -> str:
 
 def _events_about(server: ApiServer, namespace: str, selector: str) -> tuple[list[KubernetesObject], str]:
     """Return events, and their list's version; nothing where they may not be read: they only say more."""
-    params = {"fieldSelector": selector, "limit": _EVENTS}
+    params = {"fieldSelector": selector, "limit": _MOST_EVENTS}
     try:
         answer = server.request("GET", events_path(namespace), params=params)
     except ApiError:

@@ -27,13 +27,13 @@ from .watching import ObjectWatch
 _log = logging.getLogger(__name__)
 
 # Jobs of which the last look is kept, the latest; each has at most two watches.
-_KEPT = 3
+_MOST_KEPT = 3
 # What was read is watched on from where it was read, when the job is described again within so many seconds.
-_SOON = 15.0
+_SOON_S = 15.0
 # After a watch failed, or was refused, so many seconds pass before another; meanwhile a look holds for a shorter time.
-_RETRY, _UNWATCHED = 30.0, 3.0
+_RETRY_S, _UNWATCHED_S = 30.0, 3.0
 # Events of one job that are kept, the latest.
-_EVENTS = 500
+_MOST_EVENTS = 500
 # Events of every start that tell of no cause: the server leaves them out.
 _NO_CAUSE = ("Pulling", "Pulled", "Created", "Started", "Killing", "SuccessfulCreate")
 
@@ -99,8 +99,8 @@ class FollowedJob:
             return False
         age = now - self._read_at
         if self.failed_at:
-            return age < _UNWATCHED
-        return self.is_followed or age < _SOON
+            return age < _UNWATCHED_S
+        return self.is_followed or age < _SOON_S
 
     def begin_look(self) -> None:
         """Say that the job is read anew: what changes from now on is not in it."""
@@ -175,7 +175,7 @@ class FollowedJob:
             # The server drops events after an hour; what they tell may hold for longer.
             self._events.pop(_event_key(event), None)
             self._events[_event_key(event)] = event
-            while len(self._events) > _EVENTS:
+            while len(self._events) > _MOST_EVENTS:
                 del self._events[next(iter(self._events))]
             self._has_new_events = True
 
@@ -205,7 +205,7 @@ class JobLooks:
         with self._lock:
             job = self._jobs.get(app_id)
         if job is not None and job.holds(self._version_of(app_id), now):
-            if now - self._failed_at > _RETRY:
+            if now - self._failed_at > _RETRY_S:
                 job.follow()
         else:
             job = self._read(app_id, job, now)
@@ -245,7 +245,7 @@ class JobLooks:
             job.take(facts, now)
         else:
             job = FollowedJob(self._server, facts, now)
-            job.failed_at = self._failed_at if now - self._failed_at < _RETRY else 0.0
+            job.failed_at = self._failed_at if now - self._failed_at < _RETRY_S else 0.0
         self._keep(app_id, job, is_over=is_terminal(app_state(facts.job)))
         return job
 
@@ -258,7 +258,7 @@ class JobLooks:
                 dropped.append(job)
             else:
                 self._jobs[app_id] = job
-            while len(self._jobs) > _KEPT:
+            while len(self._jobs) > _MOST_KEPT:
                 dropped.append(self._jobs.pop(next(iter(self._jobs))))
         for old in dropped:
             old.close()

@@ -33,12 +33,13 @@ _CHOICE_PATHS = {
     "priority_class": "/apis/scheduling.k8s.io/v1/priorityclasses",
 }
 _MOST_CHOICES = 200
+_MOST_QUEUES = 20
 
 
 # A node with its images and conditions takes some kilobytes: of a larger cluster nothing is claimed.
 _MOST_NODES = 200
 # Seconds: a form asks again with every letter, and nodes come and go in minutes.
-_KEPT = 60.0
+_KEPT_S = 60.0
 # Seconds: a form waits for it.
 _TIMEOUT_S = 5.0
 # Bytes that etcd takes of one object, unless it is told to take more.
@@ -185,7 +186,7 @@ def _volcano(server: ApiServer) -> list[Finding]:
 
 def _queues(server: ApiServer) -> str:
     try:
-        items = server.request("GET", _QUEUES, params={"limit": 20}).get("items") or []
+        items = server.request("GET", _QUEUES, params={"limit": _MOST_QUEUES}).get("items") or []
     except ApiError:
         return "queues not readable"
     names = [plain(str(item["metadata"]["name"])) for item in items]
@@ -248,7 +249,7 @@ class GpuNodes:
         """
         if time.monotonic() > self._until:
             self._most = self._ask()
-            self._until = time.monotonic() + _KEPT
+            self._until = time.monotonic() + _KEPT_S
         return self._most
 
     def _ask(self) -> int | None:

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 
+# Seconds that a server may take for the next part of an answer, unless another number is given.
+_TIMEOUT_S = 10.0
 _ALL = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
     log_time_range=True,
     retries=True,
@@ -104,7 +106,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         context: str | None = None,
         namespace: str | None = None,
         all_namespaces: bool = False,
-        timeout: float = 10.0,
+        timeout: float = _TIMEOUT_S,
     ) -> None:
         super().__init__("kubernetes", session_name)
         self._server = ApiServer(context, client, timeout=timeout)

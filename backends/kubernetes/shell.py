@@ -98,10 +98,10 @@ def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: 
     metadata = pod["metadata"]
     try:
         code, printed = output_of(server, metadata["namespace"], metadata["name"], container, ["sh", "-c", _LOOK])
+        paths = [] if code else printed.decode("utf-8", "replace").split()
     except NoSuchProgramError:
-        code, printed = 127, b""
-    paths = printed.decode("utf-8", "replace").split()
-    if code or not paths:
+        paths = []
+    if not paths:
         raise SchedulerError(
             f"the image of {name}, {image_of(pod, container)}, has no shell (neither bash nor sh): nothing to open"
         )

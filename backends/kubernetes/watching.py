@@ -29,9 +29,9 @@ _WATCH_SECONDS = 300
 # How often a list is begun anew that grew too old between two pages.
 _TRIES = 3
 # A watch that held for so many seconds worked.
-_WORKED = 5.0
+_WORKED_S = 5.0
 # Seconds in which a watch that was cut off may be back before the list is read anew.
-_SOON = 1.0
+_SOON_S = 1.0
 
 
 class JobRows:
@@ -71,8 +71,8 @@ class JobRows:
             ApiError, BackendUnavailableError: the list cannot be read.
         """
         # A watch that was cut off goes on where it was, mostly at once.
-        was_cut = time.monotonic() - self._held_until < _SOON
-        if not self._holds.wait(_SOON if was_cut else 0):
+        was_cut = time.monotonic() - self._held_until < _SOON_S
+        if not self._holds.wait(_SOON_S if was_cut else 0):
             self.read()
         with self._lock:
             return list(self._jobs.values())
@@ -327,9 +327,9 @@ class JobWatch:
             if went_away:
                 self._rows.watched(False)
                 self._on_change()
-            if time.monotonic() - began > _WORKED:
+            if time.monotonic() - began > _WORKED_S:
                 backoff.reset()
-            if went_away or time.monotonic() - began < _SOON:
+            if went_away or time.monotonic() - began < _SOON_S:
                 backoff.wait(self._stop)
         self._rows.watched(False)
 

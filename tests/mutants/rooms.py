@@ -161,6 +161,18 @@ SAME = {
     "specs/calls.py: if waited >= self._slow_seconds and (not reported):  ->  if waited > self._slow_seconds and (not reported):": (
         "no wait takes one duration exactly"
     ),
+    "backends/docker_engine/client.py: self._generation += 1  ->  self._generation += 2": (
+        "it is asked only whether it is the same"
+    ),
+    "backends/docker_engine/client.py: self._generation = 0  ->  self._generation = 1": (
+        "it is asked only whether it is the same"
+    ),
+    "backends/docker/beside.py: while at + _HEAD <= len(data):  ->  while at + _HEAD < len(data):": (
+        "a piece of no bytes adds nothing"
+    ),
+    "backends/docker/lifecycle.py: il for container_id, until in self._asked.items() if until > now}  ->  il for container_id, until in self._asked.items() if until >= now}": (
+        "a clock is never at one instant exactly"
+    ),
     "components/standalone.py: return 1 + max((self._depth(self._modules[path]) for path in used if  ->  return 2 + max((self._depth(self._modules[path]) for path in used if": (
         "the order is the same"
     ),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import queue
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from kubernetes.client import ApiClient, Configuration
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 
-Answer = tuple[int, dict[str, Any]]
+# The status; and an object, which is sent as JSON, or bytes, or an iterator of bytes, which are sent as they come.
+# A third one is the headers besides.
+Answer = tuple[int, Any] | tuple[int, Any, dict[str, str]]
 
 
 class Asked(NamedTuple):
@@ -24,6 +27,7 @@ class Asked(NamedTuple):
     path: str
     params: dict[str, str]
     body: Any
+    headers: dict[str, str]
 
 
 def status(code: int, reason: str, message: str, **details: Any) -> Answer:
@@ -41,7 +45,6 @@ class ScriptedServer:
         self.asked: list[Asked] = []
         self.answers: dict[tuple[str, str], Answer | Callable[[Asked], Answer | None]] = {}
         self.url = ""
-        self.authorizations: list[str | None] = []
 
     def api(self, timeout: float = 10.0) -> ApiServer:
         """Return what asks it."""
@@ -60,27 +63,78 @@ class ScriptedServer:
         return found(asked) if callable(found) else found
 
 
+class Stream:
+    """The content of an answer that goes on until the test ends it: objects as JSON, one a line, or bytes."""
+
+    def __init__(self) -> None:
+        self._parts: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+
+    def put(self, *parts: Any) -> None:
+        for part in parts:
+            self._parts.put(part if isinstance(part, bytes) else json.dumps(part).encode() + b"\n")
+
+    def end(self) -> None:
+        self._parts.put(None)
+
+    def __iter__(self) -> Stream:
+        return self
+
+    def __next__(self) -> bytes:
+        part = self._parts.get()
+        if part is None:
+            raise StopIteration
+        return part
+
+
+Made = TypeVar("Made", bound=ScriptedServer)
+
+
 @contextmanager
 def scripted_server(port: int = 0) -> Iterator[ScriptedServer]:
     """Give a server that runs, on a free port where none is named."""
-    made = ScriptedServer()
+    with serving(ScriptedServer(), port) as made:
+        yield made
+
+
+@contextmanager
+def serving(made: Made, port: int = 0) -> Iterator[Made]:
+    """Let a server run, on a free port where none is named."""
 
     class Handler(BaseHTTPRequestHandler):
         def _handle(self) -> None:
             parts = urlsplit(self.path)
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), json.loads(body) if body else None)
-            made.authorizations.append(self.headers.get("Authorization"))
+            params = dict(parse_qsl(parts.query))
+            headers = {name.title(): value for name, value in self.headers.items()}
+            asked = Asked(self.command, parts.path, params, self._body(), headers)
             answer = made.answer(asked)
             if answer is None:
                 self.close_connection = True
                 return
-            text = json.dumps(answer[1]).encode()
-            self.send_response(answer[0])
+            code, content, *more = answer
+            self.send_response(code)
+            for name, value in (more[0] if more else {}).items():
+                self.send_header(name, value)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(text)))
+            if not isinstance(content, Iterator):
+                text = content if isinstance(content, bytes) else json.dumps(content).encode()
+                self.send_header("Content-Length", str(len(text)))
+                content = iter([text])
             self.end_headers()
-            self.wfile.write(text)
+            # Who asked may have gone.
+            with suppress(ConnectionError):
+                for part in content:
+                    self.wfile.write(part)
+
+        def _body(self) -> Any:
+            if self.headers.get("Transfer-Encoding") == "chunked":
+                parts = []
+                while size := int(self.rfile.readline(), 16):
+                    parts.append(self.rfile.read(size))
+                    self.rfile.readline()
+                self.rfile.readline()
+                return b"".join(parts)
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            return json.loads(body) if body else None
 
         do_GET = do_POST = do_DELETE = do_PUT = _handle
 

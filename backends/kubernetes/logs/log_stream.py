@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 # Records that wait to be taken, of all logs together.
-_WAITING = 256
+_MOST_WAITING = 256
 # How often (s) it is looked whether anything is still wanted.
-_LOOK = 0.2
+_LOOK_S = 0.2
 # A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
-_FRESH = 1.0
+_FRESH_S = 1.0
 
 
 def open_stream(
@@ -86,12 +86,12 @@ def read_side_by_side(reading: LogReading, logs: Sequence[Callable[[], Iterator[
     Raises:
         Exception: whatever the first one raised that failed.
     """
-    waiting: queue.Queue[Item | Exception | None] = queue.Queue(_WAITING)
+    waiting: queue.Queue[Item | Exception | None] = queue.Queue(_MOST_WAITING)
 
     def put(item: Item | Exception | None) -> None:
         while not reading.is_stopped:
             try:
-                waiting.put(item, timeout=_LOOK)
+                waiting.put(item, timeout=_LOOK_S)
             except queue.Full:
                 continue
             return
@@ -109,7 +109,7 @@ def read_side_by_side(reading: LogReading, logs: Sequence[Callable[[], Iterator[
     left = len(logs)
     while left and not reading.is_stopped:
         try:
-            item = waiting.get(timeout=_LOOK)
+            item = waiting.get(timeout=_LOOK_S)
         except queue.Empty:
             continue
         if item is None:
@@ -220,10 +220,10 @@ class KubernetesLogStream:
 
     def _all_items(self) -> Generator[Item, None, None]:
         reading = self._reading
-        look = reading.look(time.monotonic() - _FRESH)
+        look = reading.look(time.monotonic() - _FRESH_S)
         pod_name = find_pod_name(look, *self._names)
         last = next((name.split("/")[0] for name in self._parts), "")
-        whole = ""
+        whole: str | None = None
         waits = LookWaits()
         while not reading.is_stopped:
             pod = look.pods.get(pod_name)

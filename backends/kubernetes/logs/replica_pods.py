@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..api_server import ApiServer
 
 # Of so many jobs the last look is remembered.
-_REMEMBERED = 64
+_MOST_REMEMBERED = 64
 _ENDED = ("Completed", "Failed", "Aborted", "Terminated")
 # From these no pod is made any more.
 _ENDING = ("Completing", "Aborting", "Terminating")
@@ -93,7 +93,7 @@ class ReplicaPods:
         with self._lock:
             self._looks.pop(app_id, None)
             self._looks[app_id] = look
-            while len(self._looks) > _REMEMBERED:
+            while len(self._looks) > _MOST_REMEMBERED:
                 oldest = next(iter(self._looks))
                 del self._looks[oldest]
                 self._locks.pop(oldest, None)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from backend.docker.support import Docker
+from support.scripted_engine import ScriptedEngine, scripted_engine
 
 
 @pytest.fixture
@@ -25,3 +26,10 @@ def make_docker(docker_engine: str) -> Iterator[Callable[..., Docker]]:
 def docker(make_docker: Callable[..., Docker]) -> Docker:
     """Return a scheduler whose cancelled replicas have two seconds."""
     return make_docker(grace_seconds=2)
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedEngine]:
+    """Give an engine that answers as the test scripts it."""
+    with scripted_engine() as made:
+        yield made

@@ -54,3 +54,18 @@ def test_what_differs_by_no_macro_is_said() -> None:
     role, notes = rebuilt(container(0, ["run", "a"]), container(1, ["run"]))
     assert role.args == ["a"]
     assert notes == ["worker: the arguments of its replicas differ: those of the first are used for all"]
+
+
+def test_half_a_container_is_no_error() -> None:
+    notes: list[str] = []
+    bare = {"Config": {}, "HostConfig": None}
+    (role,) = roles_of([bare, {**bare, "Config": {"Labels": None, "Cmd": None, "Env": None}}], lambda _: (), notes)
+    assert (role.name, role.image, role.entrypoint, role.args, role.env) == ("", "", "", [], {})
+    assert (role.num_replicas, role.max_retries, role.mounts, notes) == (2, 0, [], [])
+    (role,) = roles_of([{**bare, "Config": {"Cmd": ["x", "x"], "Env": ["A=x"]}}], lambda _: (), notes)
+    assert (role.entrypoint, role.args, role.env) == ("x", ["x"], {"A": "x"})
+
+
+def test_a_variable_without_a_value_is_an_empty_one() -> None:
+    role, _ = rebuilt(container(0, ["run"], ["BARE", "EMPTY=", "SIGN=a=b"]))
+    assert role.env == {"BARE": "", "EMPTY": "", "SIGN": "a=b"}

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
+import docker.errors
 import pytest
+import requests
+from support.scripted_engine import ScriptedEngine, refused
+from urllib3.exceptions import MaxRetryError, ProtocolError
 
 from torchx_tui.backends.docker.containers import all_containers, find_containers, find_replica
-from torchx_tui.backends.docker_engine.client import Engine
+from torchx_tui.backends.docker_engine.client import Engine, describe_refusal, describe_unavailable, exec_exit_code
 from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, SchedulerError
 
 
@@ -142,7 +149,8 @@ def test_the_current_context_is_used(docker_engine: str, own_home: Path, monkeyp
 def test_remote_engines_are_told_from_ours() -> None:
     assert Engine({"DOCKER_HOST": "tcp://node7:2375"}).is_remote
     assert Engine({"DOCKER_HOST": "ssh://node7"}).is_remote
-    assert not Engine({"DOCKER_HOST": "unix:///run/user/7/docker.sock"}).is_remote
+    for host in ("unix:///run/user/7/docker.sock", "http+unix:///run/a", "npipe:////./pipe/docker_engine", "/run/a"):
+        assert not Engine({"DOCKER_HOST": host}).is_remote
     assert not Engine({"NOTHING": ""}).is_remote
 
 
@@ -172,3 +180,178 @@ def test_it_is_found_again_when_it_comes_back(own_engine) -> None:
     own_engine.start()
     with engine.translate_errors():
         assert engine.client().ping()
+
+
+# What needs no engine
+
+
+def around(error: BaseException) -> Exception:
+    """Return an error that carries another one, as requests does."""
+    return requests.ConnectionError(ProtocolError("aborted", error))
+
+
+REMOTE, OURS = "tcp://node7:2375", "unix:///run/docker.sock"
+AT_REMOTE, AT_OURS = "The Docker engine at tcp://node7:2375", "The Docker engine at /run/docker.sock"
+TLS_HINT = "check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pem in {} (DOCKER_CERT_PATH)"
+
+
+@pytest.mark.parametrize(
+    ("error", "host", "words"),
+    [
+        (around(ssl.SSLError(1, "wrong version\nmore")), REMOTE,
+         f"TLS with {AT_REMOTE} fails: wrong version: {TLS_HINT.format('~/.docker')}"),
+        (docker.errors.APIError("Client sent an HTTP request to an HTTPS server.\n"), REMOTE,
+         f"TLS with {AT_REMOTE} fails: Client sent an HTTP request to an HTTPS server.: "),
+        (docker.errors.TLSParameterError("no"), REMOTE,
+         f"{AT_REMOTE} cannot be used with TLS: a file is missing or no host is given: {TLS_HINT.format('~/.docker')}"),
+        (docker.errors.APIError("it is odd"), REMOTE, ""),
+        (around(socket.gaierror(-2, "x")), REMOTE,
+         f"{AT_REMOTE} cannot be found: no machine has this name: check DOCKER_HOST or `docker context use NAME`"),
+        (MaxRetryError(None, "/", socket.gaierror(-2, "x")), REMOTE, f"{AT_REMOTE} cannot be found: no machine"),  # type: ignore[arg-type]
+        (around(TimeoutError()), REMOTE, f"{AT_REMOTE} does not answer: it is busy or hangs; check the network"),
+        (requests.ReadTimeout(), OURS, f"{AT_OURS} does not answer: it is busy or hangs; see `journalctl -u docker`"),
+        (around(PermissionError(errno.EPERM, "x")), OURS, f"{AT_OURS} may not be used by "),
+        (around(FileNotFoundError(errno.ENOENT, "x")), OURS,
+         f"{AT_OURS} was not found: Docker is not installed or not started. Start it (`systemctl start docker`), or "
+         "say where it is with DOCKER_HOST or `docker context use NAME`"),
+        (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), f"http+{OURS}",
+         f"{AT_OURS} refuses the connection: it has stopped. Start it (`systemctl start docker`)"),
+        (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), REMOTE,
+         f"{AT_REMOTE} refuses the connection: it has stopped. Start it there, or correct DOCKER_HOST or `docker "
+         "context use NAME`"),
+        *((around(OSError(number, "No way")), REMOTE,
+           f"{AT_REMOTE} cannot be reached: No way: check DOCKER_HOST or `docker context use NAME` and the network")
+          for number in (errno.EHOSTUNREACH, errno.ENETUNREACH)),
+        (FileNotFoundError(errno.ENOENT, "ssh\nmore"), "ssh://alice@node7",
+         "The Docker engine at ssh://alice@node7 cannot be used: [Errno 2] ssh: `pip install paramiko` and try `ssh "
+         "alice@node7 docker version`, or forward its socket, `ssh -nNT -L "
+         "$HOME/docker.sock:/var/run/docker.sock alice@node7`, and set DOCKER_HOST=unix://$HOME/docker.sock"),
+        (around(ConnectionResetError(errno.ECONNRESET, "x")), OURS,
+         f"{AT_OURS} closed the connection during an answer: is it restarting?"),
+        (OSError(errno.EIO, "x"), OURS, ""),
+        (KeyError("odd"), OURS, ""),
+    ],
+)  # fmt: skip
+def test_why_an_engine_cannot_be_used(error: BaseException, host: str, words: str) -> None:
+    told = describe_unavailable(error, host, {})
+    assert told.startswith(words)
+    assert bool(told) is bool(words)
+    chosen = describe_unavailable(error, host, {"DOCKER_HOST": host, "DOCKER_CERT_PATH": "/certs"})
+    assert chosen == told.replace("DOCKER_HOST or `docker context use NAME`", "DOCKER_HOST").replace(
+        "~/.docker", "/certs"
+    )
+
+
+def test_a_refusal_without_what_the_sdk_puts_around_it() -> None:
+    assert describe_refusal(KeyError("odd")) == "'odd'"
+    for explanation, words in (
+        ("in short", "in short"),
+        (b' {"message": "as JSON"}\n', "as JSON"),
+        ('{"message": "as JSON"}', "as JSON"),
+        ('{"other": 1}', '{"other": 1}'),
+        ("[1]", "[1]"),
+        (b"\xff", "\ufffd"),
+        (None, "around"),
+    ):
+        error = docker.errors.APIError("around")
+        error.explanation = explanation  # type: ignore[assignment]
+        assert describe_refusal(error) == words
+
+
+def test_an_exit_code_that_comes_late() -> None:
+    codes = iter([None, None, 0])
+
+    class Api:
+        def exec_inspect(self, asked: str) -> dict[str, int | None]:
+            return {"ExitCode": next(codes)}
+
+    assert exec_exit_code(Api(), "e") == 0
+
+
+def test_errors_are_told_apart(scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = scripted.engine()
+
+    def asked(app_id: str = "") -> None:
+        with engine.translate_errors(app_id):
+            engine.client().api.inspect_container("c")
+
+    scripted.answers["GET", "/containers/c/json"] = refused(404, "No such container: c")
+    with pytest.raises(JobNotFoundError, match="app-1"):
+        asked("app-1")
+    with pytest.raises(SchedulerError, match=r"^No such container: c$"):
+        asked()
+    scripted.answers["GET", "/containers/c/json"] = refused(500, "it is odd")
+    with pytest.raises(SchedulerError, match=r"^it is odd$") as refusal:
+        asked("app-1")
+    assert not isinstance(refusal.value, BackendUnavailableError)
+    # The version was asked for once; of an engine that was away it is asked again, as it may be another one then.
+    versions = [asked.path for asked in scripted.asked].count("/version")
+    assert versions == 1
+    scripted.answers["GET", "/containers/c/json"] = lambda asked: None
+    with pytest.raises(BackendUnavailableError, match="closed the connection during an answer"):
+        asked("app-1")
+    scripted.answers["GET", "/containers/c/json"] = 200, {}
+    asked()
+    assert [asked.path for asked in scripted.asked].count("/version") == 2
+    before = engine.client()
+    assert engine.client() is before
+    closed: list[object] = []
+    monkeypatch.setattr(docker.DockerClient, "close", lambda client: closed.append(client))
+    engine.new_client(None).close()
+    assert [asked.path for asked in scripted.asked].count("/version") == 2
+    closed.clear()
+    engine.close()
+    assert before in closed
+    assert engine.client() is not before
+    asked()
+    assert [asked.path for asked in scripted.asked].count("/version") == 3
+    engine.close()
+    # What talks another language.
+    scripted.answers["GET", "/version"] = refused(400, "Client sent an HTTP request to an HTTPS server.")
+    with pytest.raises(BackendUnavailableError, match="TLS with"):
+        asked()
+
+
+@pytest.mark.parametrize(
+    ("text", "environment", "host"),
+    [
+        ("", {}, "unix:///var/run/docker.sock"),
+        ('{"currentContext": "default"}', {}, "unix:///var/run/docker.sock"),
+        ("{}", {}, "unix:///var/run/docker.sock"),
+        ('{"currentContext": "elsewhere"}', {}, REMOTE),
+        ('{"currentContext": "elsewhere"}', {"DOCKER_CONTEXT": "default"}, "unix:///var/run/docker.sock"),
+        ('{"currentContext": "elsewhere"}', {"DOCKER_HOST": "tcp://node8:1"}, "tcp://node8:1"),
+        ("{}", {"DOCKER_CONTEXT": "elsewhere"}, REMOTE),
+        ("", {"DOCKER_CONTEXT": "gone"}, "unix:///var/run/docker.sock"),
+        ("{", {}, "unix:///var/run/docker.sock"),
+        ("[]", {}, "unix:///var/run/docker.sock"),
+    ],
+)
+def test_where_an_engine_is(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch, text: str, environment: dict[str, str], host: str
+) -> None:
+    monkeypatch.delenv("DOCKER_HOST")
+    folder = own_home / ".docker" / "contexts" / "meta" / hashlib.sha256(b"elsewhere").hexdigest()
+    folder.mkdir(parents=True)
+    meta = {"Name": "elsewhere", "Metadata": {}, "Endpoints": {"docker": {"Host": REMOTE, "SkipTLSVerify": False}}}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    if text:
+        (own_home / ".docker" / "config.json").write_text(text)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert Engine().host == host
+    assert Engine().is_remote is host.startswith("tcp")
+
+
+def test_an_engine_of_another_environment_is_not_asked(
+    scripted: ScriptedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", scripted.host)
+    with suppress(docker.errors.DockerException):
+        Engine({}).client()
+    assert scripted.asked == []
+    # Nor this machine's, in the clear, where TLS is wanted and no host is named.
+    for name in ("ca.pem", "cert.pem", "key.pem"):
+        (tmp_path / name).touch()
+    with pytest.raises(docker.errors.TLSParameterError):
+        Engine({"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(tmp_path)}).client()

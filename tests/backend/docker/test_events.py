@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -9,10 +10,13 @@ from collections.abc import Iterator
 import pytest
 from support.docker_containers import Replicas, replicas
 from support.docker_engine import OwnEngine
+from support.scripted_engine import ScriptedEngine, refused
+from support.scripted_server import Answer, Asked
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.docker.listing import engine_events
+from torchx_tui.backends.docker.listing import EngineListener, engine_events
 from torchx_tui.backends.docker_engine.client import Engine
+from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.changes import Subscribers
 
 
@@ -155,3 +159,35 @@ def test_an_engine_that_goes_and_comes_is_told_of(own_engine: OwnEngine) -> None
         app.start("true")
         told.more_than(count)
         events.close()
+
+
+# Where an engine answers as it is told to
+
+
+def test_who_listens_is_told_of_what_happens_of_the_end_and_of_the_return(
+    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
+    answers = iter([(200, b"{}\n"), refused(500, "it is starting"), None, (200, b"{}\n")])
+    asked: list[Asked] = []
+    told: list[int] = []
+
+    def answer(question: Asked) -> Answer | None:
+        asked.append(question)
+        return next(answers, None)
+
+    scripted.answers["GET", "/events"] = answer
+    listener = EngineListener(scripted.engine(), lambda: told.append(len(asked)))
+    thread = threading.Thread(target=listener.listen, daemon=True)
+    thread.start()
+    wait_until(lambda: len(asked) > 5, "several tries")
+    listener.close()
+    thread.join(PATIENCE)
+    assert not thread.is_alive()
+    # A change and the end; nothing new while it is away; the return, a change and the end.
+    assert told == [1, 1, 4, 4, 4]
+    filters = json.loads(asked[0].params["filters"])
+    assert (filters["type"], filters["label"]) == (["container"], ["torchx.pytorch.org/app-id"])
+    assert sorted(filters["event"]) == [
+        "create", "destroy", "die", "health_status", "oom", "pause", "rename", "restart", "start", "stop", "unpause",
+    ]  # fmt: skip

@@ -17,11 +17,13 @@ import pytest
 from backend.docker.support import IMAGE, Docker
 from support.docker_containers import output_of
 from support.docker_registry import PASSWORD, PROGRAM, USER, free_port, local_registry
-from support.waiting import PATIENCE, PROMPT
+from support.scripted_engine import ScriptedEngine, events, refused
+from support.scripted_server import Answer, Asked, Stream
+from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker_engine.client import Engine
-from torchx_tui.backends.docker_engine.images import Layers, ensure_images, push
+from torchx_tui.backends.docker_engine.images import Layers, build, ensure_images, image_ids, push, variables_of
 from torchx_tui.backends.history.provenance import image_digests
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
@@ -241,3 +243,150 @@ def test_an_image_of_the_same_name_is_another_one(docker: Docker) -> None:
 def test_an_engine_that_is_away_tells_nothing(tmp_path: Path) -> None:
     scheduler = DockerScheduler("mine", Engine({"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}))
     assert image_digests(scheduler, [IMAGE]) == {}
+
+
+# Where an engine answers as it is told to
+
+WHY = [
+    ((200, events({"status": "Preparing", "id": "1"}, {"error": "manifest unknown"})),
+     "there is no such image or tag there (manifest unknown)"),
+    (refused(404, "pull access  denied\nfor x"),
+     "you may not: log in with `docker login`, or correct the name (pull access denied for x)"),
+    (refused(500, "dial tcp: i/o timeout"), "its registry cannot be reached (dial tcp: i/o timeout)"),
+    (refused(500, "write: No space left on device"),
+     "the engine's disk is full: `docker system prune` makes room (write: No space left on device)"),
+    (refused(500, "odd"), "odd"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "words"), WHY)
+def test_an_image_that_is_refused_on_its_way(scripted: ScriptedEngine, answer: Answer, words: str) -> None:
+    scripted.answers["GET", "/images/busybox/json"] = refused(404, "No such image: busybox")
+    scripted.answers["POST", "/images/create"] = answer
+    with pytest.raises(SchedulerError) as raised:
+        ensured(scripted.engine(), "busybox")
+    assert str(raised.value) == f"busybox cannot be pulled: {words}. The engine has none of that name either"
+    assert scripted.asked[-1].params == {"fromImage": "busybox", "tag": "latest"}
+    client = scripted.engine().new_client(None)
+    scripted.answers["POST", "/images/team/x/push"] = answer
+    with pytest.raises(SchedulerError) as raised:
+        push(client, "team/x", "1")
+    assert str(raised.value) == f"team/x:1 cannot be pushed: {words}"
+    client.close()
+
+
+def test_a_login_goes_along_with_a_pull_and_a_push(
+    scripted: ScriptedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    known = base64.b64encode(b"alice:secret").decode()
+    (tmp_path / "config.json").write_text(json.dumps({"auths": {"here.test": {"auth": known}}}))
+    scripted.answers["POST", "/images/create"] = 200, events({"status": "Download complete"})
+    logins = []
+    for registry in ("here.test", "there.test"):
+        image = f"{registry}/x"
+        scripted.answers["GET", f"/images/{image}:1/json"] = 200, {"Id": "sha256:1"}
+        scripted.answers["POST", f"/images/{image}/push"] = 200, events({"status": "Pushed", "id": "1"})
+        ensured(scripted.engine(), f"{image}:1")
+        client = scripted.engine().new_client(None)
+        push(client, image, "1")
+        client.close()
+        assert scripted.asked[-1].params == {"tag": "1"}
+        sent = [asked.headers.get("X-Registry-Auth", "") for asked in scripted.asked if asked.method == "POST"][-2:]
+        logins.append([json.loads(base64.urlsafe_b64decode(one) or b"null") for one in sent])
+    (pulled, pushed), without = logins
+    assert (pulled["username"], pulled["password"]) == ("alice", "secret")
+    assert pushed == pulled
+    assert without == [None, {}]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_pull_that_is_cancelled_is_left_whether_it_has_begun_or_not(scripted: ScriptedEngine, begun: bool) -> None:
+    said: list[str] = []
+    failures: list[BaseException] = []
+    progress, is_asked, may_answer, content = Progress(said.append), threading.Event(), threading.Event(), Stream()
+    content.put({"status": "Pulling fs layer", "id": "a"})
+
+    def answer(asked: Asked) -> Answer:
+        is_asked.set()
+        if not begun:
+            may_answer.wait(PATIENCE)
+        return 200, content
+
+    def launch() -> None:
+        with shown_progress(progress):
+            try:
+                ensure_images(scripted.engine(), ["busybox"])
+            except BaseException as error:
+                failures.append(error)
+
+    scripted.answers["POST", "/images/create"] = answer
+    scripted.answers["GET", "/images/busybox/json"] = 200, {"Id": "sha256:1"}
+    thread = threading.Thread(target=launch, daemon=True)
+    thread.start()
+    assert is_asked.wait(PATIENCE)
+    if begun:
+        wait_until(lambda: said[-1] == "pulling busybox: 0 of 1 layers", "the first layer")
+    progress.cancel()
+    thread.join(PATIENCE)
+    assert [type(failure) for failure in failures] == [LaunchCancelledError]
+    may_answer.set()
+    content.end()
+
+
+def test_what_a_build_says(scripted: ScriptedEngine) -> None:
+    said: list[str] = []
+
+    def built(answer: Answer, *, quiet: bool = False) -> str:
+        said.clear()
+        scripted.answers["POST", "/build"] = answer
+        client = scripted.engine().new_client(None)
+        try:
+            with shown_progress(Progress(said.append)):
+                return build(client, iter([b"a", b"tar"]), {"q": "0"}, name="it", quiet=quiet)
+        finally:
+            client.close()
+
+    steps = [
+        *({"stream": f"Step {number}\n"} for number in range(9)),
+        {"stream": "---> 1a2b\n\n"},
+        {"stream": "Removing intermediate container 1a2b\n"},
+        {"status": "Pulling"},
+    ]
+    done = events(*steps, {"aux": {"ID": "sha256:7"}}, {"stream": "\n"})
+    assert built((200, done)) == "sha256:7"
+    assert said == ["building it", *(f"building it: Step {number}" for number in range(9)), "building it: Pulling"]
+    asked = scripted.asked[-1]
+    assert (asked.params, asked.body, asked.headers["Content-Type"]) == ({"q": "0"}, b"atar", "application/x-tar")
+    assert built((200, done), quiet=True) == "sha256:7"
+    assert set(said) == {"building it"}
+    for answer, words in (
+        ((200, events(*steps, {"error": "it broke\n"})),
+         "it cannot be built:\n" + "\n".join(f"Step {number}" for number in range(2, 9)) + "\nPulling\nit broke"),
+        ((200, events(*steps)), "it cannot be built: the engine did not say which image it made"),
+        (refused(400, "no Dockerfile"), "it cannot be built: no Dockerfile"),
+    ):  # fmt: skip
+        with pytest.raises(SchedulerError) as raised:
+            built(answer)
+        assert str(raised.value) == words
+
+
+def test_what_an_engine_says_of_its_images(scripted: ScriptedEngine) -> None:
+    engine = scripted.engine()
+    scripted.answers["GET", "/images/here/json"] = 200, {"Id": "sha256:h"}
+    scripted.answers["GET", "/images/odd/json"] = refused(400, "invalid reference format")
+    assert image_ids(engine, ["gone", "odd", "here"]) == {"here": "sha256:h"}
+    scripted.answers["GET", "/images/odd/json"] = refused(500, "it is broken")
+    with pytest.raises(SchedulerError, match="it is broken"):
+        image_ids(engine, ["odd", "here"])
+    assert variables_of(engine, "sha256:later") == frozenset()
+    for image, config, variables in (
+        ("sha256:later", {"Env": ["A=1", "B=2"]}, {"A=1", "B=2"}),
+        ("sha256:bare", {"Env": None}, set()),
+        ("sha256:none", None, set()),
+    ):
+        scripted.answers["GET", f"/images/{image}/json"] = 200, {"Config": config}
+        assert variables_of(engine, image) == variables
+    # What an id means never changes.
+    scripted.answers.clear()
+    assert variables_of(engine, "sha256:later") == {"A=1", "B=2"}

@@ -12,9 +12,10 @@ import docker.errors
 import pytest
 
 from torchx_tui.backends.docker import log_stream
-from torchx_tui.backends.docker.log_stream import DockerLogStream
+from torchx_tui.backends.docker.log_stream import DockerLogStream, open_stream
+from torchx_tui.backends.types import Stream
 from torchx_tui.logs.source.stream import TimeCursor
-from torchx_tui.specs import LogUnreadableError
+from torchx_tui.specs import LogUnreadableError, SchedulerError
 
 # Seconds into a minute, and what was printed.
 Lines = list[tuple[float, str]]
@@ -28,6 +29,9 @@ def stamp(second: float) -> str:
 class Recorded:
     """An engine that has one container and its log."""
 
+    opened = 0
+    """Clients and answers that were not closed."""
+
     def __init__(self, monkeypatch: pytest.MonkeyPatch, state: dict[str, Any], lines: Lines, restarts: int = 0) -> None:
         self.found = {
             "Id": "1",
@@ -37,16 +41,27 @@ class Recorded:
             "RestartCount": restarts,
         }
         self.log = [(second, f"{stamp(second)} {text}\n".encode()) for second, text in lines]
+        self.asked: list[dict[str, Any]] = []
         monkeypatch.setattr(log_stream, "find_replica", lambda *_: {"Id": "1"})
         monkeypatch.setattr(log_stream, "ask", self.ask)
 
     def new_client(self, _timeout: object) -> Any:
-        return SimpleNamespace(api=SimpleNamespace(inspect_container=lambda _: self.found), close=lambda: None)
+        self.opened += 1
+        return SimpleNamespace(api=SimpleNamespace(inspect_container=lambda _: self.inspected()), close=self.closed)
+
+    def inspected(self) -> Any:
+        return self.found
+
+    def closed(self) -> None:
+        self.opened -= 1
 
     def ask(self, _client: object, _method: str, _path: str, params: dict[str, Any]) -> Any:
+        self.asked.append(params)
+        assert len(self.asked) < 20, "it is asked again and again"
         since = float(params.get("since", 0)) - 1_790_000_000
         answer = [b"".join(line for second, line in self.log if second >= since), b""]
-        return SimpleNamespace(read=lambda: answer.pop(0), close=lambda: None, shut=lambda: None)
+        self.opened += 1
+        return SimpleNamespace(read=lambda: answer.pop(0), close=self.closed, shut=lambda: None)
 
     def translate_errors(self, _app_id: str) -> AbstractContextManager[None]:
         return nullcontext()
@@ -110,3 +125,102 @@ def test_a_log_that_the_engine_does_not_give(
     monkeypatch.setattr(log_stream, "ask", refuse)
     with pytest.raises(error, match=words):
         engine.read()
+
+
+@pytest.mark.parametrize(
+    ("options", "params"),
+    [
+        ({}, {"stdout": 1, "stderr": 1, "follow": 1}),
+        ({"stream": Stream.STDOUT, "follow": False}, {"stdout": 1, "stderr": 0, "follow": 0}),
+        ({"stream": Stream.STDERR, "tail": 7}, {"stdout": 0, "stderr": 1, "follow": 1, "tail": 7}),
+        ({"tail": 0}, {"stdout": 1, "stderr": 1, "follow": 1, "tail": 0}),
+        (
+            {"since": 1_790_000_000_000_000_005},
+            {"stdout": 1, "stderr": 1, "follow": 1, "since": "1790000000.000000005"},
+        ),
+    ],
+)
+def test_what_is_asked_for(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], params: dict[str, Any]) -> None:
+    engine = Recorded(monkeypatch, {"StartedAt": stamp(0)}, [(1, "one")])
+    reading = DockerLogStream(engine, "app", "worker", 0, **options)  # type: ignore[arg-type]
+    assert [record.data for record in reading] == [b"one\n"]
+    assert engine.asked == [{**params, "timestamps": 1}]
+    assert (reading.is_complete, engine.opened) == (True, 0)
+    # Where it was left, neither the number of lines nor the time counts.
+    options.pop("stream", None)
+    again = DockerLogStream(engine, "app", "worker", 0, cursor=reading.cursor, **options)  # type: ignore[arg-type]
+    assert list(again) == []
+    seconds, rest = divmod(reading.cursor.nanoseconds if reading.cursor else 0, 10**9)
+    assert engine.asked[1]["since"] == f"{seconds}.{rest:09d}"
+    assert "tail" not in engine.asked[1]
+
+
+def test_a_container_that_runs_is_asked_again_after_a_moment_and_one_that_has_ended_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
+    waits = []
+
+    class Waits:
+        used = False
+
+        def next(self) -> float:
+            assert not self.used  # where lines have come, it is waited as shortly as at first
+            self.used = True
+            waits.append(len(engine.asked))
+            if len(waits) == 2:
+                engine.log.append((2, f"{stamp(2)} two\n".encode()))
+            if len(waits) == 4:
+                # It ends, and prints, while what is there is read.
+                inspected = iter([dict(engine.found, State=dict(engine.found["State"]))])
+                engine.found["State"]["Status"] = "exited"
+                engine.inspected = lambda: next(inspected, engine.found)  # type: ignore[method-assign]
+                engine.log.append((3, f"{stamp(3)} three\n".encode()))
+            return 0.0
+
+    monkeypatch.setattr(log_stream, "LookWaits", Waits)
+    texts, _ = engine.read()
+    assert texts == ["one", "two", "three"]
+    # After the fifth answer it has ended: what the sixth gives is all.
+    assert (waits, len(engine.asked), engine.opened) == ([1, 2, 3, 4], 6, 0)
+
+
+def test_a_container_that_is_started_again_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
+    reading = DockerLogStream(engine, "app", "worker", 0)  # type: ignore[arg-type]
+    assert next(reading).data == b"one\n"
+    engine.found["State"] |= {"StartedAt": stamp(9), "FinishedAt": stamp(5)}
+    engine.found["RestartCount"] = 2
+    said = next(reading)
+    assert said.data == b"-- worker/0 was restarted (restart 2): its log continues --\n"
+    assert (said.stream, said.time) == ("c", 1_790_000_009.0)
+    engine.found["State"]["Status"] = "exited"
+    assert list(reading) == []
+    # Whose restarts are of no interest is told of none.
+    quiet = DockerLogStream(engine, "app", "worker", 0, says_restarts=False)  # type: ignore[arg-type]
+    assert [record.data for record in quiet] == [b"one\n"]
+
+
+def test_what_is_held_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
+    reading = open_stream(engine, "app", "worker", 0)  # type: ignore[arg-type]
+    next(reading)
+    assert engine.opened == 2
+    reading.close()
+    assert engine.opened == 0
+    reading.close()
+    assert list(reading) == []
+
+
+def test_the_log_of_a_container_that_was_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
+    reading = DockerLogStream(engine, "app", "worker", 3)  # type: ignore[arg-type]
+    next(reading)
+
+    def gone() -> None:
+        raise docker.errors.NotFound("no such container")
+
+    engine.inspected = gone  # type: ignore[method-assign]
+    with pytest.raises(SchedulerError, match=r"^the container of worker/3 of app was removed, and its log with it"):
+        next(reading)
+    assert engine.opened == 0

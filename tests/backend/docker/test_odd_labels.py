@@ -25,6 +25,7 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import ListAppResponse
 from torchx_tui.specs import AppDef, AppState, Role, appdef_to_dict, appdef_to_json, parse_app_handle
 from torchx_tui.specs.foreign import encode_json
+from torchx_tui.specs.serialize import MAX_REPLICAS
 from torchx_tui.tui.jobs.row_order import RowOrder
 from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY
 from torchx_tui.tui.watch.poller import RowMaker
@@ -183,3 +184,95 @@ def test_containers_are_inspected_side_by_side(engine: CannedEngine) -> None:
     described = describe_app(cast(Any, engine), "app", KnownTimes(), "here")
     assert described is not None
     assert [replica.id for replica in described.roles_statuses[0].replicas] == list(range(8))
+
+
+def test_what_the_labels_of_an_inspection_hold_is_no_error(runner: Runner, engine: CannedEngine) -> None:
+    odd = {**good("app-1"), labels.REPLICA_ID: "first", labels.ROLE_NAME: "a\nb", labels.APP_DEF: "{"}
+    engine.put("c1", odd)
+    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
+    assert described is not None
+    assert [(role.name, role.num_replicas) for role in described.roles] == [("", 1)]
+    assert described.metadata == {"image of ": "sha256:1"}
+    assert "first" not in runner.describe_native("local_docker://torchx/app-1")
+
+
+def test_what_is_told_of_an_app(engine: CannedEngine) -> None:
+    engine.put("c1", good("app-1") | {labels.APP_DEF: appdef_to_json(AppDef("good", _APP.roles, {"team": "z"}))})
+    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
+    assert described is not None
+    assert (described.image, described.host, described.user, described.name) == ("busybox", "here", "me", "good")
+    assert described.metadata == {"team": "z", "image of worker": "sha256:1"}
+    assert (described.num_restarts, described.msg, described.structured_error_msg) == (0, "<NONE>", "<NONE>")
+    start, end = 1_767_225_600.0, 1_767_225_601.0
+    assert (described.submitted_at, described.started_at, described.finished_at) == (90.5, start, end)
+    assert [(change.state, change.at) for change in described.timeline] == [
+        (AppState.SUBMITTED, 90.5), (AppState.RUNNING, start), (AppState.SUCCEEDED, end),
+    ]  # fmt: skip
+    ((replica,),) = (status.replicas for status in described.roles_statuses)
+    assert (replica.hostname, replica.exit_code, replica.pid, replica.restarts) == ("c1", 0, None, 0)
+    assert described.ports == []
+
+
+def test_the_first_failure_explains_itself_by_what_it_printed_as_an_error(engine: CannedEngine) -> None:
+    printed = {"c1": b"ValueError: later", "c2": b"ValueError: first", "out": b"OSError: of the output"}
+
+    def logs(name: str, stdout: bool, stderr: bool, tail: int) -> bytes:
+        assert tail > 100
+        text = printed["out"] * stdout + printed[name] * stderr
+        return b'Traceback (most recent call last):\n  File "a.py", line 1, in f\n' + text + b"\n"
+
+    def inspected(name: str) -> dict[str, Any]:
+        found = CannedEngine.inspected(engine, name)
+        found["State"] |= {"ExitCode": int(name[1]), "FinishedAt": f"2026-01-01T00:00:0{4 - int(name[1])}Z"}
+        return {**found, "RestartCount": int(name[1])}
+
+    def listed(**options: Any) -> list[dict[str, Any]]:
+        return [
+            {**one, "Status": f"Exited ({one['Id'][1]}) 1 hour ago"} for one in CannedEngine.listed(engine, **options)
+        ]
+
+    engine.api.logs, engine.api.inspect_container, engine.api.containers = logs, inspected, listed
+    for k in (1, 2):
+        engine.put(f"c{k}", good("app-1") | {labels.REPLICA_ID: str(k), labels.REPLICAS: "2"})
+    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
+    assert described is not None
+    assert described.msg == "ValueError: first, exit 2: worker/2"
+    assert described.structured_error_msg.endswith("ValueError: first")
+    first, second = described.roles_statuses[0].replicas
+    assert (first.structured_error_msg, second.structured_error_msg) == ("<NONE>", described.structured_error_msg)
+    assert (first.reason, second.reason) == ("exit 1", "exit 2")
+    assert (described.num_restarts, first.restarts, second.restarts) == (2, 1, 2)
+
+
+def test_a_container_that_has_ended_since_it_was_listed(engine: CannedEngine) -> None:
+    def inspected(name: str) -> dict[str, Any]:
+        found = CannedEngine.inspected(engine, name)
+        found["State"]["ExitCode"] = 3
+        return found
+
+    def listed(**options: Any) -> list[dict[str, Any]]:
+        return [{**one, "State": "running", "Status": "Up 1 second"} for one in CannedEngine.listed(engine, **options)]
+
+    engine.api.inspect_container, engine.api.containers = inspected, listed
+    engine.put("c1", good("app-1"))
+    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
+    assert described is not None
+    assert (described.state, described.roles_statuses[0].replicas[0].exit_code) == (AppState.FAILED, 3)
+    engine.api.inspect_container = lambda name: {**inspected(name), "State": {"Status": "paused"}}
+    described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
+    assert described is not None
+    assert (described.state, described.finished_at) == (AppState.PENDING, None)
+
+
+def test_labels_that_cannot_be_are_left_out() -> None:
+    most = str(MAX_REPLICAS)
+    given = {labels.REPLICA_ID: "007", labels.REPLICAS: most, labels.ROLE_INDEX: most + "0", labels.APP_NAME: "fine"}
+    odd = {labels.USER: "a\nb", labels.SUBMITTED_AT: "soon", labels.ROLE_NAME: 5, labels.APP_ID: ""}
+    kept = {labels.REPLICA_ID: "007", labels.REPLICAS: most, labels.APP_NAME: "fine", "mine": "a\nb"}
+    assert labels.checked_labels({**given, **odd, "mine": "a\nb", "number": 1}) == kept
+    for text in ("-1", "1 ", "", "x", "1" * 10, "\u0661"):
+        assert labels.checked_labels({labels.REPLICA_ID: text}) == {}
+    assert labels.checked_labels({labels.SUBMITTED_AT: "7.5"}) == {labels.SUBMITTED_AT: "7.5"}
+    assert labels.checked_labels(None) == labels.checked_labels([]) == {}
+    assert (labels.replica_number(kept), labels.replica_number({})) == (7, 0)
+    assert (labels.submitted_at({labels.SUBMITTED_AT: "7.5"}), labels.submitted_at({})) == (7.5, None)

@@ -20,6 +20,7 @@ from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.specs import AppDef, AppDefError, BindMount, DeviceMount, Resource, Role, VolumeMount
 from torchx_tui.specs.files import user_name
+from torchx_tui.specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
 
 
 def job(*roles: Role, name: str = "job", **cfg: Any) -> DockerJob:
@@ -217,6 +218,23 @@ def test_gpus_on_the_command_line() -> None:
     text = str(job(role(resource=Resource(cpu=-1, gpu=2, memMB=-1))))
     assert "--gpus 'count=2,\"capabilities=compute,utility\"'" in text
     assert "--memory" not in text
+
+
+def test_what_is_not_asked_for_is_not_limited() -> None:
+    names = ("mem_limit", "shm_size", "nano_cpus", "device_requests")
+    for resource, limits in (
+        (Resource(cpu=-1, gpu=-1, memMB=-1), {}),
+        (Resource(cpu=0, gpu=0, memMB=0), {"mem_limit": "0m", "shm_size": "0m", "nano_cpus": 0}),
+    ):
+        kwargs = job(role(resource=resource)).containers[0].kwargs
+        assert {name: kwargs[name] for name in names if name in kwargs} == limits
+
+
+def test_named_devices_are_files() -> None:
+    devices = {EFA_DEVICE: 2, "odd": 1, NEURON_DEVICE: 1}
+    kwargs = job(role(resource=Resource(1, 0, 64, devices=devices))).containers[0].kwargs
+    files = ("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1", "/dev/neuron0")
+    assert kwargs["devices"] == [f"{file}:{file}:rwm" for file in files]
 
 
 def test_run_options_are_torchxs_and_pull() -> None:

@@ -15,9 +15,12 @@ import pexpect
 import pytest
 from docker import APIClient
 from support.docker_containers import Replicas, replicas
+from support.scripted_engine import ScriptedEngine, listed, refused
+from support.scripted_server import Answer
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.docker.shell import _relay, shell_command
+from torchx_tui.backends.docker.beside import run_beside, split_streams
+from torchx_tui.backends.docker.shell import _relay, main, shell_command
 from torchx_tui.specs import JobNotFoundError, SchedulerError
 
 
@@ -145,3 +148,107 @@ def test_our_own_client_says_what_is_wrong(docker_engine: str) -> None:
     assert code == 1
     assert "no-such-container" in said
     assert "Traceback" not in said
+
+
+# Where an engine answers as it is told to
+
+STARTED = (200, b"")
+
+
+@pytest.mark.parametrize(
+    ("started", "code", "found"),
+    [
+        (STARTED, 0, "bash"),
+        (STARTED, 3, "sh"),
+        (STARTED, 126, ""),
+        (refused(400, 'exec: "sh": executable file not found in $PATH'), 0, ""),
+        (refused(400, "stat /bin/sh: no such file or directory"), 0, ""),
+    ],
+)
+def test_the_best_shell_that_there_is(
+    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch, started: Answer, code: int, found: str
+) -> None:
+    without_docker(monkeypatch)
+    scripted.has(listed())
+    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    scripted.answers["POST", "/exec/e/start"] = started
+    scripted.answers["GET", "/exec/e/json"] = 200, {"ExitCode": code}
+    engine = scripted.engine()
+    if found:
+        program = [sys.executable, "-m", "torchx_tui.backends.docker.shell"]
+        assert shell_command(engine, "app-x", "worker", 0) == [*program, "c0", found]
+        return
+    with pytest.raises(SchedulerError, match=r"the image of worker/0, busybox, has no shell \(neither bash nor sh\)"):
+        shell_command(engine, "app-x", "worker", 0)
+
+
+def test_a_shell_that_the_engine_refuses_to_look_for(scripted: ScriptedEngine) -> None:
+    scripted.has(listed())
+    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    scripted.answers["POST", "/exec/e/start"] = refused(500, "the runtime is broken")
+    with pytest.raises(SchedulerError, match=r"^the runtime is broken$"):
+        shell_command(scripted.engine(), "app-x", "worker", 0)
+
+
+@pytest.mark.parametrize(("state", "words"), [("paused", "is paused"), (None, "is unknown")])
+def test_what_needs_a_running_replica(scripted: ScriptedEngine, state: str | None, words: str) -> None:
+    container = listed(state=state or "")
+    if state is None:
+        del container["State"]
+    scripted.has(container)
+    with pytest.raises(SchedulerError, match=f"^worker/0 of app-x {words}: a shell needs"):
+        shell_command(scripted.engine(), "app-x", "worker", 0)
+    with pytest.raises(SchedulerError, match=f"^worker/0 of app-x {words}, not running"):
+        run_beside(scripted.engine(), "app-x", "worker", 0, ["true"], 1.0)
+
+
+@pytest.mark.parametrize(("given", "told"), [(None, "xterm"), ("vt100", "vt100")])
+def test_a_program_is_told_the_kind_of_terminal(
+    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, told: str
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", scripted.host)
+    monkeypatch.delenv("TERM") if given is None else monkeypatch.setenv("TERM", given)
+    scripted.answers["POST", "/containers/c/exec"] = refused(409, "container c is not running")
+    assert main(["c", "sh", "-l"]) == 1
+    assert capsys.readouterr().err == "container c is not running\n"
+    body = scripted.asked[-1].body
+    assert (body["Cmd"], body["Env"], body["Tty"], body["AttachStdin"]) == (["sh", "-l"], [f"TERM={told}"], True, True)
+
+
+def framed(stream: int, data: bytes) -> bytes:
+    return bytes([stream, 0, 0, 0]) + len(data).to_bytes(4, "big") + data
+
+
+def test_what_a_command_beside_a_replica_prints(scripted: ScriptedEngine) -> None:
+    scripted.has(listed())
+    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+
+    def answered(printed: bytes, code: int) -> tuple[int | None, bytes, bytes]:
+        scripted.answers["POST", "/exec/e/start"] = 200, printed
+        scripted.answers["GET", "/exec/e/json"] = 200, {"ExitCode": code}
+        found = run_beside(scripted.engine(), "app-x", "worker", 0, ["ls"], PATIENCE)
+        return found.code, found.out, found.err
+
+    assert answered(framed(1, b"out") + framed(2, b"err") + framed(1, b"x" * 300), 3) == (
+        3,
+        b"out" + b"x" * 300,
+        b"err",
+    )
+    assert answered(framed(2, b"OCI runtime exec failed"), 1) == (1, b"", b"OCI runtime exec failed")
+    assert answered(framed(1, b"not of the runtime"), 127) == (127, b"not of the runtime", b"")
+    for code in (126, 127):
+        with pytest.raises(SchedulerError, match="the image of worker/0, busybox, has no ls"):
+            answered(framed(1, b"OCI runtime exec failed: no"), code)
+    # A piece of which the end is missing, or the head.
+    assert split_streams(framed(1, b"whole") + framed(2, b"cut off")[:-4]) == (b"whole", b"cut")
+    assert split_streams(framed(1, b"whole") + framed(2, b"")[:5]) == (b"whole", b"")
+    assert split_streams(framed(1, b"")) == (b"", b"")
+
+
+def test_a_command_that_prints_without_end_is_left(scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("torchx_tui.backends.docker.beside.RUN_BESIDE_BYTES", 1 << 20)
+    scripted.has(listed())
+    scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
+    scripted.answers["POST", "/exec/e/start"] = 200, bytes(1 << 22)
+    with pytest.raises(SchedulerError, match="the command printed more than 1 MB"):
+        run_beside(scripted.engine(), "app-x", "worker", 0, ["yes"], PATIENCE)

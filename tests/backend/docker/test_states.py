@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
+from support.scripted_engine import ScriptedEngine, listed
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.describe import published_ports
-from torchx_tui.backends.docker.listing import KnownTimes
+from torchx_tui.backends.docker.listing import KnownTimes, list_rows
 from torchx_tui.backends.docker.states import (
     health,
     replica_reason,
@@ -100,6 +102,49 @@ def test_an_end_that_was_heard_of_early_stays_exact() -> None:
     assert times.finished_at(container("exited", "Exited (0) 3 hours ago"), 1000.0 + 4 * 3600) == 997.25
     assert times.finished_at(container("running", "Up 1 second"), 2000.0) is None
     assert times.finished_at(container("exited", "Exited (0) 1 second ago"), 3000.0) == 2999.0
+    # A clock may say that it ended before it was made.
+    assert times.finished_at(container("exited", "Exited (0) 3 hours ago", k=1), 1000.0) == 100.0
+    assert times.finished_at(container("exited", "Exited (0)", k=2), 1000.0) is None
+
+
+def test_the_end_of_a_container_that_is_no_more_is_forgotten() -> None:
+    times = KnownTimes()
+    one = container("exited", "Exited (0) 1 second ago")
+    times.learn("id0", 997.25)
+    times.keep_only([one])
+    assert times.finished_at(one, 3000.0) == 997.25
+    times.keep_only([container("exited", k=1)])
+    assert times.finished_at(one, 3000.0) == 2999.0
+
+
+def test_the_rows_of_apps(scripted: ScriptedEngine) -> None:
+    of_user = {labels.USER: "alice", labels.SUBMITTED_AT: "99.5"}
+    own = [
+        listed(0, "running", Status="Up 3 hours"),
+        listed(1, "exited", Status="Exited (3) 1 hours ago"),
+        listed(2, "exited", Status="Exited (4) 2 hours ago"),
+        listed(3, "exited", Status="Exited (0) 2 hours ago"),
+    ]
+    for one in own:
+        one["Labels"] |= of_user
+    later = listed(0, "created", Created=300)
+    later["Labels"][labels.APP_ID] = "later-y"
+    ended = [listed(k, "exited", Status=f"Exited (0) {9 - k} hours ago", Created=7 * 86400) for k in (0, 1)]
+    for one in ended:
+        one["Id"] = f"of ended, {one['Id']}"
+        one["Labels"][labels.APP_ID] = "ended-z"
+    scripted.has(*own, later, *ended)
+    first, second, third = list_rows(scripted.engine(), KnownTimes(), "here")
+    assert scripted.asked[-1].params["all"] == "1"
+    assert (first.app_id, first.state, first.name, first.replicas_succeeded) == ("ended-z", OK, "ended", 2)
+    # The last of them ended eight hours ago.
+    assert first.finished_at is not None
+    assert abs(first.finished_at - (time.time() - 8 * 3600)) < 600
+    assert (second.app_id, second.state, second.started_at, second.finished_at) == ("later-y", S, None, None)
+    assert (third.app_id, third.state, third.user, third.image, third.host) == ("app-x", R, "alice", "busybox", "here")
+    assert (third.submitted_at, third.started_at, third.finished_at) == (99.5, 100.0, None)
+    assert (third.replicas_running, third.replicas_wanted, third.replicas_succeeded) == (1, 4, 1)
+    assert third.msg == "exit 4: worker/2; 1 of 4 still run"
 
 
 def test_replicas_that_are_missing_were_removed_unless_none_has_started() -> None:

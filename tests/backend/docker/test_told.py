@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from torchx_tui.backends.api import Scheduler, Stream
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.app_def import roles_of
 from torchx_tui.backends.docker.containers import (
@@ -19,7 +20,9 @@ from torchx_tui.backends.docker.containers import (
     seconds_of,
     started_at,
 )
+from torchx_tui.backends.docker.lifecycle import explain_refusal, names_of
 from torchx_tui.backends.docker.request import (
+    DockerContainer,
     DockerOpts,
     docker_run_line,
     engine_findings,
@@ -27,6 +30,7 @@ from torchx_tui.backends.docker.request import (
     image_names,
     launch_findings,
 )
+from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker.states import exited_state, seconds_since_exit, summarize, why
 from torchx_tui.specs import (
     AppDef,
@@ -38,6 +42,7 @@ from torchx_tui.specs import (
     Role,
     VolumeMount,
 )
+from torchx_tui.specs.named_resources_aws import EFA_DEVICE
 
 INFO = {"NCPU": 8, "MemTotal": 16_000_000_000, "Driver": "overlay2", "ServerVersion": "24.0"}
 
@@ -128,6 +133,8 @@ def test_what_a_launch_would_find() -> None:
     assert faults(role(memory=99999), MemTotal=None) == []
     assert faults(role(gpu=1)) == ["warning: r: 1 gpu asked for, the engine has no NVIDIA runtime"]
     assert faults(role(gpu=1), Runtimes={"nvidia": {}}) == []
+    odd = Role("r", "here", entrypoint="sh", resource=Resource(1, 0, 64, devices={"odd": 1, EFA_DEVICE: 1}))
+    assert faults(odd) == ["warning: r: the device odd is not known here"]
     mounted = role(mounts=[BindMount("/no/such", "/x"), BindMount("/", "/y"), VolumeMount("v", "/z")])
     assert faults(mounted) == ["error: r: the mount's source /no/such does not exist"]
     assert faults(mounted, remote=True) == []
@@ -185,6 +192,77 @@ def test_a_host_name_is_short_enough_for_the_kernel() -> None:
     assert host_name("a" * 64, 7) == "a" * 61 + "-7"
 
 
+# A start that is refused
+
+EXEC = 'OCI runtime create failed: exec: "run"'
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (f"{EXEC}: executable file not found in $PATH", "no such command: run: the image busybox does not have it"),
+        (f"{EXEC}: stat run: no such file or directory", "no such command: run: the image busybox does not have it"),
+        ("mount: no such file or directory", ""),
+        (f"{EXEC}: permission denied", "run cannot be run: it is not an executable file in the image busybox"),
+        ("permission denied while trying to connect", ""),
+        (
+            'could not select device driver "" with capabilities: [[gpu]]',
+            "there is no GPU runtime on the engine's machine: install the NVIDIA Container Toolkit there, or ask for "
+            "gpu=0",
+        ),
+        (
+            "No such image: busybox:1",
+            "there is no image busybox:1: it could not be pulled, or pulling is off; check its name",
+        ),
+        (
+            'Conflict. The container name "/a-b" is already in use by container "0123456789abcdef". You have to',
+            "the name a-b is taken by another container: `docker rm 0123456789ab` frees it",
+        ),
+        (
+            "driver failed: Bind for 127.0.0.1:80 failed: port is already allocated",
+            "port 127.0.0.1:80 is in use: choose another one",
+        ),
+        (
+            "error: listen tcp4 0.0.0.0:6006: bind: address already in use",
+            "port 0.0.0.0:6006 is in use: choose another one",
+        ),
+        (
+            "invalid mount config: bind source path does not exist: /a b \n",
+            "the mount's source /a b does not exist on the engine's machine: create it there",
+        ),
+        ("Range of CPUs is from 0.01 to 8.00.", "Range of CPUs is from 0.01 to 8.00: ask for fewer"),
+        (
+            'error gathering device information while adding custom device "/dev/x": no such file or directory',
+            'a device is missing on the engine\'s machine:  custom device "/dev/x": no such file or directory',
+        ),
+    ],
+)
+def test_why_a_container_is_not_started(answer: str, words: str) -> None:
+    assert explain_refusal(answer, DockerContainer("busybox", ["run", "-x"], {})) == (words or answer)
+
+
+def test_a_command_of_the_image_that_is_missing() -> None:
+    words = explain_refusal(f"{EXEC}: executable file not found in $PATH", DockerContainer("busybox", [], {}))
+    assert words == "no such command: the image's own: the image busybox does not have it"
+
+
+def test_which_networks_have_to_be_made() -> None:
+    given = ["torchx", None, "", "bridge", "host", "none", "default", "mine", "torchx"]
+    assert names_of(given) == ["torchx", "mine"]
+
+
+def test_what_it_says_that_it_can_do_it_has_a_method_for() -> None:
+    can = DockerScheduler.capabilities
+    methods = {"native": "describe_native", "shell": "shell_command", "usage": "usage", "run_beside": "run_beside"}
+    for capability, method in methods.items():
+        is_own = getattr(DockerScheduler, method) is not getattr(Scheduler, method)
+        assert getattr(can, capability) is is_own, capability
+    # What the tests of the engine show, and the screens offer by.
+    assert all((can.log_time_range, can.retries, can.resources, can.workspace))
+    assert set(can.log_streams) == set(Stream)
+    assert not can.remembers_cancel
+
+
 # States
 
 
@@ -201,6 +279,7 @@ def container(state: str, status: str = "", k: int = 0, **changes: Any) -> dict[
         (0, [container("created"), container("restarting", k=1)], "starts again: worker/1"),
         (0, [container("created"), container("paused", k=1)], "paused: worker/1"),
         (59, [container("created")], ""),
+        (61, [container("removing")], ""),
         (
             7300,
             [container("created")],

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from support.docker_containers import Replicas, replicas
+from support.scripted_engine import ScriptedEngine, listed, refused
 
 from torchx_tui.backends.docker.usage import UsageSampler, resident_bytes
+from torchx_tui.backends.types import ReplicaUsage
 from torchx_tui.specs import JobNotFoundError
 
 
@@ -54,6 +57,7 @@ def test_the_cache_of_files_is_not_counted(app: Replicas) -> None:
         ({"usage": 100, "stats": {"total_inactive_file": 30, "inactive_file": 1}}, 70),
         ({"usage": 100, "stats": {"inactive_file": 40}}, 60),
         ({"usage": 100, "stats": {"inactive_file": 400}}, 100),
+        ({"usage": 100, "stats": {"inactive_file": 100}}, 100),
         ({"usage": 100}, 100),
         ({}, None),
     ],
@@ -71,3 +75,63 @@ def test_many_replicas(app: Replicas) -> None:
 def test_an_app_that_is_not_there(docker_engine: str) -> None:
     with replicas() as app, pytest.raises(JobNotFoundError):
         UsageSampler(app.engine).sample(app.app_id)
+
+
+# Where an engine answers as it is told to
+
+
+def told(second: float, cpu_seconds: float, online: int | None = 8, **memory: Any) -> dict[str, Any]:
+    """Return what an engine tells of a container's use at a second."""
+    used = {"total_usage": int(cpu_seconds * 1e9), "percpu_usage": [1, 2]}
+    return {
+        "read": f"2026-01-01T00:00:{second:012.9f}Z",
+        "cpu_stats": {"cpu_usage": used, "online_cpus": online},
+        "memory_stats": memory,
+    }
+
+
+def answer(scripted: ScriptedEngine, k: int, stats: dict[str, Any], **host: Any) -> None:
+    scripted.answers["GET", f"/containers/c{k}/stats"] = 200, stats
+    scripted.answers["GET", f"/containers/c{k}/json"] = 200, {"HostConfig": host}
+
+
+def test_cpu_is_what_was_used_between_two_samples(scripted: ScriptedEngine) -> None:
+    scripted.has(*(listed(k) for k in range(5)), listed(5, "paused"), listed(6, "exited"), listed(7, "created"))
+    limits = ({"NanoCpus": 500_000_000}, {"CpuQuota": 50_000}, {"CpuQuota": 300_000, "CpuPeriod": 200_000},
+              {"CpuQuota": -1}, {})  # fmt: skip
+    for k, host in enumerate(limits):
+        answer(scripted, k, told(1, 10, usage=100, limit=1000), **host)
+    # One that has ended meanwhile, and the others are told of.
+    scripted.answers["GET", "/containers/c5/stats"] = refused(409, "it is not running")
+    sampler = UsageSampler(scripted.engine())
+    first = sampler.sample("app-x")
+    assert first == [
+        ReplicaUsage("worker", k, cpu=None, cpu_total=total, memory=100, memory_total=1000)
+        for k, total in enumerate((0.5, 0.5, 1.5, 8, 8))
+    ]
+    # Two seconds of two; none; of no time; of a container that was started again; half of a second of a half.
+    later = [told(3, 12), told(3, 10), told(1, 11), told(3, 1), told(1.5, 10.5, usage=7, limit=0)]
+    for k, stats in enumerate(later):
+        answer(scripted, k, stats)
+    second = sampler.sample("app-x")
+    assert [one.cpu for one in second] == [1.0, 0.0, None, None, 1.0]
+    assert [one.cpu_total for one in second] == [0.5, 0.5, 1.5, 8, 8]
+    assert [(one.memory, one.memory_total) for one in second[3:]] == [(None, None), (7, None)]
+    assert all(asked.params == {"stream": "False", "one-shot": "True"} for asked in scripted.asked
+               if asked.path.endswith("/stats"))  # fmt: skip
+
+
+def test_cores_are_counted_where_the_engine_does_not_say(scripted: ScriptedEngine) -> None:
+    scripted.has(listed(0), listed(1))
+    answer(scripted, 0, told(1, 1, online=None))
+    answer(scripted, 1, {"read": "2026-01-01T00:00:01Z"})
+    counted, unknown = UsageSampler(scripted.engine()).sample("app-x")
+    assert (counted.cpu_total, unknown.cpu_total, unknown.memory) == (2, None, None)
+
+
+def test_an_app_that_has_ended_uses_nothing(scripted: ScriptedEngine) -> None:
+    scripted.has(listed(0, "exited"))
+    assert UsageSampler(scripted.engine()).sample("app-x") == []
+    scripted.has()
+    with pytest.raises(JobNotFoundError):
+        UsageSampler(scripted.engine()).sample("app-x")

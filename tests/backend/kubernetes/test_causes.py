@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from torchx_tui.backends.kubernetes.causes import needs_events, pod_reason
+from torchx_tui.backends.kubernetes.causes import needs_events, pod_reason, together
 
 _UNSCHEDULED = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
 
@@ -51,3 +51,9 @@ def waiting(reason: str, message: str = "") -> dict[str, Any]:
 )
 def test_a_pod_that_waits(pod, words, asks):
     assert (pod_reason(pod), needs_events(pod)) == (words, asks)
+
+
+def test_one_reason_for_several_replicas() -> None:
+    assert together([]) == ""
+    assert together([("a", "r/0")]) == "a: r/0"
+    assert together([("a", "r/0"), ("b", "r/1"), ("a", "r/2"), ("a", "r/3")]) == "a: r/0 and 2 more"

@@ -202,7 +202,7 @@ def test_a_token_is_kept_until_it_expires(plugin, tmp_path, monkeypatch):
         monkeypatch.setattr(time, "time", lambda: expires.timestamp() - 30)
         server.request("GET", "/version")
         server.close()
-    assert scripted.authorizations == ["Bearer t-0", "Bearer t-0", "Bearer t-1"]
+    assert [asked.headers["Authorization"] for asked in scripted.asked] == ["Bearer t-0", "Bearer t-0", "Bearer t-1"]
     info, colour = json.loads((tmp_path / "info").read_text())
     assert colour == "red"
     assert (info["kind"], info["apiVersion"]) == ("ExecCredential", VERSION)
@@ -233,13 +233,16 @@ def test_a_program_that_is_not_there(plugin):
     assert "\x1b" not in str(raised.value)
 
 
-def test_a_program_gives_a_certificate(plugin):
+def test_a_program_gives_a_certificate(plugin, tmp_path, caplog):
     status = {"clientCertificateData": "CERT", "clientKeyData": "KEY"}
     answer = {"apiVersion": VERSION, "kind": "ExecCredential", "status": status}
-    plugin(f"print('''{json.dumps(answer)}''')", "https://127.0.0.1:9")
+    runs = tmp_path / "runs"
+    plugin(f"open({str(runs)!r}, 'a').write('once.'); print('''{json.dumps(answer)}''')", "https://127.0.0.1:9")
     settings = ApiServer()._configuration()[0]
     assert Path(settings.cert_file or "").read_text() == "CERT"
     assert Path(settings.key_file or "").read_text() == "KEY"
+    # The package would run it as well, and write what it does not like where the screen is.
+    assert (runs.read_text(), caplog.records) == ("once.", [])
 
 
 def test_the_first_current_context_is_taken_as_kubectl_takes_it(tmp_path, monkeypatch):

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.api_proxy import Answer, ApiProxy, Asked, api_proxy
 from support.kubernetes_cluster import KubernetesCluster
+from support.scripted_server import NOT_FOUND, ScriptedServer, Stream, scripted_server, status
+from support.scripted_server import Asked as RequestAsked
 from support.volcano_jobs import delete_job, make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
+from torchx_tui.backends.kubernetes import following
+from torchx_tui.backends.kubernetes.following import JobLooks
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import AppState
@@ -138,3 +145,160 @@ def test_a_watch_of_pods_that_is_not_allowed(looked: Looked) -> None:
     # Read anew after seconds, not each time; and no watch is tried meanwhile.
     assert len(looked.proxy.asked) <= 4
     assert not looked.proxy.requests(is_watch_of("pods"))
+
+
+# Where a server answers as it is told to
+
+AT = "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"
+OF_SPACE = "/api/v1/namespaces/space"
+
+
+class Scripted:
+    """A job that waits for one of its pods; what the watches tell is up to the test."""
+
+    def __init__(self, made: ScriptedServer) -> None:
+        self.made = made
+        self.watches: dict[str, tuple[dict[str, str], Stream]] = {}
+        self.version = "5"
+        self.is_watched = True
+        made.answers["GET", AT] = lambda asked: (200, self._job())
+        for kind, items, version in (("pods", [pod("job-x-worker-0-0", "u1")], "7"), ("events", [], "9")):
+            answer = 200, {"items": items, "metadata": {"resourceVersion": version}}
+            made.answers["GET", f"{OF_SPACE}/{kind}"] = partial(self._answer, kind, answer)
+        self.looks = JobLooks(made.api(), lambda app_id: self.version if self.is_watched else "")
+
+    def _job(self) -> dict[str, Any]:
+        job = make_job("job-x", replicas=2)
+        metadata = {"namespace": "space", "uid": "u1", "resourceVersion": self.version}
+        job["metadata"] |= {**metadata, "creationTimestamp": "2026-11-21T10:00:00Z"}
+        return {**job, "status": {"state": {"phase": "Pending"}}}
+
+    def _answer(self, kind: str, answer: Any, asked: RequestAsked) -> Any:
+        if "watch" not in asked.params:
+            return answer
+        self.watches[kind] = asked.params, Stream()
+        return 200, self.watches[kind][1]
+
+    def described(self) -> DescribeAppResponse:
+        found = self.looks.describe("space:job-x")
+        assert found is not None
+        return found[1]
+
+    def cost(self) -> int:
+        """Describe it, and return how many questions that took."""
+        before = self.questions()
+        self.described()
+        return self.questions() - before
+
+    def questions(self) -> int:
+        return sum("watch" not in one.params for one in self.made.asked)
+
+    def tell(self, kind: str, item: dict[str, Any]) -> None:
+        self.watches[kind][1].put({"type": "ADDED", "object": item})
+
+
+def pod(name: str, owner: str) -> dict[str, Any]:
+    metadata = {"name": name, "uid": f"uid-{name}", "ownerReferences": [{"uid": owner}]}
+    return {"metadata": metadata, "spec": {"containers": [], "nodeName": "n1"}, "status": {"phase": "Pending"}}
+
+
+def event(name: str, message: str, minute: int, uid: str = "") -> dict[str, Any]:
+    return {
+        "metadata": {"uid": f"event-{name}"},
+        "involvedObject": {"name": name, "uid": uid},
+        "reason": "FailedCreate",
+        "message": message,
+        "lastTimestamp": f"2026-11-21T10:{minute:02d}:00Z",
+    }
+
+
+@pytest.fixture
+def scripted() -> Iterator[Scripted]:
+    with scripted_server() as made:
+        found = Scripted(made)
+        yield found
+        found.looks.close()
+        for _, stream in found.watches.values():
+            stream.end()
+
+
+def test_what_is_read_of_a_job_holds_until_a_watch_tells_otherwise(scripted: Scripted) -> None:
+    # The job, its pods, the events of the job, of its group and of the pod that waits; then nothing.
+    assert [scripted.cost() for _ in range(3)] == [5, 0, 0]
+    wait_until(lambda: len(scripted.watches) == 2, "both watches")
+    (pods, _), (events, _) = (scripted.watches[kind] for kind in ("pods", "events"))
+    assert (pods["labelSelector"], pods["resourceVersion"]) == ("volcano.sh/job-name=job-x", "7")
+    assert events["resourceVersion"] == "9"
+    assert sorted(events["fieldSelector"].split(",")) == [
+        f"reason!={reason}" for reason in ("Created", "Killing", "Pulled", "Pulling", "Started", "SuccessfulCreate")
+    ]
+    assert "FailedCreate" not in scripted.described().msg
+    # Events of other objects are not the job's, however alike their names are; those of its group and pods are.
+    scripted.tell("events", event("job-xy", "not ours", 50, "u1"))
+    scripted.tell("events", event("other", "not ours", 51, "u1"))
+    scripted.tell("events", event("job-x-u1", "the group", 1))
+    wait_until(lambda: scripted.described().msg == "FailedCreate: the group", "the event of the group")
+    scripted.tell("events", event("job-x", "the job", 2, "u1"))
+    wait_until(lambda: scripted.described().msg == "FailedCreate: the job", "the event of the job")
+    assert scripted.cost() == 0
+    # A pod of an earlier job of the name changes nothing; one of its own does, and its events need not be asked for.
+    scripted.tell("pods", pod("job-x-worker-1-0", "u0"))
+    for number in (3, 4):
+        scripted.tell("events", event("job-x", f"the job {number}", number, "u1"))
+        wait_until(lambda number=number: scripted.described().msg.endswith(f"the job {number}"), "the event")
+        assert scripted.cost() == 0
+    scripted.tell("pods", pod("job-x-worker-1-0", "u1"))
+    questions = scripted.questions()
+    wait_until(lambda: scripted.cost(), "a look")
+    assert scripted.questions() == questions + 2
+    assert scripted.described().msg == "FailedCreate: the job 4"
+    # Another version of the job is read.
+    scripted.version = "8"
+    assert [scripted.cost(), scripted.cost()] == [2, 0]
+    # Where no watch of the list holds, nothing is known to hold.
+    scripted.is_watched = False
+    assert [scripted.cost(), scripted.cost()] == [2, 2]
+
+
+def test_a_job_that_is_about_to_be_changed_is_read_anew(scripted: Scripted) -> None:
+    assert [scripted.cost(), scripted.cost()] == [5, 0]
+    scripted.looks.forget("space:job-x")
+    scripted.looks.forget("space:job-x")
+    assert [scripted.cost(), scripted.cost()] == [5, 0]
+    scripted.made.answers["GET", AT] = NOT_FOUND
+    scripted.version = "9"
+    assert scripted.looks.describe("space:job-x") is None
+
+
+def test_a_list_without_a_version_is_not_watched(scripted: Scripted) -> None:
+    for kind in ("pods", "events"):
+        scripted.made.answers["GET", f"{OF_SPACE}/{kind}"] = 200, {"items": []}
+    assert [scripted.cost() for _ in range(100)] == [4, *[0] * 99]
+    assert not any("watch" in one.params for one in scripted.made.asked)
+
+
+def test_a_watch_that_fails_is_not_tried_again_at_once(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1_800_000_000.0
+    monkeypatch.setattr(following, "time", SimpleNamespace(time=lambda: now))
+    refused: list[str] = []
+
+    def refuse(asked: RequestAsked) -> Any:
+        if "watch" in asked.params:
+            refused.append(asked.path)
+            return status(403, "Forbidden", "no watch")
+        return 200, {"items": [], "metadata": {"resourceVersion": "7"}}
+
+    scripted.made.answers["GET", f"{OF_SPACE}/pods"] = refuse
+    assert [scripted.cost(), scripted.cost()] == [4, 0]
+    wait_until(lambda: refused and scripted.cost(), "a look")
+    # Without a watch it is read every few seconds, until another watch is tried.
+    for _ in range(3):
+        assert scripted.cost() == 0
+        now += 2.0
+        assert scripted.cost() == 0
+        now += 2.0
+        assert scripted.cost() == 4
+    assert len(refused) == 1
+    now += 31.0
+    assert [scripted.cost(), scripted.cost()] == [4, 0]
+    wait_until(lambda: len(refused) == 2, "another watch")

@@ -12,7 +12,7 @@ from support.volcano_jobs import make_job
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes import watching
-from torchx_tui.backends.kubernetes.api_server import ForbiddenError
+from torchx_tui.backends.kubernetes.api_server import ApiError, ForbiddenError
 from torchx_tui.backends.kubernetes.watching import JobRows, JobWatch, WatchedNamespaces
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.changes import Subscribers
@@ -143,3 +143,72 @@ def test_a_namespace_that_may_not_be_listed_hides_no_other(monkeypatch, caplog):
     assert caplog.text.count("the jobs of theirs are not listed: alice may not list jobs in theirs") == 1
     with pytest.raises(ForbiddenError):
         WatchedNamespaces(cast(Any, None), "theirs").rows()
+
+
+def test_each_namespace_has_rows_of_its_own(monkeypatch):
+    asked: list[str] = []
+
+    def pages(_server: object, namespace: str) -> Iterator[Page]:
+        asked.append(namespace)
+        made = job(f"of-{namespace}", 5)
+        made["metadata"] |= {"namespace": namespace or "any", "creationTimestamp": f"2026-11-2{len(asked)}T10:00:00Z"}
+        yield [made], "6"
+
+    monkeypatch.setattr(watching, "pages", pages)
+    watched = WatchedNamespaces(cast(Any, None), "ns")
+    watched.add("other")
+    watched.add("other")
+    # The latest first.
+    assert [row.app_id for row in watched.rows()] == ["other:of-other", "ns:of-ns"]
+    assert asked == ["ns", "other"]
+    assert watched.uid("ns:of-ns") == "uid-of-ns"
+    assert watched.uid("other:of-other") == "uid-of-other"
+    assert (watched.uid("ns:gone"), watched.uid("nowhere:of-ns")) == ("", "")
+    # Nobody watches: what was listed may be another version by now.
+    assert watched.version("ns:of-ns") == ""
+    everywhere = WatchedNamespaces(cast(Any, None), "")
+    everywhere.add("ns")
+    asked.clear()
+    assert [row.app_id for row in everywhere.rows()] == ["any:of-"]
+    assert asked == [""]
+
+
+def test_what_is_learnt_of_a_job_holds_for_that_version_of_it(rows):
+    rows.take("ADDED", job("one", 5))
+    told = lambda: [(row.msg, row.finished_at) for row in rows._jobs.values()]  # noqa: E731
+    rows.learn(job("one", 4), "an older one")
+    assert told() == [("", None)]
+    rows.learn(job("one", 5), "it waits", 7.0)
+    assert told() == [("it waits", 7.0)]
+    assert rows.version("ns:one") == ""
+    rows.watched(True)
+    assert (rows.version("ns:one"), rows.version("ns:two")) == ("5", "")
+    # What is no job, or is of no known kind, changes none.
+    assert rows.take("BOOKMARK", {"metadata": {"resourceVersion": "9"}}) is False
+    assert rows.take("ADDED", "odd") is False
+    assert rows.take("MODIFIED", job("one", 6)) is False
+    assert rows.version("ns:one") == "6"
+    assert rows.take("DELETED", job("two", 7)) is False
+    assert rows.take("DELETED", job("one", 8)) is True
+    assert (told(), rows.version("ns:one")) == ([], "")
+    rows.take("ADDED", job("one", 10))
+    assert told() == [("", None)]
+
+
+def test_a_list_that_grows_too_old_while_it_is_read_is_begun_anew_some_times(rows, monkeypatch):
+    refused = iter([410, 410, 0, 410, 410, 410, 500])
+
+    def pages(_server: object, _namespace: str) -> Iterator[Page]:
+        yield [job("old", 1)], "2"
+        if code := next(refused):
+            raise ApiError("no", code)
+        yield [job("new", 3)], "4"
+
+    monkeypatch.setattr(watching, "pages", pages)
+    rows.read()
+    assert sorted(states(rows)) == ["new", "old"]
+    for code in (410, 500):
+        with pytest.raises(ApiError) as raised:
+            rows.read()
+        assert raised.value.status == code
+    assert list(refused) == []

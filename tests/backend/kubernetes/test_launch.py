@@ -31,7 +31,7 @@ def test_the_job_is_created_with_the_time(server: ScriptedServer) -> None:
     made = request(role())
     before = time.time()
     assert launch(server.api(), made) == made.app_id
-    ((_, path, params, body),) = server.asked
+    ((_, path, params, body, _),) = server.asked
     assert (path, params) == (JOBS, {})
     at = body["metadata"]["annotations"].pop(labels.SUBMITTED_AT)
     assert before - 0.001 <= float(at) <= time.time()
@@ -40,7 +40,7 @@ def test_the_job_is_created_with_the_time(server: ScriptedServer) -> None:
 
 def test_a_dry_run_creates_nothing(server: ScriptedServer) -> None:
     validate(server.api(), request(role(), namespace="team").resource)
-    ((method, path, params, _),) = server.asked
+    ((method, path, params, *_),) = server.asked
     assert (method, path, params) == ("POST", JOBS.replace("default", "team"), {"dryRun": "All"})
 
 

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from backend.kubernetes.apps import role
-from support.scripted_server import ScriptedServer, scripted_server, status
+from support.scripted_server import Answer, Asked, ScriptedServer, scripted_server, status
 
-from torchx_tui.backends.kubernetes.preflight import GpuNodes, launch_findings
+from torchx_tui.backends.kubernetes import preflight
+from torchx_tui.backends.kubernetes.preflight import (
+    CANCEL,
+    LIST,
+    SHELL,
+    GpuNodes,
+    Rights,
+    known_values,
+    launch_findings,
+    server_findings,
+)
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
 from torchx_tui.backends.types import Finding
 from torchx_tui.specs import AppDef, Resource, Role, VolumeMount, Workspace
@@ -20,6 +32,7 @@ NAMESPACE = "/api/v1/namespaces/default"
 QUEUE = "/apis/scheduling.volcano.sh/v1beta1/queues/main"
 PODS = f"{NAMESPACE}/pods"
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+REVIEWED = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
 FORBIDDEN = status(
     403,
     "Forbidden",
@@ -79,8 +92,9 @@ def test_a_queue_that_is_closed(server: ScriptedServer) -> None:
 def test_the_right_to_launch(server: ScriptedServer) -> None:
     server.answers["POST", REVIEW] = (201, {"status": {"allowed": False}})
     assert "you may not create jobs.batch.volcano.sh in namespace default" in the_one(found(server), "error")
-    (asked,) = [one.body["spec"]["resourceAttributes"] for one in server.asked if one.path == REVIEW]
-    assert asked == {"namespace": "default", "verb": "create", "group": "batch.volcano.sh", "resource": "jobs"}
+    (asked,) = [one.body for one in server.asked if one.path == REVIEW]
+    wanted = {"namespace": "default", "verb": "create", "group": "batch.volcano.sh", "resource": "jobs"}
+    assert asked == {**REVIEWED, "spec": {"resourceAttributes": wanted}}
 
 
 def test_what_pods_are_given(server: ScriptedServer) -> None:
@@ -224,3 +238,124 @@ def test_a_script_that_does_not_travel(server: ScriptedServer, tmp_path: Path) -
     assert "train.py is not in the workspace" in the_one(found(server, made, image_repo="example.com/x"), "warning")
     (tmp_path / "train.py").touch()
     assert found(server, made, image_repo="example.com/x") == []
+
+
+# A server, whatever is launched
+
+CONTROLLER = "/api/v1/namespaces/volcano-system/pods"
+QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
+
+
+def named(*names: str) -> tuple[int, dict[str, Any]]:
+    return 200, {"items": [{"metadata": {"name": name}} for name in names]}
+
+
+def of_server(server: ScriptedServer, namespace: str = "default") -> list[tuple[str, str]]:
+    api = server.api()
+    return [(one.level, one.what) for one in server_findings(api, namespace, Rights(api, namespace))]
+
+
+def test_what_a_server_is(server: ScriptedServer) -> None:
+    server.answers["GET", "/version"] = 200, {"gitVersion": "v1.33"}
+    server.answers["GET", QUEUES] = named("main", "other\x1b[2J")
+    server.answers["POST", REVIEW] = 201, {"status": {"allowed": True}}
+    fine = [("ok", f"Kubernetes v1.33 at {server.url}"), ("ok", "Volcano's jobs, queues main, other")]
+    assert of_server(server) == fine
+    (asked,) = [one for one in server.asked if one.path == CONTROLLER]
+    assert asked.params == {"labelSelector": "app=volcano-controller"}
+    for phases, missing in (((), False), (("Pending", "Running"), False), (("Pending", "Failed"), True)):
+        server.answers["GET", CONTROLLER] = 200, {"items": [{"status": {"phase": phase}} for phase in phases]}
+        rest = [("warning", "Volcano's controller is not running: jobs stay as they are")] if missing else []
+        assert of_server(server) == fine + rest
+    server.answers["GET", CONTROLLER] = FORBIDDEN
+    server.answers["GET", QUEUES] = named()
+    assert of_server(server)[1] == ("ok", "Volcano's jobs, no queue")
+    server.answers["GET", QUEUES] = FORBIDDEN
+    assert of_server(server)[1:] == [("ok", "Volcano's jobs, queues not readable")]
+    server.answers["GET", "/version"] = 200, {}
+    assert of_server(server, "gone")[2:] == [("error", "there is no namespace gone")]
+    assert of_server(server, "")[0] == ("ok", f"Kubernetes ? at {server.url}")
+    server.answers["GET", VOLCANO] = FORBIDDEN
+    assert of_server(server)[1][1].startswith("whether Volcano is installed cannot be checked: not allowed: alice")
+    del server.answers["GET", VOLCANO]
+    assert of_server(server)[1] == ("error", "Volcano is not installed: the server knows no jobs.batch.volcano.sh")
+    server.answers["GET", "/version"] = lambda asked: None
+    ((level, what),) = of_server(server)
+    assert (level, "closed the connection" in what) == ("error", True)
+
+
+def test_what_is_not_allowed_is_told_with_what_does_not_work(server: ScriptedServer) -> None:
+    asked: list[dict[str, str]] = []
+
+    def review(one: Asked) -> Answer:
+        assert {name: one.body[name] for name in REVIEWED} == REVIEWED
+        asked.append(one.body["spec"]["resourceAttributes"])
+        return 201, {"status": {"allowed": asked[-1]["verb"] not in ("update", "get")}}
+
+    server.answers["GET", "/version"] = 200, {"gitVersion": "v1.33"}
+    server.answers["POST", REVIEW] = review
+    api = server.api()
+    rights = Rights(api, "default")
+    assert [(one.level, one.what) for one in server_findings(api, "default", rights)][2:] == [
+        ("warning", "you may not get pods/log: logs are not shown"),
+        ("warning", "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled"),
+        ("warning", "you may not get pods/exec: no shell can be opened"),
+    ]
+    group = {"group": "batch.volcano.sh", "namespace": "default"}
+    assert asked == [
+        {"verb": "list", "resource": "jobs", **group},
+        {"verb": "list", "resource": "pods", "namespace": "default"},
+        {"verb": "get", "resource": "pods", "subresource": "log", "namespace": "default"},
+        {"verb": "create", "resource": "jobs", **group},
+        {"verb": "update", "resource": "jobs", "subresource": "status", **group},
+        {"verb": "delete", "resource": "jobs", **group},
+        {"verb": "get", "resource": "pods", "subresource": "exec", "namespace": "default"},
+    ]
+    # Neither is asked again; what was not asked counts as allowed, until the server refuses it.
+    assert [rights.allows(right) for right in (LIST, CANCEL)] == [True, False]
+    assert [rights.known_missing(right) for right in (LIST, CANCEL)] == [False, True]
+    assert len(asked) == 7
+    rights = Rights(api, "")
+    assert not rights.known_missing(SHELL)
+    rights.refused(SHELL)
+    assert (rights.known_missing(SHELL), rights.allows(SHELL), len(asked)) == (True, False, 7)
+    assert rights.allows(LIST)
+    assert "namespace" not in asked[-1]
+    for answer in (FORBIDDEN, (201, {}), (201, {"status": None})):
+        server.answers["POST", REVIEW] = answer
+        assert Rights(api, "default").allows(CANCEL)
+
+
+def test_values_that_an_option_can_have(
+    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts = [{"name": name, "context": {"namespace": "space"}} for name in ("here", "there")]
+    path = tmp_path / "kubeconfig"
+    path.write_text(json.dumps({"contexts": contexts}))
+    monkeypatch.setenv("KUBECONFIG", str(path))
+    server.answers["GET", "/api/v1/namespaces"] = named("default", "od\x1bd")
+    server.answers["GET", QUEUES] = FORBIDDEN
+    server.answers["GET", "/apis/scheduling.k8s.io/v1/priorityclasses"] = named()
+    server.answers["GET", "/api/v1/namespaces/default/serviceaccounts"] = named("me")
+    assert known_values(server.api()) == {
+        "context": ["here", "there"],
+        "namespace": ["default"],
+        "service_account": ["me"],
+    }
+    assert {one.params["limit"] for one in server.asked} == {"200"}
+    server.answers["GET", "/api/v1/namespaces"] = lambda asked: None
+    assert known_values(server.api()) == {"context": ["here", "there"]}
+    path.write_text("[1]")
+    assert known_values(server.api()) == {}
+
+
+def test_rights_are_asked_for_again_after_some_minutes(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1.0
+    monkeypatch.setattr(preflight, "time", SimpleNamespace(monotonic=lambda: now))
+    rights = Rights(server.api(), "default")
+    counts = []
+    for seconds in (1.0, 290.0, 310.0):
+        now = seconds
+        assert rights.allows(LIST)
+        counts.append(server.paths("POST").count(REVIEW))
+    assert counts == [1, 1, 2]

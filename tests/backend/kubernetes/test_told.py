@@ -17,7 +17,6 @@ from torchx_tui.backends.kubernetes.causes import (
     not_picked_up,
     pod_reason,
     summarize_events,
-    together,
 )
 from torchx_tui.backends.kubernetes.describe import (
     JobFacts,
@@ -347,7 +346,8 @@ def test_the_end_of_a_job_whose_phase_was_written_without_a_time() -> None:
     assert timeline(made)[-1].state is AppState.RUNNING
     assert timeline(made, CREATED + 7)[-1] == StateChange(AppState.CANCELLED, CREATED + 7)
     leaving = pod(1, metadata={"deletionTimestamp": at(40), "deletionGracePeriodSeconds": 30})
-    assert finished_at(made, [pod(0, "Failed", ended(1, 9)), leaving]) == CREATED + 10
+    first = pod(0, "Failed", ended(1, 9))
+    assert [finished_at(made, pods) for pods in ([first], [leaving, first])] == [CREATED + 9, CREATED + 10]
     fields = [
         {"time": at(11), "fieldsV1": {"f:spec": {}}},
         {"time": at(12), "fieldsV1": {"f:status": {"f:state": {"f:message": {}}}}},
@@ -498,9 +498,3 @@ def event(reason: str, message: str, when: float) -> dict[str, Any]:
 )  # fmt: skip
 def test_the_event_that_explains_most(events: list[dict[str, Any]], text: str, is_cause: bool) -> None:
     assert summarize_events(events) == (text, is_cause)
-
-
-def test_one_reason_for_several_replicas() -> None:
-    assert together([]) == ""
-    assert together([("a", "r/0")]) == "a: r/0"
-    assert together([("a", "r/0"), ("b", "r/1"), ("a", "r/2"), ("a", "r/3")]) == "a: r/0 and 2 more"

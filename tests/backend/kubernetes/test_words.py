@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from backend.kubernetes.apps import container, resource, role
-from support.scripted_server import Asked, scripted_server
+from support.scripted_server import Asked, ScriptedServer, scripted_server
 
-from torchx_tui.backends.kubernetes.api_server import ApiError, describe_refusal, describe_unavailable
+from torchx_tui.backends.kubernetes import api_server
+from torchx_tui.backends.kubernetes.api_server import (
+    ApiError,
+    ApiServer,
+    ForbiddenError,
+    describe_refusal,
+    describe_unavailable,
+)
 from torchx_tui.backends.kubernetes.request.pods import cores, megabytes
 from torchx_tui.backends.kubernetes.watching import ObjectWatch
-from torchx_tui.specs import Resource
+from torchx_tui.specs import BackendUnavailableError, Resource
 from torchx_tui.specs.named_resources_aws import EFA_DEVICE
 
 FORBIDDEN = 'pods is forbidden: User "{}" cannot list resource "pods" in API group "{}"{}'
@@ -104,6 +114,151 @@ def test_without_a_context_and_an_address() -> None:
     )
 
 
+# What is asked of a server
+
+
+@pytest.fixture
+def scripted() -> Iterator[ScriptedServer]:
+    with scripted_server() as made:
+        yield made
+
+
+def test_a_question_and_its_answer(scripted: ScriptedServer) -> None:
+    server = scripted.api()
+    assert (server.host, server.context, server.namespace) == ("", "", "default")
+    scripted.answers["GET", "/things"] = 200, {"a": 1}
+    assert server.request("GET", "/things", params={"limit": 5, "selector": "a=b,c"}) == {"a": 1}
+    assert server.host == scripted.url
+    assert server.request("POST", "/things", body={"b": 2}) == {"b": 2}
+    assert [one.params for one in scripted.asked] == [{"limit": "5", "selector": "a=b,c"}, {}]
+    names = ("User-Agent", "Accept", "Content-Type")
+    assert {tuple(one.headers[name] for name in names) for one in scripted.asked} == {
+        ("torchx-tui", "application/json", "application/json")
+    }
+    answer = server.open("/things", {"follow": "true"}, accept="*/*")
+    assert list(answer.objects()) == [{"a": 1}]
+    assert (scripted.asked[-1].params, scripted.asked[-1].headers["Accept"]) == ({"follow": "true"}, "*/*")
+    answer.close()
+    server.close()
+    assert server.host == ""
+    assert server.request("GET", "/things") == {"a": 1}
+    server.configuration().host += "/"
+    assert server.request("GET", "/things") == {"a": 1}
+    server.close()
+
+
+@pytest.mark.parametrize("answer", [(200, b"[1]"), (200, b"<html>log in"), (200, b"[" * 100_000), (200, b"")])
+def test_an_answer_that_is_no_object(scripted: ScriptedServer, answer: Any) -> None:
+    scripted.answers["GET", "/things"] = answer
+    words = f"^{scripted.url} answered /things with something that is not an object: .*is there a proxy"
+    with pytest.raises(BackendUnavailableError, match=words):
+        scripted.api().request("GET", "/things")
+
+
+def test_a_connection_that_is_closed_is_tried_again_where_nothing_is_changed(scripted: ScriptedServer) -> None:
+    server = scripted.api()
+    answers: Iterator[Any] = iter([None, (200, {"a": 1}), None, None])
+    scripted.answers["GET", "/things"] = lambda asked: next(answers)
+    scripted.answers["POST", "/things"] = lambda asked: None
+    assert server.request("GET", "/things") == {"a": 1}
+    assert len(scripted.asked) == 2
+    with pytest.raises(BackendUnavailableError, match="closed the connection during an answer"):
+        server.request("GET", "/things")
+    assert len(scripted.asked) == 4
+    with pytest.raises(BackendUnavailableError, match="closed the connection during an answer"):
+        server.request("POST", "/things", body={})
+    assert len(scripted.asked) == 5
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("header", "waits", "words"),
+    [
+        (None, [1.0, 1.0], "asks to wait for 1 s"),
+        ("2", [2.0, 2.0], "asks to wait for 2 s"),
+        ("3", [3.0, 3.0], "asks to wait for 3 s"),
+        ("4", [], "asks to wait for 4 s"),
+        ("0", [0.1, 0.1], "asks to wait for 0 s"),
+        ("soon", [1.0, 1.0], "asks to wait for 1 s"),
+    ],
+)
+def test_a_server_that_is_busy_is_given_time(
+    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch, header: str | None, waits: list[float], words: str
+) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(api_server, "time", SimpleNamespace(sleep=slept.append, time=lambda: 1.0))
+    busy = 429, {}, {} if header is None else {"Retry-After": header}
+    scripted.answers["GET", "/things"] = busy
+    server = scripted.api()
+    with pytest.raises(ApiError, match=words) as raised:
+        server.request("GET", "/things")
+    assert (slept, raised.value.status) == (waits, 429)
+    if waits:
+        answers = iter([busy, (200, {"a": 1})])
+        scripted.answers["GET", "/things"] = lambda asked: next(answers)
+        assert server.request("GET", "/things") == {"a": 1}
+    server.close()
+
+
+def test_who_is_not_known_logs_in_once_more(scripted: ScriptedServer) -> None:
+    server = scripted.api()
+    answers = iter([(401, {}), (200, {"a": 1}), (401, {}), (401, {})])
+    scripted.answers["GET", "/things"] = lambda asked: next(answers)
+    assert server.request("GET", "/things") == {"a": 1}
+    with pytest.raises(BackendUnavailableError, match="does not know who you are"):
+        server.request("GET", "/things")
+    assert len(scripted.asked) == 4
+    server.close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "words", "reason", "details"),
+    [
+        ((403, {"message": "no", "reason": "Forbidden"}), ForbiddenError, "no", "Forbidden", {}),
+        ((422, {"message": "odd", "details": {"causes": []}}), ApiError, "odd", "", {"causes": []}),
+        ((422, {"message": "odd", "details": [1]}), ApiError, "odd", "", {}),
+        ((404, b" in\xff plain words \n"), ApiError, "in\ufffd plain words", "", {}),
+        ((404, b"[1]"), ApiError, "HTTP 404", "", {}),
+        ((400, b"x" * 400), ApiError, "x" * 300, "", {}),
+    ],
+)
+def test_what_a_refusal_says(
+    scripted: ScriptedServer, answer: Any, kind: type[Exception], words: str, reason: str, details: Any
+) -> None:
+    scripted.answers["GET", "/things"] = answer
+    with pytest.raises(ApiError) as raised:
+        scripted.api().request("GET", "/things")
+    error = raised.value
+    assert (type(error), str(error), error.status) == (kind, words, answer[0])
+    assert (error.reason, error.details) == (reason, details)
+    scripted.answers["GET", "/things"] = 503, b"upstream is away"
+    with pytest.raises(BackendUnavailableError, match=r"cannot answer now \(HTTP 503\): upstream is away"):
+        scripted.api().request("GET", "/things")
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "namespace", "words"),
+    [
+        ("{", "", "default", "is not a kubeconfig"),
+        ("", "", "default", "the kubeconfig cannot be used: "),
+        ('{"current-context": "a", "contexts": [{"name": "a", "context": {"namespace": "space"}}]}', "a", "space",
+         "the kubeconfig cannot be used: "),
+        (None, "", "default", "There is no kubeconfig: create ~/.kube/config, or name it in KUBECONFIG"),
+    ],
+)  # fmt: skip
+def test_a_kubeconfig_that_leads_nowhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, context: str, namespace: str, words: str
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+    if text is not None:
+        (tmp_path / "kubeconfig").write_text(text)
+    server = ApiServer()
+    assert (server.context, server.namespace, server.host) == (context, namespace, "")
+    with pytest.raises(BackendUnavailableError, match=words):
+        server.request("GET", "/version")
+    assert ApiServer("named").context == "named"
+
+
 # Watches
 
 
@@ -121,6 +276,19 @@ def events(*told: Any) -> tuple[list[tuple[str, Any]], Asked]:
             watch.close()
             watch.close()
             server.close()
+
+
+def test_a_watch_that_was_ended_before_it_began_tells_nothing() -> None:
+    with scripted_server() as made:
+        server = made.api()
+        made.answers["GET", "/things"] = 200, {"type": "ADDED", "object": {}}
+        watch = ObjectWatch(server, "/things")
+        assert list(watch.events()) == []
+        watch.shut()
+        watch.open("7")
+        assert list(watch.events()) == []
+        watch.close()
+        server.close()
 
 
 def test_a_watch_goes_on_from_a_version() -> None:
