@@ -215,7 +215,7 @@ def run_pytest(own: Path, arguments: list[str], plugin: object, report: Path | N
     settings.register_profile(
         "mutants", deadline=None, suppress_health_check=[HealthCheck.too_slow], phases=[Phase.explicit, Phase.generate]
     )
-    options.append("--hypothesis-profile=mutants")
+    options += ["--hypothesis-profile=mutants", f"--snapshot-report={own / 'pictures.html'}"]
     return int(pytest.main([*options, *arguments], plugins=[plugin]))
 
 
