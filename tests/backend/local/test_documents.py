@@ -392,7 +392,8 @@ def test_replicas_are_found_by_their_folders(tmp_path: Path) -> None:
 
 def test_the_variables_of_a_replica_are_those_that_its_launcher_has_not() -> None:
     """A launcher starts a replica with variables of the role, of TorchX, and of shells."""
-    added = {"LR": "0.1", "EMPTY": "", "TORCHX_X": "1", "PWD": "/x", "_": "/bin/env", "LOGLEVEL": "1", "SHLVL": "9"}
+    shells = dict.fromkeys(("PWD", "OLDPWD", "_", "LOGLEVEL", "SHLVL", "PYTHONUNBUFFERED"), "9")
+    added = {"LR": "0.1", "EMPTY": "", "TORCHX_X": "1", "PATH": "/usr/bin:/bin:/x", **shells}
     program = f"import os, subprocess; subprocess.run(['sleep', '300'], env={{**os.environ, **{added!r}}})"
     launcher = subprocess.Popen([sys.executable, "-c", program], start_new_session=True, env={"LC_ALL": "C.UTF-8"})
     try:

@@ -301,6 +301,7 @@ class TestEnding:
             broken.setattr(sys, "executable", "/nowhere/python")
             with pytest.raises(SchedulerError, match="cannot be cancelled"):
                 local.scheduler.cancel(APP)
+        assert [path for path in local.root.rglob("*") if "cancel" in path.name] == []
         wait_for(local, lambda row: row.state is AppState.RUNNING)
         local.scheduler.cancel(APP)
         assert job.wait(PATIENCE) == -signal.SIGTERM

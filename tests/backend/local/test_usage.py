@@ -56,6 +56,12 @@ def test_a_replicas_children_count(local: Local) -> None:
     assert local.scheduler.usage(app_id) == []
 
 
+def test_what_the_system_does_for_a_replica_counts(local: Local) -> None:
+    program = "file = open('/dev/zero', 'rb', 0)\nwhile True: file.read(1 << 22)"
+    app_id = start(local, program)
+    wait_for_usage(local, app_id, lambda usages: usages and (usages[0].cpu or 0) > 0.3)
+
+
 def test_a_quiet_replica_uses_next_to_nothing(local: Local) -> None:
     app_id = start(local, "import time; time.sleep(1000)")
     (usage,) = wait_for_usage(local, app_id, lambda usages: usages and usages[0].cpu is not None)
