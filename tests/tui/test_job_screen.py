@@ -257,6 +257,10 @@ async def test_a_backend_that_keeps_no_timeline_gets_what_was_seen(scheduler, tm
         changes = app.screen.query_one(Timeline).changes
         assert [change.state.name for change in changes] == ["PENDING", "RUNNING", "PENDING", "RUNNING"]
         assert [change.at for change in changes[1:]] == sorted(change.at for change in changes[1:])
+        # The head follows the job, too.
+        scheduler.set_state(described.app_id, AppState.CANCELLED)
+        await pilot.press("R")
+        await until(pilot, lambda: "Cancelled" in app.screen.state_line.left.plain, "the new state")
 
 
 async def open_running(pilot, app):

@@ -277,7 +277,7 @@ async def test_counts_of_each_backend_where_there_is_room(scheduler, tmp_path, w
         app.on_jobs_changed(JobsChanged("local_docker", {row.handle: row}, set()))
         text = screen.counts().plain
         assert text.startswith(shown)
-        assert text.endswith("docker  1 running" if width == 200 else "failed")
+        assert text.endswith("     docker  1 running" if width == 200 else "failed")
         await pilot.press("2")
         assert screen.counts().plain == "1 running"
 

@@ -242,6 +242,7 @@ def test_what_a_command_beside_a_replica_prints(scripted: ScriptedEngine) -> Non
     # A piece of which the end is missing, or the head.
     assert split_streams(framed(1, b"whole") + framed(2, b"cut off")[:-4]) == (b"whole", b"cut")
     assert split_streams(framed(1, b"whole") + framed(2, b"")[:5]) == (b"whole", b"")
+    assert split_streams(framed(2, b"a") + framed(1, b"b") + framed(2, b"c") + framed(1, b"d")) == (b"bd", b"ac")
     assert split_streams(framed(1, b"")) == (b"", b"")
 
 
