@@ -298,6 +298,14 @@ async def test_a_final_job_cannot_be_cancelled_and_its_key_is_dimmed(app, schedu
         assert isinstance(app.screen, JobsScreen)
 
 
+async def test_no_command_of_what_was_not_launched_here(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await filled(pilot, app)
+        await pilot.press("Y")
+        said = " was not launched from a component here"
+        await until(pilot, lambda: app.status.text().plain.endswith(said), said)
+
+
 async def test_delete(app, scheduler):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await filled(pilot, app)
