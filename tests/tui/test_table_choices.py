@@ -152,6 +152,22 @@ async def test_every_column_draws_and_sorts_every_job(scheduler, tmp_path):
         assert seconds == sorted(seconds, reverse=True)
 
 
+async def test_a_page_ends_with_the_row_that_the_next_begins_with(app):
+    async with app.run_test(size=(120, 13)) as pilot:
+        table = (await filled(pilot, app)).table
+        order = [row.handle for row in table.rows]
+        rows = table.size.height - 1
+        assert 2 < rows < len(order) / 2
+        table.move_to(order[0])
+        await pilot.press("pagedown")
+        assert table.cursor_row.handle == order[rows]
+        await pilot.press("ctrl+u")
+        assert table.cursor_row.handle == order[rows - round(rows / 2)]
+        table.move_to(order[rows + 1])
+        await pilot.press("pageup")
+        assert table.cursor_row.handle == order[1]
+
+
 @pytest.mark.parametrize(("at", "then"), [(0, 0), (3, 3), (-1, -1)], ids=["first", "among others", "last"])
 async def test_where_the_cursors_job_goes_the_next_takes_its_place(app, at, then):
     async with app.run_test(size=(120, 40)) as pilot:

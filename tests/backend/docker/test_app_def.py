@@ -6,6 +6,7 @@ from typing import Any
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.app_def import roles_of
+from torchx_tui.specs import BindMount, DeviceMount, VolumeMount
 
 OF_IMAGE = frozenset({"PATH=/bin", "CUDA_VERSION=12"})
 
@@ -54,6 +55,25 @@ def test_what_differs_by_no_macro_is_said() -> None:
     role, notes = rebuilt(container(0, ["run", "a"]), container(1, ["run"]))
     assert role.args == ["a"]
     assert notes == ["worker: the arguments of its replicas differ: those of the first are used for all"]
+
+
+def test_mounts_come_back_as_they_were_asked_for() -> None:
+    asked = [
+        {"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True},
+        {"Type": "volume", "Source": "data", "Target": "/c"},
+        # A volume without a name, and what no mount of a role makes.
+        {"Type": "volume", "Target": "/d"},
+        {"Type": "tmpfs", "Target": "/e"},
+    ]
+    devices = [{"PathOnHost": "/dev/a", "PathInContainer": "/dev/b", "CgroupPermissions": ""}]
+    host = {"Mounts": asked, "Devices": devices}
+    (role,) = roles_of([{"Config": {}, "HostConfig": host}], lambda _: (), [])
+    assert role.mounts == [
+        BindMount("/a", "/b", read_only=True),
+        VolumeMount("data", "/c"),
+        VolumeMount("", "/d"),
+        DeviceMount("/dev/a", "/dev/b"),
+    ]
 
 
 def test_half_a_container_is_no_error() -> None:

@@ -355,3 +355,16 @@ def test_an_engine_of_another_environment_is_not_asked(
         (tmp_path / name).touch()
     with pytest.raises(docker.errors.TLSParameterError):
         Engine({"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(tmp_path)}).client()
+
+
+def test_the_context_is_chosen_in_the_folder_that_docker_is_told_of(
+    own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DOCKER_HOST")
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+    folder = tmp_path / "contexts" / "meta" / hashlib.sha256(b"elsewhere").hexdigest()
+    folder.mkdir(parents=True)
+    meta = {"Name": "elsewhere", "Metadata": {}, "Endpoints": {"docker": {"Host": REMOTE, "SkipTLSVerify": False}}}
+    (folder / "meta.json").write_text(json.dumps(meta))
+    (tmp_path / "config.json").write_text('{"currentContext": "elsewhere"}')
+    assert Engine().host == REMOTE

@@ -102,6 +102,7 @@ def test_ports_are_published_at_free_ones_of_this_machine() -> None:
     for one in made.containers:
         assert one.kwargs["ports"] == {"6006/tcp": ("127.0.0.1", None), "29500/tcp": ("127.0.0.1", None)}
     assert "ports" not in job(role()).containers[0].kwargs
+    assert job(role(port_map={"a": 1, "b": 65_535})).containers[0].kwargs["ports"].keys() == {"1/tcp", "65535/tcp"}
 
 
 @pytest.mark.parametrize(
@@ -113,7 +114,8 @@ def test_ports_are_published_at_free_ones_of_this_machine() -> None:
         (AppDef("job", [Role("r", "i")]), "no entrypoint"),
         (AppDef("job", [role(num_replicas=0)]), "at least 1"),
         (AppDef("job", [role(), role()]), "rename one of them"),
-        (AppDef("job", [role(port_map={"x": 70_000})]), "ports are 1 to 65535"),
+        (AppDef("job", [role(port_map={"x": 65_536})]), "ports are 1 to 65535"),
+        (AppDef("job", [role(port_map={"x": 0})]), "ports are 1 to 65535"),
     ],
 )
 def test_what_cannot_be_containers_is_refused(app: AppDef, words: str) -> None:
