@@ -39,6 +39,8 @@ _LIBRARIES = ("yaml", "docstring_parser")
 # How often a wait looks whether the answer is still wanted (s).
 _CHECK_INTERVAL_S = 0.1
 _START_TIMEOUT_S = 20.0
+# How long a guest may take to end by itself, and to say where it was, once its time is over (s).
+_STOP_TIMEOUT_S = 10.0
 # How long a guest is waited for that has closed its answers or was told to end (s).
 _END_TIMEOUT_S = 2.0
 _MAX_ANSWER_SIZE = 32 << 20
@@ -311,7 +313,7 @@ class GuestProcess:
         self._output.clear()
         began = time.monotonic()
         # It ends by itself when its time is over, and writes where it was; unless the code undid that.
-        self._busy_until = began + settings.timeout_s + _END_TIMEOUT_S
+        self._busy_until = began + settings.timeout_s + _STOP_TIMEOUT_S
         reported = False
 
         def look() -> None:
@@ -385,7 +387,8 @@ class GuestProcess:
                 self._received += data
             if len(self._received) > _MAX_ANSWER_SIZE:
                 raise GuestError(f"its answer is larger than {_MAX_ANSWER_SIZE >> 20} MiB")
-            if deadline is not None and time.monotonic() > deadline:
+            # What has come is an answer, however late this process itself looks.
+            if deadline is not None and b"\n" not in self._received and time.monotonic() > deadline:
                 self._drain()
                 raise GuestError(late, self._text())
         line, _, rest = bytes(self._received).partition(b"\n")

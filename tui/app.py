@@ -78,8 +78,8 @@ _IDLE_SECONDS = 2.0
 # Threads that call backends for keys and screens.
 _MOST_THREADS = 64
 
-# How long quitting waits for the list of own jobs (s).
-_OWN_JOBS_SECONDS = 0.5
+# How long quitting waits for the list of own jobs (s): milliseconds, and more on a busy machine.
+_OWN_JOBS_SECONDS = 2.0
 
 
 class TorchXTuiApp(OrderedKeysApp[int]):
@@ -431,7 +431,8 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         """Take a failure's message away with the next key; a key says that somebody looks."""
         if isinstance(event, (events.Key, events.MouseEvent)):
             self.feed.touch()
-        if isinstance(event, events.Key):
+        # A key that no widget took comes back.
+        if isinstance(event, events.Key) and not event.is_forwarded:
             self.status.clear_failure()
         await super().on_event(event)
 

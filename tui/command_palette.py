@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -100,9 +99,10 @@ class DashboardCommands(Provider):
     """Everything that can be done, by name: first with the job at the cursor, then by the screen's other keys."""
 
     async def startup(self) -> None:
-        """Begin to list the components; what is not read soon is offered with the next letter."""
+        """Begin to list the components; what is not read soon is offered once it is there, or with the next letter."""
         self._components: dict[str, ComponentSummary] = {}
         self._has_components = asyncio.Event()
+        self._is_late = False
         loop = asyncio.get_running_loop()
 
         def read() -> None:
@@ -110,14 +110,24 @@ class DashboardCommands(Provider):
             folders = component_folders(dashboard.settings.launch.component_folders)
             for listed in growing_list(folders, dashboard.ui_state.state.pinned, {}):
                 self._components = listed
-                loop.call_soon_threadsafe(self._has_components.set)
+                loop.call_soon_threadsafe(self._take_components)
 
         self.screen.run_worker(read, thread=True, group="components", exclusive=True, exit_on_error=False)
 
+    def _take_components(self) -> None:
+        self._has_components.set()
+        # An app that ends has no screen any more.
+        palette = self.app.screen if self._is_late and self.app.screen_stack else None
+        if isinstance(palette, SearchedPalette):
+            palette.search_again()
+        self._is_late = False
+
     async def _wait_for_components(self) -> None:
         # Not in `startup`, which Textual cancels for good with a search that the next letter ends.
-        with suppress(asyncio.TimeoutError):
+        try:
             await asyncio.wait_for(self._has_components.wait(), _COMPONENTS_WAIT)
+        except asyncio.TimeoutError:
+            self._is_late = True
 
     async def discover(self) -> Hits:
         """Offer what fits where nothing is typed yet."""

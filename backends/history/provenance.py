@@ -104,6 +104,8 @@ def _git_changes(world: LaunchWorld, folder: Path, now: WorldNow) -> list[Change
     state, then = now.git(folder), world.commit[:_SHORT_COMMIT]
     if state is None:
         return [Changed("git commit", then, "no git work tree here")]
+    if not state.commit:
+        return []
     differ = now.differing(folder, world.commit)
     files = f", {differ:,} file{'' if differ == 1 else 's'} differ{'s' if differ == 1 else ''}" if differ else ""
     if state.commit != world.commit:
@@ -134,7 +136,7 @@ class GitState:
     """A work tree at one time.
 
     Args:
-        commit: the commit that is checked out.
+        commit: the commit that is checked out; empty where it was not found out in time.
         changes: a digest of what differs from it in files that git knows, empty for nothing; None where it was not
             found out in time.
     """
@@ -153,7 +155,8 @@ def git_state(folder: Path, patience: float) -> GitState | None:
     until = time.monotonic() + patience
     commit = _lines(folder, patience, "rev-parse", "--verify", "--quiet", "HEAD")
     if not commit:
-        return None
+        # Git that took too long was ended, and nobody knows.
+        return None if time.monotonic() < until else GitState("", None)
     return GitState(commit[0], _digest_of_changes(folder, max(0.0, until - time.monotonic())))
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from torchx_tui.tui.app import TorchXTuiApp
 
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 240.0
 
 THEME = "torchx-dark"
 CELL_WIDTH = 12.2

@@ -15,9 +15,10 @@ from support.imaged import Imaged
 from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.backends.api import Capabilities
+from torchx_tui.backends.history import provenance
 from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.history.launch_record import LaunchOrigin
-from torchx_tui.backends.history.provenance import Changed, LaunchWorld, WorldNow, differing_files, git_state
+from torchx_tui.backends.history.provenance import Changed, GitState, LaunchWorld, WorldNow, differing_files, git_state
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, Role, SchedulerError
 
@@ -100,7 +101,7 @@ def test_a_git_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     began = time.monotonic()
-    assert git_state(tmp_path, 0.2) is None
+    assert git_state(tmp_path, 0.2) == GitState("", None)
     assert time.monotonic() - began < PROMPT
 
 
@@ -243,6 +244,18 @@ def test_a_commit_later(runner: Runner, tree: WorkTree) -> None:
     now = tree.commit()[:10]
     assert runner.changed_since(record) == [Changed("git commit", then, f"{now}, 2 files differ")]
     tree.git("checkout", "--quiet", "--detach", then)
+    assert runner.changed_since(record) == []
+
+
+def test_nothing_is_said_of_a_commit_that_git_does_not_tell_in_time(
+    runner: Runner, tree: WorkTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = launch(runner)
+    assert record.world["commit"]
+    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(provenance, "_GIT_TIMEOUT_S", 0.2)
     assert runner.changed_since(record) == []
 
 

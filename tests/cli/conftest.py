@@ -4,10 +4,21 @@ from pathlib import Path
 
 import pytest
 from support.command import Command, command_runner
+from support.waiting import PATIENCE
+
+from torchx_tui.backends.plugin import remote
+from torchx_tui.doctor import checks
+from torchx_tui.guest import host
 
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
-    """Return what runs a command of the shell in this process, in a folder of the test's own."""
+    """Return what runs a command of the shell in this process, in a folder of the test's own.
+
+    What is slow on a busy machine is not taken for something that hangs; tests of that set limits of their own.
+    """
     monkeypatch.chdir(tmp_path)
+    for module, limit in ((remote, "LOAD_SECONDS"), (checks, "PATIENCE_SECONDS"), (host, "_START_TIMEOUT_S")):
+        monkeypatch.setattr(module, limit, PATIENCE)
+    monkeypatch.setattr(host.guests.settings, "timeout_s", PATIENCE)
     return command_runner(capsys, monkeypatch)

@@ -288,10 +288,12 @@ def test_open_shows_the_job():
         app.wait("seen on the screen")
         app.wait(r"Why|Replicas")
         app.press("escape")
-        app.wait("Jobs")
+        app.wait("STATE")
         app.press("q")
         # Its own job runs: what becomes of that is asked.
-        app.wait("Cancel")
+        app.wait("Keep running")
+        app.press("y")
+        assert app.wait_for_end() == 0
 
 
 def test_prefixes_are_green_in_a_terminal_alone():

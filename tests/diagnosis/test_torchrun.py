@@ -253,7 +253,9 @@ def test_a_real_run_whose_torchrun_was_killed(tmp_path: Path, has_folder: bool) 
         os.kill(os.getppid(), signal.SIGSTOP)
         raise ValueError("bad batch")
     mine = Path(os.environ["TORCHELASTIC_ERROR_FILE"])
-    while not (mine.parents[1] / "1" / "error.json").exists():
+    other = mine.parents[1] / "1" / "error.json"
+    # It is made before it is written.
+    while not (other.exists() and other.stat().st_size):
         time.sleep(0.05)
     os.kill(os.getppid(), signal.SIGKILL)
     """

@@ -52,6 +52,8 @@ def test_a_fault_is_corrected_in_the_editor_and_the_component_launched(terminal,
     app.wait(r"1 of 12")
     app.press("enter")
     app.wait("msg is missing")
+    # A key before the field has the focus would go elsewhere.
+    app.wait("^▌msg")
     app.press("hello")
     app.wait("ready")
     app.press("ctrl+s")

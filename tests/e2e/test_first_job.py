@@ -9,15 +9,19 @@ from support.terminal import KEYS
 pytestmark = pytest.mark.slow
 
 
-def test_four_replicas_from_submitted_to_succeeded(terminal):
+def test_four_replicas_from_submitted_to_succeeded(terminal, tmp_path):
+    script = tmp_path / "job.py"
+    # It runs until all was seen that a job shows while it runs.
+    script.write_text("import os, time\nprint('step 1', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.1)\n")
     app = terminal()
     app.wait("No jobs yet")
-    launch(app, "demo.train", {"steps": "12", "num_replicas": "4", "step_seconds": "0.5"})
+    launch(app, "utils.python", {"script": str(script), "num_replicas": "4"})
     wait_top(app, "Running")
     # Lines of every replica arrive while the job runs.
     app.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
     assert "Running" in app.text()
     app.wait(lambda _: app.title == "torchx-tui 1 running")
+    (tmp_path / "go").touch()
     row = wait_top(app, "Succeeded")
     assert "4/4" in row
     app.wait("Ended")

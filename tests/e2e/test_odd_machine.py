@@ -19,21 +19,25 @@ DAY = 86_400
 
 def test_a_clock_that_jumps(terminal, tmp_path):
     environ, clock = make_odd(tmp_path / "odd", files=False)
-    app = open_with(terminal, "demo.train", {"steps": "12", "step_seconds": "0.5"}, environ=environ)
+    script, go = tmp_path / "job.py", tmp_path / "go"
+    script.write_text("import os, time\nwhile not os.path.exists('go'): time.sleep(0.1)\n")
+    app = open_with(terminal, "utils.python", {"script": str(script), "name": "waits"}, environ=environ)
     for number, jump in enumerate((DAY, -DAY, -10 * 365 * DAY), 1):
         if number > 1:
             # Launched by the time of the jump before.
+            go.unlink()
             app.press("r")
-        app.wait(r"Running +demo-train")
+        app.wait(r"Running +waits")
         clock.write_text(str(jump))
         app.press("n")
         app.wait("Component")
         app.press("escape")
-        app.wait(r"(?:Running|Succeeded) +demo-train")
-        app.wait(lambda text, number=number: len(re.findall(r"Succeeded +demo-train", text)) == number)
+        app.wait(r"Running +waits")
+        go.touch()
+        app.wait(lambda text, number=number: len(re.findall(r"Succeeded +waits", text)) == number)
     clock.write_text("0")
     app.press("R")
-    app.wait(lambda text: len(re.findall(r"Succeeded +demo-train", text)) == 3)
+    app.wait(lambda text: len(re.findall(r"Succeeded +waits", text)) == 3)
     app.press("q")
     assert app.wait_for_end() == 0
 

@@ -49,8 +49,8 @@ def test_four_replicas_on_two_nodes(terminal, slurm_cluster, tmp_path: Path):
     nodes = []
     for number in range(4):
         app.press(str(number))
-        app.wait(rf"trainer/{number} +● Running")
-        nodes += re.findall(r" on (n\d)", app.text())[:1]
+        shown = rf"trainer/{number} +● Running[\s\S]*? on (n\d)"
+        nodes += re.findall(shown, app.wait(shown))[:1]
     assert sorted({*nodes}) == sorted(nodes)[::2]
     app.press("x")
     app.wait("Cancel this job")
@@ -88,9 +88,10 @@ def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path: Path):
     def shown(name: str) -> str:
         environ = {**os.environ, "SLURM_CONF": slurm_cluster}
         text = subprocess.run(["scontrol", "show", "job", job_id], env=environ, capture_output=True, text=True).stdout
-        return text.split(f"{name}=")[1].split()[0]
+        # A controller that is busy may not answer.
+        return next(iter(text.partition(f"{name}=")[2].split()), "")
 
-    assert shown("TimeLimit") == "00:20:00"
+    app.wait(lambda _: shown("TimeLimit") == "00:20:00")
     app.press("A")
     app.wait("More actions")
     app.press("j")

@@ -47,7 +47,7 @@ def test_the_dashboard_dies_and_the_job_is_found_again(terminal, tmp_path):
     script.write_text("import os, time\nprint('begun', flush=True)\nwhile not os.path.exists('go'): time.sleep(0.1)\n")
     app = open_with(terminal, "utils.python", {"script": str(script), "name": "waits"})
     wait_top(app, "Running")
-    name = re.findall(r"\bwaits-[a-z0-9]{10,16}", app.text())[0]
+    name = re.findall(r"\bwaits-[a-z0-9]{10,16}", app.wait(r"\bwaits-[a-z0-9]{10,16}"))[0]
     os.kill(app.pid, signal.SIGKILL)
     app.wait_for_end()
     assert processes_of_job(name)

@@ -123,9 +123,12 @@ Curves = dict[str, list[tuple[float, float]]]
 
 def saved_curves(app: Terminal, folder: Path) -> Curves:
     """Save the data of the Metrics screen, and return its points by metric."""
+    before = {*folder.glob("*-metrics*.svg")}
     app.press("S")
     app.wait("✓ saved ")
-    [path] = folder.glob("*-metrics.csv")
+    # The picture is written after the data.
+    [picture] = wait_until(lambda: {*folder.glob("*-metrics*.svg")} - before, "the files")
+    path = picture.with_suffix(".csv")
     curves = defaultdict(list)
     with path.open(newline="") as file:
         for row in csv.DictReader(file):
@@ -170,10 +173,15 @@ def test_curves_of_hugging_faces_trainer(terminal, trainers, tmp_path):
             truth[name].append((row["step"], row[name]))
     last = truth["loss"][-1][1]
     app.wait(rf"loss +{last:.6g}\b")
-    curves = saved_curves(app, tmp_path)
-    plain = {name.removeprefix("train/").replace("eval/", "eval_") for name in curves}
-    assert {"loss", "grad_norm", "learning_rate", "epoch", "eval_loss", "eval_accuracy"} <= plain
-    assert curves == {name: truth[name] for name in curves}
+    names = {"loss", "grad_norm", "learning_rate", "epoch", "eval_loss", "eval_accuracy"}
+
+    def is_whole() -> bool:
+        curves = saved_curves(app, tmp_path)
+        plain = {name.removeprefix("train/").replace("eval/", "eval_") for name in curves}
+        return names <= plain and curves == {name: truth[name] for name in curves}
+
+    # What was logged after the last loss may be read after it.
+    wait_until(is_whole, "all points, to the last digit,")
     assert (len(truth["loss"]), states[-1].parent.name) == (13, "checkpoint-135")
 
 
@@ -188,8 +196,8 @@ def test_curves_of_lightning(terminal, trainers, tmp_path):
                 if row[name]:
                     truth[name].append((float(row["step"]), float(row[name])))
     app.wait(rf"val_loss +{truth['val_loss'][-1][1]:.6g}\b")
-    curves = saved_curves(app, tmp_path)
-    assert curves == truth
+    # What was logged after that value may be read after it.
+    curves = wait_until(lambda: (saved := saved_curves(app, tmp_path)) == truth and saved, "all points")
     assert {name: curves[name] for name in ("train_loss", "val_loss", "val_acc")}.items() <= events(
         tmp_path / "lightning_logs"
     ).items()

@@ -6,6 +6,16 @@ from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
+from support.waiting import PATIENCE
+
+from torchx_tui.guest import host
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a guest on a busy machine the time that it takes; tests of its limits set their own."""
+    monkeypatch.setattr(host, "_START_TIMEOUT_S", PATIENCE)
+    monkeypatch.setattr(host.guests.settings, "timeout_s", PATIENCE)
 
 
 @pytest.fixture

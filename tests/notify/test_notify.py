@@ -71,11 +71,14 @@ def test_a_webhook_is_tried_again_a_bounded_number_of_times(
 
 def test_a_webhook_that_hangs_holds_up_nothing(hook: Hook, tmp_path: Path) -> None:
     hook.answers = [0]
-    program = script(tmp_path / "told", f"open({str(tmp_path / 'out')!r}, 'w').write('told')")
+    # A shell starts quickly on a busy machine, too.
+    program = str(tmp_path / "told")
+    Path(program).write_text(f"#!/bin/sh\necho told > '{tmp_path}/out'\n")
+    Path(program).chmod(0o700)
     settings = NotifySettings(webhook=hook.url, command=(program,))
     results = deliver(MESSAGE, settings, deadline_s=5)
     assert results["webhook 127.0.0.1"] == "no answer within 5 s"
-    assert (tmp_path / "out").read_text() == "told"
+    assert (tmp_path / "out").read_text() == "told\n"
 
 
 def test_a_command_and_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,8 +136,15 @@ def launch(settings: Settings, program: str) -> str:
 
 def test_a_local_job_tells_with_no_dashboard(home: Path, hook: Hook) -> None:
     settings = Settings(notify=NotifySettings(("failure", "first_step"), webhook=hook.url))
-    program = "import time\nfor step in range(4): print(f'step {step}/9 loss: {2 / (step + 1)}'); time.sleep(2)\n"
+    go = home / "go"
+    program = (
+        "import os, time\nfor step in range(4): print(f'step {step}/9 loss: {2 / (step + 1)}'); time.sleep(2)\n"
+        # Of a job that has ended no first step is told.
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.05)\n"
+    )
     handle = launch(settings, f"{program}print('API_KEY=hunter2'); raise ValueError('the disk ate it')")
+    wait_until(lambda: hook.posted, "the first message")
+    go.touch()
     wait_until(lambda: len(hook.posted) == 2, "both messages")
     first, failed = sorted((body for _, _, body in hook.posted), key=lambda body: body["event"] != "first_step")
     assert (first["event"], first["handle"]) == ("first_step", handle)
@@ -158,12 +168,14 @@ def test_a_stall_and_the_end_are_told_on_every_way(home: Path, hook: Hook, monke
     handle = launch(settings, f"{steps}time.sleep(3600)")
 
     def told(way: str) -> list[str]:
-        return sorted(path.read_text() for path in home.glob(f"{way}-*"))
+        # A file that was just made is still empty.
+        return sorted(filter(None, (path.read_text() for path in home.glob(f"{way}-*"))))
 
     wait_until(lambda: hook.posted and len(told("command")) == len(told("mail")) == 1, "the stall")
     stall = hook.posted[0][2]
     assert (stall["event"], stall["handle"], stall["state"]) == ("stall", handle, "RUNNING")
-    assert re.match(r"no step for \d+s, usually 0\.5s", stall["sentence"].lower())
+    # A pause takes longer where the machine is busy.
+    assert re.match(r"no step for \d+[ms].*, usually \d+(\.\d)?s", stall["sentence"].lower())
     assert any("step 11/90" in line for line in stall["lines"])
     assert stall["sentence"] in told("command")[0]
     assert stall["sentence"] in told("mail")[0]

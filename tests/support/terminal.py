@@ -15,7 +15,7 @@ from pathlib import Path
 import pyte
 from ptyprocess import PtyProcess
 
-from .waiting import PATIENCE
+from .waiting import PATIENCE, PROMPT, wait_until
 
 COMMAND = str(Path(sys.executable).with_name("torchx-tui"))
 
@@ -108,6 +108,8 @@ class Terminal:
     def __exit__(self, *_exc: object) -> None:
         if self.process.isalive():
             self.process.kill(signal.SIGKILL)
+            # To close a program that is still there some tenths of a second later is an error.
+            wait_until(lambda: not self.process.isalive(), "the end of a program that was killed")
         self.process.close(force=True)
 
     @property
@@ -118,12 +120,13 @@ class Terminal:
     def _read(self) -> None:
         pending = question = b""
         while True:
+            rate = self.rate
             try:
-                data = self.process.read(max(1, self.rate // 50) if self.rate else 65536)
+                data = self.process.read(max(1, rate // 50) if rate else 65536)
             except (EOFError, OSError, ValueError):
                 break
-            if self.rate:
-                time.sleep(len(data) / self.rate)
+            if rate:
+                time.sleep(len(data) / rate)
             # A question may be cut in two by a read.
             *asked, question = (question + data).split(_ASKS_FRAMES)
             question = question[-len(_ASKS_FRAMES) + 1 :]
@@ -180,9 +183,18 @@ class Terminal:
             if (text != before or callable(wanted)) and test(text):
                 return text
             before = text
-            if time.monotonic() > deadline or not (self.process.isalive() or test(self.text())):
+            if ended := not self.process.isalive():
+                self._read_rest()
+                if test(text := self.text()):
+                    return text
+            if ended or time.monotonic() > deadline:
                 raise AssertionError(f"waited for {wanted!r}, the screen shows:\n{text}\n{self._end()}")
             time.sleep(0.03)
+
+    def _read_rest(self) -> None:
+        """Read what the program, which has ended, wrote last, at once also where the terminal was slow."""
+        self.rate = None
+        self._reader.join(PROMPT)
 
     def _end(self) -> str:
         """Return how the program ended, if it has, and the last lines of its log file."""
@@ -198,7 +210,6 @@ class Terminal:
             if time.monotonic() > deadline:
                 raise AssertionError(f"still running, the screen shows:\n{self.text()}")
             time.sleep(0.03)
-        # What it wrote last may not have been read yet.
-        self._reader.join(5)
+        self._read_rest()
         status = self.process.exitstatus
         return status if status is not None else -(self.process.signalstatus or 0)

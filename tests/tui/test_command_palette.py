@@ -1,13 +1,16 @@
 """The command palette: what it offers, in which order, and that names of jobs are text."""
 
+import threading
 import time
 
 import pytest
 from support.dashboard import make_app, until
+from support.waiting import PATIENCE
 from textual.command import Command
 from textual.widgets import Input
 
 from torchx_tui.specs import AppState
+from torchx_tui.tui import command_palette
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
@@ -70,6 +73,24 @@ async def test_a_component_is_opened_in_its_form(app):
             pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.model is not None, "the form"
         )
         assert app.screen.editor.model.doc.name == "utils.echo"
+
+
+async def test_components_that_are_read_late_are_offered_once_they_are_there(app, monkeypatch):
+    may_go_on = threading.Event()
+    list_them = command_palette.growing_list
+
+    def late(*arguments):
+        may_go_on.wait(PATIENCE)
+        yield from list_them(*arguments)
+
+    monkeypatch.setattr(command_palette, "growing_list", late)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        app.screen.query_one(Input).value = "launch utils.echo"
+        await until(pilot, lambda: app.screen.listed_for == "launch utils.echo", "the search without them")
+        assert "Launch utils.echo" not in listed(app)
+        may_go_on.set()
+        await until(pilot, lambda: listed(app)[:1] == ["Launch utils.echo"], "the match")
 
 
 async def test_names_of_jobs_are_no_markup(app, scheduler):

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.canned import CannedScheduler
+from support.dashboard import make_app, until
 
 from torchx_tui.settings.config import Settings, config_path, load_settings, settings_that_hold
 from torchx_tui.specs import ConfigError
@@ -135,3 +137,23 @@ def test_a_sound_file_has_no_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHX_TUI_CONFIG", str(write(tmp_path, 'theme = "torchx-light"\n')))
     settings, problem = settings_that_hold()
     assert (settings.theme, problem) == ("torchx-light", "")
+
+
+@pytest.mark.parametrize("recovers", [False, True])
+async def test_what_is_wrong_with_it_is_not_hidden_by_a_backend_that_fails(tmp_path, recovers):
+    """The backend's fault is told with the next key, unless it is over by then."""
+    scheduler = CannedScheduler()
+    scheduler.error = OSError("the disk is gone")
+    app = make_app(scheduler, tmp_path)
+    app._problem = "thmee is not a setting"
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.jobs.outages, "the outage")
+        assert "thmee is not a setting" in app.status.text().plain
+        if recovers:
+            scheduler.error = None
+            app.feed.refresh()
+            await until(pilot, lambda: not app.jobs.outages, "its end")
+            assert "thmee is not a setting" in app.status.text().plain
+        await pilot.press("j")
+        assert "thmee" not in app.status.text().plain
+        assert ("the disk is gone" in app.status.text().plain) is not recovers

@@ -19,8 +19,9 @@ from textual.widgets import Input
 
 from .textual_internals import EndedParents, HiddenScreens
 
-# A field, or a screen that is opened, takes milliseconds; one that hangs holds up no key for longer (s).
-_LIMIT = 1.0
+# A field, or a screen that is opened, takes milliseconds, on a busy machine seconds; one that hangs holds up no key for
+# longer (s).
+_LIMIT = 5.0
 
 
 class OrderedKeysApp(EndedParents, HiddenScreens, App[ReturnType]):

@@ -13,7 +13,7 @@ from textual import events, work
 from textual._parser import ParseError, Peek1, Read1, TokenCallback
 from textual._xterm_parser import XTermParser
 from textual.app import App
-from textual.command import CommandPalette, Hit
+from textual.command import CommandList, CommandPalette, Hit
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Input
@@ -134,6 +134,12 @@ class SearchedPalette(CommandPalette):
             async for hit in provider._search(text):
                 if isinstance(hit, Hit):
                     yield hit
+
+    def search_again(self) -> None:
+        """Search for what is typed among what is offered by now, unless somebody has moved in the list."""
+        if self.is_attached and not any(commands.highlighted for commands in self.query(CommandList)):
+            self._stop_no_matches_countdown()
+            self._gather_commands(self.query_one(Input).value.strip())
 
     def end_search(self) -> None:
         """End the search that is under way."""

@@ -41,10 +41,14 @@ class Status:
         self._message = ""
         self._failed = False
         self._about = ""
+        # What failed by itself while another failure was still to be read, and what that is about.
+        self._later: tuple[str, str] | None = None
         self._timer: Timer | None = None
 
     def say(self, text: str, *, failed: bool = False, about: str = "") -> None:
         """Show a message for a few seconds; the message of a failure stays until the next key.
+
+        A backend or a job that fails meanwhile is told of with that key.
 
         Args:
             text: the message.
@@ -54,6 +58,9 @@ class Status:
         from ...backends.shared.secrets import mask_text
         from ...logs.text.sanitize import plain
 
+        if about and self._failed and not self._about:
+            self._later = text, about
+            return
         self._message, self._failed, self._about = plain(mask_text("", text)), failed, about
         if self._timer is not None:
             self._timer.stop()
@@ -87,16 +94,21 @@ class Status:
     def clear(self) -> None:
         """Remove the message."""
         if self._message:
-            self._message, self._failed = "", False
+            self._message, self._failed, self._about = "", False, ""
             self._refresh_bars()
 
     def clear_failure(self) -> None:
-        """Remove the message of a failure."""
+        """Remove the message of a failure, and show that which waited for it."""
         if self._failed:
             self.clear()
+        later, self._later = self._later, None
+        if later is not None:
+            self.say(later[0], failed=True, about=later[1])
 
     def recovered(self, about: str) -> None:
         """Remove the message of a failure that a backend or a job has recovered from."""
+        if self._later is not None and self._later[1] == about:
+            self._later = None
         if self._about == about:
             self.clear_failure()
 
