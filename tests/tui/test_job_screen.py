@@ -258,9 +258,11 @@ async def test_a_backend_that_keeps_no_timeline_gets_what_was_seen(scheduler, tm
         assert [change.state.name for change in changes] == ["PENDING", "RUNNING", "PENDING", "RUNNING"]
         assert [change.at for change in changes[1:]] == sorted(change.at for change in changes[1:])
         # The head follows the job, too.
+        screen = app.screen
+        assert isinstance(screen, JobScreen)
         scheduler.set_state(described.app_id, AppState.CANCELLED)
         await pilot.press("R")
-        await until(pilot, lambda: "Cancelled" in app.screen.state_line.left.plain, "the new state")
+        await until(pilot, lambda: "Cancelled" in screen.state_line.left.plain, "the new state")
 
 
 async def open_running(pilot, app):
