@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
+from support.dashboard import handled
 from support.waiting import PATIENCE
 from textual.app import ComposeResult
 
@@ -65,8 +66,9 @@ class LogApp(OrderedKeysApp[None]):
         return self.query_one(StatusRow).render().plain
 
     async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for a condition."""
+        """Wait for a condition, and for what is under way with it: rows are drawn before the status is told of."""
         deadline = time.monotonic() + PATIENCE
         while not condition():
             assert time.monotonic() < deadline, (self.rows()[-5:], self.status_row(), self.pane.status)
             await asyncio.sleep(0.01)
+        await handled()

@@ -78,8 +78,9 @@ _IDLE_SECONDS = 2.0
 # Threads that call backends for keys and screens.
 _MOST_THREADS = 64
 
-# How long quitting waits for the list of own jobs (s): milliseconds, and more on a busy machine.
-_OWN_JOBS_SECONDS = 2.0
+# How long quitting waits for the list of own jobs (s), in so many parts: where the program was stopped for as long, or
+# threads are late on a busy machine, the disk has not failed to answer.
+_OWN_JOBS_SECONDS, _OWN_JOBS_PARTS = 2.0, 20
 
 
 class TorchXTuiApp(OrderedKeysApp[int]):
@@ -461,11 +462,13 @@ class TorchXTuiApp(OrderedKeysApp[int]):
 
     async def action_leave(self) -> None:
         """Quit; with own local jobs running a dialog asks what becomes of them."""
-        try:
-            # Their records are files. Where the disk does not answer, jobs go on as after a hangup.
-            own = await asyncio.wait_for(asyncio.to_thread(self.runner.own_jobs), _OWN_JOBS_SECONDS)
-        except asyncio.TimeoutError:
-            own = []
+        # Their records are files. Where the disk does not answer, jobs go on as after a hangup.
+        asked = asyncio.ensure_future(asyncio.to_thread(self.runner.own_jobs))
+        for _ in range(_OWN_JOBS_PARTS):
+            if (await asyncio.wait([asked], timeout=_OWN_JOBS_SECONDS / _OWN_JOBS_PARTS))[0]:
+                break
+        own = asked.result() if asked.done() else []
+        asked.cancel()
         if not own:
             self.exit(0)
             return

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from support.reading import HANDLE, PATIENCE, Instance, as_shown, numbered
@@ -34,7 +35,12 @@ class LosingScheduler(RecordScheduler):
 def test_what_was_read_is_completed_before_the_cancel(
     instance: Callable[..., Instance], quick_retries: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool, "_QUIET_S", 0.3)
+    # The last line is of just now. A thread that is late is not taken for one that has nothing more to read.
+    at = 1_700_000_000 + 499 / 4
+    clock = SimpleNamespace(time=lambda: at, monotonic=time.monotonic, sleep=time.sleep)
+    monkeypatch.setattr(spools, "time", clock)
+    monkeypatch.setattr(spool, "_QUIET_S", PATIENCE)
+    monkeypatch.setattr(spools, "_LAST_LINES_TIMEOUT_S", PATIENCE)
     scheduler = LosingScheduler(replicas=3)
     for k in (0, 1, 2):
         scheduler.write(k, *numbered(0, 10))

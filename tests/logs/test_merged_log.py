@@ -451,7 +451,8 @@ def test_a_log_folder_that_is_removed_says_so_once(tmp_path: Path, monkeypatch: 
     assert read_all(log)[-1] == b"b"
 
 
-def test_a_file_that_is_away_for_a_moment_is_no_remark(tmp_path: Path) -> None:
+def test_a_file_that_is_away_for_a_moment_is_no_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(source, "_REMOVED_AFTER_S", PATIENCE)
     writer = LogWriter(tmp_path)
     writer.write(b"a\n")
     log = opened(writer.log)

@@ -313,7 +313,7 @@ def test_a_search_counts_answers_and_follows(tmp_path: Path) -> None:
     search.start()
     wait_for(lambda: search.state.complete)
     assert search.state.found == 1 + 10 + 100 + 1000
-    assert changed.is_set()
+    assert changed.wait(PATIENCE)
     changed.clear()
     search.acknowledge()
     answers: list[int | None] = []

@@ -23,6 +23,15 @@ from torchx_tui.specs import AppState
 from torchx_tui.specs.files import cache_folder
 
 
+def streamed(one: Instance) -> None:
+    """Let all replicas be streamed, and wait until what there is of each has come: it is merged by time then."""
+    for k, log in enumerate(one.logs()):
+        assert isinstance(log.spool, SpooledLog)
+        kept = log.spool.acquire("combined")
+        size = sum(len(line) for _, line in one.scheduler.lines[k])
+        wait_until(lambda: kept.size >= size, "its lines")  # noqa: B023
+
+
 @pytest.mark.parametrize("kind", [LinesScheduler, RecordScheduler])
 def test_a_log_is_followed_to_its_end(kind: type[LinesScheduler], instance: Callable[..., Instance]) -> None:
     scheduler = kind()
@@ -64,6 +73,7 @@ def test_a_replica_that_ended_before_its_app_is_not_asked_again(
     wait_until(lambda: ended.ended, "the end of the replica")
     assert scheduler.state is AppState.RUNNING
     assert scheduler.opened == 1
+    streamed(one)
     one.read().wait_for([b"runs", b"over"])
 
 
@@ -115,7 +125,9 @@ def test_what_was_there_is_merged_by_time(instance: Callable[..., Instance]) -> 
     scheduler = RecordScheduler(replicas=4)
     for k in range(4):
         scheduler.write(k, *numbered(0, 50, str(k)))
-    reading = instance(scheduler).read()
+    one = instance(scheduler)
+    streamed(one)
+    reading = one.read()
     reading.wait_for([b"%d %d" % (k, number) for number in range(50) for k in range(4)])
 
 
@@ -164,7 +176,10 @@ def test_a_stream_that_is_lost_for_a_while_says_so(
     assert len(reading.notices()) == 2
 
 
-def test_a_moment_without_a_stream_is_not_worth_a_word(instance: Callable[..., Instance], quick_retries: None) -> None:
+def test_a_moment_without_a_stream_is_not_worth_a_word(
+    instance: Callable[..., Instance], quick_retries: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spool_feed, "_REPORT_LOSS_AFTER_S", PATIENCE)
     scheduler = RecordScheduler()
     scheduler.write(0, *numbered(0, 3))
     reading = instance(scheduler).read()
@@ -218,6 +233,7 @@ def test_several_views_share_one_stream(instance: Callable[..., Instance]) -> No
     scheduler.write(0, "a\n")
     scheduler.write(1, "b\n")
     one = instance(scheduler)
+    streamed(one)
     merged, single = one.read(), one.read(1)
     merged.wait_for([b"a", b"b"])
     single.wait_for([b"b"])

@@ -62,8 +62,8 @@ async def at_stuck(pilot) -> None:
     app = pilot.app
     await until(
         pilot,
-        lambda: isinstance(app.screen, JobsScreen) and app.jobs.count("kubernetes@prod") == 4,
-        "the rows of prod",
+        lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered == {*app.schedulers},
+        "the rows of all",
     )
     app.screen.table.move_to(f"kubernetes@prod://torchx/{STUCK}")
 

@@ -8,6 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import thread as pool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,20 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm import shared_answer
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.guest.host import GuestProcess
+from torchx_tui.logs.view import failure
 from torchx_tui.settings.config import Settings
+from torchx_tui.tui import command_palette
 from torchx_tui.tui.app import TorchXTuiApp
+from torchx_tui.tui.launch import component_chooser
+from torchx_tui.tui.ui import status
 from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui.state import UiStateFile
 
 # Between two looks at the application (s), and for how many looks in a row it has to stand still.
 _STEP = 0.02
 _LOOKS = 4
+# How many turns the event loop has at least in the second that an application without rest is given.
+_TURNS = 200
 # Timers that are due after longer than this (s) are not waited for: messages that go away, looks at the backends.
 _SOON = 1.0
 
@@ -77,12 +84,16 @@ def slurm_app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXT
     scheduler.close()
 
 
-async def _handled(*_limits: float) -> None:
-    """Wait until the application has handled every message; one that never rests is given a second."""
+async def handled(*_limits: float) -> None:
+    """Wait until the application has handled every message; one that never rests is given a second.
+
+    A process that was stopped for that second has handled nothing: the event loop had its turns as well.
+    """
     app = active_app.get()
-    deadline = time.monotonic() + 1.0
+    deadline, turns = time.monotonic() + 1.0, 0
     await asyncio.sleep(0.001)
-    while not app._exit and time.monotonic() < deadline:
+    while not app._exit and (time.monotonic() < deadline or turns < _TURNS):
+        turns += 1
         if not _has_messages(app):
             if not app.screen._callbacks:
                 return
@@ -93,9 +104,16 @@ async def _handled(*_limits: float) -> None:
 
 # Textual's own waits until the process uses no CPU time: 40 ms for each key, and up to a second where threads work.
 for module in (textual.app, textual.pilot):
-    vars(module)["wait_for_idle"] = _handled
+    vars(module)["wait_for_idle"] = handled
+# A screen has handled what it was sent, however busy the machine is.
+Pilot._wait_for_screen.__defaults__ = (PATIENCE,)
 # Nobody looks: several changes are laid out and drawn together.
 textual.screen.UPDATE_PERIOD = 0.1
+# What goes away by itself, or is left out where it takes long, would depend on how busy the machine is.
+status.STATUS_SECONDS = PATIENCE
+component_chooser._JOURNAL_PATIENCE = PATIENCE
+command_palette._COMPONENTS_WAIT = PATIENCE
+failure._MAX_SECONDS = PATIENCE
 
 
 # Whether an application draws what changes. Without a terminal it throws away what it has drawn, a third of its time; a
@@ -168,15 +186,20 @@ def _is_due(timer: Any) -> bool:
 
 
 def _works(frame: Any) -> bool:
-    """Return whether a thread is in our code, and not in a wait there that goes on."""
+    """Return whether a thread is in our code, and not in a wait there that goes on; or comes to its work just now."""
     if frame.f_code is threading.Condition.wait.__code__ and (waiter := frame.f_locals.get("waiter")):
         return not waiter.locked()
+    if frame.f_code is pool._worker.__code__ and "work_queue" in frame.f_locals:
+        return frame.f_locals.get("work_item") is not None or not frame.f_locals["work_queue"].empty()
     if frame.f_code is GuestProcess.read.__code__ and frame.f_locals["deadline"] is None:
         # A plugin is asked nothing.
         return False
-    while frame is not None and not frame.f_globals.get("__name__", "").startswith("torchx_tui."):
+    # A thread that has not come to its work yet has no more than what `threading` begins it with.
+    begins = True
+    while frame is not None and not (name := frame.f_globals.get("__name__", "")).startswith("torchx_tui."):
+        begins = begins and name == threading.__name__
         frame = frame.f_back
-    return frame is not None
+    return begins or frame is not None
 
 
 async def settled(pilot: Pilot) -> None:

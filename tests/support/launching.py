@@ -73,12 +73,15 @@ def launching_app(
 
 
 async def opened(pilot, app) -> LaunchScreen:
-    """Open the Launch screen and wait for the components."""
+    """Open the Launch screen and wait for all components."""
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
     await pilot.press("n")
     await until(
         pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.chooser.picker.components, "the components"
     )
+    # The builtins come first, those of files behind them.
+    await app.workers.wait_for_complete([worker for worker in app.workers if worker.group == "components"])
+    await pilot.pause()
     return app.screen
 
 

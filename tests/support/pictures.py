@@ -11,11 +11,11 @@ RUNNING = "local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd"
 
 
 def at_job(handle, *keys, wait=None):
-    """Return what to do before a picture: wait for the rows, put the cursor on a job, press keys, wait again."""
+    """Return what to do before a picture: wait for the row, put the cursor on a job, press keys, wait again."""
 
     async def run_before(pilot):
         app = pilot.app
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and has_row(app.screen, handle), "its row")
         screen = app.screen
         screen.table.move_to(handle)
         app_id = handle.rpartition("/")[2]
@@ -29,6 +29,11 @@ def at_job(handle, *keys, wait=None):
             await until(pilot, lambda: shown(app), "the screen")
 
     return run_before
+
+
+def has_row(screen, handle):
+    """Whether a job is in the table: of several backends another one may have answered before its own."""
+    return any(row.handle == handle for row in screen.table.rows)
 
 
 def _card_is_read(card, handle):

@@ -16,9 +16,11 @@ FIELD, RECORD = "\x1f", "\x1e"
 # scontrol-show-partition-main, else scontrol-show-partition, and so on; options are passed over.
 _PROGRAM = """#!/bin/sh
 name=${0##*/}
-for word in "$@"; do printf '%s\\037' "$word"; done >>"$FAKE_SLURM/$name.calls"
-printf '\\n' >>"$FAKE_SLURM/$name.calls"
-[ "$name" != sbatch ] || cat >"$FAKE_SLURM/sbatch.stdin"
+# In one go each: others may run at the same time.
+call=
+for word in "$@"; do call="$call$word\037"; done
+printf '%s\\n' "$call" >>"$FAKE_SLURM/$name.calls"
+[ "$name" != sbatch ] || { cat >"$FAKE_SLURM/stdin.$$" && mv "$FAKE_SLURM/stdin.$$" "$FAKE_SLURM/sbatch.stdin"; }
 best=$name
 key=$name
 for word in "$@"; do
@@ -84,10 +86,16 @@ class SlurmCommands:
             code: what it exits with.
             seconds: how long it waits before.
         """
-        (self._folder / f"{name}.out").write_bytes(out.encode("utf-8", "surrogateescape"))
-        (self._folder / f"{name}.err").write_text(err)
-        (self._folder / f"{name}.code").write_text(f"{code}\n")
-        (self._folder / f"{name}.sleep").write_text(str(seconds or ""))
+        self._put(f"{name}.err", err)
+        self._put(f"{name}.code", f"{code}\n")
+        self._put(f"{name}.sleep", str(seconds or ""))
+        self._put(f"{name}.out", out)
+
+    def _put(self, name: str, text: str) -> None:
+        """Write a file as a whole: a program that runs meanwhile prints what was there before, or this."""
+        written = self._folder / "next"
+        written.write_bytes(text.encode("utf-8", "surrogateescape"))
+        written.replace(self._folder / name)
 
     def queue(self, *jobs: dict[str, str]) -> None:
         """Let squeue print jobs, each by what differs from `JOB`."""

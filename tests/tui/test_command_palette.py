@@ -28,7 +28,8 @@ def app(scheduler, tmp_path, monkeypatch):
 async def opened(pilot, app):
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
     await pilot.press("colon")
-    await until(pilot, lambda: isinstance(app.screen, CommandsScreen) and listed(app), "the commands")
+    # The list grows until all was looked for.
+    await until(pilot, lambda: isinstance(app.screen, CommandsScreen) and app.screen.listed_for == "", "the commands")
 
 
 def listed(app) -> list[str]:

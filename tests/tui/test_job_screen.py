@@ -65,7 +65,7 @@ async def test_the_errors_that_follow_are_listed_each_in_a_row(scheduler, tmp_pa
         assert all(row.endswith("…") for row in rows[head + 1 : head + 3])
         # What is copied is not cut.
         assert "RuntimeError: Connection closed by peer [10.0.0.3]:31338" in screen.why.reason
-        assert screen.logs.log_pane.status.replica == 2
+        await until(pilot, lambda: screen.logs.log_pane.status.replica == 2, "its log")
         await pilot.resize_terminal(240, 50)
         await until(pilot, lambda: not any(row.endswith("…") for row in drawn(screen)), "the whole errors")
 

@@ -183,6 +183,7 @@ def test_where_the_logs_of_a_job_are_is_asked_once(runner, scheduler, described,
 
 
 def test_a_server_is_asked_for_one_job_in_some_seconds(runner, scheduler, described, monkeypatch):
+    monkeypatch.setattr(progress_module, "_SERVER_PAUSE_S", 3600.0)
     watcher = ProgressWatcher(runner, lambda _: None, MetricsSettings())
     assert watcher._look("kubernetes://torchx/one-x")
     assert watcher._look("kubernetes://torchx/two-x") is None

@@ -234,12 +234,13 @@ async def test_the_dialog_says_what_the_backend_says_of_logs(app, scheduler):
         await filled(pilot, app)
         await pilot.press("j", "x")
         await until(pilot, lambda: isinstance(app.screen, CancelDialog))
-        assert "listed as Cancelled, logs are kept." in dialog_text(app)
+        await until(pilot, lambda: "listed as Cancelled, logs are kept." in dialog_text(app), "that they are kept")
         await pilot.press("escape")
         scheduler.capabilities = replace(scheduler.capabilities, logs_after_cancel="They go with [b]its pods[/b].")
         await pilot.press("x")
         await until(pilot, lambda: isinstance(app.screen, CancelDialog))
-        assert "listed as Cancelled.\nThey go with [b]its pods[/b].\n" in dialog_text(app)
+        words = "listed as Cancelled.\nThey go with [b]its pods[/b].\n"
+        await until(pilot, lambda: words in dialog_text(app), "what becomes of them")
 
 
 def dialog_text(app) -> str:
@@ -315,7 +316,9 @@ async def test_delete(app, scheduler):
         await pilot.press("y")
         await until(pilot, lambda: screen.table.row_count == 21)
         assert "tokenize-pile-m4c8z2v6q1kd7t" not in scheduler.apps
-        assert app.status.text().plain.endswith(" Deleted tokenize-pile-m4c8z2v6q1kd7t")
+        # The backend may have told before that it is gone.
+        said = " Deleted tokenize-pile-m4c8z2v6q1kd7t"
+        await until(pilot, lambda: app.status.text().plain.endswith(said), said)
 
 
 def test_to_delete_a_job_of_torchxs_leaves_its_logs():

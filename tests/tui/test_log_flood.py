@@ -10,6 +10,7 @@ import pytest
 from log_app import LogApp
 from log_writing import LogWriter
 from support.background import Background
+from support.waiting import PATIENCE
 
 _LINE = b"step %9d  loss 1.6120  lr 1.71e-05  3.41 it/s  grad_norm 0.83\n"
 
@@ -43,20 +44,19 @@ async def test_a_paused_view_stands_still(tmp_path: Path, seconds: int) -> None:
             await pilot.press("k")
             await app.until(lambda: not app.view.following)
             paused_at, before = flood.written, app.rows()
-            deadline = time.monotonic() + seconds
-            while time.monotonic() < deadline:
+            begin = time.monotonic()
+            # It is a flood, and the pane comes to know of it.
+            while time.monotonic() - begin < seconds or flood.written == paused_at or not app.pane.status.new_lines:
+                assert time.monotonic() - begin < PATIENCE
                 await asyncio.sleep(0.02)
                 # The very bytes that would be drawn.
                 assert app.rows() == before
-            # It was a flood, and the pane knows of it.
-            assert flood.written > paused_at
-            assert app.pane.status.new_lines > 0
             await pilot.press("G")
             await app.until(lambda: last_step(app) > paused_at)
 
 
 async def test_a_repaint_shows_what_was_written_before_it(tmp_path: Path) -> None:
-    """Lines are told of at once: what is painted is at most one look of the reader behind."""
+    """Lines are told of at once: what is painted is at most two looks of the reader behind."""
     app = LogApp([LogWriter(tmp_path).log])
     async with app.run_test(size=(100, 30)):
         with Flood(LogWriter(tmp_path)) as flood:
@@ -64,8 +64,9 @@ async def test_a_repaint_shows_what_was_written_before_it(tmp_path: Path) -> Non
             behind = 0
             for _ in range(20):
                 before, painted = flood.written, app.view._painted.at
-                # The second repaint from here begins after these lines were written, and the reader has looked since.
-                for _ in range(2):
+                # The reader may have looked just before these lines were written, and tell of that only after the next
+                # repaint; it has looked again before it tells of the third one.
+                for _ in range(3):
                     await app.until(lambda painted=painted: app.view._painted.at > painted)
                     painted = app.view._painted.at
                 behind += last_step(app) < before - 1
@@ -79,10 +80,9 @@ async def test_no_more_than_eight_repaints_a_second(tmp_path: Path) -> None:
     async with app.run_test(size=(100, 30)):
         with Flood(LogWriter(tmp_path)):
             await app.until(lambda: last_step(app) > 1000)
-            repaints, last = 0, app.view._painted.at
-            began = time.monotonic()
-            while time.monotonic() - began < 2:
-                await asyncio.sleep(0.005)
-                if app.view._painted.at != last:
-                    repaints, last = repaints + 1, app.view._painted.at
-        assert 0 < repaints <= 8 * 2 + 1
+            # However long these take: with each that is missed they take longer.
+            times = [app.view._painted.at]
+            while len(times) < 18:
+                await app.until(lambda: app.view._painted.at != times[-1])
+                times.append(app.view._painted.at)
+        assert times[-1] - times[0] > (len(times) - 2) / 8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from log_app import LogApp
@@ -11,6 +12,7 @@ from log_writing import LogWriter
 from textual.geometry import Size
 
 from torchx_tui.logs.view.merge import MergedLog
+from torchx_tui.tui.logs import reading
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.rows import relative_text
 from torchx_tui.tui.logs.search_row import kind_words
@@ -176,9 +178,10 @@ def test_relative_times_are_equally_wide() -> None:
     assert relative_text(-5).strip() == "-0:00:05"
 
 
-async def test_since_leaves_out_what_came_before(tmp_path: Path) -> None:
+async def test_since_leaves_out_what_came_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     writer = LogWriter(tmp_path)
     now = time.time()
+    monkeypatch.setattr(reading, "time", SimpleNamespace(time=lambda: now))
     for ago in (7000, 1000, 300, 10):
         writer.write(b"%d ago\n" % ago, at=now - ago)
     app = LogApp([writer.log])

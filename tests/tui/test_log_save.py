@@ -19,6 +19,7 @@ from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.filtering import FilteredLog, Rule
 from torchx_tui.logs.view.merge import MergedLog
+from torchx_tui.tui.logs import save as save_module
 from torchx_tui.tui.logs.export import ExportError, ExportTold
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.reading import AnyLog
@@ -272,9 +273,20 @@ async def test_the_dialog_says_what_is_wrong_with_a_path(tmp_path: Path, logs: l
 
 
 @pytest.mark.parametrize("leave", ["escape", "app"])
-async def test_esc_and_leaving_stop_it_and_nothing_is_left(tmp_path: Path, leave: str) -> None:
+async def test_esc_and_leaving_stop_it_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leave: str
+) -> None:
     source, path = tmp_path / "out", tmp_path / "saved.log"
-    source.write_bytes(b"".join(b"line %d\n" % number for number in range(3_000_000)))
+    source.write_bytes(b"".join(b"line %d\n" % number for number in range(300_000)))
+    gathered = save_module._gathered
+
+    def without_end(parts: Iterator[tuple[bytes, int]]) -> Iterator[tuple[bytes, int]]:
+        yield from gathered(parts)
+        while True:
+            time.sleep(0.01)
+            yield b"", 0
+
+    monkeypatch.setattr(save_module, "_gathered", without_end)
     app = SaveApp([ReplicaLog("r", 0, stdout=source)])
     async with app.run_test(size=(120, 24)) as pilot:
         await app.until(lambda: app.rows())

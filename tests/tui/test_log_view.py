@@ -169,7 +169,7 @@ async def test_a_change_that_is_not_on_screen_repaints_nothing(tmp_path: Path) -
     writer = numbered(tmp_path, 100)
     app = LogApp([writer.log])
     async with app.run_test(size=(60, 11)) as pilot:
-        await app.until(lambda: app.rows()[-1:] == [" │ line 99"])
+        await app.until(lambda: app.rows()[-1:] == [" │ line 99"] and app.pane.status.exact)
         await pilot.press("k")
         await pilot.pause()
         asked: list[object] = []

@@ -108,6 +108,7 @@ async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, t
         assert submitted == sorted(submitted, key=lambda at: at or 0)
         await until(pilot, lambda: overlay.legend.order[0].handle == RUNNING, "its loss")
         await until(pilot, lambda: "best" in overlay.legend.render().plain, "the best one")
+        await until(pilot, lambda: overlay._activities[RUNNING].is_read, "all of the log")
         first = overlay.query(ChartPane).first()
         await pilot.press("left")
         assert (last := overlay._options.cursor) is not None
@@ -152,6 +153,8 @@ async def test_a_sweep_is_overlaid_without_marks_and_its_best_job_launched_again
     again: list[str] = []
     monkeypatch.setattr(app.runner, "relaunch", lambda handle, **_: again.append(handle) or f"{handle}-2")
     async with app.run_test(size=(120, 40)) as pilot:
+        # What the journal tells of rows may follow them.
+        await until(pilot, lambda: sum(row.group == "sweep-1" for row in app.jobs.rows.values()) == 3, "the sweep")
         await opened(pilot)
         assert not app.jobs.marked
         await pilot.press("o")

@@ -17,7 +17,7 @@ from torchx_tui.specs import AppDef
 from torchx_tui.specs.files import state_folder
 from torchx_tui.tui.ui.state import UiState, UiStateFile
 
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(PATIENCE)
 
 
 def huge(path: Path) -> None:

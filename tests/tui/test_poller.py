@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
+from support.waiting import PATIENCE, wait_until
 
 import torchx_tui.tui.watch.poller as poller_module
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.runner import Runner
 from torchx_tui.settings.config import WatchSettings
-from torchx_tui.specs import AppDef, AppState, Role
-from torchx_tui.specs.calls import LimitedCaller, NoAnswerError
+from torchx_tui.specs import AppDef, AppState, Role, calls
 from torchx_tui.tui.messages import BackendFailed, JobDescribed, JobsChanged
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.watch.feed import Feed
@@ -27,7 +27,6 @@ from torchx_tui.tui.watch.schedule import tick_seconds
 from torchx_tui.tui.watch.store import JobStore
 
 SETTINGS = WatchSettings(interval_seconds=0.02, slowest_seconds=0.1, timeout_seconds=0.6)
-PATIENCE = 20.0
 
 
 class Listener:
@@ -86,6 +85,25 @@ class Moody(CannedScheduler):
         return super().list(cfg)
 
 
+class Clock:
+    """The time by which calls take too long: it stands still until a test says otherwise."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.asked = 0
+
+    def monotonic(self) -> float:
+        self.asked += 1
+        return self.now
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(calls, "time", made)
+    return made
+
+
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
     return Journal(tmp_path / "journal")
@@ -127,6 +145,23 @@ def failed(message: object) -> bool:
     return isinstance(message, BackendFailed)
 
 
+def hang(scheduler: Moody, clock: Clock) -> threading.Event:
+    """Let one question hang, and wait until its answer is awaited; return what releases it."""
+    hanging, released = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        if not hanging.is_set():
+            hanging.set()
+            released.wait(PATIENCE)
+
+    scheduler.mood = wait
+    assert hanging.wait(PATIENCE)
+    # When it began, and how long it has taken.
+    asked = clock.asked
+    wait_until(lambda: clock.asked > asked + 1, "that it is waited for")
+    return released
+
+
 def test_only_what_changed_is_posted(scheduler, start, monkeypatch):
     made, row_of = [], poller_module.row_of
     monkeypatch.setattr(poller_module, "row_of", lambda app, record: made.append(app.app_id) or row_of(app, record))
@@ -147,20 +182,21 @@ def test_only_what_changed_is_posted(scheduler, start, monkeypatch):
     listener.wait_for_states({"two-x": AppState.RUNNING})
 
 
-def test_a_backend_that_hangs_is_said_once_asked_anew_and_comes_back(scheduler, start):
-    released = threading.Event()
+def test_a_backend_that_hangs_is_said_once_asked_anew_and_comes_back(scheduler, start, clock):
     _, listener = start(scheduler)
     listener.wait_for_states(BOTH)
-    scheduler.mood = lambda: (released.wait(PATIENCE), None)[1]
+    released = hang(scheduler, clock)
+    clock.now = 0.35
     said = listener.wait(failed)
     assert "still waiting" in said.reason
     assert said.next_try == 0
+    before = time.time()
+    clock.now = 0.65
     said = listener.wait(lambda message: failed(message) and "no answer within" in message.reason)
-    assert said.next_try > time.time()
+    assert said.next_try > before
     assert listener.states() == BOTH
     scheduler.set_state("one-x", AppState.SUCCEEDED)
     # The hanging question never comes back; another one does.
-    scheduler.mood = None
     listener.wait_for_states({**BOTH, "one-x": AppState.SUCCEEDED})
     released.set()
 
@@ -173,13 +209,14 @@ def test_what_a_slow_answer_comes_to_is_news_and_the_next_tries_are_not():
     assert jobs.outages["local_cwd"].reason == "connection refused"
 
 
-def test_a_slow_answer_is_taken(scheduler, start):
+def test_a_slow_answer_is_taken(scheduler, start, clock):
     _, listener = start(scheduler)
     listener.wait_for_states(BOTH)
+    released = hang(scheduler, clock)
     scheduler.set_state("two-x", AppState.FAILED)
-    pause = threading.Event()
-    scheduler.mood = lambda: (pause.wait(0.35), None)[1]
+    clock.now = 0.35
     listener.wait(failed)
+    released.set()
     listener.wait_for_states({**BOTH, "two-x": AppState.FAILED})
     assert not any("within" in message.reason for message in listener.messages if failed(message))
 
@@ -233,6 +270,8 @@ def test_each_state_is_written_into_the_journal_once(scheduler, start, journal, 
     record = journal.record_intent(
         AppDef("one", [Role("r", "", entrypoint="x")]), "local_cwd", "torchx", {}, expected_app_id="one-x"
     )
+    # What the journal tells is waited for.
+    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", PATIENCE)
     written = []
     real = Runner.remember
     monkeypatch.setattr(Runner, "remember", lambda *args: (written.append(args[1:]), real(*args)))
@@ -258,7 +297,8 @@ def test_preemption_is_legal_and_life_after_the_end_is_noted(scheduler, start, c
     assert "local_cwd://torchx/one-x was FAILED and is RUNNING now, says its backend" in caplog.text
 
 
-def test_a_job_that_its_backend_does_not_know_yet_is_submitted(start):
+def test_a_job_that_its_backend_does_not_know_yet_is_submitted(start, monkeypatch):
+    monkeypatch.setattr(poller_module, "_NEW_SECONDS", 1800.0)
     scheduler = Moody()
     scheduler.add("new-x", AppState.UNKNOWN, 0)
     scheduler.apps["new-x"].submitted_at = time.time()
@@ -423,38 +463,6 @@ def test_rows_do_not_wait_for_a_long_history(scheduler, journal, start, monkeypa
     monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", PATIENCE)
     # Without being asked, long before the next tick.
     listener.wait(lambda _: {row.component for row in listener.rows()} == {"demo.train"})
-
-
-def test_calls_that_hang_do_not_pile_up():
-    released = threading.Event()
-    caller = LimitedCaller("calls-that-hang")
-
-    def running() -> int:
-        return sum(thread.name == "calls-that-hang" for thread in threading.enumerate())
-
-    try:
-        for _ in range(3):
-            with pytest.raises(NoAnswerError, match="no answer within"):
-                caller.call(lambda: released.wait(PATIENCE), 0.01)
-        with pytest.raises(NoAnswerError, match="3 earlier requests"):
-            caller.call(lambda: 1, 1)
-        assert running() == 3
-    finally:
-        released.set()
-    deadline = time.monotonic() + PATIENCE
-    while running() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert caller.call(lambda: 1, PATIENCE) == 1
-
-
-def test_whatever_a_call_raises_comes_to_its_caller():
-    caller = LimitedCaller("test")
-
-    def leave():
-        raise SystemExit("a plug-in that leaves")
-
-    with pytest.raises(Exception, match="a plug-in that leaves"):
-        caller.call(leave, PATIENCE)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ from support.component_files import ComponentFile
 from support.dashboard import make_app, until
 from support.git import WorkTree
 from support.imaged import Imaged
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 from textual.widgets import Button
 
+from torchx_tui.backends.history import provenance
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.history.provenance import Changed
@@ -41,6 +42,8 @@ def scheduler():
 def app(scheduler, tree, tmp_path, monkeypatch):
     made = make_app(scheduler, tmp_path)
     monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
+    # What git does not tell soon is not compared.
+    monkeypatch.setattr(provenance, "_GIT_TIMEOUT_S", PATIENCE)
     return made
 
 

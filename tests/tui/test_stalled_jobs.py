@@ -66,6 +66,8 @@ async def test_a_stalled_job_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
     # What the job's log says takes no part.
     monkeypatch.setattr(jobs_screen, "_PROGRESS_SECONDS", 3600.0)
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
+    # A note goes after some seconds.
+    monkeypatch.setattr(app, "NOTIFICATION_TIMEOUT", 3600.0)
     async with app.run_test(size=(160, 45)) as pilot:
         await until(pilot, lambda: RUNNING in app.jobs.rows, "the job")
         screen = app.screen

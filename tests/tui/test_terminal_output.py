@@ -8,12 +8,14 @@ import threading
 import time
 import tty
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.tui.terminal import output as terminal_output
 from torchx_tui.tui.terminal.output import QUESTION, TerminalOutput
+from torchx_tui.tui.ui import governor as governor_module
 from torchx_tui.tui.ui.governor import Governor, Repaint
 
 
@@ -151,7 +153,8 @@ def test_what_nobody_reads_is_dropped_at_the_end(link):
     assert len(data) < 200_000
 
 
-def test_the_last_frame_is_shown_where_the_terminal_keeps_up(link):
+def test_the_last_frame_is_shown_where_the_terminal_keeps_up(link, monkeypatch):
+    monkeypatch.setattr(terminal_output, "_LAST_FRAME", PATIENCE)
     answer(link)
     data = link.read_on()
     link.output.write("last frame")
@@ -176,7 +179,10 @@ def test_nobody_reads_at_all_and_the_end_comes(link):
     assert time.thread_time() - began < 10
 
 
-def test_logs_wait_for_the_terminal_keys_only_for_a_backlog(link):
+def test_logs_wait_for_the_terminal_keys_only_for_a_backlog(link, monkeypatch):
+    now = [1000.0]
+    for module in (terminal_output, governor_module):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=time.sleep))
     governor = OneGovernor(link.output)
     answer(link)
     assert governor.repaint_delay(Repaint(), 2000) == 0
@@ -190,10 +196,10 @@ def test_logs_wait_for_the_terminal_keys_only_for_a_backlog(link):
     assert governor.holds_frames()
     # 32 KB were written since: it takes a while until a log may be drawn again, also when the terminal has them.
     link.read(QUESTION.encode())
-    time.sleep(0.2)
+    now[0] += 0.2
     link.output.answered()
     assert governor.repaint_delay(last, 2000) > 0.1
-    # Having been busy for 0.2 s and more, the terminal rests for as long.
+    # Having been busy for 0.2 s, the terminal rests for as long.
     assert governor.repaint_delay(Repaint(), 2000) > 0.01
 
 

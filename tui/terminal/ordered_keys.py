@@ -19,9 +19,9 @@ from textual.widgets import Input
 
 from .textual_internals import EndedParents, HiddenScreens
 
-# A field, or a screen that is opened, takes milliseconds, on a busy machine seconds; one that hangs holds up no key for
-# longer (s).
-_LIMIT = 5.0
+# A field, or a screen that is opened, takes milliseconds; one that hangs holds up no key for longer (s). It is waited
+# for in so many parts: where the program was stopped for as long, nothing in it has hung.
+_LIMIT, _PARTS = 1.0, 20
 
 
 class OrderedKeysApp(EndedParents, HiddenScreens, App[ReturnType]):
@@ -67,6 +67,10 @@ async def _has_caught_up(pump: MessagePump) -> None:
     async def note(*_: Any) -> None:
         handled.set()
 
-    if pump.call_later(note):
+    if not pump.call_later(note):
+        return
+    for _ in range(_PARTS):
         with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(handled.wait(), _LIMIT)
+            await asyncio.wait_for(handled.wait(), _LIMIT / _PARTS)
+        if handled.is_set():
+            return

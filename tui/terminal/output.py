@@ -32,6 +32,8 @@ _BLOCKED = 0.01
 _LAST_FRAME = 0.3
 _TAKE_BACK = 0.4
 _RESET = 0.5
+# The thread that writes may be late for them by so much, on a busy machine (s).
+_LATE = 10.0
 # Ends any sequence that was cut off: cancel, string terminator, end of frame.
 _ABANDON = b"\x18\x1b\\\x1b[?2026l"
 
@@ -143,6 +145,8 @@ class TerminalOutput:
     def close(self) -> None:
         """End the thread, once it has written what is left, or without that when it takes too long."""
         with self._changed:
+            # Until it has begun, no terminal holds it up.
+            self._changed.wait_for(lambda: self._closed or self._is_writing or not self._queue, _LATE)
             self._changed.wait_for(lambda: self._closed or not (self._queue or self._is_writing), _RESET)
             self._closed = True
             self._changed.notify_all()
@@ -160,6 +164,7 @@ class TerminalOutput:
                 data = b"".join(self._queue)
                 self._queue.clear()
                 self._is_writing = True
+                self._changed.notify_all()
             self._write_all(data)
             with self._changed:
                 self._is_writing = False
