@@ -39,7 +39,7 @@ _NO_BEHAVIOUR = re.compile(
 # Keywords that say as little, by the calls that they stand in: how a field may be given, as its type; the names of
 # threads, for debuggers; that lengths are equal, which is asserted and not decided; what a help calls a value; whether
 # Textual's footer, which no screen has, shows a key; how a text ends where Rich prints it, which is nowhere; whether a
-# Static that begins empty parses what it is given, which is a Text and never parsed.
+# Static parses what it is given where that is a Text, which is never parsed.
 _KEYWORDS = {
     "metavar": "",
     "kw_only": r"field\(",
@@ -47,7 +47,7 @@ _KEYWORDS = {
     "strict": r"zip\(",
     "show": r"Binding\(",
     "end": r"Text(\.assemble)?\(",
-    "markup": r"Static\((id=|classes=|markup=|hint\b)",
+    "markup": r"Static\((id=|classes=|markup=|hint\b|Text\()",
 }
 # How long something is waited for, or kept: a little longer is as good.
 _DURATION = re.compile(r"_?[A-Z_]+_(S|SECONDS|NS)")

@@ -284,4 +284,5 @@ SAME = {
     ),
     "backends/local/usage.py: return (None, 0.0, 0)  ->  return (None, 0.0, 1)": "what has no identity is not counted",
     "backends/local/torchx/processes.py: known[name] = known_process  ->  pass": "it is read again, which takes longer alone",
+    "tui/watch/feed.py: self._posted = ''  ->  self._posted = 'x'": "neither is what was found",
 }

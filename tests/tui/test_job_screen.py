@@ -24,6 +24,7 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.messages import CapabilitiesRead
 from torchx_tui.tui.ui.glyphs import UNICODE
+from torchx_tui.tui.ui.palette import STYLES
 from torchx_tui.tui.ui.text_pane import TextPane
 
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
@@ -327,6 +328,7 @@ async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, mon
         screen.replicas.grid.focus()
         await pilot.press("right", "exclamation_mark")
         await until(pilot, lambda: "no shell: trainer/1 of" in app.status.text().plain, "the words")
+        assert app.status.text().spans[-1].style == STYLES.failed
         monkeypatch.setattr(scheduler, "shell_command", lambda *_: ["true"])
         await pilot.press("exclamation_mark")
         # A terminal under test cannot be left; in a real one it is, see tests/e2e.

@@ -299,11 +299,15 @@ async def test_a_final_job_cannot_be_cancelled_and_its_key_is_dimmed(app, schedu
         assert isinstance(app.screen, JobsScreen)
 
 
-async def test_no_command_of_what_was_not_launched_here(app):
+async def test_no_command_of_what_was_not_launched_here(app, monkeypatch):
     async with app.run_test(size=(120, 40)) as pilot:
         await filled(pilot, app)
         await pilot.press("Y")
         said = " was not launched from a component here"
+        await until(pilot, lambda: app.status.text().plain.endswith(said), said)
+        monkeypatch.setattr("torchx_tui.tui.job.actions._commands", lambda *_: 1 / 0)
+        await pilot.press("Y")
+        said = " no command: ZeroDivisionError: division by zero"
         await until(pilot, lambda: app.status.text().plain.endswith(said), said)
 
 

@@ -283,7 +283,7 @@ def test_a_launch_that_another_program_wrote_badly_costs_itself_alone():
     assert [(row.app_id, row.arguments) for row in rows] == [("typed-x", "--lr 1"), ("good-x", "")]
 
 
-@pytest.mark.parametrize(("width", "shown"), [(200, "local  3 running"), (120, "4 running")])
+@pytest.mark.parametrize(("width", "shown"), [(160, "local  3 running"), (159, "4 running")])
 async def test_counts_of_each_backend_where_there_is_room(scheduler, tmp_path, width, shown):
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(width, 50)) as pilot:
@@ -293,7 +293,7 @@ async def test_counts_of_each_backend_where_there_is_room(scheduler, tmp_path, w
         app.on_jobs_changed(JobsChanged("local_docker", {row.handle: row}, set()))
         text = screen.counts().plain
         assert text.startswith(shown)
-        assert text.endswith("     docker  1 running" if width == 200 else "failed")
+        assert text.endswith("     docker  1 running" if width == 160 else "failed")
         await pilot.press("2")
         assert screen.counts().plain == "1 running"
 

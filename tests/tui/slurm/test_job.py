@@ -44,7 +44,8 @@ async def jobs(pilot, app, count: int) -> JobsScreen:
 async def choose(pilot, app, name: str) -> None:
     """Choose an action in the list."""
     await pilot.press("A")
-    await until(pilot, lambda: isinstance(app.screen, ActionsDialog), "the actions")
+    await until(pilot, lambda: "enter do it   esc back" in screen_text(app), "the actions")
+    assert isinstance(app.screen, ActionsDialog)
     for _ in app.screen.actions:
         if app.screen.chosen.name == name:
             break
