@@ -26,7 +26,7 @@ from ..specs.files import user_name
 from .rows import JobRow, backend_word
 from .terminal.clipboard import Clipboard
 from .terminal.driver import paced
-from .terminal.ordered_keys import OrderedKeysApp
+from .terminal.ordered_keys import OrderedKeysApp, done_within
 from .terminal.output_filter import ControlFilter
 from .terminal.signals import Signals
 from .terminal.title import TerminalTitle
@@ -78,9 +78,8 @@ _IDLE_SECONDS = 2.0
 # Threads that call backends for keys and screens.
 _MOST_THREADS = 64
 
-# How long quitting waits for the list of own jobs (s), in so many parts: where the program was stopped for as long, or
-# threads are late on a busy machine, the disk has not failed to answer.
-_OWN_JOBS_SECONDS, _OWN_JOBS_PARTS = 2.0, 20
+# How long quitting waits for the list of own jobs (s).
+_OWN_JOBS_SECONDS = 2.0
 
 
 class TorchXTuiApp(OrderedKeysApp[int]):
@@ -464,11 +463,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         """Quit; with own local jobs running a dialog asks what becomes of them."""
         # Their records are files. Where the disk does not answer, jobs go on as after a hangup.
         asked = asyncio.ensure_future(asyncio.to_thread(self.runner.own_jobs))
-        for _ in range(_OWN_JOBS_PARTS):
-            if (await asyncio.wait([asked], timeout=_OWN_JOBS_SECONDS / _OWN_JOBS_PARTS))[0]:
-                break
-        own = asked.result() if asked.done() else []
-        asked.cancel()
+        own = asked.result() if await done_within(asked, _OWN_JOBS_SECONDS) else []
         if not own:
             self.exit(0)
             return

@@ -38,7 +38,7 @@ _NOBODY = "system:anonymous"
 
 JSON = "application/json"
 # Seconds in which a server takes a connection and begins to answer.
-_TIMEOUT_S = 10.0
+TIMEOUT_S = 10.0
 # A server that asks for patience (429) gets it so many times, and for so many seconds at most.
 _TRIES, _LONGEST_WAIT = 3, 3.0
 # Long answers have connections of their own beyond these.
@@ -186,7 +186,7 @@ class ApiServer:
         context: str | None = None,
         client: ApiClient | None = None,
         *,
-        timeout: float = _TIMEOUT_S,
+        timeout: float = TIMEOUT_S,
         plugin: CredentialPlugin | None = None,
     ) -> None:
         self._asked_context = context or ""
@@ -336,7 +336,7 @@ class ApiServer:
         configuration, pool, _ = self._load()
         query = f"?{urlencode(request.params)}" if request.params else ""
         url = configuration.host.rstrip("/") + request.path + query
-        limits = urllib3.Timeout(connect=min(request.timeout, _TIMEOUT_S), read=request.timeout)
+        limits = urllib3.Timeout(connect=min(request.timeout, TIMEOUT_S), read=request.timeout)
         headers = {"User-Agent": "torchx-tui", "Accept": JSON, **request.headers, **self.headers()}
         again = request.method == "GET"
         while True:

@@ -26,7 +26,7 @@ from ..api import (
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import preflight
-from .api_server import ApiError, ApiServer
+from .api_server import TIMEOUT_S, ApiError, ApiServer
 from .beside import run_beside
 from .following import JobLooks
 from .jobs import find_job, pods_of, split_app_id
@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient
 
 
-# Seconds that a server may take for the next part of an answer, unless another number is given.
-_TIMEOUT_S = 10.0
 _ALL = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
     log_time_range=True,
     retries=True,
@@ -106,7 +104,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         context: str | None = None,
         namespace: str | None = None,
         all_namespaces: bool = False,
-        timeout: float = _TIMEOUT_S,
+        timeout: float = TIMEOUT_S,
     ) -> None:
         super().__init__("kubernetes", session_name)
         self._server = ApiServer(context, client, timeout=timeout)

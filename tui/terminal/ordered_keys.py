@@ -8,7 +8,6 @@ behind ``/`` is taken for commands, a letter before ctrl+u comes after it, and e
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import Any
 
 from textual import events
@@ -19,9 +18,10 @@ from textual.widgets import Input
 
 from .textual_internals import EndedParents, HiddenScreens
 
-# A field, or a screen that is opened, takes milliseconds; one that hangs holds up no key for longer (s). It is waited
-# for in so many parts: where the program was stopped for as long, nothing in it has hung.
-_LIMIT, _PARTS = 1.0, 20
+# A field, or a screen that is opened, takes milliseconds; one that hangs holds up no key for longer (s).
+_LIMIT = 1.0
+# A wait is made in so many parts, of which time while the program was stopped takes one at the most.
+_PARTS = 20
 
 
 class OrderedKeysApp(EndedParents, HiddenScreens, App[ReturnType]):
@@ -67,10 +67,17 @@ async def _has_caught_up(pump: MessagePump) -> None:
     async def note(*_: Any) -> None:
         handled.set()
 
-    if not pump.call_later(note):
-        return
+    if pump.call_later(note):
+        await done_within(asyncio.ensure_future(handled.wait()), _LIMIT)
+
+
+async def done_within(waited_for: asyncio.Future[Any], seconds: float) -> bool:
+    """Wait for at most so many seconds in which this program runs; return whether it is done, and cancel it if not.
+
+    Where the program was stopped for as long, or threads are late on a busy machine, nothing has hung.
+    """
     for _ in range(_PARTS):
-        with suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(handled.wait(), _LIMIT / _PARTS)
-        if handled.is_set():
-            return
+        if (await asyncio.wait([waited_for], timeout=seconds / _PARTS))[0]:
+            return True
+    waited_for.cancel()
+    return False
