@@ -149,6 +149,12 @@ def test_older_lines_are_filtered_until_as_many_are_kept_as_are_wanted(tmp_path:
     assert log.fully_read
 
 
+def test_a_filtered_log_has_no_lines_before_it_is_opened(tmp_path: Path) -> None:
+    log = FilteredLog(MergedLog([LogWriter(tmp_path).log]), [Rule(parse_pattern("ERROR"))])
+    assert log.bounds() == (0, 0, False, 0)
+    assert log.lines(0, 1) == []
+
+
 def test_a_filtered_log_is_followed_in_the_place_of_the_log(tmp_path: Path) -> None:
     path = tmp_path / "combined.log"
     path.write_bytes(b"ERROR 1\nplain\n")

@@ -162,6 +162,18 @@ def test_a_fault_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "division" in listener.follower.failure
 
 
+def test_a_fault_is_told_though_the_change_before_it_was_not_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = MergedLog([LogWriter(tmp_path).log])
+    monkeypatch.setattr(log, "poll", lambda: 1 / 0)
+    listener = Listener(log)
+    listener.follower.start()
+    assert listener.follower.join(PATIENCE)
+    # The first page, and the fault.
+    assert listener.told == 2
+
+
 def test_many_files_are_followed_in_order(tmp_path: Path) -> None:
     writers = [LogWriter(tmp_path, replica) for replica in range(64)]
     for round_ in range(3):

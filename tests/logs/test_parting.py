@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchx_tui.logs.source import chunks
 from torchx_tui.logs.source.chunks import copied_lengths
 from torchx_tui.logs.source.log_file import LogFile
 
@@ -43,6 +44,14 @@ def test_lines_that_are_told_apart_are_counted_exactly(tmp_path: Path) -> None:
     whole = b"out 1\nerr 1\nout 2\npart of out, err 2\n"
     found = lengths(tmp_path, whole, b"out 1\nout 2\npart of out, and more\n", b"err 1\nerr 2\nerr 3\n")
     assert found == {"o": len(b"out 1\nout 2\npart of out, "), "e": len(b"err 1\nerr 2\n")}
+
+
+def test_a_piece_that_ended_within_a_line_is_found_in_a_long_log(tmp_path: Path) -> None:
+    out, err = (b"".join(b"%s %d\n" % (name, number) for number in range(20_000)) for name in (b"out", b"err"))
+    assert len(out) + len(err) > chunks._MAX_BYTES_SINGLY
+    whole = out + err + b"part of out, err\n"
+    found = lengths(tmp_path, whole, out + b"part of out, and more\n", err + b"err\n")
+    assert found == {"o": len(out + b"part of out, "), "e": len(err + b"err\n")}
 
 
 def test_lines_that_are_told_apart_are_not_taken_byte_by_byte(tmp_path: Path) -> None:

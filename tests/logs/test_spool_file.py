@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.logs.source.stream import Record
+from torchx_tui.logs.spool import replica_spool, spool_file
 from torchx_tui.logs.spool.replica_spool import ReplicaSpool
 from torchx_tui.logs.spool.spool_file import SpoolSegment
 
@@ -94,6 +96,34 @@ def test_what_cannot_be_written_anew_stays_readable(
     assert segment.data.path.stat().st_size == 3_600_018
 
 
+def test_a_segment_is_dropped_while_it_is_written(tmp_path: Path) -> None:
+    made = SpoolSegment(tmp_path, 0)
+    made.append(LINE, None, "o")
+    made.drop()
+    assert open_in(tmp_path) == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_so_many_finished_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = spool_file._OpenFiles()
+    monkeypatch.setattr(spool_file, "_open_files", opened)
+    monkeypatch.setattr(spool_file, "_MAX_OPEN_FILES", 2)
+    made = [SpoolSegment(tmp_path, number) for number in range(4)]
+    for segment in made:
+        segment.append(LINE, None, "o")
+        segment.finish()
+    for _ in range(2):
+        assert [segment.data.read(0, 100) for segment in made] == [LINE] * 4
+        assert open_in(tmp_path) == 2
+    made[0].release()
+    assert open_in(tmp_path) == 1
+    assert made[3].data.read(0, 100) == LINE
+    assert open_in(tmp_path) == 2
+    for segment in made:
+        segment.drop()
+    assert open_in(tmp_path) == 0
+
+
 def test_a_segment_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "00000000.log").mkdir()
     with pytest.raises(OSError, match=r"00000000\.log"):
@@ -140,6 +170,19 @@ def test_a_stream_that_sends_nothing_has_caught_up_before_long(tmp_path: Path) -
     spool.ended = True
     assert spool.has_all_until(math.inf)
     assert spool.caught_up
+
+
+@pytest.mark.parametrize(("age", "caught_up"), [(0.5, True), (1.5, False)])
+def test_a_line_of_this_moment_tells_that_a_stream_has_caught_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age: float, caught_up: bool
+) -> None:
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
+    monkeypatch.setattr(replica_spool, "_CAUGHT_UP_AFTER_S", PATIENCE)
+    spool = ReplicaSpool(tmp_path / "spool", "trainer/0", 1_000_000)
+    spool.begin(self := object())
+    spool.take(Record(LINE, now - age, "o"), None, self)
+    assert spool.caught_up == caught_up
 
 
 def test_what_was_written_in_part_is_no_part_of_it(segment: SpoolSegment, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_the_notice_comes_when_the_first_lines_go(instance: Callable[..., Instan
         if reading.log.bounds().gone:
             break
         time.sleep(0.01)
-    reading.wait_for_notice("the oldest lines go from here on", "spool_megabytes_per_job")
+    reading.wait_for_notice("the oldest lines go from here on", "keeps 0 MB of a job (spool_megabytes_per_job)")
 
 
 def test_a_merged_log_begins_where_all_its_replicas_are_whole(
