@@ -21,9 +21,10 @@ from support.waiting import PATIENCE
 
 from torchx_tui import __version__
 from torchx_tui.backends.runner import Runner
-from torchx_tui.cli import COMMANDS
+from torchx_tui.cli import COMMANDS, add_arguments
 from torchx_tui.cli import main as cli
 from torchx_tui.cli.torchx_command import TuiCommand
+from torchx_tui.guest.settings import guest_settings
 from torchx_tui.settings.config import Settings, ThemeName
 from torchx_tui.specs import ConfigError
 from torchx_tui.specs.files import state_folder
@@ -51,6 +52,15 @@ def test_a_profile_is_chosen_by_name(tmp_path):
     assert given("--config", str(path), "--profile", "").launch.profile == ""
     with pytest.raises(ConfigError, match="c is not a profile; there are a, b"):
         given("--config", str(path), "--profile", "c")
+
+
+def test_how_components_are_run_is_taken_from_the_settings(tmp_path, monkeypatch):
+    for name in ("python", "memory_gigabytes"):
+        monkeypatch.setattr(guest_settings, name, getattr(guest_settings, name))
+    path = tmp_path / "config.toml"
+    path.write_text("[components]\npython = '/opt/env/bin/python'\nmemory_gigabytes = 2.5\n")
+    given("--config", str(path))
+    assert (guest_settings.python, guest_settings.memory_gigabytes) == ("/opt/env/bin/python", 2.5)
 
 
 @pytest.mark.parametrize("text", ["29", "241", "fast", "-60"])
@@ -288,6 +298,14 @@ def test_the_help_of_a_command_begins_with_what_it_does(command: Command, name):
     helped = " ".join(command(name, "--help").out.split())
     assert f" {words[0].upper()}{words[1:]}. " in helped
     assert words in " ".join(command("--help").out.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_option_of_a_command_says_what_it_is_for(name):
+    parser = argparse.ArgumentParser()
+    add_arguments(name, parser)
+    options = [action for action in parser._actions if action.option_strings]
+    assert [action.option_strings for action in options if not action.help] == []
 
 
 def test_the_process_ends_with_the_code_of_its_command(command: Command, monkeypatch):

@@ -9,10 +9,14 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from support.command import Command
 from support.waiting import wait_until
+
+from torchx_tui.cli import progress
+from torchx_tui.specs import SchedulerError, UnknownAppException
 
 LOGS = Path(__file__).parent.parent / "diagnosis" / "data" / "logs"
 TRAINER = """
@@ -52,6 +56,20 @@ def test_a_running_job(command: Command, running: str) -> None:
     assert rows[0]["value"] == "2.5"
     assert "⡀" in command("metrics", running, "--plot").out
     assert command("status", running, "--json").data["progress"]["step"] == 29
+    assert f"{running}  sh        RUNNING     step 29 of 40, 72 %" in command("list", "-s", "local_cwd", "--wide").out
+
+
+@pytest.mark.parametrize("error", [UnknownAppException("it is not there"), SchedulerError("the connection is lost")])
+def test_the_progress_of_a_job_that_cannot_be_read_any_more_is_left_out(
+    command: Command, running: str, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def lose(*_: object) -> NoReturn:
+        raise error
+
+    monkeypatch.setattr(progress, "progress_at_end", lose)
+    ended = command("list", "-s", "local_cwd", "--wide")
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[1] == f"{running}  sh        RUNNING"
 
 
 def test_a_file(command: Command) -> None:

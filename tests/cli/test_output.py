@@ -208,6 +208,16 @@ def test_the_end_of_a_job_is_told_to_the_terminal_where_that_is_wanted(
     assert screen.getvalue() == "\x1b]9;job-1 succeeded\x07\x07"
 
 
+def test_the_end_of_a_launched_job_is_told_to_the_terminal(
+    command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "own.toml").write_text("[notify]\nterminal = true\n")
+    monkeypatch.delenv("TMUX", raising=False)
+    monkeypatch.setattr(sys, "stderr", screen := Screen())
+    app_id = command("--config", "own.toml", "run", "-s", "local_cwd", "utils.echo").out.splitlines()[0].split("/")[-1]
+    assert screen.getvalue().endswith(f"\n\x1b]9;{app_id} succeeded\x07\x07")
+
+
 @pytest.mark.parametrize("days", ["-1", "nan", "inf", "week", ""])
 def test_an_age_that_is_none(command: Command, days: str) -> None:
     ended = command("prune", "--older-than", days)

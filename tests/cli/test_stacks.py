@@ -47,6 +47,8 @@ def test_a_job_that_runs_and_one_that_is_over(
     assert [process["rank"] for process in data["processes"]] == [0, 1]
     assert (data["handle"], data["role"], data["world_size"], data["culprits"]) == (handle, "sh", 2, [])
     assert {"sentence", "pace", "details", "groups", "not_read", "at", "seconds"} <= data.keys()
+    threads = [thread for process in data["processes"] for thread in process["threads"]]
+    assert all(thread.keys() == {"name", "is_main", "frames"} for thread in threads)
     printed = printed_with("ranks 0-1", "--once")
     assert f'    File "{path}", line 3, in rests\n      time.sleep(600)\n' in printed
     assert "two takes" not in printed
