@@ -214,6 +214,28 @@ def test_combined_log_by_hand(tmp_path: Path) -> None:
     assert Path(files["combined"]).read_bytes() == b"a\nE\nbnew\n"
 
 
+def test_a_line_without_an_end_waits_for_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torchx_tui.backends.local.supervisor import _CHUNK, CombinedLog
+
+    now = 1000.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    files = {name: str(tmp_path / f"{name}.log") for name in ("stdout", "stderr", "combined")}
+    Path(files["stdout"]).write_bytes(b"part")
+    Path(files["stderr"]).write_bytes(b"")
+    log = CombinedLog(files, 0o600)
+    assert log.copy() == 1.0
+    now += 0.75
+    assert log.copy() == 0.25
+    assert Path(files["combined"]).read_bytes() == b""
+    now += 0.5
+    assert log.copy() == float("inf")
+    assert Path(files["combined"]).read_bytes() == b"part"
+    # There is more of a flood to copy at once.
+    Path(files["stderr"]).write_bytes(b"x" * 99 + b"\n" + b"y" * _CHUNK)
+    assert log.copy() == 0.0
+    assert Path(files["combined"]).read_bytes() == b"part" + b"x" * 99 + b"\n"
+
+
 def test_what_came_before_there_was_a_combined_log_is_in_it(tmp_path: Path) -> None:
     from torchx_tui.backends.local.supervisor import CombinedLog
 

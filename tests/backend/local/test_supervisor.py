@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
+import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 from backend.local.support import Local, app
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.local import launch, supervisor
 from torchx_tui.specs import AppState, SchedulerError
@@ -92,6 +94,50 @@ def test_the_files_that_were_written_to_are_known(tmp_path: Path, monkeypatch: p
     # Where no more files can be watched, all may have been written to.
     watch.add(str(tmp_path / "none"), 4)
     assert (watch.written(), watch.file) == (None, -1)
+
+
+@pytest.fixture
+def sleeper() -> Iterator[tuple[Any, int, int]]:
+    """Return a supervisor of nothing, what wakes it, and what tells it of a written file."""
+    (woken, wake), (watched, write) = os.pipe(), os.pipe()
+    made: Any = supervisor.Supervisor.__new__(supervisor.Supervisor)
+    made.queued = made.changed = made.ending_since = False
+    made.woken, made.watch = woken, SimpleNamespace(file=watched)
+    made.logs, made.copy_at = {0: None}, {}
+    yield made, wake, write
+    for file in (woken, wake, watched, write):
+        os.close(file)
+
+
+def test_a_signal_wakes_it_once(sleeper: tuple[Any, int, int]) -> None:
+    made, wake, _ = sleeper
+    os.write(wake, b"signals")
+    made.sleep(time.monotonic())
+    assert select.select([made.woken], [], [], 0)[0] == []
+
+
+@pytest.mark.parametrize(("due_in", "slept"), [(0.5, [0.01]), (0.0, [])])
+def test_what_is_written_is_copied_in_blocks_and_a_flood_at_once(
+    sleeper: tuple[Any, int, int], monkeypatch: pytest.MonkeyPatch, due_in: float, slept: list[float]
+) -> None:
+    made, _, write = sleeper
+    pauses: list[float] = []
+    now = time.monotonic()
+    made.copy_at[0] = now + due_in
+    os.write(write, b"written")
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "sleep", pauses.append)
+        made.sleep(now)
+    assert pauses == slept
+
+
+def test_a_helper_keeps_no_file_open(sleeper: tuple[Any, int, int]) -> None:
+    made, _, _ = sleeper
+    made.request, made.processes = {"helpers": {"end": {"argv": ["cat"], "stdin": "a job has ended"}}}, []
+    before = os.listdir("/proc/self/fd")
+    made.start_helper("end")
+    assert made.processes[0].wait(PATIENCE) == 0
+    assert os.listdir("/proc/self/fd") == before
 
 
 def test_helpers_are_told_of_the_start_and_of_the_end(make_local: Callable[..., Local], tmp_path: Path) -> None:

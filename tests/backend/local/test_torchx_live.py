@@ -14,11 +14,11 @@ import psutil
 import pytest
 from support.waiting import wait_until
 
-from torchx_tui.backends.local.torchx.jobs import Seen, first_look, live_run
+from torchx_tui.backends.local.torchx.jobs import Seen, _is_ours, first_look, live_run
 from torchx_tui.backends.local.torchx.live import LiveJob, app_name, live_jobs
 from torchx_tui.backends.local.torchx.processes import JobProcess, JobProcesses
 from torchx_tui.backends.types import BY_TORCHX
-from torchx_tui.specs import AppState, make_unique
+from torchx_tui.specs import MISSING, AppState, make_unique
 from torchx_tui.specs.processes import read_process
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for in /proc")
@@ -236,3 +236,15 @@ def test_replicas_are_found_by_their_processes_and_by_their_folders(tmp_path: Pa
     assert len(states(seen, again, second)) == 3 + young
     names = [role.name for role in live_run(seen, job(again, second)).app.roles]
     assert sorted(names) == (["a", "r"] if young else ["r"])
+
+
+def test_a_role_is_what_the_latest_of_its_replicas_tell(child: int) -> None:
+    ended = process(started_at=1.0)
+    seen = first_look(job(ended), Path("/state"))
+    assert [role.entrypoint for role in live_run(seen, job(ended)).app.roles] == [MISSING]
+    later = process(child, started_at=1.0, error_file="/logs/s/job-1/r/1/error.json")
+    assert [role.entrypoint for role in live_run(seen, job(later)).app.roles] == ["sleep"]
+
+
+def test_a_job_whose_launcher_cannot_be_looked_at_is_not_ours() -> None:
+    assert not _is_ours(job(process(parent=NOBODY, error_file="r/0/error.json")))
