@@ -123,6 +123,11 @@ SAME = {
     "logs/source/log_file.py: while data and len(data) < size and (more := os.pread(descriptor, size - len(data), st  ->  while data and len(data) <= size and (more := os.pread(descriptor, size - len(data), st": (
         "of no bytes none are read"
     ),
+    "logs/spool/spool_file.py: self.is_whole = True  ->  self.is_whole = False": "an empty segment is not full",
+    "backends/local/torchx/live.py: except (OSError, ValueError):  ->  except (OSError,):": "nothing there raises it",
+    "cli/output.py: torchx-tui: {mask_text('', text)}\"), file=sys.stderr, flush=True)  ->  torchx-tui: {mask_text('', text)}\"), file=sys.stderr, flush=False)": (
+        "Python writes each line of it at once"
+    ),
     "cli/main.py: return [word]  ->  return None": "all commands are loaded: it takes longer alone",
     "cli/main.py: return []  ->  return None": "all commands are loaded: it takes longer alone",
     "cli/main.py: _LOG_HANDLER = 'torchx-tui.log'  ->  _LOG_HANDLER = ''": "a name of ours, as good as another",

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from backend.local.support import Local, alive
 from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.backends.local import launch
 from torchx_tui.backends.local.environment import JOB_ID
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.specs import AppState
+from torchx_tui.specs.files import user_name
 from torchx_tui.specs.processes import has_job_id, is_running, job_processes, read_process
 
 needs_proc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
@@ -115,6 +119,20 @@ def test_an_unsupervised_app_is_cancelled(local: Local) -> None:
             for number in range(2)
         ]
     }
+
+
+def test_an_unsupervised_app_is_cancelled_on_a_full_disk(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    app_id = local.start("sleep 300")
+    os.kill(local.running(app_id)["pid"], signal.SIGKILL)
+    wait_until(lambda: local.run(app_id).notes == ["unsupervised"], "the note")
+
+    def refuse(folder: Path, _: str) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device", str(folder / "cancel.json"))
+
+    monkeypatch.setattr(launch, "write_cancel", refuse)
+    local.scheduler.cancel(app_id)
+    run = local.ended(app_id)
+    assert (run.state, run.document["cancel"]["by"]) == (AppState.CANCELLED, user_name())
 
 
 def test_the_supervisor_and_its_replicas_are_killed(local: Local) -> None:
