@@ -247,4 +247,4 @@ def test_a_role_is_what_the_latest_of_its_replicas_tell(child: int) -> None:
 
 
 def test_a_job_whose_launcher_cannot_be_looked_at_is_not_ours() -> None:
-    assert not _is_ours(job(process(parent=NOBODY, error_file="r/0/error.json")))
+    assert not _is_ours(job(process(error_file="r/0/error.json")))
