@@ -124,6 +124,9 @@ SAME = {
         "of no bytes none are read"
     ),
     "logs/spool/spool_file.py: self.is_whole = True  ->  self.is_whole = False": "an empty segment is not full",
+    "backends/local/scheduler.py: asked: dict[str, Any] = {'by': user_name(), 'at': 0.0}  ->  asked: dict[str, Any] = {'by': user_name(), '': 0.0}": (
+        "no time is told either way"
+    ),
     "backends/local/torchx/live.py: except (OSError, ValueError):  ->  except (OSError,):": "nothing there raises it",
     "cli/output.py: torchx-tui: {mask_text('', text)}\"), file=sys.stderr, flush=True)  ->  torchx-tui: {mask_text('', text)}\"), file=sys.stderr, flush=False)": (
         "Python writes each line of it at once"

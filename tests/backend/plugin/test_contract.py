@@ -61,6 +61,8 @@ class TestOwnContract(SchedulerContract):
             plugins.distribution("acme-local", GUEST_GROUP, acme="acme_local:create")
             made = registry.create_scheduler("acme", "torchx")
             yield made
+            for row in made.list():
+                made.cancel(row.app_id)
             made.close()
 
     def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
