@@ -16,6 +16,14 @@ from torchx_tui.backends import registry
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.plugin.found import GUEST_GROUP
 from torchx_tui.backends.plugin.remote import RemoteScheduler
+from torchx_tui.specs import is_terminal
+
+
+def end_all(scheduler: Scheduler[Any]) -> None:
+    for row in scheduler.list():
+        if not is_terminal(row.state):
+            scheduler.cancel(row.app_id)
+    scheduler.close()
 
 
 class TestProcessJobs(SchedulerContract):
@@ -27,7 +35,7 @@ class TestProcessJobs(SchedulerContract):
         self.folder = tmp_path / "jobs"
         made = registry.create_scheduler("processes", "torchx", folder=str(self.folder))
         yield made
-        made.close()
+        end_all(made)
 
     @pytest.fixture
     def cfg(self) -> Mapping[str, Any]:
@@ -61,9 +69,7 @@ class TestOwnContract(SchedulerContract):
             plugins.distribution("acme-local", GUEST_GROUP, acme="acme_local:create")
             made = registry.create_scheduler("acme", "torchx")
             yield made
-            for row in made.list():
-                made.cancel(row.app_id)
-            made.close()
+            end_all(made)
 
     def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
         for folder in Path(described.log_dir).glob("*/*/"):
