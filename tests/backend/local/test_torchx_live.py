@@ -48,9 +48,13 @@ def job(*processes: JobProcess) -> LiveJob:
 def child(tmp_path: Path) -> Iterator[int]:
     """Return the pid of a process in the test's folder."""
     started = subprocess.Popen(["sleep", "300"], cwd=tmp_path)
-    yield started.pid
-    started.kill()
-    started.wait()
+    try:
+        # It is told some time after the program was started.
+        wait_until(Path(f"/proc/{started.pid}/cmdline").read_bytes, "its command line")
+        yield started.pid
+    finally:
+        started.kill()
+        started.wait()
 
 
 @pytest.mark.parametrize(
