@@ -293,4 +293,5 @@ SAME = {
     "backends/local/usage.py: return (None, 0.0, 0)  ->  return (None, 0.0, 1)": "what has no identity is not counted",
     "backends/local/torchx/processes.py: known[name] = known_process  ->  pass": "it is read again, which takes longer alone",
     "tui/watch/feed.py: self._posted = ''  ->  self._posted = 'x'": "neither is what was found",
+    "tui/job/doing.py: self._activity = Activity()  ->  pass": "the pane has a size, and draws, only once it has an activity",
 }

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from support.canned import NOW, CannedScheduler
-from support.dashboard import key_bar, make_app, until
+from support.dashboard import key_bar, make_app, settled, until
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
 from torchx_tui.diagnosis.recorder.dump import Collective
@@ -169,10 +169,11 @@ async def test_the_first_errors_that_follow_are_listed(scheduler, tmp_path, foll
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
-        screen.why.show(screen.described, Failure(cause._replace(replica=9), tuple(others[:followers])))
+        screen.why.show(screen.described, Failure(cause._replace(replica=4), tuple(others[:followers])))
         rows = drawn(screen)
-        head = rows.index(f"replica 9{words[0]}")
-        assert rows[head:-2] == [f"replica 9{words[0]}", *words[1:]]
+        # Of four replicas, which begin at 0.
+        head = rows.index(f"replica 4{words[0]}")
+        assert rows[head:-2] == [f"replica 4{words[0]}", *words[1:]]
         # The job did not report it.
         assert rows[head - 3 : head] == ["", "▎ error 0", ""]
 
@@ -321,7 +322,10 @@ async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, mon
         app.post_message(CapabilitiesRead("local_cwd", able))
         await until(pilot, lambda: screen.can("shell"), "the key")
 
+        asked = []
+
         def refuse(app_id, role, k):
+            asked.append(k)
             raise SchedulerError(f"{role}/{k} of {app_id} has [no] shell")
 
         monkeypatch.setattr(scheduler, "shell_command", refuse, raising=False)
@@ -329,6 +333,11 @@ async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, mon
         await pilot.press("right", "exclamation_mark")
         await until(pilot, lambda: "no shell: trainer/1 of" in app.status.text().plain, "the words")
         assert app.status.text().spans[-1].style == STYLES.failed
+        # Asked for twice at once, one is opened.
+        for _ in range(2):
+            screen.action_shell()
+        await settled(pilot)
+        assert asked == [1, 1]
         monkeypatch.setattr(scheduler, "shell_command", lambda *_: ["true"])
         await pilot.press("exclamation_mark")
         # A terminal under test cannot be left; in a real one it is, see tests/e2e.

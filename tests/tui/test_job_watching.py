@@ -13,6 +13,8 @@ import pytest
 from support.canned import CannedScheduler
 from support.waiting import PATIENCE, wait_until
 
+import torchx_tui.tui.watch.feed as feed_module
+import torchx_tui.tui.watch.poller as poller_module
 import torchx_tui.tui.watch.progress as progress_module
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
@@ -20,9 +22,10 @@ from torchx_tui.backends.types import Capabilities
 from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.metrics.store import save_series
 from torchx_tui.settings.config import MetricsSettings, WatchSettings
-from torchx_tui.specs import AppState, NotAllowedError, SchedulerError
+from torchx_tui.specs import AppDef, AppState, NotAllowedError, Role, SchedulerError
+from torchx_tui.specs.calls import NoAnswerError
 from torchx_tui.tui.rows import RowProgress
-from torchx_tui.tui.watch.feed import Feed, JobWatcher
+from torchx_tui.tui.watch.feed import Feed, JobWatcher, UsageWatcher
 from torchx_tui.tui.watch.poller import BackendPoller
 from torchx_tui.tui.watch.progress import ProgressWatcher
 
@@ -86,9 +89,41 @@ def test_when_a_job_is_asked_about_again(runner, scheduler, monkeypatch, state, 
     idle_since = time.monotonic() - idle
     watcher = JobWatcher(runner, posted.append, SETTINGS, lambda: idle_since)
     watcher._handle = ONE
+    # Whatever was before: what is new is a change.
+    watcher._changed_at -= 1e6
     assert watcher._describe(ONE) == seconds
     (message,) = posted
     assert (message.handle, message.error) == (ONE, str(error or ""))
+
+
+def test_a_description_is_posted_again_after_a_failure(runner, scheduler, monkeypatch):
+    posted: list[Any] = []
+    watcher = JobWatcher(runner, posted.append, SETTINGS, time.monotonic)
+    watcher._handle = ONE
+    for error in (SchedulerError("away"), NoAnswerError("late")):
+        watcher._describe(ONE)
+        with monkeypatch.context() as patched:
+            patched.setattr(scheduler, "describe", failing(error))
+            watcher._describe(ONE)
+    watcher._describe(ONE)
+    assert [message.error for message in posted] == ["", "away", "", "local_cwd: late", ""]
+
+
+def test_there_is_a_pause_before_usage_is_measured_again(runner, scheduler, monkeypatch):
+    monkeypatch.setattr(feed_module, "_USAGE_SECONDS", 3600.0)
+    asked: list[str] = []
+    monkeypatch.setattr(scheduler, "capabilities", Capabilities(usage=True))
+    monkeypatch.setattr(scheduler, "usage", asked.append)
+    watcher = UsageWatcher(runner, lambda _: None, SETTINGS.timeout_seconds)
+    watcher._handle = ONE
+    watcher.start()
+    try:
+        wait_until(lambda: asked, "the first job")
+        watcher.watch("local_cwd://torchx/two-x")
+        wait_until(lambda: "two-x" in asked, "the second job")
+        assert asked == ["one-x", "two-x"]
+    finally:
+        watcher.end()
 
 
 @pytest.fixture
@@ -152,6 +187,17 @@ def test_what_a_backend_fails_of_is_noted_once_until_it_answers(runner, schedule
         poller._tick()
     assert caplog.text.count(words) == 2
     assert [type(message).__name__ for message in posted] == [*["BackendFailed"] * 3, "JobsChanged"] * 2
+
+
+def test_jobs_are_shown_although_the_journal_cannot_be_written(runner, monkeypatch, caplog):
+    app = AppDef("one", [Role("r", "", entrypoint="x")])
+    runner.journal.record_intent(app, "local_cwd", "torchx", {}, expected_app_id="one-x")
+    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", PATIENCE)
+    monkeypatch.setattr(runner, "remember", failing(OSError("the disk is full")))
+    posted: list[Any] = []
+    BackendPoller(runner, "local_cwd", posted.append, SETTINGS)._tick()
+    assert [type(message).__name__ for message in posted] == ["JobsChanged"]
+    assert "the journal cannot be written: the disk is full" in caplog.text
 
 
 def test_a_job_that_cannot_be_shown_is_noted_once(runner, scheduler, caplog):

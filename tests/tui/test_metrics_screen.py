@@ -201,6 +201,19 @@ async def test_job_screen_says_what_a_running_job_does(scheduler: CannedSchedule
         assert (screen.why.display, screen.progress_row.display) == (False, False)
         assert screen.focused is screen.doing.chart
         assert key_bar(app)[:6] == ["l Logs", "p Metrics", "r Relaunch", "e Edit", "x Cancel", "y Copy handle"]
+        # Of one that tells its steps alone, no metric is named.
+        screen.doing.show(Activity())
+        assert (screen.doing.rule.info.plain, screen.doing.rule.right.plain) == ("", "")
+
+
+async def test_nothing_is_read_of_a_job_whose_screen_is_left(scheduler: CannedScheduler, tmp_path: Path) -> None:
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await doing(pilot)
+        assert screen._readers is not None
+        reader = screen._readers._readers[RUNNING]
+        await pilot.press("escape")
+        await until(pilot, lambda: not reader._thread.is_alive(), "the end of its reader")
 
 
 async def test_key_pressed_while_the_chart_appears_is_not_undone(scheduler: CannedScheduler, tmp_path: Path) -> None:
@@ -243,10 +256,16 @@ async def test_as_many_values_stand_under_the_chart_as_fit(tmp_path: Path) -> No
         assert len(shown()) == screen.doing.size.width
         await pilot.resize_terminal(200, 50)
         names = ["lr 0.0002", "grad_norm 3.5", "accuracy 0.25", "f1 15", "gpu_util 0.5"]
-        await until(
-            pilot, lambda: shown() == "  ".join(f" {name} {'▄' * 8}" for name in names), "all, with their course"
-        )
+        def with_courses(count: int) -> str:
+            return "  ".join(f" {name} {'▄' * 8}" for name in names[:count])
+
+        await until(pilot, lambda: shown() == with_courses(5), "all, with their course")
         assert screen.summary().plain == "Metrics from the log: loss, gpu_util, accuracy, f1, ...; rate over 5 min"
+        # The pane has all of a narrow screen.
+        await pilot.resize_terminal(60, 24)
+        await until(pilot, lambda: screen.doing.size.width == 60 and shown() == with_courses(2), "two")
+        await pilot.resize_terminal(59, 24)
+        await until(pilot, lambda: shown() == "  ".join(f" {name}" for name in names[:4]), "four without")
 
 
 async def test_columns_of_progress(scheduler: CannedScheduler, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from rich.text import Text
 from support import dashboard
+from support.canned import NOW
 from support.dashboard import make_app, screen_text, settled, until
 from support.waiting import PATIENCE, wait_until
 
@@ -22,6 +23,7 @@ from torchx_tui.tui.jobs.table import Sort
 from torchx_tui.tui.messages import BackendFailed, JobsChanged
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui import state as ui_state
+from torchx_tui.tui.ui.bars import StatusLine
 from torchx_tui.tui.ui.state import UiState, UiStateFile
 from torchx_tui.tui.watch.make_rows import history_rows
 
@@ -293,6 +295,8 @@ async def test_counts_of_each_backend_where_there_is_room(scheduler, tmp_path, w
         app.on_jobs_changed(JobsChanged("local_docker", {row.handle: row}, set()))
         text = screen.counts().plain
         assert text.startswith(shown)
+        # They are drawn at once.
+        assert screen.query_one(StatusLine).right.plain == text
         assert text.endswith("     docker  1 running" if width == 160 else "failed")
         await pilot.press("2")
         assert screen.counts().plain == "1 running"
@@ -302,9 +306,9 @@ async def test_a_backend_without_rows_says_what_it_waits_for(scheduler, tmp_path
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await filled(pilot, app)
-        app.jobs.set_schedulers(["local_cwd", "local_docker"])
+        app.jobs.set_schedulers(["local_cwd", "local_docker", "slurm"])
         await pilot.press("2")
-        assert screen.table.placeholder.plain == "Asking docker"
+        assert screen.table.placeholder.plain == "Asking docker, slurm"
         app.on_backend_failed(BackendFailed("local_docker", "no \x1b[31mengine", 5.0, 9.0))
         assert screen.table.placeholder.plain == "docker does not answer   no engine   R asks now"
         app.on_jobs_changed(JobsChanged("local_docker", {}, set()))
@@ -312,6 +316,41 @@ async def test_a_backend_without_rows_says_what_it_waits_for(scheduler, tmp_path
         app.jobs.set_schedulers([])
         screen.jobs_updated()
         assert screen.table.placeholder.plain == "Asking the backends"
+
+
+async def test_the_card_tells_how_long_a_job_runs_by_now(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        screen.table.move_to("local_cwd://torchx/vit-l16-ft-p0d8s6k2c9xq2v")
+        await until(pilot, lambda: "  52m, since" in screen.card.body.facts[0].plain, "the job")
+        app.now = lambda: NOW + 3600
+        # Nothing of the job itself has changed.
+        app.on_jobs_changed(JobsChanged("local_cwd", {}, set()))
+        assert "  1h 52m, since" in screen.card.body.facts[0].plain
+
+
+async def test_the_job_at_the_cursor_is_asked_about_anew_only_where_it_is_another(app, monkeypatch):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        await settled(pilot)
+        watched: list[str | None] = []
+        monkeypatch.setattr(app.feed, "watch", watched.append)
+        other = replace(screen.table.rows[3], why="held")
+        app.on_jobs_changed(JobsChanged("local_cwd", {other.handle: other}, set()))
+        await pilot.pause()
+        assert watched == []
+        screen.choose_view(replace(screen.view, filter="nothing"))
+        await until(pilot, lambda: watched == [None], "that no job is asked about")
+
+
+async def test_escape_takes_the_message_away_after_everything_else(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        app.status.say("copied")
+        await pilot.press("space", "escape")
+        assert (screen.table.marks, app.status.text().plain) == (set(), "✓ copied")
+        await pilot.press("escape")
+        assert not app.status.text()
 
 
 async def test_a_click_chooses_a_row_and_one_more_opens_it(scheduler, tmp_path):

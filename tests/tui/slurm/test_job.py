@@ -11,11 +11,13 @@ import pytest
 from support.dashboard import screen_text, until
 from support.launching import model_of
 from support.slurm_commands import FIELD, RECORD
+from textual.widgets import Static
 
 from torchx_tui.backends.api import DescribeAppResponse
 from torchx_tui.backends.history.launch_record import LaunchOrigin, LaunchRecord
 from torchx_tui.components import build_app
-from torchx_tui.specs import AppState
+from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.specs import AppState, Role
 from torchx_tui.tui.job.continuation import find_continuation, resume_argument
 from torchx_tui.tui.job.menu import ActionsDialog, EndingDialog
 from torchx_tui.tui.job.screen import JobScreen
@@ -23,6 +25,7 @@ from torchx_tui.tui.job.sooner import SoonerDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.ui.dialog import TEXT_WIDTH
 
 SCRIPT = "#!/bin/sh\n#SBATCH --time=2:00:00\nsrun hostname\n"
 ME = {"UserName": "root", "Name": "train"}
@@ -82,6 +85,11 @@ async def test_a_time_limit_is_typed(app, commands) -> None:
         await opened(pilot, app)
         await choose(pilot, app, "limit")
         await until(pilot, lambda: app.screen.focused is app.screen._input, "the field")
+        # At once: the next key may be here already.
+        app.screen.action_back()
+        assert app.screen.focused is None
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen.focused is app.screen._input, "the field again")
         # The list stays where it is.
         await pilot.press("down", "pagedown", *"1:30:00", "enter")
         await called(pilot, commands, "scontrol", "update", "JobId=7", "TimeLimit=1:30:00")
@@ -130,7 +138,7 @@ async def test_the_time_limit_of_a_job_that_runs(app, commands) -> None:
         assert "time limit in 50m" in screen.state_line.left.plain
 
 
-async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path: Path) -> None:
+async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path: Path, monkeypatch) -> None:
     start = int(time.time()) + 7200
     commands.queue(
         {
@@ -156,10 +164,19 @@ async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path: P
         assert [more for _, _, more in parts] == ["partition spare", "time 1:00:00", "as it is"]
         assert {gap for _, gap, _ in parts} == {"~   "}
         dialog = app.screen
+        words = dialog.query_one("#dialog-text", Static)
+        assert str(words.render()).strip() == "train 7"
         found = dialog.alternatives
         dialog.alternatives = [replace(found[0], start=None, fault=fault) for fault in ("", "no such partition")]
         assert [row.plain[:17].rstrip() for row in dialog.rows()] == ["not known", "no such partition"]
-        dialog.alternatives = found
+        dialog.alternatives = [replace(found[0], changes={"qos": "x" * 100})]
+        assert dialog.rows()[0].plain[23:] == f"qos {'x' * (TEXT_WIDTH - 29)}~"
+        with monkeypatch.context() as patched:
+            patched.setattr(app.runner.scheduler("slurm"), "alternatives", lambda _: 1 / 0)
+            await pilot.press("R")
+            await until(pilot, lambda: "ZeroDivisionError: division by zero" in str(words.render()), "why there are none")
+        await pilot.press("R")
+        await until(pilot, lambda: dialog.alternatives, "the estimates again")
         assert "e edit with this   R ask again   esc back" in screen_text(app)
         await pilot.press("j", "e")
         await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
@@ -251,3 +268,16 @@ def test_a_continuation_without_a_checkpoint(tmp_path, state, component, has_che
     assert find_continuation(app, row, record) == dependency  # type: ignore[arg-type]
     assert told[0].text.endswith(words)
     assert len(told) == 1
+
+
+def test_the_checkpoint_that_a_log_tells_of_is_found(tmp_path: Path) -> None:
+    saved, log = tmp_path / "step_5.pt", tmp_path / "stdout.log"
+    saved.touch()
+    log.write_text(f"saved checkpoint to {saved}\n")
+    described = DescribeAppResponse("7", AppState.FAILED, roles=[Role("r", "")])
+    told = []
+    runner = SimpleNamespace(describe=lambda _: described, replica_log=lambda *_: ReplicaLog("r", 0, stdout=log))
+    app = SimpleNamespace(runner=runner, post_from_thread=told.append)
+    row = JobRow("slurm://torchx/7", "slurm", "7", AppState.FAILED)
+    assert find_continuation(app, row, None) == {}  # type: ignore[arg-type]
+    assert told[0].text == f"its newest checkpoint is {saved}: no argument is named for it"
