@@ -326,7 +326,7 @@ async def test_the_card_tells_how_long_a_job_runs_by_now(app):
         app.now = lambda: NOW + 3600
         # Nothing of the job itself has changed.
         app.on_jobs_changed(JobsChanged("local_cwd", {}, set()))
-        assert "  1h 52m, since" in screen.card.body.facts[0].plain
+        assert "  1h, since" in screen.card.body.facts[0].plain
 
 
 async def test_the_job_at_the_cursor_is_asked_about_anew_only_where_it_is_another(app, monkeypatch):
