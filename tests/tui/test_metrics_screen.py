@@ -256,6 +256,7 @@ async def test_as_many_values_stand_under_the_chart_as_fit(tmp_path: Path) -> No
         assert len(shown()) == screen.doing.size.width
         await pilot.resize_terminal(200, 50)
         names = ["lr 0.0002", "grad_norm 3.5", "accuracy 0.25", "f1 15", "gpu_util 0.5"]
+
         def with_courses(count: int) -> str:
             return "  ".join(f" {name} {'▄' * 8}" for name in names[:count])
 

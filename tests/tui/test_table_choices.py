@@ -309,6 +309,7 @@ async def test_a_backend_without_rows_says_what_it_waits_for(scheduler, tmp_path
         app.jobs.set_schedulers(["local_cwd", "local_docker", "slurm"])
         await pilot.press("2")
         assert screen.table.placeholder.plain == "Asking docker, slurm"
+        app.jobs.set_schedulers(["local_cwd", "local_docker"])
         app.on_backend_failed(BackendFailed("local_docker", "no \x1b[31mengine", 5.0, 9.0))
         assert screen.table.placeholder.plain == "docker does not answer   no engine   R asks now"
         app.on_jobs_changed(JobsChanged("local_docker", {}, set()))

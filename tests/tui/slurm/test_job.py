@@ -174,7 +174,9 @@ async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path: P
         with monkeypatch.context() as patched:
             patched.setattr(app.runner.scheduler("slurm"), "alternatives", lambda _: 1 / 0)
             await pilot.press("R")
-            await until(pilot, lambda: "ZeroDivisionError: division by zero" in str(words.render()), "why there are none")
+            await until(
+                pilot, lambda: "ZeroDivisionError: division by zero" in str(words.render()), "why there are none"
+            )
         await pilot.press("R")
         await until(pilot, lambda: dialog.alternatives, "the estimates again")
         assert "e edit with this   R ask again   esc back" in screen_text(app)
