@@ -181,6 +181,9 @@ SAME = {
     "backends/docker/lifecycle.py: il for container_id, until in self._asked.items() if until > now}  ->  il for container_id, until in self._asked.items() if until >= now}": (
         "a clock is never at one instant exactly"
     ),
+    "backends/docker/states.py: match = _HEALTH.search(container.get('Status', ''))  ->  match = _HEALTH.search(container.get('Status', 'x'))": (
+        "neither is the word of a health check"
+    ),
     "components/standalone.py: return 1 + max((self._depth(self._modules[path]) for path in used if  ->  return 2 + max((self._depth(self._modules[path]) for path in used if": (
         "the order is the same"
     ),

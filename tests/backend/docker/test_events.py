@@ -11,10 +11,11 @@ import pytest
 from support.docker_containers import Replicas, replicas
 from support.docker_engine import OwnEngine
 from support.scripted_engine import ScriptedEngine, refused
-from support.scripted_server import Answer, Asked
+from support.scripted_server import Answer, Asked, Stream
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.docker.listing import EngineListener, engine_events
+from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.changes import Subscribers
@@ -191,3 +192,19 @@ def test_who_listens_is_told_of_what_happens_of_the_end_and_of_the_return(
     assert sorted(filters["event"]) == [
         "create", "destroy", "die", "health_status", "oom", "pause", "rename", "restart", "start", "stop", "unpause",
     ]  # fmt: skip
+
+
+def test_a_scheduler_that_is_closed_listens_no_more(scripted: ScriptedEngine) -> None:
+    others = set(threading.enumerate())
+    content, told = Stream(), Told()
+    scripted.answers["GET", "/events"] = 200, content
+    scheduler = DockerScheduler("mine", scripted.engine())
+    scheduler.subscribe(told)
+    content.put({})
+    told.more_than(0)
+    (listens,) = (one for one in threading.enumerate() if one.name == "docker-events" and one not in others)
+    # It waits for what the engine does not say.
+    scheduler.close()
+    listens.join(PATIENCE)
+    assert not listens.is_alive()
+    content.end()

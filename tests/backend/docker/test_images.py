@@ -26,6 +26,7 @@ from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.docker_engine.images import Layers, build, ensure_images, image_ids, push, variables_of
 from torchx_tui.backends.history.provenance import image_digests
 from torchx_tui.backends.shared.progress import Progress, shown_progress
+from torchx_tui.backends.shared.streaming_response import StreamingResponse
 from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
 from torchx_tui.specs import AppDef, LaunchCancelledError, Role, SchedulerError
 
@@ -330,8 +331,26 @@ def test_a_pull_that_is_cancelled_is_left_whether_it_has_begun_or_not(scripted: 
     progress.cancel()
     thread.join(PATIENCE)
     assert [type(failure) for failure in failures] == [LaunchCancelledError]
+    if not begun:
+        # Nor is what asks waited for at the end of the program.
+        assert {one.daemon for one in threading.enumerate() if one.name == "docker-image"} == {True}
     may_answer.set()
     content.end()
+
+
+def test_the_connection_of_a_pull_is_released_however_it_went(
+    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[StreamingResponse] = []
+    monkeypatch.setattr(StreamingResponse, "close", closed.append)
+    scripted.answers["GET", "/images/busybox/json"] = refused(404, "No such image: busybox")
+    scripted.answers["POST", "/images/create"] = 200, events({"status": "Download complete"})
+    ensured(scripted.engine(), "busybox")
+    assert len(closed) == 1
+    scripted.answers["POST", "/images/create"] = 200, events({"error": "odd"}, {"status": "never read"})
+    with pytest.raises(SchedulerError, match="odd"):
+        ensured(scripted.engine(), "busybox")
+    assert len(closed) == 2
 
 
 def test_what_a_build_says(scripted: ScriptedEngine) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import socket
 import sys
 import tarfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pexpect
 import pytest
@@ -71,6 +74,11 @@ def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch: pytest.Mo
     keyboard, screen = os.openpty()
     never, resizes = os.pipe()
     taken = iter([False, False, True])
+    waits: list[float | None] = []
+
+    def wait(*arguments: Any) -> Any:
+        waits.append(arguments[3])
+        return select.select(*arguments)
 
     def resize() -> bool:
         has_begun = next(taken)
@@ -78,6 +86,7 @@ def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch: pytest.Mo
             engines.close()
         return has_begun
 
+    monkeypatch.setattr("torchx_tui.backends.docker.shell.select", SimpleNamespace(select=wait))
     with open(screen) as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)
         monkeypatch.setattr(sys, "stdout", terminal)
@@ -88,6 +97,10 @@ def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch: pytest.Mo
     for descriptor in (keyboard, never, resizes):
         os.close(descriptor)
     assert next(taken, "asked three times") == "asked three times"
+    # Nobody sees a screen of the wrong size for long, and once it is right nothing is asked.
+    *before, afterwards = waits
+    assert [wait is not None and wait < 0.5 for wait in before] == [True, True]
+    assert afterwards is None
 
 
 def test_the_terminal_is_as_it_was_afterwards(app: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:

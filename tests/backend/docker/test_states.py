@@ -9,6 +9,7 @@ import pytest
 from support.scripted_engine import ScriptedEngine, listed
 
 from torchx_tui.backends.docker import labels
+from torchx_tui.backends.docker.containers import container_name
 from torchx_tui.backends.docker.describe import published_ports
 from torchx_tui.backends.docker.listing import KnownTimes, list_rows
 from torchx_tui.backends.docker.states import (
@@ -145,6 +146,9 @@ def test_the_rows_of_apps(scripted: ScriptedEngine) -> None:
     assert (third.submitted_at, third.started_at, third.finished_at) == (99.5, 100.0, None)
     assert (third.replicas_running, third.replicas_wanted, third.replicas_succeeded) == (1, 4, 1)
     assert third.msg == "exit 4: worker/2; 1 of 4 still run"
+    scripted.has(listed(0, "running", Created=None))
+    (without_times,) = list_rows(scripted.engine(), KnownTimes(), "here")
+    assert (without_times.submitted_at, without_times.started_at) == (0.0, 0.0)
 
 
 def test_replicas_that_are_missing_were_removed_unless_none_has_started() -> None:
@@ -162,6 +166,11 @@ def test_a_foreign_app_lacks_labels_and_is_read_all_the_same() -> None:
     app = summarize("sh-abc-x1y2z3", [one])
     assert (app.name, app.submitted_at, app.state) == ("sh-abc", 100.0, R)
     assert app.where(0) == "/0"
+
+
+def test_a_container_without_a_name_is_called_by_its_id() -> None:
+    assert container_name({"Id": "0123456789abcdef", "Names": ["/job-worker-0"]}) == "job-worker-0"
+    assert container_name({"Id": "0123456789abcdef", "Names": None}) == "0123456789ab"
 
 
 def test_health() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -135,3 +136,16 @@ def test_an_app_that_has_ended_uses_nothing(scripted: ScriptedEngine) -> None:
     scripted.has()
     with pytest.raises(JobNotFoundError):
         UsageSampler(scripted.engine()).sample("app-x")
+
+
+def test_an_engine_that_goes_away_while_it_is_asked_tells_of_none(
+    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    scripted.has(listed(0), listed(1))
+    for k in range(2):
+        scripted.answers["GET", f"/containers/c{k}/stats"] = lambda asked: None
+    assert UsageSampler(scripted.engine()).sample("app-x") == []
+    # No thread writes a traceback onto the terminal.
+    assert raised == []
