@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from torchx_tui.backends.kubernetes.causes import needs_events, pod_reason, together
+from torchx_tui.backends.kubernetes.causes import exit_code, needs_events, pod_reason, summarize_events, together
 
 _UNSCHEDULED = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
 
@@ -57,3 +57,16 @@ def test_one_reason_for_several_replicas() -> None:
     assert together([]) == ""
     assert together([("a", "r/0")]) == "a: r/0"
     assert together([("a", "r/0"), ("b", "r/1"), ("a", "r/2"), ("a", "r/3")]) == "a: r/0 and 2 more"
+
+
+def test_what_gives_no_words_is_told_without_any() -> None:
+    waits = {"state": {"waiting": {"message": ""}}}
+    assert pod_reason({"status": {"phase": "Running", "containerStatuses": [waits]}}) == ""
+    assert summarize_events([{"reason": "FailedMount"}]) == ("FailedMount:", True)
+
+
+def test_the_exit_code_of_a_replica_is_that_of_its_pods_first_container() -> None:
+    # Servers list the states by the names of the containers.
+    states = [{"name": name, "state": {"terminated": {"exitCode": code}}} for name, code in (("a", 7), ("worker", 3))]
+    spec = {"containers": [{"name": "worker"}, {"name": "a"}]}
+    assert exit_code({"spec": spec, "status": {"containerStatuses": states}}) == 3

@@ -26,6 +26,7 @@ from torchx_tui.specs import (
     InvalidRunConfigException,
     JobNotFoundError,
     NotAllowedError,
+    Resource,
     Role,
     SchedulerError,
 )
@@ -94,6 +95,25 @@ def test_images_of_the_local_engine(scheduler: KubernetesScheduler) -> None:
 def test_the_journal_knows_the_id_before_the_launch(scheduler: KubernetesScheduler) -> None:
     made = dry_run(scheduler, namespace="team").request
     assert made.app_id == f"team:{made.resource['metadata']['name']}"
+
+
+def test_what_a_launch_would_find_depends_on_the_options(
+    server: ScriptedServer, scheduler: KubernetesScheduler
+) -> None:
+    for path in ("/apis/batch.volcano.sh/v1alpha1", "/api/v1/namespaces/default"):
+        server.answers["GET", path] = 200, {}
+    server.answers["GET", "/api/v1/nodes"] = 200, {"items": [{}]}
+    app = AppDef("job", [role(image=f"sha256:{DIGEST}", resource=Resource(cpu=1, gpu=1, memMB=64))])
+
+    def found(**cfg: Any) -> list[str]:
+        return [one.what for one in scheduler.preflight(app, {"queue": "q", **cfg})]
+
+    no_queue = "there is no queue q"
+    for _ in range(2):
+        assert found(image_repo="example.com/x") == [no_queue, "worker: 1 gpu asked for, no node has any"]
+    # A form asks with every letter: the nodes are asked once.
+    assert server.paths("GET").count("/api/v1/nodes") == 1
+    assert found() == [f"worker: only the local Docker engine has its image sha256:{DIGEST[:12]}", no_queue]
 
 
 # Beside launches

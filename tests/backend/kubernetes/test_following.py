@@ -247,6 +247,15 @@ def test_what_is_read_of_a_job_holds_until_a_watch_tells_otherwise(scripted: Scr
         scripted.tell("events", event("job-x", f"the job {number}", number, "u1"))
         wait_until(lambda number=number: scripted.described().msg.endswith(f"the job {number}"), "the event")
         assert scripted.cost() == 0
+    # Each event is known by itself, as it was told last.
+    of_pod = partial(event, "job-x-worker-0-0", uid="uid-job-x-worker-0-0")
+    reason = lambda: scripted.described().roles_statuses[0].replicas[0].reason  # noqa: E731
+    scripted.tell("events", of_pod("pod group is not ready", 5))
+    wait_until(lambda: reason() == "FailedCreate: pod group is not ready", "the event of the pod")
+    assert scripted.described().msg == "FailedCreate: the job 4"
+    scripted.tell("events", of_pod("pod group is ready", 6))
+    wait_until(lambda: reason() == "", "what it says later")
+    assert scripted.cost() == 0
     scripted.tell("pods", pod("job-x-worker-1-0", "u1"))
     questions = scripted.questions()
     wait_until(lambda: scripted.cost(), "a look")
@@ -275,6 +284,18 @@ def test_a_list_without_a_version_is_not_watched(scripted: Scripted) -> None:
         scripted.made.answers["GET", f"{OF_SPACE}/{kind}"] = 200, {"items": []}
     assert [scripted.cost() for _ in range(100)] == [4, *[0] * 99]
     assert not any("watch" in one.params for one in scripted.made.asked)
+
+
+def test_what_an_event_told_is_known_after_the_server_has_dropped_it(scripted: Scripted) -> None:
+    # Of a list without a version no watch keeps the events: they are asked for with each look.
+    scripted.made.answers["GET", f"{OF_SPACE}/events"] = 200, {"items": [event("job-x", "the job", 2, "u1")]}
+    for _ in range(2):
+        assert scripted.described().msg == "FailedCreate: the job"
+    wait_until(lambda: "pods" in scripted.watches, "the watch")
+    scripted.made.answers["GET", f"{OF_SPACE}/events"] = 200, {"items": []}
+    scripted.tell("pods", pod("job-x-worker-1-0", "u1"))
+    wait_until(lambda: scripted.cost(), "a look")
+    assert scripted.described().msg == "FailedCreate: the job"
 
 
 def test_a_watch_that_fails_is_not_tried_again_at_once(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:

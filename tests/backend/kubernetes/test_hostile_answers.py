@@ -18,6 +18,7 @@ from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.describe import JobFacts, by_object, describe, describe_facts
 from torchx_tui.backends.kubernetes.jobs import MOST_REPLICAS, find_job, list_pods, pods_path
 from torchx_tui.backends.kubernetes.listing import KnownReasons, pages, row_of
+from torchx_tui.backends.kubernetes.request.app_def import roles_of
 from torchx_tui.backends.kubernetes.scheduler import native_text
 from torchx_tui.backends.kubernetes.shapes import checked_event, checked_job, checked_pod
 from torchx_tui.backends.kubernetes.watching import JobRows
@@ -214,6 +215,19 @@ def test_labels_and_annotations(api: ApiServer, put: Callable[[str], Callable[[A
         assert found is not None
         assert_sound_row(row_of(found, KnownReasons()))
         assert_sound(describe_facts(api, JobFacts(found, {}, {}, None), 1.8e9))
+
+
+def test_what_variables_and_volumes_come_from() -> None:
+    env = [{"name": f"V{k}", "valueFrom": what} for k, what in enumerate(("odd", {"fieldRef": "odd"}))]
+    kinds = (("hostPath", "path"), ("persistentVolumeClaim", "claimName"))
+    sources: list[Any] = [{kind: what} for kind, field in kinds for what in ("odd", {field: 1})]
+    volumes = [{"name": f"v{k}", **source} for k, source in enumerate(sources)]
+    mounts = [{"name": volume["name"], "mountPath": "/x"} for volume in volumes]
+    spec = {"containers": [{"name": "c", "env": env, "volumeMounts": mounts}], "volumes": volumes}
+    job = checked_job({"metadata": {"name": "x"}, "spec": {"tasks": [{"template": {"spec": spec}}]}})
+    assert job is not None
+    (role,) = roles_of(job)
+    assert (role.env, role.mounts) == ({"V0": "", "V1": ""}, [])
 
 
 def test_a_number_of_replicas_that_was_mistyped(api: ApiServer) -> None:

@@ -81,11 +81,18 @@ INVALID = status(
     causes=[
         {"field": "spec.tasks[1].template.spec.volumes", "message": "Required value"},
         {"field": "spec.queue", "message": 'Invalid value: "integer"'},
+        {"field": "spec.tasks[2].name", "message": "there is no such task"},
     ],
 )
 WEBHOOK = 'admission webhook "validatejob.volcano.sh" denied the request: '
 REFUSALS = {
-    "the form": (INVALID, ["worker/1: spec.volumes: Required value", 'spec.queue: Invalid value: "integer"']),
+    "the form": (
+        INVALID,
+        [
+            *("worker/1: spec.volumes: Required value", 'spec.queue: Invalid value: "integer"'),
+            "spec.tasks[2].name: there is no such task",
+        ],
+    ),
     "a queue that is missing": (
         status(400, "BadRequest", WEBHOOK + 'unable to find job queue: queues.scheduling.volcano.sh "q" not found'),
         ["there is no queue q", "kubectl get queues"],
@@ -97,6 +104,10 @@ REFUSALS = {
     "the namespace": (
         status(404, "NotFound", 'namespaces "default" not found', name="default", kind="namespaces"),
         ["there is no namespace default", "kubectl create namespace default"],
+    ),
+    "something that is missing": (
+        status(404, "NotFound", 'configmaps "settings" not found', name="settings", kind="configmaps"),
+        ['was not launched: configmaps "settings" not found'],
     ),
     "no Volcano": ((404, {"message": "404 page not found"}), ["has no Volcano", "https://volcano.sh"]),
     "the size": (status(413, "RequestEntityTooLarge", "limit is 3145728"), ["too large", "2 replicas"]),

@@ -339,8 +339,22 @@ def test_a_container_that_was_started_again(log: Kept) -> None:
     assert log.read() == ["before", "-- worker/0 was restarted (restart 2): its log continues --", "now"]
     assert log.asked == [{**ONE, "previous": "true"}, ONE]
     # Of the last lines only: the run before is not asked for.
-    assert log.read(tail=5) == ["-- worker/0 was restarted (restart 2): its log continues --", "now"]
+    later = ["-- worker/0 was restarted (restart 2): its log continues --", "now"]
+    assert log.read(tail=5) == later
     assert log.lines() == ["before\n", "now\n"]
+    # Who stopped within the run before goes on in it.
+    reading = open_stream(log.server, "space:job-x", "worker")
+    assert next(reading).data == b"before\n"
+    reading.close()
+    assert log.read(cursor=reading.cursor) == later
+
+
+def test_lines_that_the_node_has_dropped_are_said_to_be_lost(log: Kept) -> None:
+    log.logs["worker-0", False] = printed((9, "new"))
+    before = 1_767_225_605 * 10**9
+    seen = Part("u1/worker-0/0", TimeCursor(before, 7), before + 5)
+    lost = "-- worker/0 lost lines here: its node had dropped them before they were read --"
+    assert log.read(cursor=PartsCursor((seen,))) == [lost, "new"]
 
 
 def test_all_containers_of_a_pod_are_read(log: Kept) -> None:
@@ -400,9 +414,13 @@ def test_a_pod_that_is_gone_has_taken_its_log_along(log: Kept) -> None:
             open_stream(log.server, "space:job-x", "worker", streams=output)
 
 
-def test_why_a_container_does_not_run_is_said_once(log: Kept) -> None:
+@pytest.mark.parametrize("said", [["-- worker/0 waits: its container cannot be created --"], []])
+def test_why_a_container_does_not_run_is_said_once(log: Kept, said: list[str]) -> None:
     log.phase("Running")
     log.pods = [log.pod(WAITS, phase="Pending")]
+    if not said:
+        # Its node has not looked at it yet.
+        log.pods[0]["status"]["containerStatuses"] = []
 
     def look() -> None:
         if log.looks == 6:
@@ -411,7 +429,7 @@ def test_why_a_container_does_not_run_is_said_once(log: Kept) -> None:
             log.phase("Completed")
 
     log.before_look = look
-    assert log.read() == ["-- worker/0 waits: its container cannot be created --", "one"]
+    assert log.read() == [*said, "one"]
 
 
 def test_a_pod_that_is_made_anew_goes_on_in_the_same_log(log: Kept) -> None:

@@ -207,7 +207,7 @@ def test_looking_at_a_job_asks_for_no_more_than_it_needs() -> None:
         made.answers["GET", pods] = 200, {"items": []}
         asked()
         assert selectors() == group  # it failed, and no pod says why
-        made.answers["GET", jobs] = 200, job("")
+        made.answers["GET", jobs] = 200, job("", queue=None)
         for answer, there in (
             ((200, {}), True),
             (status(404, "NotFound", "no"), False),

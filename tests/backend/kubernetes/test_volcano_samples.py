@@ -166,6 +166,7 @@ def test_a_job_without_a_status():
     del job["status"]
     row = row_of(job, KnownReasons())
     assert (row.state, row.replicas_running, row.replicas_wanted) == (AppState.SUBMITTED, 0, 3)
+    assert row.replicas_succeeded == 0
     young = describe(JobFacts(job, {}, {}, None), row.submitted_at + 1)  # type: ignore[operator]
     assert (young.state, young.msg) == (AppState.SUBMITTED, NONE)
     old = describe(JobFacts(job, {}, {}, None), row.submitted_at + 120)  # type: ignore[operator]
