@@ -107,7 +107,7 @@ REFUSALS = {
     ),
     "something that is missing": (
         status(404, "NotFound", 'configmaps "settings" not found', name="settings", kind="configmaps"),
-        ['was not launched: configmaps "settings" not found'],
+        ['configmaps "settings" not found'],
     ),
     "no Volcano": ((404, {"message": "404 page not found"}), ["has no Volcano", "https://volcano.sh"]),
     "the size": (status(413, "RequestEntityTooLarge", "limit is 3145728"), ["too large", "2 replicas"]),

@@ -23,7 +23,7 @@ from support.waiting import PATIENCE
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.beside import run_beside
 from torchx_tui.backends.kubernetes.describe import described_now, port_forward_line
-from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, main, run_in_pod, shell_command
+from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, _relay, main, run_in_pod, shell_command
 from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, SchedulerError
 
 from .support import Job, job_on
@@ -353,3 +353,17 @@ def test_what_is_typed_and_how_large_the_terminal_is() -> None:
     assert running.has_more
     connection.sock = object()
     assert not running.has_more
+
+
+def test_a_program_is_told_the_size_of_its_terminal_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    keyboard, screen = os.openpty()
+    connection: Any = Connection((2, b"\x01shown"))
+    connection.fileno = lambda: -1
+    monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.terminal_size", lambda: os.terminal_size((87, 31)))
+    with open(screen) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        monkeypatch.setattr(sys, "stdout", terminal)
+        _relay(PodExec(connection), -2)
+        assert os.read(keyboard, 100) == b"shown"
+    os.close(keyboard)
+    assert connection.sent == [b'\x04{"Width": 87, "Height": 31}']
