@@ -342,7 +342,13 @@ def test_the_connection_of_a_pull_is_released_however_it_went(
     scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     closed: list[StreamingResponse] = []
-    monkeypatch.setattr(StreamingResponse, "close", closed.append)
+    close = StreamingResponse.close
+
+    def noted(answer: StreamingResponse) -> None:
+        closed.append(answer)
+        close(answer)
+
+    monkeypatch.setattr(StreamingResponse, "close", noted)
     scripted.answers["GET", "/images/busybox/json"] = refused(404, "No such image: busybox")
     scripted.answers["POST", "/images/create"] = 200, events({"status": "Download complete"})
     ensured(scripted.engine(), "busybox")
