@@ -7,6 +7,7 @@ import pytest
 from support.dashboard import screen_text, settled, until
 from support.launching import (
     LaunchingScheduler,
+    drawn,
     form_of,
     launching_app,
     model_of,
@@ -24,6 +25,7 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
 from torchx_tui.tui.launch.form_editor import FormEditor
 from torchx_tui.tui.launch.form_field import role_section
+from torchx_tui.tui.launch.messages import ValuesKnown
 from torchx_tui.tui.launch.role_rule import RoleRule
 from torchx_tui.tui.launch.screen import LaunchScreen
 
@@ -94,6 +96,16 @@ async def test_a_role_says_what_it_has_and_takes_what_is_changed(app, scheduler)
         assert made["reader"].image == "image:1"
 
 
+async def test_what_an_option_can_be_is_offered_where_its_own_scheduler_says_so(app, monkeypatch):
+    monkeypatch.setattr(app.runner, "known_values", lambda _: {"log_dir": ["/a", "/b"]})
+    async with app.run_test(size=(120, 50)) as pilot:
+        screen = await form_of(pilot, app, NAME)
+        row_of(screen, "log_dir", "option").input.focus()
+        await until(pilot, lambda: drawn(screen, "#field-help").endswith("here: /a, /b"), "the values")
+        screen.editor.on_values_known(ValuesKnown("other", {"log_dir": ["/c"]}))
+        assert drawn(screen, "#field-help").endswith("here: /a, /b")
+
+
 async def test_what_was_changed_is_edited_again_and_copied(app, scheduler):
     async with app.run_test(size=(140, 50)) as pilot:
         screen = await with_role(pilot, app)
@@ -128,9 +140,10 @@ async def test_an_argument_changes_what_a_role_has_unless_it_was_changed(app):
 async def test_a_named_resource_is_searched_for(app, scheduler):
     async with app.run_test(size=(120, 50)) as pilot:
         screen = await with_role(pilot, app)
-        row_of(screen, "resource", TRAINER).input.focus()
+        await type_into(pilot, screen, "resource", "none of them", TRAINER)
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the resources")
+        assert app.screen.cursor == 0
         rows = [row.plain for row in app.screen.rows()]
         assert rows[:2] == ["none".ljust(57), f"{'aws_c5.18xlarge':<40}   72    0  136.3"]
         assert f"{' ' * 41}  cpu  gpu     GB" in screen_text(app)
@@ -250,6 +263,7 @@ async def test_a_job_of_others_is_edited_from_what_its_backend_tells(app, schedu
         made = await submit(pilot, app, scheduler)
         assert (made["worker"].num_replicas, made["worker"].args) == (3, ["-c", "date"])
         assert (made["half"].image, made["half"].entrypoint) == ("busybox", "true")
+        assert made.name == "foreign"
         (record,) = app.runner.journal.records()
         assert record.cfg == {"log_dir": "/logs"}
 

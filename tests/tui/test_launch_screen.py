@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from support.component_files import HEADER, ComponentFile
-from support.dashboard import PATIENCE, until
+from support.dashboard import PATIENCE, screen_text, until
 from support.launching import (
     LaunchingScheduler,
     drawn,
@@ -31,7 +31,9 @@ from torchx_tui.backends.shared.progress import while_wanted
 from torchx_tui.components import build_app
 from torchx_tui.specs import AppDryRunInfo, InvalidRunConfigException, get_named_resources
 from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch import form_editor
 from torchx_tui.tui.launch import work as launch_work
+from torchx_tui.tui.launch.messages import DryRunSlow
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.bars import StatusLine
 from torchx_tui.tui.ui.choice_field import ChoiceField
@@ -154,10 +156,11 @@ async def test_the_form_has_every_field_and_the_focus_on_the_first(app):
         assert ("option", "log_dir") in names
         assert field_with_focus(screen) == "steps"
         assert "number of training steps" in drawn(screen, "#field-help")
-        await pilot.press("tab")
-        await until(pilot, lambda: field_with_focus(screen) == "num_replicas")
-        await pilot.press("shift+tab")
-        await until(pilot, lambda: field_with_focus(screen) == "steps")
+        for forth, back in (("tab", "shift+tab"), ("down", "up")):
+            await pilot.press(forth)
+            await until(pilot, lambda: field_with_focus(screen) == "num_replicas")
+            await pilot.press(back)
+            await until(pilot, lambda: field_with_focus(screen) == "steps")
         await ready(pilot, screen)
 
 
@@ -273,6 +276,7 @@ async def test_what_is_missing_is_said_and_ctrl_s_goes_there(app, scheduler, com
         screen = await form_of(pilot, app, "jobs.py:job")
         assert field_with_focus(screen) == "data"
         assert "data is missing" in words(screen)
+        assert preview(screen) == "data: required\n"
         await pilot.press("tab", "ctrl+s")
         await until(pilot, lambda: "not launched: data" in status(screen))
         assert field_with_focus(screen) == "data"
@@ -312,6 +316,9 @@ async def test_the_preview_follows_what_is_typed(app):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "utils.echo")
         await ready(pilot, screen)
+        # What comes late of a request that is there already says nothing any more.
+        screen.editor.on_dry_run_slow(DryRunSlow(screen.editor.dry_run.generation, "it waits"))
+        assert "it waits" not in preview(screen)
         await type_into(pilot, screen, "msg", "good morning")
         await until(pilot, lambda: "echo 'good morning'" in preview(screen), "the new request")
         await pilot.press("ctrl+t")
@@ -334,7 +341,8 @@ async def test_a_choice_is_turned_with_the_arrows(app, component_file):
         await until(pilot, lambda: model_of(screen).plan().arguments == {"data": "corpus", "flag": "true"})
 
 
-async def test_the_scheduler_shows_that_it_has_the_focus(app):
+async def test_the_scheduler_shows_that_it_has_the_focus_and_which_cannot_be_used(app, monkeypatch):
+    monkeypatch.setattr(form_editor, "why_unusable", lambda _: {"kubernetes": "no [red] cluster"})
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "utils.echo")
         label = screen.editor.form._scheduler_label
@@ -342,6 +350,8 @@ async def test_the_scheduler_shows_that_it_has_the_focus(app):
         await pilot.press(*["tab"] * 3)
         await until(pilot, lambda: screen.editor.form.scheduler.has_focus)
         assert str(label.render()) == "▌scheduler"
+        assert screen.editor.form._help_rule.info.plain == "local"
+        await until(pilot, lambda: drawn(screen, "#field-help").endswith("\nkubernetes: no [red] cluster"), "why not")
         await pilot.press("tab")
         await until(pilot, lambda: str(label.render()) == " scheduler")
 
@@ -353,7 +363,8 @@ async def test_escape_goes_back_a_step_at_a_time_and_launches_nothing(app, sched
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "demo.train")
         await type_into(pilot, screen, "steps", "7")
-        await pilot.press("escape")
+        # The request stands beside the form: there is nothing to close.
+        await pilot.press("ctrl+d", "escape")
         await until(pilot, lambda: screen.is_picking)
         assert screen.chooser.picker.search.has_focus
         assert app.screen is screen
@@ -530,6 +541,7 @@ async def test_no_named_resource_is_made_on_the_event_loop(app, monkeypatch):
         finally:
             goes_on.set()
         await until(pilot, lambda: row_of(screen, "memMB").field.from_other == ("32768", "h"), "its memory")
+        await until(pilot, lambda: "32768" in screen_text(app), "the memory on the screen")
 
 
 async def test_a_missing_value_is_called_required(app, component_file):

@@ -6,6 +6,8 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.text import Text
@@ -25,7 +27,7 @@ from torchx_tui.tui.launch.component_list import LastLaunch
 from torchx_tui.tui.launch.component_picker import launch_text, option_text
 from torchx_tui.tui.launch.field_input import first_path
 from torchx_tui.tui.launch.messages import PlacesFound
-from torchx_tui.tui.launch.places import places_text
+from torchx_tui.tui.launch.places import PlacesLook, places_text
 from torchx_tui.tui.launch.plan import LaunchPlan
 from torchx_tui.tui.launch.preview import diff_text, script_text, workspace_text
 from torchx_tui.tui.ui.glyphs import UNICODE
@@ -141,6 +143,21 @@ def test_partitions() -> None:
             "",
             f"free of all; asked {clock(NOW, NOW)}{asked}",
         ]
+
+
+def test_a_look_at_partitions_takes_the_place_of_one_that_waits() -> None:
+    waiting: set[int] = set()
+
+    def set_timer(_delay: float, _ask: object) -> SimpleNamespace:
+        number = len(waiting) + 1
+        waiting.add(number)
+        return SimpleNamespace(stop=lambda: waiting.remove(number))
+
+    editor: Any = SimpleNamespace(preview=SimpleNamespace(tab="dry run", has_panel=True), set_timer=set_timer)
+    look = PlacesLook(editor)
+    for _ in range(3):
+        look.look()
+        assert len(waiting) == 1
 
 
 @pytest.mark.parametrize(

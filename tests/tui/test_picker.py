@@ -3,6 +3,8 @@
 import itertools
 import json
 import threading
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rich.style import Style
@@ -13,13 +15,14 @@ from support.past_launches import launched
 from support.waiting import PATIENCE
 from textual import events
 
-from torchx_tui.components import list_components
+from torchx_tui.backends.history.launch_record import LaunchRecord
+from torchx_tui.components import ComponentSummary, list_components
 from torchx_tui.settings.config import LaunchSettings, Settings
 from torchx_tui.specs import AppState
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
-from torchx_tui.tui.launch import component_chooser
-from torchx_tui.tui.launch.component_list import arranged, growing_list
+from torchx_tui.tui.launch import component_chooser, component_list
+from torchx_tui.tui.launch.component_list import MOST_RECENT, arranged, growing_list
 from torchx_tui.tui.launch.component_picker import ComponentPicker
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.bars import StatusLine
@@ -330,6 +333,27 @@ def test_each_list_has_all_that_the_one_before_had(here):
     assert len(lists[0]) == 11
     assert len(lists[-1]) == 17
     assert all(earlier.keys() <= later.keys() for earlier, later in itertools.pairwise(lists))
+
+
+def test_lists_come_after_ever_longer_pauses_while_files_are_read(here, monkeypatch):
+    now = [0.0]
+
+    def each_listed(_folders):
+        yield []
+        for number in range(1, 12):
+            now[0] = number / 10
+            yield [ComponentSummary(f"job_{number}.py:job", "file", Path(), 0)]
+
+    monkeypatch.setattr(component_list, "each_listed", each_listed)
+    monkeypatch.setattr(component_list, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    assert [len(listed) for listed in growing_list([], (), {})] == [0, 2, 5, 9, 11]
+
+
+def test_builtins_that_were_launched_since_take_no_place_of_a_file_elsewhere(here, tmp_path):
+    ComponentFile(tmp_path / "elsewhere.py").write(JOB)
+    keys = [*(one.name for one in list_components()[:MOST_RECENT]), f"{tmp_path}/elsewhere.py:job"]
+    record = LaunchRecord("1", 0.0, "local_cwd", "torchx", {})
+    assert keys[-1] in next(growing_list([here], (), dict.fromkeys(keys, record)))
 
 
 # The editor
