@@ -242,6 +242,7 @@ def test_pages_have_the_sizes_that_were_asked_for(journal, app):
         launch(journal, app)
     assert [(len(page), left) for page, left in journal.pages(2, 3)] == [(2, 5), (3, 2), (2, 0)]
     assert list(Journal(journal.folder / "none").pages()) == []
+    assert Journal(journal.folder / "none").read_on(0)
 
 
 def test_the_newest_launch_of_a_component(journal, app):
@@ -465,10 +466,15 @@ def test_only_records_whose_handle_may_change_are_looked_at_again(journal, app, 
     monkeypatch.setattr(os, "stat", lambda path, **more: looked.append(str(path)) or stat(path, **more))
     reader.find_all([])
     assert [path for path in looked if path.endswith(".json")] == [f"{journal.folder}/{begun.id}.json"]
-    reader.forget(begun)
-    del looked[:]
-    reader.find_all([])
-    assert looked == [str(journal.folder)]
+    # Nor is what this process, or another one, has removed.
+    for one, remover in ((begun, reader), (launch(journal, app), journal)):
+        reader.find_all([])
+        assert reader.read_on(PATIENCE)
+        remover.forget(one)
+        reader.find_all([])
+        del looked[:]
+        reader.find_all([])
+        assert looked == [str(journal.folder)]
 
 
 def test_others_have_their_turn_while_a_long_journal_is_read(journal, app, monkeypatch):

@@ -23,9 +23,11 @@ def read(text: str) -> AppDef:
 
 def test_it_comes_back_without_what_a_launch_adds() -> None:
     given = app()
+    given.roles[0].metadata["odd"] = {"a set"}  # which JSON does not have
     text, why = kept_text(given, 10_000)
     assert why == ""
     role = read(text).roles[0]
+    assert role.metadata == {"odd": "{'a set'}"}
     assert role.env == {"LR": "0.1"}
     assert role.workspace == Workspace({"/a": ""})
     assert set(given.roles[0].env) == {"LR", *LAUNCH_VARIABLES}

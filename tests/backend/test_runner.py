@@ -393,6 +393,15 @@ def test_what_a_backend_tells_is_passed_on(runner, busy):
     assert runner.describe_native(handle) == busy.describe_native("a-1")
 
 
+def test_leaving_a_runner_closes_its_schedulers(scheduler, journal):
+    closed = []
+    scheduler.close = lambda: closed.append(scheduler)
+    with Runner(journal=journal) as runner:
+        runner._schedulers.put("local_cwd", scheduler)
+        assert closed == []
+    assert closed == [scheduler]
+
+
 def test_changes_are_told_until_nobody_wants_to_know(runner, busy):
     unsubscribe = runner.subscribe("local_cwd", print)
     assert busy.told == [print]

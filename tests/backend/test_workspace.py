@@ -82,7 +82,7 @@ def test_a_folder_is_copied(tmp_path: Path) -> None:
 
 def test_the_ignore_file_of_docker_counts_alone(tmp_path: Path) -> None:
     project = fill(tmp_path / "project", "a", "b")
-    (project / ".dockerignore").write_text("b")
+    (project / ".dockerignore").write_bytes(b"b\n\xff\n")
     copy_project(project, tmp_path / "target")
     assert tree(tmp_path / "target") == {".dockerignore", "a"}
 
@@ -267,11 +267,13 @@ def test_a_project_here_is_copied_over_what_is_there(tmp_path: Path) -> None:
     (source / "deep" / "er").mkdir(parents=True)
     (source / "deep" / "er" / "a.py").write_text("a")
     (source / "empty").mkdir()
+    (source / "only" / "empty").mkdir(parents=True)
     target = tmp_path / "not" / "there"
     for _ in range(2):
         copy_project(source, target)
         assert (target / "deep" / "er" / "a.py").read_text() == "a"
         assert (target / "empty").is_dir()
+        assert (target / "only" / "empty").is_dir()
     # One file goes into a folder that is there, else to the path itself.
     copy_project(source / "deep" / "er" / "a.py", target)
     assert (target / "a.py").read_text() == "a"
