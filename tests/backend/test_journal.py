@@ -467,7 +467,9 @@ def test_only_records_whose_handle_may_change_are_looked_at_again(journal, app, 
     reader.find_all([])
     assert [path for path in looked if path.endswith(".json")] == [f"{journal.folder}/{begun.id}.json"]
     # Nor is what this process, or another one, has removed.
-    for one, remover in ((begun, reader), (launch(journal, app), journal)):
+    reader.forget(begun)
+    for remover in (reader, journal):
+        one = launch(journal, app)
         reader.find_all([])
         assert reader.read_on(PATIENCE)
         remover.forget(one)
