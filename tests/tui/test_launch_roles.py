@@ -22,6 +22,7 @@ from textual.widgets import TextArea
 from torchx_tui.backends.api import DescribeAppResponse
 from torchx_tui.specs import AppDef, AppState, BindMount, Resource, Role
 from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch import work as launch_work
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
 from torchx_tui.tui.launch.form_editor import FormEditor
 from torchx_tui.tui.launch.form_field import role_section
@@ -278,3 +279,8 @@ async def test_what_a_role_is_shown_with_is_not_taken_for_typed(app, monkeypatch
         row = row_of(screen, "image", TRAINER)
         row.input.value = "image:2"
         await until(pilot, lambda: typed == [("image", "image:2")], "what was typed")
+
+
+def test_a_named_resource_that_cannot_be_made_is_not_offered(monkeypatch):
+    monkeypatch.setattr(launch_work, "named_resource_names", lambda: ["gpu.none", "gpu.small"])
+    assert [name for name, *_ in launch_work.resource_rows()] == ["gpu.small"]

@@ -17,12 +17,16 @@ from support.launching import (
     words,
 )
 
+from torchx_tui.backends.shared.progress import Progress
+from torchx_tui.components import describe
 from torchx_tui.settings.config import LaunchSettings, Settings
 from torchx_tui.specs import SchedulerError
 from torchx_tui.tui.jobs.filter import parse_filter
 from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.form_model import FormModel
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.launch.sweep_dialog import SweepDialog
+from torchx_tui.tui.launch.work import launch_all
 
 JOB = '''
 def job(data: str, lr: float = 0.1, batch: int = 32, flag: bool = False) -> AppDef:
@@ -149,3 +153,14 @@ async def test_the_command_has_a_line_for_each(app):
         assert len(lines) == 2
         assert lines[0].endswith("jobs.py:job --data corpus")
         assert lines[1].endswith("jobs.py:job --data corpus --lr 0.2")
+
+
+def test_a_sweep_says_how_far_it_is(app):
+    model = FormModel(describe("jobs.py:job"))
+    model.choose_scheduler("local_cwd", app.runner.run_opts("local_cwd"))
+    model.set("argument", "data", "corpus")
+    model.set("argument", "lr", "0.2,0.3")
+    said: list[str] = []
+    launch_all(app.runner, list(model.plans()), Progress(said.append))
+    wanted = [f"{what} {number} of 2: lr=0.{number + 1}" for what in ("Checking", "Launching") for number in (1, 2)]
+    assert [words for words in said if " of 2: " in words] == wanted
