@@ -156,10 +156,14 @@ async def test_the_form_has_every_field_and_the_focus_on_the_first(app):
         assert ("option", "log_dir") in names
         assert field_with_focus(screen) == "steps"
         assert "number of training steps" in drawn(screen, "#field-help")
-        await pilot.press("tab")
-        await until(pilot, lambda: field_with_focus(screen) == "num_replicas")
-        await pilot.press("shift+tab")
-        await until(pilot, lambda: field_with_focus(screen) == "steps")
+        for size in ((120, 40), (80, 12)):
+            # All fields at once, and some of them.
+            await pilot.resize_terminal(*size)
+            for forth, back in (("tab", "shift+tab"), ("down", "up")):
+                await pilot.press(forth)
+                await until(pilot, lambda: field_with_focus(screen) == "num_replicas", f"{forth} at {size}")
+                await pilot.press(back)
+                await until(pilot, lambda: field_with_focus(screen) == "steps", f"{back} at {size}")
         await ready(pilot, screen)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Button, Static
 
@@ -36,8 +37,14 @@ ROLE_HELP = (
 SCHEDULER_HELP = "Where the job runs. Space and the arrows choose the next."
 
 
-class _Fields(VerticalScroll):
+class _Fields(VerticalScroll, inherit_bindings=False):
     """Keeps the field with the focus in sight when help or warnings below take some of the rows."""
+
+    # Up and down lead to the field before or after.
+    BINDINGS = [
+        Binding("pageup", "page_up", "Scroll a page up", id="launch.page_up", show=False),
+        Binding("pagedown", "page_down", "Scroll a page down", id="launch.page_down", show=False),
+    ]
 
     def on_resize(self) -> None:
         """Scroll to it, once all have their places."""
