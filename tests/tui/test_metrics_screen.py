@@ -212,10 +212,10 @@ async def test_nothing_is_read_of_a_job_whose_screen_is_left(scheduler: CannedSc
         screen = await doing(pilot)
         assert screen._readers is not None
         reader = screen._readers._readers[RUNNING]
-        # Without the clock of its screen it would end all the same, by a fault.
-        reader._now = app.now
         await pilot.press("escape")
         await until(pilot, lambda: not reader._thread.is_alive(), "the end of its reader")
+        # It may have asked for the time meanwhile.
+        assert reader._now() == app.now()
 
 
 async def test_key_pressed_while_the_chart_appears_is_not_undone(scheduler: CannedScheduler, tmp_path: Path) -> None:

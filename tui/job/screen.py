@@ -109,7 +109,7 @@ class JobScreen(JobActions):
 
     def on_mount(self) -> None:
         """Ask for the job."""
-        self._readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics, self.clock)
+        self._readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
         self.doing.display = self.progress_row.display = False
         self.logs.show_row(self.row)
         self._watch()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from rich.text import Text
@@ -18,7 +17,7 @@ from ..rows import JobRow, backend_word
 from ..ui.job_cells import name_text, state_style, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
-from ..ui.theme import glyphs_of, now_of
+from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +89,7 @@ class JobCard(Pane):
             from ..metrics.readers import ActivityReaders
 
             app = cast("TorchXTuiApp", self.app)
-            self._readers = ActivityReaders(self, app.runner, app.settings.metrics, partial(now_of, app))
+            self._readers = ActivityReaders(self, app.runner, app.settings.metrics)
             self.query_one(Horizontal).mount(ChartPane(id="card-chart"))
         self._readers.follow(message.handle, message.described, message.logs)
         self._draw_chart(message.handle)

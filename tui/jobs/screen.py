@@ -202,7 +202,8 @@ class JobsScreen(JobActions):
             return text.append("   R asks now", STYLES.faint)
         if jobs.error:
             return Text(f"The backends cannot be found: {jobs.error}", STYLES.failed)
-        waiting = [name for name in jobs.schedulers if name not in jobs.answered | jobs.outages.keys()]
+        shown = [backend] if backend else jobs.schedulers
+        waiting = [name for name in shown if name not in jobs.answered | jobs.outages.keys()]
         if waiting or not jobs.schedulers:
             names = ", ".join(backend_word(name, long=True) for name in waiting) or "the backends"
             return Text(f"Asking {names}", STYLES.faint)

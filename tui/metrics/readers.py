@@ -16,6 +16,7 @@ from textual.message_pump import MessagePump
 from ...diagnosis.progress.activity import Activity, JobPlace, job_place
 from ...diagnosis.progress.reader import ActivityReader
 from ...specs.errors import describe_error
+from ..ui.theme import now_of
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
@@ -48,16 +49,14 @@ class ActivityReaders:
         target: who is told, by `ActivityChanged`.
         runner: the door to the backends.
         settings: the table ``[metrics]``.
-        now: tells the time (seconds since the epoch).
     """
 
-    def __init__(
-        self, target: MessagePump, runner: Runner, settings: MetricsSettings, now: Callable[[], float]
-    ) -> None:
+    def __init__(self, target: MessagePump, runner: Runner, settings: MetricsSettings) -> None:
         self._target = target
         self._runner = runner
         self._settings = settings
-        self._now = now
+        # That of the app: a thread may ask for the time when its screen is left.
+        self._now = partial(now_of, target.app)
         self._readers: dict[str, ActivityReader] = {}
         self._lock = threading.Lock()
         self._closed = False

@@ -133,7 +133,7 @@ class MetricsScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Begin to read the jobs."""
-        self._readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics, self.clock)
+        self._readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
         for row in self.rows:
             self._readers.look_up(row.handle)
         self.set_focus(self.left.list)
