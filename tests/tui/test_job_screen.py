@@ -1,12 +1,13 @@
 """The Job screen of a failed job: the cause first, then what only follows from it."""
 
 import os
+import threading
 import time
 from dataclasses import replace
 
 import pytest
 from support.canned import NOW, CannedScheduler
-from support.dashboard import key_bar, make_app, settled, until
+from support.dashboard import PATIENCE, key_bar, make_app, settled, until
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
 from torchx_tui.diagnosis.recorder.dump import Collective
@@ -16,6 +17,7 @@ from torchx_tui.diagnosis.stacks.frames import Frame
 from torchx_tui.logs.view.failure import Failure, LoggedError
 from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.tui.job import shell
 from torchx_tui.tui.job.replicas import cells_per_row
 from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
 from torchx_tui.tui.job.timeline import Timeline, timeline_text
@@ -342,6 +344,23 @@ async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, mon
         await pilot.press("exclamation_mark")
         # A terminal under test cannot be left; in a real one it is, see tests/e2e.
         await until(pilot, lambda: "cannot be suspended for a shell" in app.status.text().plain, "the words")
+        # Asked for again while a slow backend looks for it, one is opened.
+        looks, found, opened = [], threading.Event(), []
+
+        def look(*_):
+            looks.append(len(looks))
+            assert found.wait(PATIENCE)
+            return ["shell", str(looks)]
+
+        monkeypatch.setattr(scheduler, "shell_command", look)
+        monkeypatch.setattr(shell, "run_shell", lambda _, message: opened.append(message))
+        for number in (1, 2):
+            await pilot.press("exclamation_mark")
+            await until(pilot, lambda: len(looks) == number, "the look")  # noqa: B023
+        found.set()
+        await until(pilot, lambda: not any(worker.is_running for worker in app.workers), "the end of both looks")
+        await settled(pilot)
+        assert len(opened) == 1
         app.runner.read_only = True
         assert not screen.can("shell")
 

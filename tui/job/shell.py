@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.message import Message
+from textual.worker import get_current_worker
+
 from ..messages import ShellFound, Told
 from ..terminal.external import run_outside
 
@@ -33,12 +36,15 @@ class ReplicaShell:
         self._app.run_worker(self._find, thread=True, group="shell", exclusive=True, exit_on_error=False)
 
     def _find(self) -> None:
+        found: Message
         try:
             command = self._app.runner.shell_command(self._handle, self._role, self._replica)
+            found = ShellFound(command, f"{self._role}/{self._replica}")
         except Exception as error:
-            self._app.post_from_thread(Told(f"no shell: {error}", failed=True))
-            return
-        self._app.post_from_thread(ShellFound(command, f"{self._role}/{self._replica}"))
+            found = Told(f"no shell: {error}", failed=True)
+        # Asked for once more meanwhile, the later answer opens it.
+        if not get_current_worker().is_cancelled:
+            self._app.post_from_thread(found)
 
 
 def run_shell(app: TorchXTuiApp, message: ShellFound) -> None:
