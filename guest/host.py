@@ -376,15 +376,16 @@ class GuestProcess:
         interval = None if deadline is None else _CHECK_INTERVAL_S
         while b"\n" not in self._received:
             look()
+            has_ended = self._started.poll() is not None
             ready, _, _ = select.select([self._answers, self._printed], [], [], interval)
             if self._printed in ready:
                 self._take_output()
-            if self._answers in ready:
-                data = os.read(self._answers, 1 << 16)
-                if not data:
-                    self._drain()
-                    raise GuestError(_describe_end(self._wait()), self._text())
-                self._received += data
+            data = os.read(self._answers, 1 << 16) if self._answers in ready else None
+            # What it started may hold its pipes open when it has ended.
+            if data == b"" or (data is None and has_ended):
+                self._drain()
+                raise GuestError(_describe_end(self._wait()), self._text())
+            self._received += data or b""
             if len(self._received) > _MAX_ANSWER_SIZE:
                 raise GuestError(f"its answer is larger than {_MAX_ANSWER_SIZE >> 20} MiB")
             # What has come is an answer, however late this process itself looks.

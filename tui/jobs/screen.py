@@ -193,8 +193,7 @@ class JobsScreen(JobActions):
         if self.view.filter and total:
             return Text(f"No job matches {self.view.filter}   esc clear", STYLES.muted)
         backend = self.view.backend or ""
-        outage = jobs.outages.get(backend)
-        if outage is not None:
+        if (outage := jobs.outages.get(backend)) is not None:
             from ...logs.text.sanitize import plain
 
             text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {STYLES.text}")
