@@ -381,7 +381,7 @@ class GuestProcess:
             if self._printed in ready:
                 self._take_output()
             data = os.read(self._answers, 1 << 16) if self._answers in ready else None
-            # What it started may hold its pipes open when it has ended.
+            # Once it has ended, what it started may still hold its pipes open.
             if data == b"" or (data is None and has_ended):
                 self._drain()
                 raise GuestError(_describe_end(self._wait()), self._text())
