@@ -37,6 +37,7 @@ from torchx_tui.tui.launch.messages import DryRunSlow
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.bars import StatusLine
 from torchx_tui.tui.ui.choice_field import ChoiceField
+from torchx_tui.tui.ui.keys_screen import bindings_of
 
 JOB = '''
 def job(data: str, lr: float = 0.1, flag: bool = False) -> AppDef:
@@ -164,6 +165,12 @@ async def test_the_form_has_every_field_and_the_focus_on_the_first(app):
                 await until(pilot, lambda: field_with_focus(screen) == "num_replicas", f"{forth} at {size}")
                 await pilot.press(back)
                 await until(pilot, lambda: field_with_focus(screen) == "steps", f"{back} at {size}")
+        # The list of keys says the same of them.
+        does = {row.what for row in bindings_of(screen)["Form"]}
+        assert does >= {"Next field", "Previous field", "Scroll a page up", "Scroll a page down"}
+        screen.editor.form.scheduler.focus()
+        await pilot.press("down")
+        await until(pilot, lambda: field_with_focus(screen) == "log_dir", "the field behind the scheduler")
         await ready(pilot, screen)
 
 

@@ -34,6 +34,10 @@ class FieldInput(DrawnInput):
         super().__init__(text, compact=True, placeholder=placeholder, password=is_secret(name))
         self.cursor_blink = False
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Leave the keys of scrolling to what is above: one line has nothing to scroll."""
+        return not action.startswith(("scroll_", "page_")) and super().check_action(action, parameters)
+
     def shown_text(self) -> Text | None:
         """Return the mask of a secret, or what is shown instead; under a cursor, the text that was typed."""
         # A mask has another length than the text, so the cursor would stand elsewhere.

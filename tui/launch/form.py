@@ -40,6 +40,7 @@ SCHEDULER_HELP = "Where the job runs. Space and the arrows choose the next."
 class _Fields(VerticalScroll, inherit_bindings=False):
     """Keeps the field with the focus in sight when help or warnings below take some of the rows."""
 
+    HELP_TITLE = "Form"
     # Up and down lead to the field before or after.
     BINDINGS = [
         Binding("pageup", "page_up", "Scroll a page up", id="launch.page_up", show=False),

@@ -40,7 +40,7 @@ class OrderedKeysApp(EndedParents, HiddenScreens, App[ReturnType]):
         await super().on_event(event)
 
     async def _carry_out(self, event: events.Key) -> bool:
-        """Run the action of a key's binding; return whether it was carried out: there is one, and nobody types."""
+        """Run the action of a key's binding; return whether there is one, and nobody types."""
         focused = self.focused
         if focused is not None and _takes_text(focused) and (event.is_printable or not isinstance(focused, Input)):
             return False
@@ -49,9 +49,7 @@ class OrderedKeysApp(EndedParents, HiddenScreens, App[ReturnType]):
             return False
         self.app_focus = True
         before = self.screen
-        if not await self.run_action(active.binding.action, active.node):
-            # A widget that has nothing to scroll leaves the key to those above it.
-            return False
+        await self.run_action(active.binding.action, active.node)
         if self.screen is not before:
             await _has_caught_up(self.screen)
         return True
