@@ -107,11 +107,6 @@ def _is_default(field: Any, value: Any) -> bool:
     return field.default_factory is not dataclasses.MISSING and value == field.default_factory()
 
 
-def our_app(app: Any) -> AppDef:
-    """Return our AppDef."""
-    return AppDef(app.name, [our_role(role) for role in app.roles], dict(app.metadata or {}))
-
-
 def our_role(role: Any) -> Role:
     """Return our Role. Overrides are made when ours first asks for them."""
     plain: dict[str, Any] = dict(vars(role))

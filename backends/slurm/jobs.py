@@ -190,10 +190,6 @@ class App:
         """How often it was requeued, -1 where that is not known."""
         return max((-1 if job.restarts is None else job.restarts for job in self.jobs), default=-1)
 
-    def task_count(self) -> int:
-        """Return how many tasks an array has."""
-        return sum(len(job.task_numbers()) for job in self.jobs)
-
     def task(self, number: int) -> Job | None:
         """Return the record of an array's task; None where there is none."""
         return self._by_task.get(number)

@@ -35,11 +35,6 @@ class Bucket(NamedTuple):
     count: float
     gaps: float
 
-    @property
-    def mean(self) -> float:
-        """The mean of the finite values; nan if there is none."""
-        return self.sum / self.count if self.count else math.nan
-
 
 _WIDTH = len(Bucket._fields)
 _TIME, _LOW, _HIGH, _LAST, _SUM, _COUNT, _GAPS = range(1 - _WIDTH, 0)

@@ -177,27 +177,22 @@ class Take:
     @cached_property
     def dumps(self) -> dict[int, Dump]:
         """The flight recorder of each rank that has one that can be read."""
-        return {**self.recorded, **self._recorders[0]}
+        return {**self.recorded, **self._received[0]}
 
     @cached_property
-    def dump_faults(self) -> dict[int, str]:
-        """Why there is no flight recorder of a rank."""
-        return self._recorders[1]
-
-    @cached_property
-    def _recorders(self) -> tuple[dict[int, Dump], dict[int, str]]:
+    def _received(self) -> tuple[dict[int, Dump], dict[int, str]]:
+        """The flight recorders that came, and why those of other ranks that came cannot be read."""
         dumps: dict[int, Dump] = {}
         faults: dict[int, str] = {}
         for line in self._lines("recorder"):
             rank = _rank(line.get("rank"))
-            if rank is None:
+            # Without a way there is none to read, as in most jobs.
+            if rank is None or not line.get("way"):
                 continue
             try:
-                if not line.get("way"):
-                    raise DumpError(plain(str(line.get("reason") or "it was not received")))
                 dumps[rank] = parse_dump(_unpacked(line.get("data")))
             except DumpError as error:
-                faults[rank] = str(error)
+                faults[rank] = plain(str(error))
         return dumps, faults
 
     @cached_property
@@ -253,7 +248,7 @@ class Take:
             if not stack.threads:
                 name = f"rank {stack.rank}" if stack.is_main else f"{stack.name} of rank {stack.rank}"
                 found.append((name, _why_not(stack)))
-        return found
+        return found + [(f"flight recorder of rank {rank}", why) for rank, why in self._received[1].items()]
 
     def to_document(self) -> dict[str, Any]:
         """Return it as JSON."""

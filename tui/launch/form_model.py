@@ -335,15 +335,6 @@ class FormModel:
                 given[field.name] = option.cast_to_type(text) if text else None
         return given
 
-    def origins(self) -> dict[str, int]:
-        """Return how many fields come from where; those of roles count where they were changed."""
-        counts: dict[str, int] = {}
-        for field in self.fields:
-            if not role_of(field.section) or field.origin != DEFAULT:
-                word = field.default_word if field.origin == DEFAULT else field.origin
-                counts[word] = counts.get(word, 0) + 1
-        return counts
-
     def diff(self, record: LaunchRecord | None) -> list[tuple[str, str, str]]:
         """Return name, text then and text now of each field that differs from an earlier launch, in form order.
 

@@ -21,7 +21,6 @@ class Glyphs:
     mark: str
     rule: str
     focused_rule: str
-    vertical: str
     bar_out: str
     bar_err: str
     quote: str
@@ -61,7 +60,6 @@ UNICODE = Glyphs(
     mark="◆",
     rule="─",
     focused_rule="━",
-    vertical="│",
     bar_out="│",
     bar_err="┆",
     quote="▎",
@@ -90,7 +88,6 @@ ASCII = Glyphs(
     mark="*",
     rule="-",
     focused_rule="=",
-    vertical="|",
     bar_out="|",
     bar_err=":",
     quote="|",

@@ -54,12 +54,12 @@ roles = st.builds(
 
 @given(st.builds(AppDef, name=texts, roles=st.lists(roles, max_size=3), metadata=pairs))
 def test_there_and_back_nothing_is_lost(app: AppDef) -> None:
-    from torchx_tui.backends.plugin.convert import ToTorchX, our_app
+    from torchx_tui.backends.plugin.convert import ToTorchX, our_role
 
     turned = ToTorchX()
     theirs = turned.app(app)
     assert type(theirs).__module__.startswith("torchx.")
-    assert our_app(theirs) == app
+    assert AppDef(theirs.name, [our_role(role) for role in theirs.roles], theirs.metadata) == app
     assert turned.left_out == []
 
 
