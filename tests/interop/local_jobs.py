@@ -8,13 +8,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from support.processes import processes_of_job
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import AppState, parse_app_handle
+from torchx_tui.specs import parse_app_handle
 
 SCHEDULER = "local_cwd"
 LOOP = "i=0; while :; do i=$((i+1)); echo line $i; echo wrong $i >&2; sleep 0.1; done"
@@ -72,21 +70,3 @@ class TorchXRun:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     continue
-
-
-def row(runner: Runner, handle: str) -> Any:
-    """Return the row of a job, None where there is none."""
-    return next((one for one in runner.list(SCHEDULER) if one.app_handle == handle), None)
-
-
-def reached(runner: Runner, handle: str, *states: AppState, running: int | None = None) -> Any:
-    """Wait until a job is in one of some states, with so many replicas running; return what is known of it."""
-
-    def described() -> Any:
-        found = runner.describe(handle)
-        if found is None or found.state not in states:
-            return None
-        count = sum(one.state is AppState.RUNNING for role in found.roles_statuses for one in role.replicas)
-        return found if running in (None, count) else None
-
-    return wait_until(described, f"{handle}: {states}")

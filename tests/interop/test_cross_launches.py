@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from interop import cross_launched
 from interop.release_0_7 import NIGHTLY, RELEASES
+from interop.seen import reached, row
 from support.waiting import wait_until
 
 import torchx_tui.specs as our_specs
@@ -81,16 +82,6 @@ class Backend:
         _, trainer = described.roles_statuses
         return trainer.replicas[0].restarts == 1 if self.is_docker else described.num_restarts == 1
 
-    def reached(self, handle: str, *states: AppState) -> Any:
-        def described() -> Any:
-            found = self.runner.describe(handle)
-            return found if found is not None and found.state in states else None
-
-        return wait_until(described, f"{handle}: {states}")
-
-    def row(self, handle: str) -> Any:
-        return next((one for one in self.runner.list(self.scheduler) if one.app_handle == handle), None)
-
 
 @pytest.fixture(
     params=[*(("local_docker", release) for release in RELEASES), ("kubernetes", NIGHTLY)],
@@ -146,8 +137,8 @@ class TestTheirs:
         described = backend.ran_again(handle)
         assert_is_the_job(described, backend.folder)
         assert {path.name for path in backend.folder.iterdir()} == {"reader-0", "reader-1", "tried"}
-        row = backend.row(handle)
-        assert (row.state, row.replicas_running, row.replicas_wanted) == (AppState.RUNNING, 3, 3)
+        found = row(backend.runner, handle)
+        assert (found.state, found.replicas_running, found.replicas_wanted) == (AppState.RUNNING, 3, 3)
         for k in (0, 1):
             lines: Any = backend.runner.log_lines(handle, "reader", k, should_tail=True)
             with closing(lines):
@@ -155,15 +146,15 @@ class TestTheirs:
 
         again = backend.noted(backend.runner.relaunch(handle))
         assert again != handle
-        new = backend.reached(again, AppState.RUNNING)
+        new = reached(backend.runner, again, AppState.RUNNING)
         assert_is_the_job(new, backend.folder)
         # The copy is TorchX's as well, as is what it launched itself.
         assert seen_by_them(cli, again) == seen_by_them(cli, handle) == ALL
 
         backend.runner.delete(handle)
         wait_until(lambda: backend.runner.describe(handle) is None, "the job's end")
-        assert backend.row(handle) is None
-        assert backend.row(again) is not None
+        assert row(backend.runner, handle) is None
+        assert row(backend.runner, again) is not None
 
 
 def seen_by_them(cli: Launcher, handle: str) -> list[tuple[str, str]]:
@@ -192,6 +183,6 @@ class TestOurs:
         cli("delete" if release == NIGHTLY else "cancel", handle)
         if backend.is_docker:
             # TorchX stops containers and leaves them; these end well when they are told to.
-            backend.reached(handle, AppState.SUCCEEDED)
+            reached(backend.runner, handle, AppState.SUCCEEDED)
         else:
             wait_until(lambda: backend.runner.describe(handle) is None, "the job's end")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from interop.release_0_7 import NIGHTLY, RELEASES
-from support.waiting import wait_until
+from interop.seen import reached, row
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker_engine.client import Engine
@@ -90,20 +90,6 @@ def launch_ours(runner: Runner, script: str, replicas: int = 1) -> str:
         "worker", "busybox:local", entrypoint="sh", args=["-c", script], num_replicas=replicas, resource=resource
     )
     return runner.run(AppDef("ours", [role]), "local_docker", PULL_OFF)
-
-
-def reached(runner: Runner, handle: str, *states: AppState) -> Any:
-    """Wait until our side sees a job in one of some states."""
-
-    def described() -> Any:
-        found = runner.describe(handle)
-        return found if found is not None and found.state in states else None
-
-    return wait_until(described, f"{handle}: {states}")
-
-
-def row(runner: Runner, handle: str) -> Any:
-    return next((one for one in runner.list("local_docker") if one.app_handle == handle), None)
 
 
 class TestTheirsSeenByUs:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from interop.seen import reached, row
 from support.kubernetes_cluster import KubernetesCluster
-from support.waiting import wait_until
 
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
@@ -52,20 +52,6 @@ def launch_ours(runner: Runner, script: str, replicas: int = 1, role: str = "wor
     resource = Resource(cpu=1, gpu=0, memMB=64)
     made = Role(role, "busybox:local", entrypoint="sh", args=["-c", script], num_replicas=replicas, resource=resource)
     return runner.run(AppDef("ours", [made]), "kubernetes", {"queue": "default", "reserved_millicpu": RESERVED})
-
-
-def reached(runner: Runner, handle: str, *states: AppState) -> Any:
-    """Wait until our side sees a job in one of some states."""
-
-    def described() -> Any:
-        found = runner.describe(handle)
-        return found if found is not None and found.state in states else None
-
-    return wait_until(described, f"{handle}: {states}")
-
-
-def row(runner: Runner, handle: str) -> Any:
-    return next((one for one in runner.list("kubernetes") if one.app_handle == handle), None)
 
 
 class TestTheirsSeenByUs:

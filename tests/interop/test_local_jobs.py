@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interop.local_jobs import LOOP, TorchXRun, reached, row
+from interop.local_jobs import LOOP, TorchXRun
 from interop.oracle import hold, outcome, theirs
+from interop.seen import reached, row
 from support.processes import processes_of_job
 from support.shell import shell
 from support.waiting import wait_until

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import tempfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +13,7 @@ from support.waiting import PATIENCE
 
 from torchx_tui.logs.pattern.engine import CostlyPatternError
 from torchx_tui.logs.pattern.pattern import parse_pattern
-from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.logs.view import line_index, match_index, merge
 from torchx_tui.logs.view.background import LogFollower
 from torchx_tui.logs.view.filtering import FilteredLog, Rule
 from torchx_tui.logs.view.merge import MergedLog
@@ -45,18 +42,6 @@ def kept(log: FilteredLog) -> list[bytes]:
     lines = log.lines(first, end - first)
     assert [line.number for line in lines] == list(range(first, end))
     return [line.data for line in lines]
-
-
-@pytest.fixture
-def small_blocks() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name, value in (
-            (source, "BLOCK", 64), (source, "_FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
-            (line_index, "BLOCK", 64),
-            (match_index, "BLOCK", 64), (match_index, "_FIRST_BATCH_ROWS", 2), (match_index, "_MAX_BATCH_ROWS", 3),
-        ):  # fmt: skip
-            patch.setattr(module, name, value)
-        yield
 
 
 RULES = st.lists(

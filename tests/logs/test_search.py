@@ -5,7 +5,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,10 +19,9 @@ from torchx_tui.logs.pattern import required as anchors
 from torchx_tui.logs.pattern.engine import PatternError
 from torchx_tui.logs.pattern.pattern import Pattern, parse_pattern
 from torchx_tui.logs.pattern.required import parse_regex
-from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.text.shown import Block, Rendering
-from torchx_tui.logs.view import line_index, match_index, merge, scanner
+from torchx_tui.logs.view import scanner
 from torchx_tui.logs.view.background import Search
 from torchx_tui.logs.view.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.logs.view.match_index import MatchIndex, take_sample
@@ -86,19 +85,6 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
-
-
-@pytest.fixture
-def small_blocks() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        for module, name, value in (
-            (source, "BLOCK", 64), (source, "_FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
-            (line_index, "BLOCK", 64),
-            (match_index, "BLOCK", 64), (match_index, "_FIRST_BATCH_ROWS", 2), (match_index, "_MAX_BATCH_ROWS", 3),
-            (scanner, "_DENSE_MATCHES", 2),
-        ):  # fmt: skip
-            patch.setattr(module, name, value)
-        yield
 
 
 TYPED = [

@@ -11,6 +11,7 @@ from rich.style import Style
 from support.canned import DAY, HOUR, MINUTE, CannedScheduler
 from support.component_files import HEADER, ComponentFile
 from support.dashboard import key_bar, make_app, settled, until
+from support.launching import opened
 from support.past_launches import launched
 from support.waiting import PATIENCE
 from textual import events
@@ -44,18 +45,6 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def app(here, tmp_path):
     return make_app(CannedScheduler(), tmp_path)
-
-
-async def opened(pilot, app) -> LaunchScreen:
-    """Open the picker and wait for the whole list."""
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
-    await pilot.press("n")
-    await until(
-        pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.chooser.picker.components, "the components"
-    )
-    await app.workers.wait_for_complete([worker for worker in app.workers if worker.group == "components"])
-    await pilot.pause()
-    return app.screen
 
 
 def rows(screen) -> list[str]:

@@ -1,0 +1,29 @@
+"""What our side sees of a job, whoever launched it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.waiting import wait_until
+
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import AppState, parse_app_handle
+
+
+def row(runner: Runner, handle: str) -> Any:
+    """Return the row of a job, None where there is none."""
+    scheduler, *_ = parse_app_handle(handle)
+    return next((one for one in runner.list(scheduler) if one.app_handle == handle), None)
+
+
+def reached(runner: Runner, handle: str, *states: AppState, running: int | None = None) -> Any:
+    """Wait until a job is in one of some states, with so many replicas running; return what is known of it."""
+
+    def described() -> Any:
+        found = runner.describe(handle)
+        if found is None or found.state not in states:
+            return None
+        count = sum(one.state is AppState.RUNNING for role in found.roles_statuses for one in role.replicas)
+        return found if running in (None, count) else None
+
+    return wait_until(described, f"{handle}: {states}")
