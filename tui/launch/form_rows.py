@@ -142,7 +142,6 @@ class FieldRow(Vertical):
         with self.prevent(Input.Changed, ChoiceField.Changed):
             self.input.value = text
         self._agreed = text
-        self.refresh_field()
 
     def show_known(self) -> None:
         """Offer what the field can be while somebody types; the right arrow takes it."""
