@@ -103,6 +103,8 @@ async def test_it_says_how_far_it_is_and_goes_away_at_the_end(app, scheduler):
         # One line for one thing, the last word of it; a text of others is no markup.
         assert words(dialog).split("\n")[1] == "pulling [red]image: 2 of 3 layers"
         assert "1 of 3" not in words(dialog)
+        dialog.say("pulling [red]image: 3 of 3 layers")
+        assert words(dialog).split("\n")[1:3] == ["pulling [red]image: 3 of 3 layers", ""]
         assert isinstance(app.focused, Button)
         assert app.focused.id == "background"
         scheduler.go_on.set()

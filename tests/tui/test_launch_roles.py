@@ -157,6 +157,11 @@ async def test_a_named_resource_is_searched_for(app, scheduler):
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is screen, "the form")
         await until(pilot, lambda: row_of(screen, "resource", TRAINER).input.value == "aws_p4d.24xlarge", "its name")
+        # The next time it begins with what was chosen.
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, ChoiceDialog), "the resources")
+        assert app.screen.rows()[app.screen.cursor].plain.startswith("aws_p4d.24xlarge ")
+        await pilot.press("escape")
         await ready(pilot, screen)
         made = await submit(pilot, app, scheduler)
         assert made["trainer"].resource.gpu == 8
@@ -175,6 +180,15 @@ async def test_pairs_are_edited_a_line_each(app, scheduler):
         assert app.screen is dialog
         await pilot.press(*"=a, b", "ctrl+s")
         await until(pilot, lambda: app.screen is screen, "the form")
+        await until(pilot, lambda: row_of(screen, "env").input.value == "A=1,bad='a, b'", "the text")
+        # What was in the field before the lines can be typed again; no lines are no pairs.
+        await type_into(pilot, screen, "env", "")
+        await until(pilot, lambda: row_of(screen, "env").field.text == "", "no text")
+        for keys in (["ctrl+s"], [*"A=1", "enter", *"bad=a, b", "tab", "enter"]):
+            await pilot.press("enter")
+            await until(pilot, lambda: isinstance(app.screen, ItemsDialog), "the lines")
+            await pilot.press(*keys)
+            await until(pilot, lambda: app.screen is screen, "the form")
         await until(pilot, lambda: row_of(screen, "env").input.value == "A=1,bad='a, b'", "the text")
         await ready(pilot, screen)
         made = await submit(pilot, app, scheduler)

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from support.component_files import HEADER, ComponentFile
-from support.dashboard import PATIENCE, screen_text, until
+from support.dashboard import PATIENCE, key_bar, screen_text, until
 from support.launching import (
     LaunchingScheduler,
     drawn,
@@ -127,6 +127,7 @@ async def test_a_component_that_cannot_be_used_says_why(app, component_file, tex
         await pilot.press(*"jobs.py")
         await until(pilot, lambda: "This component cannot be used" in str(screen.chooser.docs._content.render()))
         assert reason in str(screen.chooser.docs._content.render())
+        assert str(screen.chooser.docs._content.render()).endswith("ctrl+e open the file in your editor\n")
         await pilot.press("enter")
         await until(pilot, lambda: reason in status(screen))
         assert screen.is_picking
@@ -157,6 +158,7 @@ async def test_the_form_has_every_field_and_the_focus_on_the_first(app):
         assert ("option", "log_dir") in names
         assert field_with_focus(screen) == "steps"
         assert "number of training steps" in drawn(screen, "#field-help")
+        assert screen.editor.form.rule.info.plain == "demo.train"
         for size in ((120, 40), (80, 12)):
             # All fields at once, and some of them.
             await pilot.resize_terminal(*size)
@@ -212,11 +214,12 @@ async def test_nothing_is_launched_with_the_options_of_the_scheduler_before(app,
         assert model_of(screen).scheduler == "other"
 
 
-async def test_a_dry_run_of_what_was_typed_before_is_given_up(app, scheduler):
+def endless_dry_run(scheduler, replicas) -> tuple[threading.Event, threading.Event]:
+    """Let each dry run of so many replicas go on until it is given up; tell when it was asked for, and given up."""
     asked, given_up = threading.Event(), threading.Event()
 
     def endless(app, cfg):
-        if app.roles[0].num_replicas == 9:
+        if app.roles[0].num_replicas == replicas:
             asked.set()
             try:
                 for _ in while_wanted(itertools.count()):
@@ -225,6 +228,11 @@ async def test_a_dry_run_of_what_was_typed_before_is_given_up(app, scheduler):
                 given_up.set()
 
     scheduler.refuse = endless
+    return asked, given_up
+
+
+async def test_a_dry_run_of_what_was_typed_before_is_given_up(app, scheduler):
+    asked, given_up = endless_dry_run(scheduler, 9)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "demo.train")
         await type_into(pilot, screen, "num_replicas", "9")
@@ -361,11 +369,13 @@ async def test_the_scheduler_shows_that_it_has_the_focus_and_which_cannot_be_use
         await until(pilot, lambda: screen.editor.form.scheduler.has_focus)
         assert str(label.render()) == "▌scheduler"
         assert screen.editor.form._help_rule.info.plain == "local"
+        assert screen.editor.form.scheduler.render().plain == "(●) local  "
         await until(pilot, lambda: drawn(screen, "#field-help").endswith("\nkubernetes: no [red] cluster"), "why not")
         await pilot.press("tab")
         await until(pilot, lambda: str(label.render()) == " scheduler")
         await ready(pilot, screen)
         screen.editor.form.submit.focus()
+        await until(pilot, lambda: screen.editor.form._help_rule.info.plain == "", "no help")
         await pilot.press("down")
         await until(pilot, lambda: screen.focused is screen.editor.preview.body, "what stands behind Submit")
 
@@ -382,6 +392,7 @@ async def test_escape_goes_back_a_step_at_a_time_and_launches_nothing(app, sched
         await until(pilot, lambda: screen.is_picking)
         assert screen.chooser.picker.search.has_focus
         assert app.screen is screen
+        assert "enter Choose" in key_bar(app)
         # Nothing is left to submit.
         await pilot.press("ctrl+s", "escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))
@@ -483,11 +494,13 @@ async def test_escape_from_an_edit_goes_to_the_jobs_and_launches_nothing(app, sc
     app.runner.run(build_app("utils.echo", {"msg": "hi"}), "local_cwd", {}, origin=LaunchOrigin("utils.echo"))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.cursor_row, "the job")
+        asked, given_up = endless_dry_run(scheduler, 1)
         await pilot.press("e")
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
+        await until(pilot, asked.is_set, "the form")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))
         assert len(scheduler.launched) == 1
+        await until(pilot, given_up.is_set, "the end of the dry run")
 
 
 async def test_a_new_form_starts_from_the_last_launch_of_its_component(app):
