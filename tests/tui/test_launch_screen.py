@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 
 import pytest
 from support.component_files import HEADER, ComponentFile
@@ -221,9 +222,10 @@ def endless_dry_run(scheduler, replicas) -> tuple[threading.Event, threading.Eve
     def endless(app, cfg):
         if app.roles[0].num_replicas == replicas:
             asked.set()
+            end = time.monotonic() + 2 * PATIENCE
             try:
                 for _ in while_wanted(itertools.count()):
-                    pass
+                    assert time.monotonic() < end
             finally:
                 given_up.set()
 
