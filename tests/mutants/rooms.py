@@ -58,7 +58,7 @@ ROOMS: dict[str, tuple[list[str], list[str]]] = {
             *("tests/tui/test_launch*.py", "tests/tui/test_form_model.py", "tests/tui/test_field_items.py"),
             *("tests/tui/test_choice_field.py", "tests/tui/test_every_component.py", "tests/tui/test_*sweep.py"),
             *("tests/tui/test_picker.py", "tests/tui/test_bad_input.py", "tests/tui/slurm/test_script.py"),
-            "tests/tui/test_keymap.py",
+            *("tests/tui/test_keymap.py", "tests/tui/test_relaunch.py"),
             *("tests/snapshots/test_launch_screens.py", "tests/snapshots/test_picker_screens.py"),
         ],
     ),
@@ -310,5 +310,21 @@ SAME = {
     ),
     "tui/launch/form.py: .call_after_refresh(self.scroll_to_widget, focused, animate=False)  ->  .call_after_refresh(self.scroll_to_widget, focused, animate=True)": (
         "the app animates nothing"
+    ),
+    "tui/launch/dry_run.py: self._progress = None  ->  pass": "what was ended is ended once more",
+    "tui/launch/dry_run.py: self._generation = self._answered = 0  ->  self._generation = self._answered = 1": (
+        "they are only compared"
+    ),
+    "tui/launch/form.py: lain(model.doc.name or (model.base.name if model.base else '')))  ->  lain(model.doc.name or (model.base.name if model.base else 'x')))": (
+        "a form is of a component or of a job"
+    ),
+    "tui/launch/form_editor.py: @work(thread=True, group='keep-guest', exit_on_error=False) def _keep_guest(self) -> None:  ->  @work(thread=True, group='', exit_on_error=False) def _keep_guest(self) -> None:": (
+        "no other work is of either group"
+    ),
+    "tui/launch/preview.py: self._has_places = False  ->  self._has_places = True": "it is set before the form is seen",
+    "tui/launch/preview.py: self._workspace = ''  ->  self._workspace = 'x'": "it is set before the form is seen",
+    "tui/launch/preview.py: self._unreadable = ''  ->  self._unreadable = 'x'": "it is set with the workspace",
+    "tui/launch/sweep_dialog.py: NGS = [Binding('ctrl+s', 'confirm', 'Launch them', priority=True, id='dialog.sweep', show=False)]  ->  NGS = [Binding('ctrl+s', 'confirm', 'Launch them', priority=False, id='dialog.sweep', show=False)]": (
+        "no part of the dialog takes this key"
     ),
 }

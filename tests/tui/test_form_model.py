@@ -261,6 +261,7 @@ def test_another_scheduler_keeps_what_was_typed(train):
     train.set("option", "log_dir", "/logs")
     train.choose_scheduler("other", options(retries=int))
     assert train.scheduler == "other"
+    assert train.get("launch", "workspace") is None
     assert field(train, "log_dir", "option").text == "/logs"
     assert field(train, "log_dir", "option").origin == TYPED
     assert field(train, "retries", "option").text == ""

@@ -115,9 +115,10 @@ async def test_it_says_how_far_it_is_and_goes_away_at_the_end(app, scheduler):
 
 async def test_it_is_ended_before_anything_runs(app, scheduler):
     async with app.run_test(size=(80, 24)) as pilot:
-        await relaunched(pilot, app)
+        dialog = await relaunched(pilot, app)
         await pilot.press("right", "enter")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the end")
+        assert words(dialog).strip().endswith("\nEnding it")
         assert scheduler.launched == []
         assert "The launch was ended before anything ran" in app.status.text().plain
 

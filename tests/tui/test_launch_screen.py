@@ -73,11 +73,14 @@ def component_file(app, tmp_path):
 # Picking
 
 
-async def test_the_best_match_is_picked_by_fuzzy_search(app):
+async def test_the_best_match_is_picked_by_fuzzy_search(app, tmp_path):
+    ComponentFile(tmp_path / "here" / "x.py").write(JOB)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         everything = len(screen.chooser.picker.shown)
-        await pilot.press(*"dtr")
+        await pilot.press("x")
+        await until(pilot, lambda: [one.name for one in screen.chooser.picker.shown] == ["x.py:job"])
+        await pilot.press("ctrl+u", *"dtr")
         await until(pilot, lambda: len(screen.chooser.picker.shown) < everything)
         assert {"demo.train", "dist.torchrun"} <= {one.name for one in screen.chooser.picker.shown}
         await pilot.press(*"ain")
@@ -297,6 +300,8 @@ async def test_what_is_missing_is_said_and_ctrl_s_goes_there(app, scheduler, com
         assert field_with_focus(screen) == "data"
         assert "data is missing" in words(screen)
         assert preview(screen) == "data: required\n"
+        await pilot.press("ctrl+t", "ctrl+t")
+        assert (screen.editor.preview.tab, preview(screen)) == ("command", "")
         await pilot.press("tab", "ctrl+s")
         await until(pilot, lambda: "not launched: data" in status(screen))
         assert field_with_focus(screen) == "data"
@@ -347,6 +352,7 @@ async def test_the_preview_follows_what_is_typed(app):
         await pilot.press("ctrl+t")
         await until(pilot, lambda: "--msg 'good morning'" in preview(screen))
         assert preview(screen).startswith("$ torchx run --scheduler local_cwd utils.echo")
+        assert screen.editor.preview.rule.title.plain == "Dry run   Diff   Command"
 
 
 async def test_a_choice_is_turned_with_the_arrows(app, component_file):
@@ -395,6 +401,7 @@ async def test_escape_goes_back_a_step_at_a_time_and_launches_nothing(app, sched
         assert screen.chooser.picker.search.has_focus
         assert app.screen is screen
         assert "enter Choose" in key_bar(app)
+        assert status(screen) == screen.chooser.summary().plain
         # Nothing is left to submit.
         await pilot.press("ctrl+s", "escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))

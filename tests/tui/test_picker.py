@@ -416,6 +416,12 @@ async def test_enter_before_the_list_has_come_chooses_what_it_brings(app, here, 
         await until(
             pilot, lambda: screen.editor.model is not None and screen.editor.model.doc.name == "demo.train", "its form"
         )
+        # Once: a list that comes later brings it no more.
+        picker, told = screen.chooser.picker, []
+        with monkeypatch.context() as patch:
+            patch.setattr(picker, "post_message", told.append)
+            picker.show(picker._listed, {}, ())
+        assert [one for one in told if isinstance(one, ComponentPicker.Chosen)] == []
 
 
 async def test_word_of_the_highlight_after_the_choice_does_not_end_it(app, here):
