@@ -327,4 +327,7 @@ SAME = {
     "tui/launch/sweep_dialog.py: NGS = [Binding('ctrl+s', 'confirm', 'Launch them', priority=True, id='dialog.sweep', show=False)]  ->  NGS = [Binding('ctrl+s', 'confirm', 'Launch them', priority=False, id='dialog.sweep', show=False)]": (
         "no part of the dialog takes this key"
     ),
+    "tui/job/actions.py: ted(self.target_rows(), key=lambda row: row.submitted_at or 0)  ->  ted(self.target_rows(), key=lambda row: row.submitted_at or 1)": (
+        "no job was submitted in 1970"
+    ),
 }

@@ -16,7 +16,7 @@ from torchx_tui.diagnosis.stacks.ended import End
 from torchx_tui.diagnosis.stacks.frames import Frame
 from torchx_tui.logs.view.failure import Failure, LoggedError
 from torchx_tui.settings.config import LogSettings, Settings
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs import AppState, Role, SchedulerError
 from torchx_tui.tui.job import shell
 from torchx_tui.tui.job.replicas import cells_per_row
 from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
@@ -111,6 +111,9 @@ async def test_a_number_finds_its_replica(tmp_path):
         # One that was moved begins anew.
         await pilot.press("left", "4")
         assert screen.replicas.grid.chosen == 4
+        roles = [Role("trainer", "image", num_replicas=130), Role("reader", "image")]
+        screen.replicas.show(DescribeAppResponse("sweep-1", AppState.RUNNING, roles=roles))
+        assert screen.replicas.rule.info.plain == "trainer 130  reader 1"
 
 
 async def test_a_click_chooses_the_replica_that_is_drawn_there(tmp_path):
@@ -369,6 +372,8 @@ async def test_what_a_description_failed_of_goes_once_there_is_one_again(schedul
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
+        asked, explain = [], app.feed.explain
+        app.feed.explain = lambda *about: (asked.append(about), explain(*about))
         describe = scheduler.describe
 
         def fails(app_id):
@@ -380,6 +385,8 @@ async def test_what_a_description_failed_of_goes_once_there_is_one_again(schedul
         scheduler.describe = describe
         app.feed.watch(screen.row.handle)
         await until(pilot, lambda: not app.status.text(), "the message to go")
+        # What ended it is looked for once.
+        assert asked == []
 
 
 async def test_what_the_keys_copy_depends_on_the_pane(scheduler, tmp_path, monkeypatch):

@@ -87,7 +87,9 @@ async def test_a_stalled_job_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyP
         notes = [note.message for note in app._notifications if "stalled" in note.message]
         assert len(notes) == 1
         assert SENTENCE in notes[0]
+        assert screen.table.cursor_stall == 540.0
         app.on_progress_read(ProgressRead({RUNNING: stalled._replace(stalled="")}))
+        assert screen.table.cursor_stall is None
         assert "Running" in screen.table._job_line(RUNNING, screen.table.size.width, screen.table.rich_style).text
 
 

@@ -306,9 +306,9 @@ async def test_a_backend_without_rows_says_what_it_waits_for(scheduler, tmp_path
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await filled(pilot, app)
-        app.jobs.set_schedulers(["local_cwd", "local_docker", "slurm"])
+        app.jobs.set_schedulers(["local_cwd", "local_docker", "kubernetes"])
         screen.jobs_updated()
-        assert screen.table.placeholder.plain == "Asking docker, slurm"
+        assert screen.table.placeholder.plain == "Asking docker, kubernetes"
         await pilot.press("2")
         assert screen.table.placeholder.plain == "Asking docker"
         app.on_backend_failed(BackendFailed("local_docker", "no \x1b[31mengine", 5.0, 9.0))
