@@ -4,8 +4,9 @@ import pytest
 from support.component_files import ComponentFile
 
 from torchx_tui.backends.history.journal import LaunchRecord
-from torchx_tui.components import build_app, describe
+from torchx_tui.components import ROLE_FIELDS, build_app, describe
 from torchx_tui.specs import named_resources, runopts
+from torchx_tui.tui.launch.form_field import role_field
 from torchx_tui.tui.launch.form_model import DEFAULT, LAST_RUN, ONLY_ONE, TYPED, FormModel
 from torchx_tui.tui.launch.work import named_resource
 
@@ -202,6 +203,12 @@ def test_what_a_field_can_be_is_said_of_options_and_of_the_lines_of_a_script(tra
     only = train.learn({"queue": ["one"]})
     assert [(one.name, one.text, one.origin) for one in only] == [("queue", "one", ONLY_ONE)]
     assert train.learn({"queue": ["two"]}) == []
+
+
+def test_what_a_role_must_have():
+    fields = [role_field("trainer", name, "") for name in ROLE_FIELDS]
+    assert {one.name for one in fields if one.required} == {"num_replicas", "entrypoint", "max_retries"}
+    assert [one.name for one in fields if one.type_words == "arguments"] == ["args"]
 
 
 # From an earlier launch
