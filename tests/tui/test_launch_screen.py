@@ -402,6 +402,9 @@ async def test_escape_goes_back_a_step_at_a_time_and_launches_nothing(app, sched
         assert app.screen is screen
         assert "enter Choose" in key_bar(app)
         assert status(screen) == screen.chooser.summary().plain
+        # The search goes on with what was typed before.
+        await pilot.press("x")
+        await until(pilot, lambda: screen.chooser.picker.search.value == "demo.trainx")
         # Nothing is left to submit.
         await pilot.press("ctrl+s", "escape")
         await until(pilot, lambda: isinstance(app.screen, JobsScreen))
