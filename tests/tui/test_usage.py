@@ -19,6 +19,7 @@ from torchx_tui.tui.job.replica_facts import replica_lines, spark_words, sparkli
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
+from torchx_tui.tui.logs.screen import LogsScreen
 
 RUNNING = "local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd"
 GIB = 1 << 30
@@ -141,3 +142,14 @@ async def test_cpu_and_memory_of_the_chosen_replica(scheduler, tmp_path, monkeyp
         before = scheduler.asked
         await pilot.pause(0.4)
         assert scheduler.asked <= before + 1
+        # Nor is it under another screen, or once the dashboard ends.
+        watched: list[str | None] = []
+        monkeypatch.setattr(app.feed, "watch_usage", watched.append)
+        await pilot.press("enter")
+        await until(pilot, lambda: watched[-1:] == [RUNNING], "the job again")
+        await pilot.press("l")
+        await until(pilot, lambda: isinstance(app.screen, LogsScreen), "its logs")
+        assert watched[-1] is None
+        await pilot.press("escape")
+        await until(pilot, lambda: watched[-1] == RUNNING, "the job once more")
+    assert watched[-1] is None
