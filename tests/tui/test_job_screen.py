@@ -368,12 +368,12 @@ async def test_a_shell_is_offered_where_the_backend_can(scheduler, tmp_path, mon
         assert not screen.can("shell")
 
 
-async def test_what_a_description_failed_of_goes_once_there_is_one_again(scheduler, tmp_path):
+async def test_what_a_description_failed_of_goes_once_there_is_one_again(scheduler, tmp_path, monkeypatch):
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
-        asked, explain = [], app.feed.explain
-        app.feed.explain = lambda *about: (asked.append(about), explain(*about))
+        asked = []
+        monkeypatch.setattr(app.feed, "explain", lambda *about: asked.append(about))
         describe = scheduler.describe
 
         def fails(app_id):
