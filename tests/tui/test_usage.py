@@ -148,8 +148,7 @@ async def test_cpu_and_memory_of_the_chosen_replica(scheduler, tmp_path, monkeyp
         await pilot.press("enter")
         await until(pilot, lambda: watched[-1:] == [RUNNING], "the job again")
         await pilot.press("l")
-        await until(pilot, lambda: isinstance(app.screen, LogsScreen), "its logs")
-        assert watched[-1] is None
+        await until(pilot, lambda: isinstance(app.screen, LogsScreen) and watched[-1] is None, "its logs alone")
         await pilot.press("escape")
         await until(pilot, lambda: watched[-1] == RUNNING, "the job once more")
     assert watched[-1] is None
