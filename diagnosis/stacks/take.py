@@ -248,7 +248,8 @@ class Take:
             if not stack.threads:
                 name = f"rank {stack.rank}" if stack.is_main else f"{stack.name} of rank {stack.rank}"
                 found.append((name, _why_not(stack)))
-        return found + [(f"flight recorder of rank {rank}", why) for rank, why in self._received[1].items()]
+        faults = self._received[1].items()
+        return found + [(f"flight recorder of rank {rank}", why) for rank, why in faults if rank not in self.dumps]
 
     def to_document(self) -> dict[str, Any]:
         """Return it as JSON."""

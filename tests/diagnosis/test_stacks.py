@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from torchx_tui.diagnosis.recorder.dump import Dump
 from torchx_tui.diagnosis.stacks.conclusion import compare, conclude, own_error
 from torchx_tui.diagnosis.stacks.frames import Frame, Thread, main_frames, own_frame, parse_faulthandler, parse_pyspy
 from torchx_tui.diagnosis.stacks.groups import RankState, Standing, describe_groups, group_ranks
@@ -243,6 +244,8 @@ def test_what_others_print_is_harmless():
     assert "arrived damaged" in dict(take.not_read)["flight recorder of rank 0"]
     assert all(text.isprintable() for who, why in take.not_read for text in (who, why))
     assert take.world_size == 1
+    # A rank whose recorder was found elsewhere lacks none.
+    assert "flight recorder of rank 0" not in dict(replace(take, recorded={0: Dump(())}).not_read)
 
 
 @pytest.mark.parametrize(("once_a_node", "asked"), [(True, 16), (False, 40)])

@@ -81,8 +81,9 @@ async def test_the_best_match_is_picked_by_fuzzy_search(app, tmp_path):
         await pilot.press("x")
         await until(pilot, lambda: [one.name for one in screen.chooser.picker.shown] == ["x.py:job"])
         await pilot.press("ctrl+u", *"dtr")
-        await until(pilot, lambda: len(screen.chooser.picker.shown) < everything)
-        assert {"demo.train", "dist.torchrun"} <= {one.name for one in screen.chooser.picker.shown}
+        both = {"demo.train", "dist.torchrun"}
+        await until(pilot, lambda: both <= {one.name for one in screen.chooser.picker.shown})
+        assert len(screen.chooser.picker.shown) < everything
         await pilot.press(*"ain")
         await until(pilot, lambda: [one.name for one in screen.chooser.picker.shown] == ["demo.train"])
         await until(pilot, lambda: "Pretend to train" in str(screen.chooser.docs._content.render()))
@@ -400,7 +401,7 @@ async def test_escape_goes_back_a_step_at_a_time_and_launches_nothing(app, sched
         await until(pilot, lambda: screen.is_picking)
         assert screen.chooser.picker.search.has_focus
         assert app.screen is screen
-        assert "enter Choose" in key_bar(app)
+        await until(pilot, lambda: "enter Choose" in key_bar(app), "the picker's keys")
         assert status(screen) == screen.chooser.summary().plain
         # The search goes on with what was typed before.
         await pilot.press("x")
