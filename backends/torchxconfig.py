@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from ..specs import ConfigError
-from ..specs.files import current_folder, home_folder, read_file
+from ..specs.files import current_folder, home_folder, is_file, path_exists, read_file
 
 if TYPE_CHECKING:
     import configparser
@@ -109,14 +109,14 @@ def find_configs(dirs: Iterable[str | Path] | None = None, environ: Mapping[str,
     """
     named = (os.environ if environ is None else environ).get(CONFIG_VARIABLE)
     if named is not None:
-        if named and not Path(named).is_file():
+        if named and not is_file(named):
             raise ConfigError(f"{CONFIG_VARIABLE} names {named}, which is not a file: correct it, or unset it")
         return [named] if named else []
     folders = [Path(folder) for folder in dirs or ()] or [
         folder for folder in (current_folder(), home_folder()) if folder is not None
     ]
     paths = [folder / CONFIG_FILE for folder in dict.fromkeys(folders)]
-    return [str(path) for path in paths if path.exists()]
+    return [str(path) for path in paths if path_exists(path)]
 
 
 def read_config(path: str | Path) -> Sections:

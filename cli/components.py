@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..specs import ComponentLoadError, SchedulerError, UnknownSchedulerException
+from ..specs.files import path_exists
 from .output import green, put, put_json, say
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _lint_place(place: str) -> list[dict[str, Any]]:
     from ..components import LinterMessage, validate
 
     path, _, function = place.rpartition(":")
-    if not path or Path(place).expanduser().exists():
+    if not path or path_exists(Path(place).expanduser()):
         path, function = place, ""
     functions = [function] if function else _components_of(path)
     if not functions:

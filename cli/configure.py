@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..backends.torchxconfig import CONFIG_FILE, dump
 from ..specs import ConfigError
+from ..specs.files import path_exists
 from .output import put, say
 
 if TYPE_CHECKING:
@@ -46,11 +47,11 @@ def _configure(arguments: Any, settings: Settings) -> int:
 
 def _put_aside(path: Path) -> Path | None:
     """Rename a file, so that none is lost, and return its new path; None where there is none."""
-    if not path.exists():
+    if not path_exists(path):
         return None
     kept = path.with_name(f"{path.name}.bak")
     number = 1
-    while kept.exists():
+    while path_exists(kept):
         number += 1
         kept = path.with_name(f"{path.name}.bak{number}")
     return path.rename(kept)

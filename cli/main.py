@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__
+from ..specs.files import is_file
 
 if TYPE_CHECKING:
     import argparse
@@ -257,11 +258,11 @@ def _log_to_file(debug: bool) -> None:
     root.setLevel(logging.DEBUG if debug else logging.INFO)
     try:
         path = private_folder(state_folder()) / "torchx-tui.log"
-        if path.is_file() and path.stat().st_size > LARGEST_LOG:
+        if is_file(path) and path.stat().st_size > LARGEST_LOG:
             path.replace(path.with_suffix(".log.1"))
         path.touch(mode=0o600)
         # A named pipe would be waited for.
-        handler: logging.Handler = logging.FileHandler(path, delay=True) if path.is_file() else logging.NullHandler()
+        handler: logging.Handler = logging.FileHandler(path, delay=True) if is_file(path) else logging.NullHandler()
     except (OSError, NoHomeError):
         handler = logging.NullHandler()
     # A disk that becomes full costs the log its lines, and does not put tracebacks on the terminal.

@@ -12,6 +12,7 @@ from ..guest.plain import call_component
 from ..guest.settings import guest_settings
 from ..specs import AppDef, AppDefError, ArgumentError, ComponentLoadError
 from ..specs.errors import describe_error
+from ..specs.files import is_file
 from ..specs.serialize import appdef_from_dict
 from .finder import Component, describe, find
 from .model import ComponentDoc
@@ -179,7 +180,7 @@ def _import_root_and_name(component: Component) -> tuple[str, str]:
         return str(path.parents[depth]), component.module
     names = [] if path.stem == "__init__" else [path.stem]
     folder = path.parent
-    while (folder / "__init__.py").is_file() and folder.name.isidentifier():
+    while is_file(folder / "__init__.py") and folder.name.isidentifier():
         names.insert(0, folder.name)
         folder = folder.parent
     return str(folder), ".".join(names) or path.stem

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from ..guest.packages import installed_packages, module_path_of, packages_of, project_interpreter
 from ..specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
-from ..specs.files import read_file
+from ..specs.files import is_folder, is_missing, read_file
 from ..specs.modules import module_path
 from .docstrings import first_sentence, read_docstring
 from .lint import lint_definition
@@ -236,7 +236,7 @@ def _find_in_module(name: str, module: str, function: str) -> Component | None:
 def _find_in_file_or_module(name: str) -> Component | None:
     place, _, function = name.rpartition(":")
     path = Path(place).expanduser()
-    if path.exists() and not path.is_dir():
+    if not is_missing(path) and not is_folder(path):
         return Component(name, "file", path.absolute(), function)
     if place.endswith(".py") or "/" in place:
         raise ComponentNotFoundException(f"{name}: there is no file {path.absolute()}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..specs import ComponentLoadError, ComponentNotFoundException
-from ..specs.files import SOURCE, read_file
+from ..specs.files import SOURCE, is_folder, is_missing, read_file
 from .sbatch_inputs import LetterOption, Variable, letter_options, variables
 from .sbatch_options import LETTERS, OPTIONS, SbatchOption
 
@@ -162,7 +162,7 @@ def read_script(name: str) -> SbatchScript:
         ComponentLoadError: it cannot be read, or is no script that sbatch takes.
     """
     path = Path(name).expanduser().absolute()
-    if path.is_dir() or not path.exists():
+    if is_folder(path) or is_missing(path):
         raise ComponentNotFoundException(f"{name}: there is no file {path}")
     try:
         text = read_file(path, SOURCE).decode()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ..specs.files import SOURCE, read_file
+from ..specs.files import SOURCE, is_file, read_file
 from .finder import find
 from .source import read_source
 
@@ -120,7 +120,7 @@ class _Copy:
         if (
             self.inlines
             and node.level == 1
-            and sibling.is_file()
+            and is_file(sibling)
             and "__file__" not in read_file(sibling, SOURCE).decode()
         ):
             inlined = self._modules.setdefault(sibling, _Module(sibling, source))

@@ -15,7 +15,7 @@ from ..settings.config import config_path, settings_that_hold
 from ..settings.launch_defaults import LaunchDefaults
 from ..specs import ConfigError, TorchXTuiError, split_context
 from ..specs.calls import LimitedCaller
-from ..specs.files import NoHomeError
+from ..specs.files import NoHomeError, is_file
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
@@ -44,7 +44,7 @@ def config_findings(named: str | None) -> Iterator[Finding]:
     _, problem = (None, "") if named else settings_that_hold()
     if problem:
         yield Finding("error", problem, f"correct it; {_EXAMPLE}")
-    elif path.is_file():
+    elif is_file(path):
         yield Finding("ok", f"{path} is used")
     else:
         yield Finding("ok", f"{path} does not exist: the defaults are used", _EXAMPLE)

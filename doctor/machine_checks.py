@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..backends.types import Finding
-from ..specs.files import NoHomeError, cache_folder, state_folder
+from ..specs.files import NoHomeError, cache_folder, path_exists, state_folder
 
 SMALLEST = (80, 24)
 # Milliseconds for which tmux takes an escape for the begin of a longer key.
@@ -124,7 +124,7 @@ def folder_findings() -> Iterator[Finding]:
 
 
 def _folder(what: str, folder: Path, variable: str) -> Iterator[Finding]:
-    existing = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    existing = next((path for path in (folder, *folder.parents) if path_exists(path)), folder)
     advice = f"set {variable} to a folder elsewhere"
     try:
         # Whoever is root may write by the modes of a file system that is read-only.

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..specs.files import path_exists
+
 _OWN_SOURCE = "torchx-tui's own"
 _ENVIRONMENTS = (".venv", "venv")
 # A repository's root has one of these; no further up is looked.
@@ -65,9 +67,9 @@ def _candidates(file: Path) -> Iterator[tuple[Path, str]]:
             yield Path(os.environ[variable]), variable
     for folder in file.resolve().parents:
         for name in _ENVIRONMENTS:
-            if (folder / name / "bin" / "python").exists():
+            if path_exists(folder / name / "bin" / "python"):
                 yield folder / name, str(folder / name)
-        if any((folder / root).exists() for root in _ROOTS):
+        if any(path_exists(folder / root) for root in _ROOTS):
             return
 
 

@@ -21,7 +21,7 @@ from ..diagnosis.progress.stalls import Kind
 from ..settings.helper_request import Happened, read_request
 from ..settings.make_runner import make_runner
 from ..specs import AppState
-from ..specs.files import private_folder, state_folder
+from ..specs.files import path_exists, private_folder, state_folder
 from .channels import deliver
 from .helper import claim, is_wanted
 from .message import END, FAILURE, FIRST_STEP, STALL, compose
@@ -45,7 +45,7 @@ def main() -> None:
     folder = state_folder() / "notify"
     private_folder(folder)
     path = folder / "notify.log"
-    is_long = path.exists() and path.stat().st_size > _MOST_LOG
+    is_long = path_exists(path) and path.stat().st_size > _MOST_LOG
     os.umask(0o077)
     logging.basicConfig(
         filename=path, filemode="w" if is_long else "a", format="%(asctime)s %(message)s", level=logging.WARNING

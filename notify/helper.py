@@ -13,7 +13,7 @@ from pathlib import Path
 from ..logs.text.sanitize import plain
 from ..settings.config import Settings
 from ..settings.helper_request import Happened, helper_argv, helper_request
-from ..specs.files import private_folder, state_folder
+from ..specs.files import path_exists, private_folder, state_folder
 
 _KEEP_S = 30 * 86400.0
 
@@ -72,7 +72,7 @@ def want(handle: str) -> None:
 
 def is_wanted(handle: str) -> bool:
     """Tell whether `want` was called for a job, in any process."""
-    return _path("wanted", handle).exists()
+    return path_exists(_path("wanted", handle))
 
 
 def _path(kind: str, handle: str) -> Path:

@@ -48,6 +48,36 @@ def open_file(path: str | os.PathLike[str]) -> int:
     return descriptor
 
 
+def path_exists(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path exists; False if that cannot be found out.
+
+    `Path.exists`, `is_dir` and `is_file` raise for a path in a folder that may not be entered and for a name that is
+    too long, before Python 3.14.
+    """
+    return os.path.exists(path)  # noqa: PTH110
+
+
+def is_folder(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is a folder; False if that cannot be found out."""
+    return os.path.isdir(path)  # noqa: PTH112
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Tell whether a path is a regular file; False if that cannot be found out."""
+    return os.path.isfile(path)  # noqa: PTH113
+
+
+def is_missing(path: str | os.PathLike[str]) -> bool:
+    """Tell whether there is surely nothing at a path; False if that cannot be found out."""
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return True
+    except OSError:
+        return False
+    return False
+
+
 def read_tail(path: str | os.PathLike[str], limit: int) -> bytes:
     """Return the last bytes of a regular file, at most so many; nothing where it cannot be read."""
     try:
@@ -118,7 +148,7 @@ def private_folder(path: Path) -> Path:
         OSError: the folder cannot be created.
     """
     for folder in reversed([path, *path.parents]):
-        if not folder.exists():
+        if not path_exists(folder):
             folder.mkdir(mode=0o700, exist_ok=True)
     return path
 

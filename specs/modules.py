@@ -10,6 +10,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .files import is_file, is_folder
+
 if TYPE_CHECKING:
     import ast
 
@@ -92,7 +94,7 @@ def submodules(name: str) -> Iterator[tuple[str, Path]]:
         yield name, Path(spec.origin)
     for folder in spec.submodule_search_locations or []:
         for path in sorted(Path(folder).iterdir()):
-            is_package = (path / "__init__.py").is_file()
+            is_package = is_file(path / "__init__.py")
             if is_package or (path.suffix == ".py" and path.name != "__init__.py"):
                 yield from submodules(f"{name}.{path.stem}")
 
@@ -119,8 +121,8 @@ def _modules_in(package: str, folder: Path) -> Iterator[tuple[str, Path]]:
             continue
         if path.suffix == ".py":
             yield name, path
-        elif path.is_dir():
-            if (path / "__init__.py").is_file():
+        elif is_folder(path):
+            if is_file(path / "__init__.py"):
                 yield name, path / "__init__.py"
             yield from _modules_in(name, path)
 
@@ -132,7 +134,7 @@ def _find_spec(name: str, search: list[str] | None) -> ModuleSpec | None:
         # Of a folder without `__init__.py`, whose spec follows the path of the package above it, which is not imported.
         spec = ModuleSpec(name, None, is_package=True)
         places = [Path(folder, name.rpartition(".")[2]) for folder in search or []]
-        spec.submodule_search_locations = [str(place) for place in places if place.is_dir()]
+        spec.submodule_search_locations = [str(place) for place in places if is_folder(place)]
         return spec
 
 

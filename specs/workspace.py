@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from .errors import AppDefError
+from .files import is_missing
 
 # Copies one project, a folder or a file, to a path. backends/workspace sets it, since this package touches no files.
 CopyProject = Callable[[str | Path, Path], None]
@@ -63,7 +64,7 @@ class Workspace:
         for local, remote in self.projects.items():
             # Only the copy function can tell whether a URL exists.
             source = local if "://" in local else Path(local).expanduser()
-            if isinstance(source, Path) and not source.exists():
+            if isinstance(source, Path) and is_missing(source):
                 raise AppDefError(f"workspace: {source} does not exist")
             copier(source, Path(outdir) / remote)
 

@@ -9,12 +9,11 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ... import __version__
 from ...specs import AppDef, AppDefError, BackendUnavailableError, BindMount, DeviceMount, Role, VolumeMount, macros
-from ...specs.files import user_name
+from ...specs.files import path_exists, user_name
 from ...specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
 from ..api import check_launchable
 from ..docker_engine.client import Engine
@@ -443,5 +442,5 @@ def _devices(role: Role, info: dict[str, Any]) -> Iterable[Finding]:
 
 def _mount_findings(role: Role) -> Iterable[Finding]:
     for mount in role.mounts:
-        if isinstance(mount, BindMount) and not Path(mount.src_path).exists():
+        if isinstance(mount, BindMount) and not path_exists(mount.src_path):
             yield Finding("error", f"{role.name}: the mount's source {mount.src_path} does not exist", "create it")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...specs import BackendUnavailableError, JobNotFoundError, SchedulerError
-from ...specs.files import home_folder, read_file, user_name
+from ...specs.files import home_folder, path_exists, read_file, user_name
 from ...specs.foreign import decode_json
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ class Engine:
         """Return this machine's socket if that is the engine, and is not there; empty otherwise."""
         host = self._known_host()
         path = host.removeprefix("unix://")
-        return host if path != host and path and not Path(path).exists() else ""
+        return host if path != host and path and not path_exists(path) else ""
 
     def _forget(self) -> None:
         """Look for the engine anew next time: it may come back elsewhere, or with another version."""

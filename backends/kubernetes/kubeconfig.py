@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from ...logs.source.log_times import nanoseconds_of
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError
-from ...specs.files import read_file
+from ...specs.files import is_file, read_file
 from ..shared.secrets import mask_text
 
 # What a pod's own service account gives to the programs in it.
@@ -58,12 +58,12 @@ def kubeconfig_files() -> list[Path]:
     named = os.environ.get("KUBECONFIG") or "~/.kube/config"
     # Path.expanduser raises where there is no home folder.
     paths = [Path(os.path.expanduser(part)) for part in named.split(os.pathsep) if part]  # noqa: PTH111
-    return [path for path in paths if path.is_file()]
+    return [path for path in paths if is_file(path)]
 
 
 def in_cluster() -> bool:
     """Tell whether this program runs in a pod that may speak to its API server."""
-    return all(os.environ.get(name) for name in _IN_CLUSTER) and _TOKEN.is_file()
+    return all(os.environ.get(name) for name in _IN_CLUSTER) and is_file(_TOKEN)
 
 
 def is_set_up() -> bool:

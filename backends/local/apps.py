@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ...specs import JobNotFoundError
-from ...specs.files import private_folder
+from ...specs.files import path_exists, private_folder
 from .record import Run
 from .runs import Runs
 
@@ -152,9 +152,9 @@ class Apps:
     def _is_deleted(self, run: Run) -> bool:
         if run.app_id in self._removed:
             return True  # what was seen a moment ago may say that it runs
-        if not (run.by_torchx and run.over and (self._hidden / run.app_id).exists()):
+        if not (run.by_torchx and run.over and path_exists(self._hidden / run.app_id)):
             return False
-        if run.folder.exists():
+        if path_exists(run.folder):
             try:
                 self._runs.remove(run)  # the folder is ours, that of the logs is not
             except OSError as error:

@@ -10,7 +10,7 @@ from typing import Any
 
 from ...logs.text.sanitize import plain
 from ...specs import NONE, AppDefError, AppState, ReplicaStatus, RoleStatus
-from ...specs.files import open_file, read_file
+from ...specs.files import open_file, path_exists, read_file
 from ...specs.processes import is_running
 from ..shared.exit_reasons import error_sentence, format_cancelled, format_exit, last_traceback, signal_name, some_of
 from ..types import DescribeAppResponse, ListAppResponse, StateChange
@@ -111,7 +111,7 @@ def format_not_started(entry: dict[str, Any]) -> str:
     command, cwd = entry.get("command", ""), entry.get("cwd") or ""
     if name and name == cwd:
         return f"its working folder cannot be used: {cwd}: {os.strerror(code)}"
-    if code == errno.ENOENT and not Path(cwd, command).exists():
+    if code == errno.ENOENT and not path_exists(Path(cwd, command)):
         return f"no such command: {plain(command)}"
     words = {
         errno.ENOENT: "the program that its first line names is missing",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...specs import AppDefError, CfgVal, Role
+from ...specs.files import is_folder
 
 
 @dataclass
@@ -111,7 +112,7 @@ class LocalDirectoryImageProvider(ImageProvider):
         Raises:
             AppDefError: it is no folder.
         """
-        if not Path(image).is_dir():
+        if not is_folder(image):
             raise AppDefError(f"Invalid image name: {image}, does not exist or is not a directory")
         return image
 

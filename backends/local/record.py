@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, AppState, appdef_from_dict
-from ...specs.files import LARGE, read_file
+from ...specs.files import LARGE, path_exists, read_file
 from ...specs.foreign import (
     Check,
     decode_json,
@@ -238,7 +238,7 @@ def _judge(run: Run) -> None:
     elif not is_running(document["pid"], document["pid_started"]):
         _judge_unsupervised(run)
     elif quiet > _STUCK_SECONDS and _has_ended(run):
-        asked = document.get("cancel") or (run.folder / "cancel.json").exists()
+        asked = document.get("cancel") or path_exists(run.folder / "cancel.json")
         reason = "its processes have ended, but its state cannot be written: is the disk full?"
         _lost(run, AppState.CANCELLED if asked else AppState.UNKNOWN, reason)
     elif quiet > _QUIET_SECONDS:

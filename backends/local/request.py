@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, AppDefError, Role, macros, make_app_handle
+from ...specs.files import is_file, is_folder, path_exists
 from ..api import check_launchable
 from ..options import StructuredOpts
 from ..shared.insight import insight_environment
@@ -241,7 +242,7 @@ def machine_findings(folder: Path) -> list[Finding]:
     gpus = count_gpus()
     memory = psutil.virtual_memory().total / 1e9
     found = [Finding("ok", f"this machine: {os.cpu_count()} cpu, {gpus} gpu, {memory:.0f} GB")]
-    existing = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    existing = next((path for path in (folder, *folder.parents) if path_exists(path)), folder)
     if not os.access(existing, os.W_OK):
         found.append(Finding("error", f"{existing} cannot be written", "set XDG_STATE_HOME to a folder that can"))
     return [*found, *logout_findings()]
@@ -263,12 +264,12 @@ def _commands(request: PopenRequest) -> Iterable[Finding]:
         param = params[0]
         command, cwd = param.args[0], param.cwd or os.curdir
         path = os.pathsep.join(part for part in (param.env["PATH"], inherited) if part)
-        if not Path(cwd).is_dir():
+        if not is_folder(cwd):
             yield Finding("error", f"{role}: the working folder {cwd} does not exist", "create it, or start elsewhere")
             continue
         # What a shell starts is looked for as well, where that is Python.
         for program in dict.fromkeys([command, *python_command(param.args)[:1]]):
-            if "/" in program and not (Path(cwd, program).is_file() and os.access(Path(cwd, program), os.X_OK)):
+            if "/" in program and not (is_file(Path(cwd, program)) and os.access(Path(cwd, program), os.X_OK)):
                 yield Finding("error", f"{role}: {program} is not an executable file", "check the path and chmod +x")
             elif "/" not in program and shutil.which(program, path=path) is None:
                 yield Finding("error", f"{role}: no such command: {program}", "install it, or activate its environment")

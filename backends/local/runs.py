@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...specs import JobNotFoundError
-from ...specs.files import LARGE, read_file, write_private
+from ...specs.files import LARGE, is_missing, path_exists, read_file, write_private
 from ...specs.foreign import decode_json
 from ...specs.processes import boot_id, is_running
 from .record import Run, read_run
@@ -91,7 +91,7 @@ def _forget_missing(runs: Runs) -> None:
     """Forget apps whose folders were removed by hand; a launch of this moment has its folder, but no state file yet."""
     for app_id in runs.app_ids():
         folder = runs.folder(app_id)
-        if folder is not None and not folder.exists() and folder.parent.parent.exists():
+        if folder is not None and is_missing(folder) and path_exists(folder.parent.parent):
             runs.forget(app_id)
 
 
@@ -184,7 +184,7 @@ class Runs:
             logger.warning("the state of %s cannot be read: %s", app_id, error)
             return Run(app_id, folder, {}, reason=f"its state cannot be read: {error.strerror}: {error.filename}")
         if run is not None and run.over and run.document:
-            if (folder / DELETE).exists() and run.here:
+            if path_exists(folder / DELETE) and run.here:
                 self.remove(run)
                 return None
             self._settle(run, signature)
@@ -256,7 +256,7 @@ def remove_folder(folder: Path) -> None:
     """
     # Without its state file the app does not exist any more, even if the rest takes long.
     (folder / "state.json").unlink(missing_ok=True)
-    if folder.exists():
+    if path_exists(folder):
         import shutil
 
         shutil.rmtree(folder)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...specs.files import read_file, user_name
+from ...specs.files import path_exists, read_file, user_name
 from ..types import Finding
 
 _FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")
@@ -28,7 +28,7 @@ def logout_findings(root: Path = Path("/"), user: str | None = None) -> list[Fin
         return []
     if "/session-" in group and _kills(root, name):
         return [Finding("warning", "logging out ends jobs on this machine (KillUserProcesses)", _HINT)]
-    lingers = (root / "var/lib/systemd/linger" / name).exists()
+    lingers = path_exists(root / "var/lib/systemd/linger" / name)
     if "/user@" in group and not lingers:
         return [Finding("warning", "the end of your last login ends jobs on this machine", "`loginctl enable-linger`")]
     return []

@@ -6,11 +6,11 @@ import logging
 import os
 import shutil
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError, SchedulerError
+from ...specs.files import path_exists
 from ..shared.bounded_command import run_command
 from ..shared.secrets import mask_text
 
@@ -57,7 +57,7 @@ class Answer(NamedTuple):
 def is_set_up() -> bool:
     """Return whether sbatch is on the PATH, and the file of SLURM_CONF exists if that is set."""
     settings = os.environ.get("SLURM_CONF")
-    return shutil.which("sbatch") is not None and (not settings or Path(settings).exists())
+    return shutil.which("sbatch") is not None and (not settings or path_exists(settings))
 
 
 def clean_environment() -> dict[str, str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
-from ...specs.files import read_tail
+from ...specs.files import is_missing, read_tail
 from ..shared.exit_reasons import format_cancelled, format_exit
 from .accounting import parse_size
 from .jobs import Job, format_duration, parse_tasks, parse_tres
@@ -129,7 +129,7 @@ def _out_of_memory(job: Job, peak: int | None) -> str:
 def _unusable_folder(job: Job) -> str:
     """Name the folder that cannot be used, by what is seen here: Slurm does not say which."""
     folders = [Path(job.work_dir or "/"), *(path.parent for path in log_files(job) if path is not None)]
-    missing = next((folder for folder in folders if not folder.is_dir()), None)
+    missing = next((folder for folder in folders if is_missing(folder)), None)
     if missing is not None:
         return f"the folder {plain(str(missing))} does not exist: create it, or choose another one"
     on = f" on the node {plain(job.node_list)}" if job.node_list else ""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ...specs import AppDef, AppDefError, Resource, Role
 from ...specs.batch_script import BatchScript, script_of
-from ...specs.files import current_folder
+from ...specs.files import current_folder, is_folder
 from ..api import check_launchable
 from ..shared.kept_app_def import kept_text
 from ..shared.secrets import MASK, mask_args, mask_env, mask_text
@@ -245,7 +245,7 @@ def name_faults(app: AppDef) -> Iterator[NameFault]:
 def launch_findings(app: AppDef, opts: SlurmOpts) -> Iterator[Finding]:
     """Yield what would go wrong with a launch that sbatch accepts."""
     folder = Path(opts.job_dir).expanduser() if opts.job_dir else current_folder()
-    if folder is None or not folder.is_dir():
+    if folder is None or not is_folder(folder):
         if not any(role.workspace for role in app.roles):
             # Slurm notices it on the node only, and the job has no log then.
             yield Finding("error", f"the folder {folder} does not exist", "create it, or set job_dir to another one")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,7 +81,11 @@ def _file(job: Job, pattern: str, symbols: Mapping[str, str]) -> Path | None:
     if "$" in path or not (job.work_dir or path.startswith("/")):
         return None
     whole = Path(job.work_dir, path)
-    return min(whole.parent.glob(whole.name), default=None) if "*" in whole.name else whole
+    if "*" not in whole.name:
+        return whole
+    # Path.glob raises for names that are too long, before Python 3.13.
+    names = glob.glob(whole.name, root_dir=whole.parent)  # noqa: PTH207
+    return whole.parent / min(names) if names else None
 
 
 def _command_of(step: Step, commands: Sequence[_Command], steps: int) -> _Command | None:

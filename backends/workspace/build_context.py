@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from ...specs import SchedulerError
-from ...specs.files import open_file, read_file
+from ...specs.files import is_folder, open_file, read_file
 from .copying import wanted_files, wanted_paths
 
 DOCKERFILE = "Dockerfile.torchx"
@@ -71,7 +71,7 @@ def _folder(workspace: str) -> Path:
         folder = Path(workspace).expanduser()
     except RuntimeError as error:
         raise SchedulerError(f"the workspace {workspace} cannot be found: {error}") from error
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise SchedulerError(f"the workspace {workspace} is not a folder: give the path of one, or a URL")
     return folder
 

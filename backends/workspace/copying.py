@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...specs.files import read_file
+from ...specs.files import is_folder, read_file
 from .ignore import IGNORE_FILES, IgnorePatterns
 
 
@@ -29,8 +29,8 @@ def copy_project(source: str | Path, target: Path) -> None:
         _copy_url(str(source), target)
         return
     source = Path(source)
-    if not source.is_dir():
-        _copy_file(source, target / source.name if target.is_dir() else target)
+    if not is_folder(source):
+        _copy_file(source, target / source.name if is_folder(target) else target)
         return
     target.mkdir(parents=True, exist_ok=True)
     for path in wanted_paths(source):
@@ -70,7 +70,7 @@ def read_patterns(folder: Path, ignore_files: Sequence[str]) -> tuple[IgnorePatt
 
 
 def _copy_file(source: Path, target: Path) -> None:
-    if source.is_dir() and not source.is_symlink():
+    if is_folder(source) and not source.is_symlink():
         target.mkdir(parents=True, exist_ok=True)
         return
     target.parent.mkdir(parents=True, exist_ok=True)

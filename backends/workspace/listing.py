@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ...specs import SchedulerError, Workspace
+from ...specs.files import is_file, is_folder
 from ..types import WorkspaceListing
 from .build_context import CONTEXT_IGNORE_FILES, DOCKERFILE, is_url, open_url, shipped_stat
 from .copying import patterns_there, read_patterns
@@ -70,7 +71,7 @@ def _local(
     local: str, listing: WorkspaceListing, is_context: bool, goes_on: Callable[[], bool]
 ) -> Iterator[tuple[str, int]]:
     project = Path(local).expanduser()
-    if not project.is_dir():
+    if not is_folder(project):
         size = project.stat().st_size
         if is_context:
             raise SchedulerError(f"the workspace {local} is not a folder: give the path of one, or a URL")
@@ -100,7 +101,7 @@ def _local(
             if size is not None:
                 yield path, size
     # An engine gets it even where it is ignored.
-    if is_context and (project / DOCKERFILE).is_file():
+    if is_context and is_file(project / DOCKERFILE):
         yield DOCKERFILE, (project / DOCKERFILE).stat().st_size
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath, PurePosixPath
 
 from ...specs import Role
-from ...specs.files import read_file
+from ...specs.files import path_exists, read_file
 from ..types import Finding
 from .build_context import DOCKERFILE, is_url
 from .ignore import IgnorePatterns
@@ -62,7 +62,7 @@ def script_findings(role: str, command: Sequence[str], folder: str) -> list[Find
         folder: the folder that it is started in, on this machine.
     """
     script = script_of(command)
-    if script is None or Path(folder, script).exists():
+    if script is None or path_exists(Path(folder, script)):
         return []
     hint = "correct the path, or start in the folder that it is in"
     return [Finding("error", f"{role}: there is no file {script} in {folder}", hint)]
@@ -78,10 +78,10 @@ def workspace_findings(role: Role) -> list[Finding]:
     if not script or not projects or PurePosixPath(script).is_absolute():
         return []
     for local, remote in projects.items():
-        if is_url(local) or Path(local, DOCKERFILE).expanduser().exists():
+        if is_url(local) or path_exists(Path(local, DOCKERFILE).expanduser()):
             return []
         below = _below(script, remote)
-        if below is None or not Path(local, below).expanduser().exists():
+        if below is None or not path_exists(Path(local, below).expanduser()):
             continue
         if remote or not _stays_at_home(Path(local).expanduser(), below):
             return []

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from ...specs.files import is_folder
 from .databases import DatabaseFile
 from .points import MetricFile
 from .tables import CsvFile, JsonLinesFile, MlflowFile, TrainerState, mlflow_place
@@ -162,7 +163,7 @@ def _named_folders(arguments: Iterable[str], current: Sequence[Folder]) -> Itera
             continue
         for base in current or [Folder(Path("/"))]:
             folder = _inside(base, text)
-            if folder is not None and folder.is_absolute() and folder.is_dir() and folder not in known:
+            if folder is not None and folder.is_absolute() and is_folder(folder) and folder not in known:
                 yield folder
                 break
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import abc
+import logging
 import math
 import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...specs.files import open_file
+
+_log = logging.getLogger(__name__)
 
 # Bytes of one file that are read at once.
 READ_SIZE = 4 << 20
@@ -61,6 +64,9 @@ class MetricFile(abc.ABC):
                 self.failure = f"{self.path.name} cannot be read: {error.strerror or error}"
         except ForeignFileError as error:
             self.failure = f"{self.path.name} cannot be read: {error}"
+        except Exception as error:  # whatever a reader makes of hostile bytes: the other files are read all the same
+            _log.exception("%s cannot be read", self.path)
+            self.failure = f"{self.path.name} cannot be read: {type(error).__name__}: {error}"
         return [], False, False
 
     @abc.abstractmethod

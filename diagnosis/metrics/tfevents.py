@@ -9,6 +9,7 @@ framework/tensor.proto, lib/io/record_writer.h. CRCs are not checked.
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 
 from .points import ForeignFileError, GrowingFile, Point
 from .protobuf import BYTES, FIXED32, FIXED64, VARINT, fields, read_double, read_float
@@ -19,10 +20,19 @@ _LONGEST_RECORD = 1 << 30
 # Images and histograms have longer summaries than scalars.
 _LONGEST_SUMMARY = 65_536
 _FLOAT, _DOUBLE = 1, 2
+# No writer makes empty records. A sparse file may have 100 GB of them.
+_MOST_EMPTY_RECORDS = 1_000
 
 
 class EventFile(GrowingFile):
     """One event file."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._empty_records = 0
+
+    def _restart(self) -> None:
+        self._empty_records = 0
 
     def _parse(self, data: bytes) -> tuple[list[Point], int]:
         points: list[Point] = []
@@ -31,6 +41,9 @@ class EventFile(GrowingFile):
             (length,) = _LENGTH(data, at)
             if length > _LONGEST_RECORD:
                 raise ForeignFileError("it is not an event file, or is broken")
+            self._empty_records += not length
+            if self._empty_records > _MOST_EMPTY_RECORDS:
+                raise ForeignFileError(f"it has more than {_MOST_EMPTY_RECORDS:,} empty records")
             start, end = at + _HEAD, at + _HEAD + length
             if end + _FOOT > size:
                 # A long record is passed over, unless nothing of it is read yet.

@@ -12,6 +12,7 @@ from ...logs.source.log_file import GrowingFile, LogFile, NoticeFile, Readable
 from ...logs.source.replica_log import LogReader, ReplicaLog
 from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import BLOCK, LogSegment
+from ...specs.files import path_exists
 
 _MOST_REPLICAS = 16
 # A line that does not end within so many bytes is taken as it is.
@@ -188,7 +189,7 @@ class LogTails:
 
 def log_paths(log: ReplicaLog) -> list[Path]:
     """Return the files that a replica's log is read from."""
-    if log.combined is not None and log.combined.exists():
+    if log.combined is not None and path_exists(log.combined):
         return [log.combined]
     return [path for path in (log.stdout, log.stderr) if path is not None]
 
@@ -206,4 +207,4 @@ def _notice(_sentence: str) -> LogSegment:
 
 
 def _has_times(log: ReplicaLog) -> bool:
-    return log.spool is not None or (log.index is not None and log.index.exists())
+    return log.spool is not None or (log.index is not None and path_exists(log.index))

@@ -6,6 +6,7 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ...specs.files import read_tail
@@ -42,7 +43,7 @@ def _newest(paths: Iterable[Path]) -> Path | None:
     for path in paths:
         try:
             dated.append((path.stat().st_mtime_ns, path))
-        except OSError:
+        except (OSError, ValueError):
             continue
     return max(dated, default=(0, None), key=lambda item: item[0])[1]
 
@@ -61,11 +62,8 @@ def _below(folder: Path) -> Iterator[Path]:
     waiting, left = deque([(folder, 0)]), _MOST_ENTRIES
     while waiting:
         place, depth = waiting.popleft()
-        try:
-            entries = os.scandir(place)
-        except OSError:
-            continue
-        with entries:
+        # The listing itself, or what an entry is, may be what a network file system does not tell.
+        with suppress(OSError), os.scandir(place) as entries:
             for entry in entries:
                 left -= 1
                 if left < 0:

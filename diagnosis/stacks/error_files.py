@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ...backends.types import DescribeAppResponse
 from ...logs.text.sanitize import plain
-from ...specs.files import read_file, read_tail
+from ...specs.files import is_folder, read_file, read_tail
 from ...specs.foreign import decode_json
 from .conclusion import own_error
 from .torchrun import MOST_SAID, Attempt, RankEnd, TorchrunEnd
@@ -177,7 +177,7 @@ def _given(words: Iterable[str]) -> Iterator[str]:
 def _is_own_folder(path: Path) -> bool:
     """Tell whether a folder is this user's: the folder for temporary files is everybody's."""
     try:
-        return path.is_dir() and not path.is_symlink() and path.stat().st_uid == os.getuid()
+        return is_folder(path) and not path.is_symlink() and path.stat().st_uid == os.getuid()
     except (OSError, ValueError):
         return False
 

@@ -21,6 +21,7 @@ from ...backends.shared.parallel import parallel_map
 from ...logs.text.sanitize import plain
 from ...specs import AppState, ReplicaStatus, SchedulerError, TorchXTuiError, UnknownAppException, is_terminal
 from ...specs.errors import join_names
+from ...specs.files import is_folder
 from ...specs.foreign import decode_json
 from ..recorder.dump import Dump, DumpError, parse_dump, rank_of_file, read_dump
 from .frames import Thread, main_frames, parse_faulthandler, parse_pyspy
@@ -362,7 +363,7 @@ def recorded_dumps(described: DescribeAppResponse, role: str) -> dict[int, Dump]
     """Return the dumps that ranks left in the job's folder, where that is on this machine; broken ones are left out."""
     folder = Path(described.insight_dir, role) if described.insight_dir else None
     found: dict[int, Dump] = {}
-    if folder is None or not folder.is_dir():
+    if folder is None or not is_folder(folder):
         return found
     for path in sorted(folder.glob("fr_*"))[:_MOST_LINES]:
         rank = rank_of_file(path.name)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from ...specs.files import path_exists
 from .chunks import ChunkIndex, Chunks, WholeFile, copied_lengths, stream_lengths
 from .file_source import FileRemovedError, FileReplacedError, FileSource
 from .log_file import FileState, LogFile
@@ -110,7 +111,7 @@ class ReplicaReader:
 
     def _make_sources(self) -> list[FileSource]:
         log = self.log
-        if log.combined is not None and (self._indexed or (self._letters == "oec" and log.combined.exists())):
+        if log.combined is not None and (self._indexed or (self._letters == "oec" and path_exists(log.combined))):
             return [self._source(log.combined, self._combined_chunks())]
         plain = {"o": log.stdout, "e": log.stderr}
         return [
@@ -145,7 +146,7 @@ class ReplicaReader:
     def _describe_removed(self, path: Path) -> str:
         """Name the whole folder that was removed, so that all its logs share one notice."""
         gone = path
-        while not gone.parent.exists() and gone != gone.parent:
+        while not path_exists(gone.parent) and gone != gone.parent:
             gone = gone.parent
         if gone == path:
             return f"{self.log.role}/{self.log.replica}: {path} was removed; {_STILL_SHOWN}"
@@ -207,4 +208,4 @@ def _is_indexed(log: ReplicaLog) -> bool:
     if log.combined is None or log.index is None:
         return False
     state = LogFile(log.combined).stat()
-    return state is None or state.size == 0 or log.index.exists()
+    return state is None or state.size == 0 or path_exists(log.index)

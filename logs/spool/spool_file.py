@@ -9,6 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from ...specs.files import is_missing
 from ..source.log_file import FileState
 
 # Finished files that stay open between two reads; more are opened for each read.
@@ -222,7 +223,7 @@ class SpoolSegment:
     def is_removed(self) -> bool:
         """Whether somebody has removed a file of it."""
         if self.finished:
-            return not self.data.path.exists()
+            return is_missing(self.data.path)
         return self.data.is_removed() or self.index.is_removed()
 
     def release(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from ...specs.files import cache_folder, private_folder
+from ...specs.files import cache_folder, is_folder, private_folder
 from ...specs.processes import is_running, read_process
 from .feed import Origin, SpoolFeed
 from .replica_spool import ReplicaSpool
@@ -74,7 +74,7 @@ def remove_stale(root: Path, now: float | None = None) -> list[str]:
         now: the time (seconds since the epoch).
     """
     try:
-        folders = [folder for folder in root.iterdir() if not folder.is_symlink() and folder.is_dir()]
+        folders = [folder for folder in root.iterdir() if not folder.is_symlink() and is_folder(folder)]
     except OSError:
         return []
     stale = [folder for folder in folders if _is_stale(folder, time.time() if now is None else now)]

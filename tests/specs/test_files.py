@@ -7,7 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs.files import LARGE, SMALL, SOURCE, open_file, read_file, read_tail
+from torchx_tui.specs.files import (
+    LARGE,
+    SMALL,
+    SOURCE,
+    is_file,
+    is_folder,
+    is_missing,
+    open_file,
+    path_exists,
+    read_file,
+    read_tail,
+)
 
 
 def make_socket(path: Path) -> None:
@@ -79,3 +90,19 @@ def test_a_path_that_cannot_be(tmp_path):
         open_file("a\0b")
     with pytest.raises(FileNotFoundError):
         open_file(tmp_path / "none")
+
+
+@pytest.mark.parametrize("path", ["x" * 300, "/".join(["x" * 200] * 30), "a\0b", "\ud800"])
+def test_checks_of_odd_paths_raise_nothing(path):
+    assert not path_exists(path)
+    assert not is_folder(path)
+    assert not is_file(path)
+    assert isinstance(is_missing(path), bool)
+
+
+def test_only_what_is_surely_not_there_is_missing(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "none")
+    assert is_missing(tmp_path / "none")
+    assert is_missing(tmp_path / "none" / "below")
+    assert not is_missing(tmp_path / "link")
+    assert not is_missing(tmp_path / ("x" * 300))

@@ -13,6 +13,7 @@ from typing import BinaryIO, Literal
 
 from ...logs.text.sanitize import format_size
 from ...logs.view.merge import MergedLog
+from ...specs.files import is_folder, path_exists
 from ..format import count
 from .export import ExportError
 from .reading import AnyLog
@@ -53,7 +54,7 @@ def save_path(text: str) -> Path:
     """
     try:
         path = Path(text.strip()).expanduser().absolute()
-        in_folder = path.parent.is_dir()
+        in_folder = is_folder(path.parent)
         found = _stat(path)
     except (OSError, ValueError, RuntimeError) as error:
         raise ExportError(f"{text} is not a path: {_reason(error)}") from None
@@ -114,7 +115,7 @@ def save(
 
 def _created(path: Path, replace: bool) -> tuple[BinaryIO, Path]:
     """Open a file to write to: a new one, or one beside that takes the place of the old one in the end."""
-    if not replace or not path.exists():
+    if not replace or not path_exists(path):
         return path.open("xb"), path
     target = path.resolve()
     descriptor, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from ...logs.text.sanitize import plain
+from ...specs.files import path_exists
 from ..ui.choice_field import ChoiceField
 from ..ui.dialog import Dialog
 from ..ui.palette import STYLES
@@ -149,7 +150,7 @@ class SaveDialog(Dialog[SaveRequest]):
             except ExportError as error:
                 self.post_message(self.Checked(SaveRequest(Path(), kind), str(error), False))
                 return
-            self.post_message(self.Checked(request, "", request.path.exists()))
+            self.post_message(self.Checked(request, "", path_exists(request.path)))
 
         self.run_worker(look, thread=True, group="save-path", exclusive=True, exit_on_error=False)
 

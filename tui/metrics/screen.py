@@ -24,6 +24,7 @@ from ...diagnosis.metrics.files import plain_name
 from ...diagnosis.metrics.series import Series
 from ...diagnosis.progress.activity import Activity, main_series
 from ...logs.text.sanitize import plain
+from ...specs.files import path_exists
 from ..format import age, count, cut
 from ..rows import JobRow
 from ..ui.bars import Hint
@@ -497,4 +498,4 @@ def _free_path(name: str, ending: str) -> Path:
     """Return a path in the current folder at which nothing is."""
     safe = "".join(char if char.isalnum() or char in "-_." else "_" for char in plain(name)).lstrip(".") or "job"
     paths = (Path(f"{safe}-metrics{f'-{n}' if n else ''}.{ending}") for n in range(1_000))
-    return next((path for path in paths if not path.exists()), Path(f"{safe}-metrics.{ending}"))
+    return next((path for path in paths if not path_exists(path)), Path(f"{safe}-metrics.{ending}"))

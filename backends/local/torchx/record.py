@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ....specs import MISSING, AppDef, AppState, Role, appdef_to_dict, is_terminal
-from ....specs.files import user_name
+from ....specs.files import path_exists, user_name
 from ...shared.found_macros import Place, command_as_given, variable_as_given
 from ...shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST
 from ..environment import ELASTIC_LOG_DIR, ERROR_FILE
@@ -115,7 +115,7 @@ def places_in(folder: Path) -> Iterator[tuple[ReplicaPlace, float]]:
                     numbers = [int(entry.name) for entry in replicas if entry.name.isascii() and entry.name.isdigit()]
                 made_at = role.stat(follow_symlinks=False).st_mtime
                 for number in sorted(numbers):
-                    if (Path(role.path) / str(number) / "stdout.log").exists():
+                    if path_exists(Path(role.path) / str(number) / "stdout.log"):
                         yield (role.name, number), made_at
     except (OSError, ValueError):
         return

@@ -115,6 +115,14 @@ def test_a_job_that_could_not_be_launched(
     )
 
 
+def test_job_in_a_folder_that_cannot_be_checked(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    folder = "/" + "x" * 300
+    commands.queue({"State": "FAILED", "exit_code": "0:53", "WorkDir": folder, "STDOUT": f"{folder}/out"})
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.msg.startswith(f"it could not be launched: its folder {folder}")
+
+
 def test_what_srun_says_of_its_tasks(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
     (tmp_path / "slurm-7.out").write_text(
         "noise\nsrun: error: n1: task 0: Exited with exit code 4\nsrun: error: Unable to open file: no space left\n"

@@ -8,12 +8,14 @@ import os
 import random
 import sqlite3
 import struct
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from torchx_tui.diagnosis.metrics.databases import DatabaseFile
+from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
 from torchx_tui.diagnosis.metrics.points import MetricFile, Point
 from torchx_tui.diagnosis.metrics.tables import CsvFile, JsonLinesFile, TrainerState
 from torchx_tui.diagnosis.metrics.tfevents import EventFile
@@ -206,6 +208,84 @@ def test_trackio_database(tmp_path: Path) -> None:
     connection.close()
     points = read_all(DatabaseFile(path))
     assert [(point.name, point.step, point.value) for point in points] == [("loss", 1, 1.5)]
+
+
+def test_trackio_row_without_names_costs_itself(tmp_path: Path) -> None:
+    path = tmp_path / "project.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step INT, metrics TEXT)"
+        )
+        rows = [(json.dumps(value),) for value in ([1, 2], "x", None, 7, {"loss": [1], "lr": 0.5})]
+        connection.executemany("INSERT INTO metrics (run_name, step, metrics) VALUES ('a', 1, ?)", rows)
+    connection.close()
+    file = DatabaseFile(path)
+    assert [(point.name, point.value) for point in read_all(file)] == [("lr", 0.5)]
+    assert not file.failure
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
+HOSTILE_SCHEMAS = {
+    "view": f"CREATE VIEW metrics AS {ENDLESS} i AS id, '' AS timestamp, 'a' AS run_name, i AS step, '' AS metrics"
+    " FROM n",
+    "view of one slow step": "CREATE VIEW metrics AS SELECT 1 AS id, '' AS timestamp, 'a' AS run_name, 1 AS step, "
+    "replace(hex(zeroblob(100000000)), '0', 'ab') AS metrics",
+    "generated column": "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step INT, "
+    "metrics TEXT AS (hex(zeroblob(100000000))))",
+}
+
+
+@pytest.mark.parametrize("schema", HOSTILE_SCHEMAS.values(), ids=HOSTILE_SCHEMAS)
+def test_databases_that_compute_are_refused(schema: str, tmp_path: Path) -> None:
+    path = tmp_path / "project.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute(schema)
+        if schema.startswith("CREATE TABLE"):
+            connection.execute("INSERT INTO metrics (timestamp, run_name, step) VALUES ('', 'a', 1)")
+    connection.close()
+    file = DatabaseFile(path)
+    began = time.monotonic()
+    assert file.poll() == ([], False, False)
+    assert file.failure
+    assert time.monotonic() - began < 1.0
+
+
+@pytest.mark.skipif(not hasattr(sqlite3.Connection, "setlimit"), reason="Python 3.10 has no limits of SQLite")
+def test_database_with_a_huge_value_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "project.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp, run_name, step, metrics)")
+        connection.execute("INSERT INTO metrics VALUES (1, '', 'a', 1, zeroblob(50000000))")
+    connection.close()
+    file = DatabaseFile(path)
+    assert file.poll() == ([], False, False)
+    assert "too big" in file.failure
+
+
+@pytest.mark.parametrize("reader", [EventFile, WandbFile])
+def test_sparse_files_end(reader: type[MetricFile], tmp_path: Path) -> None:
+    path = tmp_path / "sparse"
+    path.write_bytes(b":W&B\xe1\xbe\0" if reader is WandbFile else b"")
+    os.truncate(path, 100 << 30)
+    file = reader(path)
+    assert read_all(file) == []
+    assert "empty" in file.failure
+
+
+def test_reader_that_fails_costs_its_file_only(tmp_path: Path) -> None:
+    class Failing(MetricFile):
+        def _poll(self) -> tuple[list[Point], bool, bool]:
+            raise AttributeError("no such thing")
+
+    file = Failing(tmp_path / "x")
+    assert file.poll() == ([], False, False)
+    assert file.failure == "x cannot be read: AttributeError: no such thing"
+
+
+def test_arguments_that_are_no_paths_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "metrics.csv").write_text("step,loss\n1,2\n")
+    words = ["--note=" + "x" * 300, "/" + "y/" * 400, "--out=\ud800", f"--out={tmp_path}"]
+    assert find_metric_files([], [Folder(Path("/"))], words, 0.0) == [tmp_path / "metrics.csv"]
 
 
 def test_other_databases_are_said(tmp_path: Path) -> None:
