@@ -32,22 +32,31 @@ def run_beside(engine: Engine, app_id: str, role: str, k: int, argv: Sequence[st
     state = container.get("State", "unknown")
     if state != "running":
         raise SchedulerError(f"{role}/{k} of {app_id} is {state}, not running")
-    deadline = time.monotonic() + timeout_s
     with engine.translate_errors(app_id):
-        api = engine.client().api
-        asked = api.exec_create(container["Id"], list(argv))["Id"]
-        # A connection of its own, as it may be left before its end.
-        client = engine.new_client(timeout_s)
-        try:
-            connection, first = start_exec(client.api, asked)
-            data, is_whole = _read_all(connection, first, deadline)
-        finally:
-            client.close()
-        code = exec_exit_code(api, asked) if is_whole else None
-    out, err = split_streams(data)
-    if code in _NOT_RUN and _NOT_STARTED in out + err:
+        done = run_in_container(engine, container["Id"], argv, timeout_s)
+    if done.code in _NOT_RUN and _NOT_STARTED in done.out + done.err:
         raise SchedulerError(f"the image of {role}/{k}, {container.get('Image', '')}, has no {argv[0]}")
-    return CommandOutput(code, out, err)
+    return done
+
+
+def run_in_container(engine: Engine, container: str, argv: Sequence[str], timeout_s: float) -> CommandOutput:
+    """Run a command in a container, bounded in time and in what it prints; use within `Engine.translate_errors`.
+
+    Raises:
+        SchedulerError: it printed too much.
+        docker.errors.DockerException, OSError: the engine refused, or cannot be reached.
+    """
+    deadline = time.monotonic() + timeout_s
+    api = engine.client().api
+    asked = api.exec_create(container, list(argv))["Id"]
+    # A connection of its own, as it may be left before its end.
+    client = engine.new_client(timeout_s)
+    try:
+        connection, first = start_exec(client.api, asked)
+        data, is_whole = _read_all(connection, first, deadline)
+    finally:
+        client.close()
+    return CommandOutput(exec_exit_code(api, asked) if is_whole else None, *split_streams(data))
 
 
 def _read_all(connection: Any, first: bytes, deadline: float) -> tuple[bytes, bool]:

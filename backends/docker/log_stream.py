@@ -12,6 +12,7 @@ from ...logs.source.log_place import LogPlace
 from ...logs.source.log_times import LogClock, nanoseconds_of
 from ...logs.source.stream import Cursor, LogStream, Record, TimeCursor
 from ...specs import LogUnreadableError, SchedulerError
+from ...specs.files import SOURCE
 from ..docker_engine.client import Engine
 from ..docker_engine.streams import ask
 from ..shared.stamped_log import TOGETHER_NS, LookWaits, Message, StampedLines, join_messages
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 
 _HEADER = struct.Struct(">BxxxL")
+# Log drivers cut messages at 16 KB to 1 MB.
+_LONGEST_FRAME = SOURCE
 # On any other stream the engine says why it cannot go on.
 _STREAMS = {0: "o", 1: "o", 2: "e"}
 
@@ -74,6 +77,8 @@ class FramedLog:
             kind, length = unpack(data, at)
             text = at + 8
             stop = text + length
+            if length > _LONGEST_FRAME:
+                raise SchedulerError(f"the engine sent a message of {length:,} bytes: the log is not read further")
             if stop > size:
                 break
             nanoseconds, start = read(data, text)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 # What bash is looked for with. It answers by exit code: of what is printed at once the SDK may lose the beginning.
 _NO_BASH, _NOT_FOUND = 3, 127
 _LOOK = f"command -v bash >/dev/null || exit {_NO_BASH}"
+_LOOK_S = 20.0
 # Docker's own keys for leaving a terminal begin with ctrl-p, which shells want for themselves.
 _DETACH_KEYS = "ctrl-^,ctrl-q"
 # How long a program that was started may have no terminal yet.
@@ -62,12 +63,11 @@ def _find_shell(engine: Engine, container: ContainerSummary, name: str) -> str:
     """Return the best shell that a container has."""
     import docker.errors
 
+    from .beside import run_in_container
+
     with engine.translate_errors():
-        api = engine.client().api
-        asked = api.exec_create(container["Id"], ["sh", "-c", _LOOK])["Id"]
         try:
-            api.exec_start(asked)
-            code = exec_exit_code(api, asked)
+            code = run_in_container(engine, container["Id"], ["sh", "-c", _LOOK], _LOOK_S).code
         except docker.errors.APIError as error:
             if "executable file not found" not in str(error) and "no such file" not in str(error):
                 raise

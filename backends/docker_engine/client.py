@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...specs import BackendUnavailableError, JobNotFoundError, SchedulerError
+from ...specs.calls import LimitedCaller
 from ...specs.files import home_folder, path_exists, read_file, user_name
 from ...specs.foreign import decode_json
 
@@ -190,6 +191,7 @@ class Engine:
         self._environment = environment
         self._timeout = timeout
         self._own = threading.local()
+        self._caller = LimitedCaller("docker-request")
         self._clients: weakref.WeakSet[docker.DockerClient] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._generation = 0
@@ -290,8 +292,14 @@ class Engine:
     def _new(self, timeout: float | None) -> docker.DockerClient:
         import docker
 
+        from .bounded_api import BoundedApi
+
         # A thread may live for one question only: the version, once asked for, is not asked for again.
-        made = docker.DockerClient(timeout=timeout, version=self._version, use_ssh_client=True, **self._where())  # type: ignore[arg-type]
+        # The SDK's own constructor does nothing but make its own kind of API client.
+        made = docker.DockerClient.__new__(docker.DockerClient)
+        made.api = BoundedApi(
+            self._caller, timeout=timeout, version=self._version, use_ssh_client=True, **self._where()
+        )
         self._version = str(made.api.api_version)
         return made
 

@@ -19,6 +19,8 @@ from urllib.parse import urlencode
 
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError, NotAllowedError, SchedulerError
+from ...specs.calls import LimitedCaller
+from ..shared.bounded_answer import read_answer
 from ..shared.streaming_response import StreamingResponse
 from .kubeconfig import CredentialPlugin, Login, in_cluster, is_set_up, kubeconfig_files, read_contexts, read_login
 
@@ -39,6 +41,8 @@ _NOBODY = "system:anonymous"
 JSON = "application/json"
 # Seconds in which a server takes a connection and begins to answer.
 TIMEOUT_S = 10.0
+# A whole answer may take so many times as long as its next part.
+_WHOLE = 6
 # A server that asks for patience (429) gets it so many times, and for so many seconds at most.
 _TRIES, _LONGEST_WAIT = 3, 3.0
 # Long answers have connections of their own beyond these.
@@ -147,6 +151,7 @@ class _Request(NamedTuple):
     data: bytes | None
     headers: Mapping[str, str]
     timeout: float
+    is_stream: bool = False
 
 
 class ApiError(SchedulerError):
@@ -193,6 +198,7 @@ class ApiServer:
         self._client = client
         self._timeout = timeout
         self._plugin = plugin or CredentialPlugin()
+        self._caller = LimitedCaller("api-server-request")
         # Held while somebody logs in, which may take long: `close` does not need it.
         self._loading = threading.Lock()
         self._lock = threading.Lock()
@@ -238,7 +244,8 @@ class ApiServer:
             path: such as ``/api/v1/namespaces``.
             params: the query.
             body: an object that goes along.
-            timeout: seconds that the next part of the answer may take; the server's own where None.
+            timeout: seconds that the next part of the answer may take; the server's own where None. All of it may take
+                six times as long.
 
         Raises:
             ApiError: the server refused.
@@ -247,13 +254,7 @@ class ApiServer:
         """
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": JSON}
-        response = self._ask(_Request(method, path, params, data, headers, timeout or self._timeout))
-        try:
-            answer = response.read()
-        except Exception as error:  # whatever urllib3 and the socket raise in the midst of an answer
-            raise self._unavailable(error) from error
-        finally:
-            response.release_conn()
+        _, answer = self._ask(_Request(method, path, params, data, headers, timeout or self._timeout))
         return self._object(answer, path)
 
     def open(
@@ -270,7 +271,9 @@ class ApiServer:
         Raises:
             ApiError, BackendUnavailableError: see `request`.
         """
-        response = self._ask(_Request("GET", path, params, None, {"Accept": accept}, timeout or self._timeout))
+        response, _ = self._ask(
+            _Request("GET", path, params, None, {"Accept": accept}, timeout or self._timeout, is_stream=True)
+        )
         return StreamingResponse(response)
 
     def configuration(self) -> Configuration:
@@ -292,11 +295,18 @@ class ApiServer:
             settings: list[Any] = list(configuration.auth_settings().values())
         except Exception as error:  # whatever a token's source raises
             raise self._unavailable(error) from error
-        return {
-            str(setting["key"]): str(setting["value"])
+        headers = {
+            str(setting["key"]): str(setting["value"]).strip()
             for setting in settings
             if setting["in"] == "header" and setting["value"]
         }
+        # The error of an HTTP client would quote it.
+        if not all(value.isprintable() for value in headers.values()):
+            raise BackendUnavailableError(
+                f"the token for {_of(self.context)} has a line break or a control character: correct it in the "
+                "kubeconfig, or in what prints it"
+            )
+        return headers
 
     def close(self) -> None:
         """Close the connections that nobody uses, and end the program that is asked for a token; waits for nothing.
@@ -308,17 +318,15 @@ class ApiServer:
 
     # Inside
 
-    def _ask(self, request: _Request) -> Any:
-        """Return urllib3's response, unread; one that the server refused is an error."""
+    def _ask(self, request: _Request) -> tuple[Any, bytes]:
+        """Return urllib3's response and its body, unread of a stream; one that the server refused is an error."""
         logged_in_again = False
         tries = 0
         while True:
             tries += 1
-            response = self._send(request)
+            response, answer = self._send(request)
             if response.status < 400:
-                return response
-            answer = response.read()
-            response.release_conn()
+                return response, answer
             if response.status == 401 and not logged_in_again:
                 # A token or a certificate may have been renewed in its file.
                 logged_in_again = True
@@ -330,26 +338,30 @@ class ApiServer:
                 continue
             raise self._refused(response.status, answer, wait)
 
-    def _send(self, request: _Request) -> Any:
+    def _send(self, request: _Request) -> tuple[Any, bytes]:
         import urllib3
 
         configuration, pool, _ = self._load()
         query = f"?{urlencode(request.params)}" if request.params else ""
         url = configuration.host.rstrip("/") + request.path + query
         limits = urllib3.Timeout(connect=min(request.timeout, TIMEOUT_S), read=request.timeout)
-        headers = {"User-Agent": "torchx-tui", "Accept": JSON, **request.headers, **self.headers()}
+        own = {"User-Agent": "torchx-tui", "Accept": JSON, "Accept-Encoding": "identity"}
+        headers = {**own, **request.headers, **self.headers()}
         again = request.method == "GET"
+
+        def exchange() -> tuple[Any, bytes]:
+            deadline = time.monotonic() + request.timeout * _WHOLE
+            # Of a redirect the body would be read without a limit, and the token would go to another server.
+            response = pool.request(
+                request.method, url, body=request.data, headers=headers, timeout=limits, preload_content=False,
+                retries=False, redirect=False,
+            )  # fmt: skip
+            is_stream = request.is_stream and response.status < 400
+            return response, b"" if is_stream else read_answer(response, deadline)
+
         while True:
             try:
-                return pool.request(
-                    request.method,
-                    url,
-                    body=request.data,
-                    headers=headers,
-                    timeout=limits,
-                    preload_content=False,
-                    retries=False,
-                )
+                return self._caller.call(exchange, request.timeout * _WHOLE)
             except (urllib3.exceptions.ProtocolError, ConnectionResetError) as error:
                 # A connection that was kept may have been closed by a server that was started anew.
                 if not again:
@@ -396,6 +408,8 @@ class ApiServer:
             return made, math.inf
         context = self.context
         login = read_login(context)
+        if login is not None:
+            login.check_files()
         if login is not None and _needs_plugin(login.user):
             return made, self._log_in_by_plugin(login, made)
         # The package looks at KUBECONFIG when it is imported only, and takes the last of several current contexts.

@@ -23,6 +23,7 @@ from ...logs.source.log_times import nanoseconds_of
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError
 from ...specs.files import is_file, read_file
+from ..shared.bounded_command import run_command
 from ..shared.secrets import mask_text
 
 # What a pod's own service account gives to the programs in it.
@@ -30,8 +31,13 @@ _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
+# The entries that name files.
+_USER_FILES, _CLUSTER_FILES = ("tokenFile", "client-certificate", "client-key"), ("certificate-authority",)
+
 TIMEOUT_S = 60.0
 """How long a program may take: some open a browser, in which somebody logs in."""
+# The most bytes that it may print, both outputs together.
+_MOST_OUTPUT = 1 << 20
 # A credential is renewed so many seconds before it expires, but kept for so many: this machine's clock may be wrong.
 _MARGIN_S, _SHORTEST_S = 60.0, 10.0
 # Of what a program says why it failed, so many characters are given, from the end.
@@ -102,11 +108,24 @@ class Login:
         cluster: the cluster's entry.
         user: the user's entry, empty where the context has none.
         folder: the folder of the file that the cluster stands in, from which relative paths begin.
+        user_folder: the same of the user.
     """
 
     cluster: Mapping[str, Any]
     user: Mapping[str, Any]
     folder: Path
+    user_folder: Path
+
+    def check_files(self) -> None:
+        """Read the files that it names: the package reads them without a limit, and waits for a named pipe.
+
+        Raises:
+            OSError: one cannot be read, is not a regular file, or is larger than 1 MB.
+        """
+        of_user = [self.user_folder / str(self.user[key]) for key in _USER_FILES if self.user.get(key)]
+        of_cluster = [self.folder / str(self.cluster[key]) for key in _CLUSTER_FILES if self.cluster.get(key)]
+        for path in of_user + of_cluster:
+            read_file(path)
 
 
 def read_login(context: str) -> Login | None:
@@ -128,10 +147,10 @@ def read_login(context: str) -> Login | None:
     if not isinstance(settings, dict) or settings.get("cluster") not in entries["clusters"]:
         return None
     cluster, folder = entries["clusters"][settings["cluster"]]
-    user, _ = entries["users"].get(str(settings.get("user")), ({}, folder))
+    user, user_folder = entries["users"].get(str(settings.get("user")), ({}, folder))
     if not isinstance(cluster, dict) or not isinstance(user, dict):
         return None
-    return Login(cluster, user, folder)
+    return Login(cluster, user, folder, user_folder)
 
 
 def _read_files() -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -189,27 +208,34 @@ class CredentialPlugin:
         name = plain(command[0])
         environ = {str(item["name"]): str(item["value"]) for item in settings.get("env") or ()}
         environ["KUBERNETES_EXEC_INFO"] = json.dumps(_exec_info(settings, cluster))
+        if self._closed:
+            raise BackendUnavailableError(f"{name}, is no longer asked")
         try:
-            process = self._start(command, {**os.environ, **environ}, folder)
+            # A session of its own: without one it could still open this terminal as /dev/tty.
+            done = run_command(
+                command, timeout_s=self._timeout, max_bytes=_MOST_OUTPUT, env={**os.environ, **environ},
+                cwd=str(folder), on_start=self._started,
+            )  # fmt: skip
+        except OverflowError:
+            raise BackendUnavailableError(f"{name}, printed more than {_MOST_OUTPUT >> 20} MB") from None
         except (OSError, ValueError) as error:
             hint = plain(str(settings.get("installHint") or "")).strip()
             reason = getattr(error, "strerror", None) or str(error)
             raise BackendUnavailableError(
                 f"{name}, cannot be started: {plain(reason)}: {hint or 'is it installed, and in PATH?'}"
             ) from error
-        try:
-            output, errors = process.communicate(timeout=self._timeout)
-        except subprocess.TimeoutExpired:
-            raise BackendUnavailableError(
-                f"{name}, gave no answer within {self._timeout:.0f} s: run it in a shell and see what it waits for"
-            ) from None
         finally:
-            self._end(process)
+            with self._lock:
+                self._running = {process for process in self._running if process.returncode is None}
         if self._closed:
             raise BackendUnavailableError(f"{name}, was stopped: its answer is no longer needed")
-        if process.returncode:
-            raise BackendUnavailableError(f"{name}, failed (exit code {process.returncode}){_stderr_text(errors)}")
-        return _parse_credential(output, str(settings.get("apiVersion") or ""), name)
+        if done.code is None:
+            raise BackendUnavailableError(
+                f"{name}, gave no answer within {self._timeout:.0f} s: run it in a shell and see what it waits for"
+            )
+        if done.code:
+            raise BackendUnavailableError(f"{name}, failed (exit code {done.code}){_stderr_text(done.err)}")
+        return _parse_credential(done.out, str(settings.get("apiVersion") or ""), name)
 
     def close(self) -> None:
         """Kill the programs that run, and start no other; does not wait."""
@@ -218,34 +244,11 @@ class CredentialPlugin:
             for process in self._running:
                 _kill_group(process)
 
-    def _start(self, command: list[str], environ: Mapping[str, str], folder: Path) -> subprocess.Popen[bytes]:
-        if self._closed:
-            raise BackendUnavailableError(f"{plain(command[0])}, is no longer asked")
-        # A session of its own: without one it could still open this terminal as /dev/tty.
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder,
-            env=environ,
-            start_new_session=True,
-        )
+    def _started(self, process: subprocess.Popen[bytes]) -> None:
         with self._lock:
             self._running.add(process)
             if self._closed:
                 _kill_group(process)
-        return process
-
-    def _end(self, process: subprocess.Popen[bytes]) -> None:
-        """End what is left of a program; what has left its group may still hold the pipes, which nobody reads."""
-        with self._lock:
-            self._running.discard(process)
-            _kill_group(process)
-        for pipe in (process.stdout, process.stderr):
-            if pipe is not None:
-                pipe.close()
-        process.wait()
 
 
 def _kill_group(process: subprocess.Popen[bytes]) -> None:

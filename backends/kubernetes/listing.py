@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...specs import AppState, is_terminal
+from ...specs import AppState, BackendUnavailableError, is_terminal
 from ..types import ListAppResponse
 from . import labels
 from .api_server import ApiServer
@@ -19,6 +20,8 @@ from .shapes import KubernetesObject, checked_job, items_of, list_version
 _log = logging.getLogger(__name__)
 
 _PAGE = 500
+# A server may name a next page for ever.
+_MOST_PAGES, _LONGEST_LIST_S = 400, 120.0
 
 
 class Known(NamedTuple):
@@ -122,14 +125,18 @@ def pages(server: ApiServer, namespace: str) -> Iterator[tuple[list[KubernetesOb
     """
     path = jobs_path(namespace) if namespace else JOBS
     params: dict[str, Any] = {"limit": _PAGE}
-    while True:
+    deadline = time.monotonic() + _LONGEST_LIST_S
+    for _ in range(_MOST_PAGES):
         answer = server.request("GET", path, params=params)
         metadata = answer.get("metadata")
         yield _jobs_of(answer, namespace), list_version(answer)
         following = metadata.get("continue") if isinstance(metadata, dict) else None
         if not following:
             return
+        if time.monotonic() > deadline:
+            raise BackendUnavailableError(f"{server.host} did not list all jobs within {_LONGEST_LIST_S:.0f} s")
         params["continue"] = following
+    raise BackendUnavailableError(f"{server.host} lists more than {_MOST_PAGES * _PAGE:,} jobs: name a namespace")
 
 
 def _jobs_of(answer: KubernetesObject, namespace: str) -> list[KubernetesObject]:

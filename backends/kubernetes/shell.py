@@ -14,15 +14,20 @@ from __future__ import annotations
 import json
 import os
 import select
+import socket
 import ssl
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
 from ...specs import BackendUnavailableError, SchedulerError, TorchXTuiError
+from ...specs.calls import LimitedCaller
+from ...specs.files import SOURCE
+from ..shared.bounded_command import RUN_BESIDE_BYTES
 from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
 from .api_server import ApiError, ApiServer, describe_refusal, describe_unavailable
 from .jobs import pods_path
@@ -97,8 +102,10 @@ def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: 
     """Return the path of the best shell that a container has."""
     metadata = pod["metadata"]
     try:
-        code, printed = output_of(server, metadata["namespace"], metadata["name"], container, ["sh", "-c", _LOOK])
-        paths = [] if code else printed.decode("utf-8", "replace").split()
+        with run_in_pod(server, metadata["namespace"], metadata["name"], container, ["sh", "-c", _LOOK]) as running:
+            printed, _, is_whole = running.output(time.monotonic() + _TIMEOUT_S)
+            code = running.exit_code() if is_whole else None
+        paths = printed.decode("utf-8", "replace").split() if code == 0 else []
     except NoSuchProgramError:
         paths = []
     if not paths:
@@ -149,6 +156,34 @@ class PodExec:
             if channel != RESULT:
                 return channel, data
             self._result = json.loads(data)
+
+    def output(self, deadline: float) -> tuple[bytes, bytes, bool]:
+        """Read to the end, or to a deadline; return stdout, stderr and whether the program has ended.
+
+        Raises:
+            SchedulerError: it printed too much, or the connection broke off.
+        """
+        from websocket import WebSocketException
+
+        streams: dict[int, list[bytes]] = {SCREEN: [], ERRORS: []}
+        size, is_whole = 0, False
+        try:
+            while (left := deadline - time.monotonic()) > 0:
+                if not self.has_more and not select.select([self.fileno()], [], [], left)[0]:
+                    break
+                # A part of a frame is not waited for longer.
+                self._connection.settimeout(left)
+                frame = self.read()
+                if frame is None:
+                    is_whole = True
+                    break
+                streams.setdefault(frame[0], []).append(frame[1])
+                size += len(frame[1])
+                if size > RUN_BESIDE_BYTES:
+                    raise SchedulerError(f"the command printed more than {RUN_BESIDE_BYTES >> 20} MB")
+        except (OSError, WebSocketException) as error:
+            raise SchedulerError(f"the connection to the pod broke off: {error}") from error
+        return b"".join(streams[SCREEN]), b"".join(streams[ERRORS]), is_whole
 
     def write(self, channel: int, data: bytes) -> None:
         """Send bytes on a channel."""
@@ -206,15 +241,22 @@ def run_in_pod(
     scheme = "wss" if parts.scheme == "https" else "ws"
     address = urlunsplit((scheme, parts.netloc, parts.path, urlencode(query), ""))
     headers = [f"{name}: {value}" for name, value in server.headers().items()]
+    connection = _bounded_socket(_tls(settings))
+    connection.settimeout(_TIMEOUT_S)
+    # A redirect would take the token to another server.
+    connect = partial(
+        connection.connect, address, header=headers, subprotocols=[_PROTOCOL], redirect_limit=0, **_proxy(settings)
+    )
     try:
-        connection = websocket.create_connection(
-            address, timeout=_TIMEOUT_S, header=headers, subprotocols=[_PROTOCOL], sslopt=_tls(settings),
-            **_proxy(settings),
-        )  # fmt: skip
+        LimitedCaller("kubernetes-exec").call(connect, 2 * _TIMEOUT_S)
     except websocket.WebSocketBadStatusException as error:
         raise _refused(error, server) from error
     except Exception as error:  # whatever the websocket, TLS and the socket raise
         raise BackendUnavailableError(describe_unavailable(error, server.host, server.context)) from error
+    finally:
+        # What still waits for the server's headers, which may have no end, ends with the connection.
+        if not connection.connected:
+            _shut(connection)
     connection.settimeout(None)
     try:
         yield PodExec(connection)
@@ -222,18 +264,32 @@ def run_in_pod(
         connection.close(timeout=0)
 
 
-def output_of(server: ApiServer, namespace: str, pod: str, container: str, command: Sequence[str]) -> tuple[int, bytes]:
-    """Run a program to its end; return its exit code and what it printed.
+def _bounded_socket(tls: dict[str, Any]) -> websocket.WebSocket:
+    """Make a websocket that refuses messages of more than 16 MB: the library keeps all that a server sends."""
+    import websocket
 
-    Raises:
-        NoSuchProgramError: the container has no such program.
-        SchedulerError: it could not be run.
-    """
-    printed = b""
-    with run_in_pod(server, namespace, pod, container, command) as running:
-        while (frame := running.read()) is not None:
-            printed += frame[1] if frame[0] == SCREEN else b""
-        return running.exit_code(), printed
+    class BoundedSocket(websocket.WebSocket):
+        left = SOURCE
+
+        def recv_data_frame(self, control_frame: bool = False) -> tuple[int, Any]:
+            self.left = SOURCE
+            return super().recv_data_frame(control_frame)
+
+        def _recv(self, bufsize: int) -> bytes:
+            data = super()._recv(bufsize)
+            self.left -= len(data)
+            if self.left < 0:
+                raise ConnectionError(f"a message has more than {SOURCE >> 20} MB")
+            return data
+
+    return BoundedSocket(sslopt=tls)
+
+
+def _shut(connection: websocket.WebSocket) -> None:
+    if isinstance(connection.sock, socket.socket):
+        with suppress(OSError):
+            # Below TLS: another thread reads above it.
+            socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
 
 def _tls(settings: Configuration) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import IO
@@ -44,6 +44,7 @@ def run_command(
     stdin: bytes = b"",
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
+    on_start: Callable[[subprocess.Popen[bytes]], object] = lambda _: None,
 ) -> CommandOutput:
     """Run a command to its end, or kill it with its children; return what it printed either way.
 
@@ -54,6 +55,7 @@ def run_command(
         stdin: what it reads.
         env: its environment; this process's if None.
         cwd: its working folder; this process's if None.
+        on_start: called with the process; another thread may kill it.
 
     Raises:
         OSError: it cannot be started.
@@ -69,6 +71,7 @@ def run_command(
     read: dict[IO[bytes], list[bytes]] = {process.stdout: [], process.stderr: []}
     code = None
     try:
+        on_start(process)
         with suppress(TimeoutError, subprocess.TimeoutExpired):
             deadline = time.monotonic() + timeout_s
             _communicate(process.stdin, read, stdin, deadline, max_bytes)

@@ -41,12 +41,13 @@ _QUOTED = re.compile(
 _QUERY = re.compile(r"""[?&](?P<name>[\w.%-]+)=(?P<value>[^&#\s"'<>]+)""")
 _PASSWORD = re.compile(r"""\b[A-Za-z][\w+.-]*://[^\s/@:"']*:(?P<value>[^\s/@"']+)@""")
 _USER = re.compile(r"""\bhttps?://(?P<value>[^\s/@:"']+)@""")
-_BEARER = re.compile(r"\bbearer\s+(?P<value>[\w.~+/=-]{8,})", re.IGNORECASE)
+# A backslash belongs to it: an error quotes a token with a line break as `b'Bearer abc\ndef'`.
+_BEARER = re.compile(r"\bbearer\s+(?P<value>[\w.~+/=\\-]{8,})", re.IGNORECASE)
 _HEADER = re.compile(r"""\bauthorization["']?\s*[:=]\s*["']?(?P<value>[^\s"',;]+(?:\s+[^\s"',;]+)?)""", re.IGNORECASE)
 _NAMED = (_PAIR, _FLAG, _QUOTED, _QUERY)
 _UNNAMED = (_PASSWORD, _USER, _BEARER, _HEADER)
-# What messages and help write for a value: `key=value`, KEY=VALUE,...
-_IS_PLACEHOLDER = re.compile(r"(?:value|VALUE)[`'\"]*(?:,?\.\.\.|[.:,])?")
+# What messages and help write for a value: `key=value`, KEY=VALUE,..., KEY1=value1,KEY2=value2, KEY1=v1.
+_IS_PLACEHOLDER = re.compile(r"(?:(?:value|VALUE)\d?|v\d)[)`'\"]*(?:,?\.\.\.|[.:,])?")
 _IS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]+)")
 _chosen: tuple[str, ...] = SECRET_NAMES
 

@@ -12,8 +12,13 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from ...specs.files import SOURCE
+
+_HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 # Bytes that are asked for at once; less comes as soon as there is any.
 _READ = 1 << 18
+# The most bytes of one object of a stream, and of the line before a chunk: a server may send no end of a line.
+_LONGEST_OBJECT, _LONGEST_HEAD = SOURCE, 1 << 16
 # Seconds of silence after which the other machine is asked whether it is there, how often, and how many times.
 _KEEP_ALIVE = ((getattr(socket, "TCP_KEEPIDLE", None), 30), (getattr(socket, "TCP_KEEPINTVL", None), 10),
                (getattr(socket, "TCP_KEEPCNT", None), 3))  # fmt: skip
@@ -63,6 +68,8 @@ class StreamingResponse:
         rest = b""
         while data := self.read():
             *lines, rest = (rest + data).split(b"\n")
+            if len(rest) > _LONGEST_OBJECT:
+                raise ConnectionResetError(f"a line of an answer has more than {_LONGEST_OBJECT >> 20} MB")
             yield from (json.loads(line) for line in lines if line.strip())
         if rest.strip() and not self._shut:
             yield json.loads(rest)
@@ -115,12 +122,14 @@ class ChunkedBody:
             end = data.find(b"\r\n", at if self._is_first else at + 2)
             if end < 0:
                 self._head = data[at:]
+                if len(self._head) > _LONGEST_HEAD:
+                    raise ConnectionResetError("the line before a chunk of an answer has no end")
                 break
             self._is_first = False
-            try:
-                self._left = int(data[at:end].partition(b";")[0], 16)
-            except ValueError:
-                raise ConnectionResetError(f"no chunk of an answer begins with {data[at:end]!r:.40}") from None
+            length = data[at:end].partition(b";")[0].strip()
+            if not length or not set(length) <= _HEXADECIMAL:
+                raise ConnectionResetError(f"no chunk of an answer begins with {data[at:end]!r:.40}")
+            self._left = int(length, 16)
             self.ended = not self._left
             at = end + 2
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
