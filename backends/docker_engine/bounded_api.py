@@ -41,13 +41,16 @@ class BoundedApi(APIClient):
             AnswerError: the answer is too large, or compressed.
         """
         is_stream = settings.get("stream", False)
-        # The body of a redirect would be read without a limit.
-        settings.update(stream=True, allow_redirects=False)
+        settings["stream"] = True
         request.headers["Accept-Encoding"] = "identity"
         limit = settings.get("timeout")
         ask = partial(self._answer, request, settings, is_stream, time.monotonic() + (limit or _TIMEOUT_S))
         # A build or a pull may begin to answer when it likes; who waits for it can end it.
         return ask() if is_stream and limit is None else self._caller.call(ask, limit or _TIMEOUT_S)
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        """Follow no redirect: its body would be read without a limit."""
+        return None
 
     def _answer(
         self, request: requests.PreparedRequest, settings: dict[str, Any], is_stream: bool, deadline: float

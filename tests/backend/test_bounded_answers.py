@@ -1,0 +1,153 @@
+"""Answers of Docker engines and API servers that are endless, huge, compressed or never complete."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import re
+import resource
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+from kubernetes.client import ApiClient, Configuration
+from support.hostile_server import CHUNKED, OK, chunk, hostile_server, repeat, then
+
+from torchx_tui.backends.docker_engine.client import Engine
+from torchx_tui.backends.docker_engine.streams import ask
+from torchx_tui.backends.kubernetes.api_server import ApiServer
+from torchx_tui.backends.kubernetes.listing import pages
+from torchx_tui.backends.kubernetes.shell import run_in_pod
+from torchx_tui.specs import BackendUnavailableError
+
+# Seconds that a client waits for the next part of an answer, and those in which all must be over.
+TIMEOUT_S, OVER_S = 0.4, 30.0
+MEGABYTE = b"x" * (1 << 20)
+BOMB = gzip.compress(bytes(200 << 20))
+
+
+def ask_engine(address: str) -> object:
+    engine = Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S)
+    with engine.translate_errors():
+        return engine.client().api.containers(all=True)
+
+
+def ask_api_server(address: str) -> object:
+    configuration = Configuration()
+    configuration.host = f"http://{address}"
+    server = ApiServer(client=ApiClient(configuration), timeout=TIMEOUT_S)
+    try:
+        return server.request("GET", "/api/v1/pods")
+    finally:
+        server.close()
+
+
+# Each is a function, because an iterator is used up.
+ANSWERS: dict[str, Callable[[], Iterator[bytes]]] = {
+    "nothing at all": lambda: then(last=repeat(b"", 0.05)),
+    "endless body": lambda: then(CHUNKED, last=repeat(chunk(MEGABYTE))),
+    "huge body": lambda: then(OK + b"Content-Length: 100000000000\r\n\r\n", last=repeat(MEGABYTE)),
+    "body until the connection closes": lambda: then(OK + b"\r\n", last=repeat(MEGABYTE)),
+    "body that drips": lambda: then(CHUNKED, last=repeat(chunk(b" "), 0.05)),
+    "chunk head that drips": lambda: then(CHUNKED, last=repeat(b"0", 0.05)),
+    "endless headers": lambda: then(OK, last=repeat(b"X-More: 1\r\n")),
+    "header without an end": lambda: then(OK + b"X-More: ", last=repeat(MEGABYTE)),
+    "headers that drip": lambda: then(OK + b"X-More: ", last=repeat(b"x", 0.05)),
+    "endless interim answers": lambda: repeat(b"HTTP/1.1 100 Continue\r\n\r\n", 0.01),
+    "gzip bomb": lambda: then(
+        OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(BOMB), BOMB
+    ),
+    "refusal with an endless body": lambda: then(
+        CHUNKED.replace(b"200 OK", b"500 Odd"), last=repeat(chunk(MEGABYTE))
+    ),
+    "redirect with an endless body": lambda: then(
+        CHUNKED.replace(b"200 OK\r\n", b"302 Found\r\nLocation: /a\x1b[2J\r\n"), last=repeat(chunk(MEGABYTE))
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("client", [ask_engine, ask_api_server])
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
+def test_endless_answers_end(answer: Callable[[], Iterator[bytes]], client: Callable[[str], object]) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.monotonic()
+    with hostile_server(lambda _: answer()) as address, pytest.raises(BackendUnavailableError) as raised:
+        client(address)
+    assert time.monotonic() - began < OVER_S
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400 << 10
+    assert "\x1b" not in str(raised.value)
+
+
+def test_engine_that_streams_one_object_for_ever_is_left() -> None:
+    def script(head: bytes) -> Iterator[bytes]:
+        if b"/events" not in head:
+            body = b'{"ApiVersion": "1.41"}'
+            return then(OK + b"Content-Length: %d\r\n\r\n" % len(body), body)
+        return then(CHUNKED, last=repeat(chunk(MEGABYTE)))
+
+    with hostile_server(script) as address:
+        engine = Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S)
+        answer = ask(engine.client(), "GET", "/events", {})
+        with pytest.raises(ConnectionResetError, match="a line of an answer has more than 16 MB"):
+            next(answer.objects())
+        answer.close()
+        engine.close()
+
+
+def test_list_with_endless_pages_ends() -> None:
+    body = b'{"items": [], "metadata": {"continue": "more", "resourceVersion": "1"}}'
+    asked = 0
+
+    def script(_: bytes) -> Iterator[bytes]:
+        nonlocal asked
+        asked += 1
+        return then(OK + b"Content-Length: %d\r\n\r\n" % len(body), body)
+
+    configuration = Configuration()
+    with hostile_server(script) as address:
+        configuration.host = f"http://{address}"
+        server = ApiServer(client=ApiClient(configuration))
+        with pytest.raises(BackendUnavailableError, match=r"lists more than 200,000 jobs|did not list all jobs"):
+            for _ in pages(server, "space"):
+                pass
+        server.close()
+    assert asked <= 400
+
+
+UPGRADE = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+
+
+def accepted(head: bytes) -> bytes:
+    """Return the rest of the head of an answer that takes a websocket."""
+    found = re.search(rb"Sec-WebSocket-Key: (\S+)", head, re.IGNORECASE)
+    assert found
+    key = base64.b64encode(hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+    return b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n" % key
+
+
+def test_pod_that_sends_an_endless_message_is_left() -> None:
+    # A frame of binary data whose length is 2**40.
+    frame = b"\x82\x7f" + (1 << 40).to_bytes(8, "big")
+    configuration = Configuration()
+    with hostile_server(lambda head: then(UPGRADE + accepted(head), frame, last=repeat(MEGABYTE))) as address:
+        configuration.host = f"http://{address}"
+        server = ApiServer(client=ApiClient(configuration))
+        with run_in_pod(server, "space", "pod", "main", ["ls"]) as running:
+            with pytest.raises(ConnectionError, match="a message has more than 16 MB"):
+                running.read()
+        server.close()
+
+
+def test_pod_whose_message_drips_is_left() -> None:
+    frame = b"\x82\x7e" + (60_000).to_bytes(2, "big")
+    configuration = Configuration()
+    with hostile_server(lambda head: then(UPGRADE + accepted(head), frame, last=repeat(b"x", 0.02))) as address:
+        configuration.host = f"http://{address}"
+        server = ApiServer(client=ApiClient(configuration))
+        began = time.monotonic()
+        with run_in_pod(server, "space", "pod", "main", ["ls"]) as running:
+            with pytest.raises(Exception, match="the connection to the pod broke off"):
+                running.output(time.monotonic() + TIMEOUT_S)
+        assert time.monotonic() - began < OVER_S
+        server.close()
