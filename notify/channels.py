@@ -18,6 +18,8 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ..backends.shared.bounded_command import run_command
+from ..backends.shared.secrets import mask_text
+from ..logs.text.sanitize import plain
 from ..specs import ConfigError
 from ..specs.backoff import Backoff
 from ..specs.files import user_name
@@ -104,12 +106,17 @@ def _try(send: Callable[[Message], None], message: Message, tries: int, stop: th
             send(message)
             return ""
         except (PermanentError, ConfigError) as error:
-            return str(error)
+            return _shown(error)
         except Exception as error:
-            failed = str(error) or type(error).__name__
+            failed = _shown(error)
         if number < tries and backoff.wait(stop):
             break
     return f"{failed}; tried {tries} times" if tries > 1 else failed
+
+
+def _shown(error: Exception) -> str:
+    """Return the text of an error as it may be logged: a command or a server may have written a part of it."""
+    return mask_text("", plain(str(error) or type(error).__name__))
 
 
 def fill_in(text: str) -> str:
@@ -175,13 +182,16 @@ def _post(settings: NotifySettings, message: Message) -> None:
             pass
     except HTTPError as error:
         error.close()
-        text = f"{parts.hostname} answered {error.code} {error.reason}"
+        # The server's own reason phrase may repeat the secret of the URL, or have control characters.
+        text = f"{parts.hostname} answered {error.code} {http.client.responses.get(error.code, '')}".rstrip()
         if error.code < 500 and error.code not in _TRANSIENT:
             raise PermanentError(text) from None
         raise RuntimeError(text) from None
     except (OSError, http.client.HTTPException, ValueError) as error:
-        # The error of a malformed URL or header quotes it, with its secret.
-        reason = type(error).__name__ if isinstance(error, ValueError) else getattr(error, "reason", error)
+        # The error of a malformed URL or header quotes it, with its secret; that of an answer that is not HTTP quotes
+        # the server.
+        quotes = isinstance(error, (ValueError, http.client.HTTPException))
+        reason = type(error).__name__ if quotes else getattr(error, "reason", error)
         raise RuntimeError(f"{parts.hostname} cannot be reached: {reason}") from None
 
 

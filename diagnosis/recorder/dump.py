@@ -21,6 +21,13 @@ _MOST_ENTRIES = 20_000
 _MOST_FRAMES = 64
 _MOST_RANKS = 1 << 20
 _MOST_TEXT = 400
+# A dump of 2,000 collectives, the recorder's default, with stacks of 30 frames has 350,000 opcodes. A million take 2 s
+# and 100 MB; the 64 million of a hostile file would take minutes and gigabytes.
+_MOST_OPCODES, _MOST_STACK = 1_000_000, 100_000
+# So many opcodes are carried out between two checks of the stack.
+_STACK_CHECK = 1_024
+# Values of the JSON form, which has no stacks.
+_MOST_VALUES = 2_000_000
 _GLOO = "gloo:"
 # A rank at the end of a file's name, where all writers put it: fr_3, nccl_trace_rank_3, fr.json.3.
 _RANK = re.compile(r"(\d{1,7})$")
@@ -83,6 +90,31 @@ class Dump:
     members: dict[str, frozenset[int]] = field(default_factory=dict)
 
 
+class _Opcodes(dict[int, Any]):
+    """The handlers of the opcodes that are allowed, so many times.
+
+    Args:
+        handlers: the handlers.
+        unpickler: what carries them out.
+    """
+
+    def __init__(self, handlers: dict[int, Any], unpickler: _PlainUnpickler) -> None:
+        super().__init__(handlers)
+        self._left = _MOST_OPCODES
+        self._unpickler = unpickler
+
+    def __getitem__(self, code: int) -> Any:
+        self._left -= 1
+        if self._left < 0:
+            raise pickle.UnpicklingError(f"it has more than {_MOST_OPCODES:,} opcodes")
+        if (
+            not self._left % _STACK_CHECK
+            and max(len(self._unpickler.stack), len(self._unpickler.metastack)) > _MOST_STACK
+        ):
+            raise pickle.UnpicklingError(f"its stack has more than {_MOST_STACK:,} items")
+        return super().__getitem__(code)
+
+
 class _PlainUnpickler(pickle._Unpickler):  # pyrefly: ignore
     """Reads pickles of containers, numbers and texts; every other opcode is refused before it does anything.
 
@@ -102,6 +134,10 @@ class _PlainUnpickler(pickle._Unpickler):  # pyrefly: ignore
             pickle.TUPLE3, pickle.APPEND, pickle.APPENDS, pickle.SETITEM, pickle.SETITEMS,
         )
     }  # fmt: skip
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(io.BytesIO(data))
+        self.dispatch = _Opcodes(type(self).dispatch, self)
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
@@ -135,7 +171,12 @@ def parse_dump(data: bytes) -> Dump:
         DumpError: it is none.
     """
     try:
-        value = decode_json(data) if data[:1] in (b"{", b"[") else _PlainUnpickler(io.BytesIO(data)).load()
+        if data[:1] not in (b"{", b"["):
+            value = _PlainUnpickler(data).load()
+        elif data.count(b",") > _MOST_VALUES:
+            raise ValueError(f"it has more than {_MOST_VALUES:,} values")
+        else:
+            value = decode_json(data)
     except KeyError as error:
         # The dispatch table has no such opcode.
         raise DumpError(f"it has more than plain data (opcode {error}): nothing of it was run") from error

@@ -74,6 +74,8 @@ def test_words_of_machine_learning_are_no_secrets(name: str) -> None:
         ('{"api_key": "k", "lr": 1}', f'{{"api_key": "{MASK}", "lr": 1}}'),
         *((text, text) for text in ("ssh://git@host/x", "http://h:80/a@b", "a@b.c", "--lr=0.1", "bearer of news")),
         *((text, text) for text in ("`log_dir` is not `key=value`: say -cfg KEY=VALUE,...", "it is not key=value.")),
+        *((text, text) for text in ("Use KEY=value,KEY2=value2, with quotes", "variables (KEY1=v1,KEY2=v2)")),
+        (r"Invalid header value b'Bearer abcdefgh\nijklm'", f"Invalid header value b'Bearer {MASK}'"),
         *((text, text) for text in ("--tokenizer llama --max-tokens 5", "-p secret", "", MASK, "monkey=1")),
     ],
 )

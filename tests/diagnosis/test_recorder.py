@@ -94,6 +94,10 @@ def hostile(folder):
         "JSON that is cut off": b'{"entries":[{"a":1',
         "no text": b"{\xff\xfe",
         "a huge number of remembered objects": b"\x80\x02}r" + struct.pack("<I", 1 << 31) + b"i",
+        "millions of opcodes": b"\x80\x02]" + b"}a" * 5_000_000 + b".",
+        "a stack of millions": b"\x80\x02" + b"N" * 10_000_000 + b".",
+        "millions of marks": b"\x80\x02" + b"(" * 10_000_000 + b".",
+        "millions of JSON values": b'{"entries":[' + b"[]," * 5_000_000 + b"0]}",
         "a text longer than the file": b"\x80\x02X" + struct.pack("<I", 1 << 30) + b"abc.",
     }
 
@@ -103,6 +107,31 @@ def test_what_is_no_dump_is_refused_and_nothing_of_it_is_run(name, tmp_path):
     with pytest.raises(DumpError, match=r"\w"):
         parse_dump(hostile(tmp_path)[name])
     assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("millions of opcodes", "more than 1,000,000 opcodes"),
+        ("a stack of millions", "more than 100,000 items"),
+        ("millions of marks", "more than 100,000 items"),
+        ("millions of JSON values", "more than 2,000,000 values"),
+    ],
+)
+def test_huge_dumps_say_what_is_too_much(name, words, tmp_path):
+    with pytest.raises(DumpError, match=words):
+        parse_dump(hostile(tmp_path)[name])
+
+
+def test_dump_of_the_default_size_is_read():
+    frames = [{"name": f"f{number}", "filename": "train.py", "line": number} for number in range(30)]
+    entries = [
+        {"process_group": ("0", "default_pg"), "profiling_name": "nccl:all_reduce", "collective_seq_id": number,
+         "p2p_seq_id": 0, "time_created_ns": number, "input_sizes": [[1, 2]], "input_dtypes": ["Float"],
+         "state": f"completed {number}", "frames": [dict(frame) for frame in frames]}
+        for number in range(2_000)
+    ]  # fmt: skip
+    assert len(parse_dump(pickle.dumps({"entries": entries})).collectives) == 2_000
 
 
 def test_files_that_cannot_be_dumps(tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.hook import Hook
+from support.hostile_server import hostile_server
 from support.waiting import PATIENCE, PROMPT, wait_until
 
 from torchx_tui.doctor.config_checks import notify_findings
@@ -67,6 +68,28 @@ def test_a_webhook_is_tried_again_a_bounded_number_of_times(
     assert len(hook.posted) == tries
     assert (words in error) if words else error == ""
     assert "secret" not in error
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (b"HTTP/1.1 403 /T0/secret \x1b[2J\x9b31m\r\nContent-Length: 0\r\n\r\n", "answered 403 Forbidden"),
+        (b"HTTP/1.1 499 /T0/secret\r\nContent-Length: 0\r\n\r\n", "answered 499"),
+        (b"/T0/secret \x1b[2J\r\n\r\n", "cannot be reached: BadStatusLine"),
+    ],
+)
+def test_words_of_a_webhooks_server_are_not_logged(answer: bytes, words: str) -> None:
+    with hostile_server(lambda _: iter([answer])) as address:
+        [error] = deliver(MESSAGE, NotifySettings(webhook=f"http://{address}/T0/secret"), tries=1).values()
+    assert error == f"127.0.0.1 {words}"
+
+
+def test_error_of_a_command_is_masked_and_plain(tmp_path: Path) -> None:
+    program = script(tmp_path / "tell", "import sys\nsys.exit('\\x1b[2Jpassword=hunter22')")
+    [error] = deliver(MESSAGE, NotifySettings(command=(program,)), tries=1).values()
+    assert "ended with exit code 1" in error
+    assert "hunter22" not in error
+    assert "\x1b" not in error
 
 
 def test_a_webhook_that_hangs_holds_up_nothing(hook: Hook, tmp_path: Path) -> None:

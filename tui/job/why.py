@@ -128,7 +128,7 @@ def why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
             exception = number == len(lines) - 1 and bool(line) and not line[0].isspace()
             _quote_line(text, line, exception, glyphs)
     for name, value in described.metadata.items():
-        shown = plain(mask_text(name, value)[:_MOST_OF_A_FACT])
+        shown = mask_text(name, plain(value))[:_MOST_OF_A_FACT]
         text.append(f"\n{plain(name):<{_LABEL_WIDTH}} ", STYLES.faint).append(shown, STYLES.muted)
     return text
 

@@ -61,7 +61,7 @@ class Status:
         if about and self._failed and not self._about:
             self._later = text, about
             return
-        self._message, self._failed, self._about = plain(mask_text("", text)), failed, about
+        self._message, self._failed, self._about = mask_text("", plain(text)), failed, about
         if self._timer is not None:
             self._timer.stop()
         self._timer = None if failed else self._app.set_timer(STATUS_SECONDS, self.clear)

@@ -217,12 +217,58 @@ def test_a_token_is_kept_until_it_expires(plugin, tmp_path, monkeypatch):
         (f"print('''{TOKEN}'''.replace('/v1', '/v1alpha1'))", "speaks client.authentication.k8s.io/v1alpha1, and the"),
         (f"print('''{TOKEN}'''.replace('token', 'tok'))", "neither a token nor a certificate and key"),
         ("import sys; sys.exit('bad token=s3cret-value')", r"failed \(exit code 1\): bad token=\*\*\*\*\*\*\*\*$"),
+        ("while True: print('x' * 65536)", "printed more than 1 MB"),
+        ("import sys\nwhile True: sys.stderr.write('x' * 65536)", "printed more than 1 MB"),
+        (
+            f"print({TOKEN.replace('t-%s', 'abc~nS3CRET')!r}.replace('~n', chr(92) + 'n'))",
+            "has a line break or a control char",
+        ),
     ],
 )
 def test_a_program_that_gives_no_credential(plugin, script, words):
     plugin(script)
     with pytest.raises(BackendUnavailableError, match=words):
         ApiServer().request("GET", "/version")
+
+
+def write_user(folder: Path, url: str, **user: str) -> Path:
+    """Write a kubeconfig whose user has these entries."""
+    path = folder / "kubeconfig"
+    path.write_text(json.dumps({
+        "current-context": "test",
+        "contexts": [{"name": "test", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "users": [{"name": "u", "user": user}],
+    }))  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("entry", ["tokenFile", "client-certificate", "client-key"])
+def test_files_of_a_kubeconfig_are_bounded(entry, tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(write_user(tmp_path, "http://127.0.0.1:9", **{entry: "file"})))
+    os.mkfifo(tmp_path / "file")
+    with pytest.raises(BackendUnavailableError, match="it is a named pipe, not a regular file"):
+        ApiServer().request("GET", "/version")
+    (tmp_path / "file").unlink()
+    (tmp_path / "file").touch()
+    os.truncate(tmp_path / "file", 100 << 30)
+    with pytest.raises(BackendUnavailableError, match="it has more than 1 MB"):
+        ApiServer().request("GET", "/version")
+
+
+def test_token_with_a_line_break_is_not_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(write_user(tmp_path, "http://127.0.0.1:9", token="abcdefgh\nS3CRET")))
+    with pytest.raises(BackendUnavailableError, match="has a line break") as raised:
+        ApiServer().request("GET", "/version")
+    assert "S3CRET" not in str(raised.value)
+
+
+def test_token_that_ends_in_a_line_break_is_used(tmp_path, monkeypatch):
+    with scripted_server() as scripted:
+        scripted.answers["GET", "/version"] = 200, {}
+        monkeypatch.setenv("KUBECONFIG", str(write_user(tmp_path, scripted.url, token="abc\n")))
+        ApiServer().request("GET", "/version")
+    assert scripted.asked[0].headers["Authorization"] == "Bearer abc"
 
 
 def test_a_program_that_is_not_there(plugin):
