@@ -151,7 +151,9 @@ def print_lines(targets: Sequence[Target], reading: _Reading, show: PrintLine) -
         Exception: what was wrong with the first one, where none was read to its end; or with the output.
     """
     printing = _Printing(reading, show)
-    threads = [threading.Thread(target=printing.print_one, args=[target], daemon=True) for target in targets]
+    threads = [
+        threading.Thread(target=printing.print_one, args=[target], name="print-log", daemon=True) for target in targets
+    ]
     try:
         for thread in threads:
             thread.start()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__
 from ..specs.files import is_file
+from ..specs.threads import report_thread_failures
 
 if TYPE_CHECKING:
     import argparse
@@ -189,10 +190,13 @@ def run_arguments(arguments: Any) -> int:
 def _carry_out(arguments: Any) -> int:
     settings, problem = _settings(arguments)
     _log_to_file(arguments.debug)
+    is_dashboard = not getattr(arguments, "command", None)
+    # The dashboard shows them itself; after its end only the log file has them.
+    report_thread_failures((lambda _: None) if is_dashboard else _say_on_stderr)
     if problem:
         logging.getLogger(__name__).warning("%s", problem)
     # `torchx tui` has none.
-    if not getattr(arguments, "command", None):
+    if is_dashboard:
         return open_dashboard(settings, problem, config_file=arguments.config)
     from . import run_command
 
@@ -247,6 +251,10 @@ def _resources_from_guest(failed: Callable[[str, str], object]) -> list[Register
     from ..guest.resources import resources_from_guest
 
     return resources_from_guest(failed)
+
+
+def _say_on_stderr(sentence: str) -> None:
+    print(f"torchx-tui: {sentence}", file=sys.stderr)
 
 
 def _log_to_file(debug: bool) -> None:

@@ -22,6 +22,7 @@ from ..settings.helper_request import Happened, read_request
 from ..settings.make_runner import make_runner
 from ..specs import AppState
 from ..specs.files import path_exists, private_folder, state_folder
+from ..specs.threads import report_thread_failures
 from .channels import deliver
 from .helper import claim, is_wanted
 from .message import END, FAILURE, FIRST_STEP, STALL, compose
@@ -50,6 +51,7 @@ def main() -> None:
     logging.basicConfig(
         filename=path, filemode="w" if is_long else "a", format="%(asctime)s %(message)s", level=logging.WARNING
     )
+    report_thread_failures(lambda _: None)
     os.nice(5)
     with make_runner(settings) as runner:
         for item in happened:

@@ -88,7 +88,7 @@ def deliver(
         if not stop.is_set():
             results[name] = error
 
-    threads = [threading.Thread(target=send, args=(name,), daemon=True) for name in sending]
+    threads = [threading.Thread(target=send, args=(name,), name=name, daemon=True) for name in sending]
     for thread in threads:
         thread.start()
     until = time.monotonic() + deadline_s

@@ -23,6 +23,7 @@ from textual.worker import Worker
 
 from ..specs import AppState, ConfigError, parse_app_handle
 from ..specs.files import user_name
+from ..specs.threads import report_thread_failures
 from .rows import JobRow, backend_word
 from .terminal.clipboard import Clipboard
 from .terminal.driver import paced
@@ -133,6 +134,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         self._title = TerminalTitle(self)
         self._signals = Signals(self._end_by_signal)
         self._is_leaving = False
+        self._restore_thread_failures: Callable[[], None] = lambda: None
         self.runner = runner
         self.settings = settings
         self.config_file = config_file
@@ -191,6 +193,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         """Take over the signals, and start the threads once the first screen is painted."""
         # The event loop's own pool has six threads on two cores: so many calls that hang would keep all others back.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MOST_THREADS, "action"))
+        self._restore_thread_failures = report_thread_failures(self._show_thread_failure)
         self._signals.install()
         follow_theme(self)
         if self._problem:
@@ -247,6 +250,12 @@ class TorchXTuiApp(OrderedKeysApp[int]):
             self._feed.end()
         self.ui_state.flush()
         self._title.restore()
+        self._restore_thread_failures()
+
+    def _show_thread_failure(self, sentence: str) -> None:
+        from .messages import Told
+
+        self.post_from_thread(Told(sentence, failed=True))
 
     def on_terminal_gone(self) -> None:
         """End as by SIGHUP."""

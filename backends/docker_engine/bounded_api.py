@@ -43,10 +43,11 @@ class BoundedApi(APIClient):
         is_stream = settings.get("stream", False)
         settings["stream"] = True
         request.headers["Accept-Encoding"] = "identity"
-        limit = settings.get("timeout")
-        ask = partial(self._answer, request, settings, is_stream, time.monotonic() + (limit or _TIMEOUT_S))
+        timeout = settings.get("timeout")
+        limit = timeout if isinstance(timeout, (int, float)) else _TIMEOUT_S
+        ask = partial(self._answer, request, settings, is_stream, time.monotonic() + limit)
         # A build or a pull may begin to answer when it likes; who waits for it can end it.
-        return ask() if is_stream and limit is None else self._caller.call(ask, limit or _TIMEOUT_S)
+        return ask() if is_stream and timeout is None else self._caller.call(ask, limit)
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         """Follow no redirect: its body would be read without a limit."""

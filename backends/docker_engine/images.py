@@ -382,7 +382,8 @@ class _Asking:
                 self._answer = answer
             if self.ended:
                 answer.close()
-        self._known.set()
+        finally:
+            self._known.set()
 
     def _until_ended(self, body: Iterator[bytes]) -> Iterator[bytes]:
         for part in body:

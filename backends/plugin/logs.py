@@ -65,7 +65,9 @@ class PluginLogIterator:
     def __init__(self, name: str, opens: Sequence[Open], pattern: re.Pattern[str] | None = None) -> None:
         self._shared = _Shared(len(opens))
         for begin in opens:
-            threading.Thread(target=_read, args=(self._shared, name, begin, pattern), daemon=True).start()
+            threading.Thread(
+                target=_read, args=(self._shared, name, begin, pattern), name="read-log", daemon=True
+            ).start()
 
     def __iter__(self) -> Iterator[str]:
         return self

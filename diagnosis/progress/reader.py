@@ -87,8 +87,6 @@ class ActivityReader(LogThread):
             self._publish()
             self._job.place = self._find_place()
             self._follow(blocks)
-        except Exception:
-            _log.exception("what %s is doing cannot be read", self.handle)
         finally:
             blocks.close()
             self._job.save()

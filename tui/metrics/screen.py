@@ -7,7 +7,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from ...diagnosis.progress.activity import Activity, main_series
 from ...logs.text.sanitize import plain
 from ...specs.files import path_exists
 from ..format import age, count, cut
+from ..messages import Told
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
@@ -457,18 +457,15 @@ class MetricsScreen(BaseScreen):
         """Save the data and a picture of the screen in the current folder."""
         picture = self.app.export_screenshot()
         tables = [(row.name, list(self._activities.get(row.handle, Activity()).series.values())) for row in self.rows]
-        say = self.dashboard.status.say
+        post = self.dashboard.post_from_thread
 
         def work() -> None:
             try:
                 paths = _save(tables, picture)
             except OSError as error:
-                words, failed = f"the metrics cannot be saved: {error.strerror or error}", True
+                post(Told(f"the metrics cannot be saved: {error.strerror or error}", failed=True))
             else:
-                words, failed = f"saved {', '.join(map(str, paths))}", False
-            # The loop may be gone already when the app ends.
-            with suppress(RuntimeError):
-                self.app.call_later(say, words, failed=failed)
+                post(Told(f"saved {', '.join(map(str, paths))}"))
 
         threading.Thread(target=work, name="save-metrics", daemon=True).start()
 

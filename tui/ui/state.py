@@ -72,7 +72,7 @@ class UiStateFile:
         if self._timer is not None:
             self._timer.cancel()
         if self._saved != self.state:
-            writer = threading.Thread(target=self._write, daemon=True)
+            writer = threading.Thread(target=self._write, name="write-ui-state", daemon=True)
             writer.start()
             writer.join(_PAUSE)
 

@@ -237,11 +237,7 @@ class Feed:
         def work() -> None:
             from ...logs.view.failure import explain_failure
 
-            try:
-                failure = explain_failure(logs, first_failed, extra_patterns=error_patterns, stopped=self._ended.is_set)
-            except Exception:
-                logger.exception("the logs of %s cannot be read for its cause", handle)
-                return
+            failure = explain_failure(logs, first_failed, extra_patterns=error_patterns, stopped=self._ended.is_set)
             self._post(FailureExplained(handle, failure))
 
         threading.Thread(target=work, name="explain-failure", daemon=True).start()

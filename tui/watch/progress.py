@@ -18,7 +18,8 @@ from ...diagnosis.progress.reader import last_written, read_tail
 from ...diagnosis.progress.stalls import Kind, find_pause
 from ...diagnosis.progress.tracker import Moments, Progress, ProgressTracker
 from ...specs import parse_app_handle
-from ..messages import ProgressRead
+from ...specs.errors import describe_error
+from ..messages import ProgressRead, Told
 from ..rows import RowProgress
 from .thread import WatchingThread
 
@@ -92,6 +93,7 @@ class ProgressWatcher(WatchingThread):
         self._handles: tuple[str, ...] = ()
         self._ended_handles: tuple[str, ...] = ()
         self._kept: dict[str, float] = {}
+        self._noted: dict[str, str] = {}
         self._jobs: dict[str, WatchedJob] = {}
         self._asked_server_at = -_SERVER_PAUSE_S
 
@@ -115,7 +117,11 @@ class ProgressWatcher(WatchingThread):
                 try:
                     found[handle] = self._look(handle) if handle in running else self._look_at_kept(handle)
                 except Exception as error:
-                    logger.debug("progress of %s: %s", handle, error)
+                    # Once, not with each of a day's looks.
+                    if self._noted.get(handle) != (reason := describe_error(error)):
+                        self._noted[handle] = reason
+                        logger.warning("progress of %s", handle, exc_info=True)
+                        self._post(Told(f"progress of {handle}: {reason}; the log file says more", failed=True))
             known = {handle: progress for handle, progress in found.items() if progress is not None}
             if known:
                 self._post(ProgressRead(known))

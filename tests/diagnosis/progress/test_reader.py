@@ -23,6 +23,7 @@ from torchx_tui.diagnosis.progress.blocks import LogTails
 from torchx_tui.diagnosis.progress.reader import ActivityReader, read_activity
 from torchx_tui.diagnosis.progress.stalls import Kind
 from torchx_tui.logs.source.replica_log import ReplicaLog
+from torchx_tui.specs.threads import report_thread_failures
 
 HANDLE = "local_cwd://torchx/train-1"
 
@@ -367,3 +368,18 @@ def test_pace_is_judged_once_the_log_is_read(folder: Path, monkeypatch: pytest.M
     assert reader.join(PATIENCE)
     assert len(seen_at) > 5
     assert [words for step, words in seen_at.items() if words and step != 399] == []
+
+
+def test_reader_that_cannot_go_on_is_shown(folder: Path) -> None:
+    def fail() -> JobPlace:
+        raise AttributeError("no such thing")
+
+    shown: list[str] = []
+    restore = report_thread_failures(shown.append)
+    try:
+        reader = ActivityReader(HANDLE, [ReplicaLog("trainer", 0, stdout=folder / "0.log")], fail, lambda: None)
+        reader.start()
+        assert reader.join(PATIENCE)
+        assert shown == ["job-activity stopped: AttributeError: no such thing; the log file says more"]
+    finally:
+        restore()

@@ -1,0 +1,66 @@
+"""Exceptions that end threads are logged and shown."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from torchx_tui.specs.threads import report_thread_failures
+
+
+@pytest.fixture
+def shown() -> Iterator[list[str]]:
+    sentences: list[str] = []
+    restore = report_thread_failures(sentences.append)
+    yield sentences
+    restore()
+
+
+def run(act: Callable[[], object], name: str = "read-history") -> None:
+    thread = threading.Thread(target=act, name=name)
+    thread.start()
+    thread.join()
+
+
+def fail() -> None:
+    raise PermissionError(13, "Permission denied", "/restricted")
+
+
+def test_failure_of_a_thread_is_shown_and_logged(shown: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    run(fail)
+    assert shown == [
+        "read-history stopped: PermissionError: [Errno 13] Permission denied: '/restricted'; the log file says more"
+    ]
+    (record,) = caplog.records
+    assert record.levelname == "ERROR"
+    assert record.exc_info is not None
+    assert record.exc_info[2] is not None
+
+
+def test_thread_that_leaves_the_program_is_shown(shown: list[str]) -> None:
+    run(lambda: sys.exit("a plugin that leaves"))
+    assert shown == ["read-history stopped: SystemExit: a plugin that leaves; the log file says more"]
+
+
+def test_failure_of_a_timer_is_shown(shown: list[str]) -> None:
+    timer = threading.Timer(0, fail)
+    timer.name = "write-ui-state"
+    timer.start()
+    timer.join()
+    assert shown[0].startswith("write-ui-state stopped: PermissionError")
+
+
+def test_same_failure_is_shown_once_and_logged_each_time(shown: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(3):
+        run(fail)
+    assert len(shown) == 1
+    assert len(caplog.records) == 3
+
+
+def test_restore_brings_back_the_reporter_before() -> None:
+    before = threading.excepthook
+    report_thread_failures(lambda _: None)()
+    assert threading.excepthook is before
