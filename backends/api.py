@@ -97,6 +97,11 @@ class Scheduler(abc.ABC, Generic[T]):
         self.backend = backend
         self.session_name = session_name
 
+    @property
+    def takes_workspace(self) -> bool:
+        """Whether local folders can travel with an app: what `WorkspaceMixin` adds."""
+        return isinstance(self, WorkspaceMixin)
+
     def close(self) -> None:
         """Free what this object holds; apps go on. May be called again, never raises."""
         return
@@ -115,15 +120,13 @@ class Scheduler(abc.ABC, Generic[T]):
             InvalidRunConfigException: a run option is unknown, missing or of another type.
             SchedulerError: the scheduler takes no workspace, or could not launch the app.
         """
-        resolved = self.run_opts().resolve(_mapping(cfg))
+        resolved: Any = self.run_opts().resolve(_mapping(cfg))
         if workspace:
             if not isinstance(self, WorkspaceMixin):
                 raise SchedulerError(f"{self.backend} takes no workspace: leave it out")
             app.roles[0].workspace = Workspace.from_str(workspace) if isinstance(workspace, str) else workspace
             self.build_workspaces(app.roles, resolved)
-        dryrun_info = self.make_request(app, resolved)
-        self._check_request(dryrun_info)
-        return self.schedule(dryrun_info)
+        return self.schedule(self.submit_dryrun(app, resolved))
 
     @abc.abstractmethod
     def schedule(self, dryrun_info: AppDryRunInfo[Any]) -> str:
@@ -136,26 +139,19 @@ class Scheduler(abc.ABC, Generic[T]):
     def submit_dryrun(self, app: AppDef, cfg: T) -> AppDryRunInfo[Any]:
         """Return the request that `schedule` would send; its type is the scheduler's own.
 
+        `submit` and the Runner call it at each launch, so a subclass may override it.
+
         Raises:
             AppDefError: the scheduler cannot run such an app.
             InvalidRunConfigException: a run option is unknown, missing or of another type.
         """
-        dryrun_info = self.make_request(app, self.run_opts().resolve(_mapping(cfg)))
-        self._check_request(dryrun_info)
-        return dryrun_info
-
-    def make_request(self, app: AppDef, resolved: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
-        """Return the request for an app and run options that are resolved already; the backend is not asked about it.
-
-        Raises:
-            AppDefError: the scheduler cannot run such an app.
-        """
-        cfg: Any = resolved
-        dryrun_info = self._submit_dryrun(app, cfg)
+        resolved: Any = self.run_opts().resolve(_mapping(cfg))
+        dryrun_info = self._submit_dryrun(app, resolved)
         for role in app.roles:
             dryrun_info = role.pre_proc(self.backend, dryrun_info)
         dryrun_info.app = app
         dryrun_info.cfg = resolved
+        self._check_request(dryrun_info)
         return dryrun_info
 
     @abc.abstractmethod

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable, Mapping
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 ENV_JOB_ID = "TORCHX_JOB_ID"
 ENV_SESSION_ID = "TORCHX_INTERNAL_SESSION_ID"
 ENV_PARENT_RUN_ID = "TORCHX_PARENT_RUN_ID"
+# What `macros.Values.apply` substitutes in.
+_SUBSTITUTED = ("entrypoint", "args", "env", "metadata")
+_DOUBLE_DOLLAR = re.compile(r"\$\$(?!\{)")
 
 
 class Launcher:
@@ -105,20 +109,22 @@ class Launcher:
         name = self._schedulers.at(scheduler, cfg)
         chosen = self._schedulers.get(name)
         registered, _ = specs.split_context(name)
-        if script_of(app.roles) is not None and not chosen.capabilities.batch_scripts:
+        is_script = script_of(app.roles) is not None
+        if is_script and not chosen.capabilities.batch_scripts:
             raise specs.AppDefError(f"{name} runs no batch scripts: launch it on slurm")
         resolved: Any = chosen.run_opts().resolve(cfg)
         prepared = self._prepare(app, chosen, registered, workspace)
         chosen._pre_build_validate(prepared, registered, resolved)
         info = _make_request(prepared, chosen, registered, resolved)
+        if not is_script:
+            info.notes += _dollar_notes(prepared)
         if isinstance(chosen, WorkspaceMixin):
-            info.notes = chosen.planned_builds(prepared.roles)
-        chosen._check_request(info)
+            info.notes += chosen.planned_builds(prepared.roles)
         return info
 
     def _prepare(self, app: AppDef, scheduler: Scheduler[Any], name: str, workspace: str | None) -> AppDef:
         """Copy an app, and give it what every job gets; a workspace becomes that of the first role."""
-        if workspace and not scheduler.capabilities.workspace:
+        if workspace and not scheduler.takes_workspace:
             raise specs.SchedulerError(f"{name} takes no workspace: it runs in the current folder; leave it empty")
         prepared = copy.deepcopy(app)
         for role in prepared.roles:
@@ -179,7 +185,7 @@ class Launcher:
         over = self._worlds.begin(record, chosen, [role.image for role in app.roles])
         try:
             with shown_progress(progress):
-                if info.notes:
+                if chosen.takes_workspace and info.app and any(role.workspace for role in info.app.roles):
                     info = _build_workspaces(info, chosen, specs.split_context(scheduler)[0])
                     journal.note(record, expected_app_id=_expected_app_id(info))
                 app_id = chosen.schedule(info)
@@ -192,6 +198,19 @@ class Launcher:
             over.set()
         journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
         return specs.make_app_handle(scheduler, self._session_name, app_id)
+
+
+def _dollar_notes(app: AppDef) -> list[str]:
+    """Note where macro substitution shortens ``$$``, such as a shell's process id, to ``$``.
+
+    Components write ``$${NAME}`` on purpose, where NAME is the value of a macro.
+    """
+    notes = []
+    for role in app.roles:
+        fields = [name for name in _SUBSTITUTED if _DOUBLE_DOLLAR.search(str(getattr(role, name)))]
+        if fields:
+            notes.append(f"role {role.name}: $$ in its {' and '.join(fields)} becomes $: write $$$$ for $$")
+    return notes
 
 
 def _expected_app_id(info: AppDryRunInfo[Any]) -> str:
@@ -254,7 +273,9 @@ def workspace_text(workspace: Workspace | str | None) -> str | None:
 
 def _make_request(app: AppDef, scheduler: Scheduler[Any], name: str, resolved: Any) -> AppDryRunInfo[Any]:
     scheduler._validate(app, name, resolved)
-    info = scheduler.make_request(app, resolved)
+    info = scheduler.submit_dryrun(app, resolved)
+    if info.app is None:  # an overridden submit_dryrun may leave it out
+        info.app, info.cfg = app, resolved
     info._scheduler = name
     return info
 

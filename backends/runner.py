@@ -394,9 +394,9 @@ class Runner:
             UnknownAppException: the backend does not know the job.
             ValueError: there is no such role, replica or stream, or the expression is malformed.
         """
-        name, _, app_id = specs.parse_app_handle(app_handle)
+        name, _, app = specs.parse_app_handle(app_handle)
         try:
-            return self.scheduler(name).log_iter(app_id, role_name, k, regex, since, until, should_tail, streams)
+            return self.scheduler(name).log_iter(app, role_name, k, regex, since, until, should_tail, streams=streams)
         except specs.JobNotFoundError as error:
             raise specs.UnknownAppException(app_handle) from error
 

@@ -126,7 +126,7 @@ def read_config(path: str | Path) -> Sections:
         ConfigError: it cannot be read, or is no INI file; the message has the file and the line.
     """
     try:
-        text = read_file(path).decode()
+        text = read_file(path).decode("utf-8-sig")
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

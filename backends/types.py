@@ -374,7 +374,6 @@ class Capabilities:
         log_time_range: `since` and `until` are honoured.
         retries: `max_retries` of a role is honoured.
         resources: `resource` of a role is enforced.
-        workspace: local folders travel with the app.
         native: `Scheduler.describe_native` says something.
         shell: a shell can be opened in a replica.
         usage, run_beside: `Scheduler` has these methods.
@@ -402,7 +401,6 @@ class Capabilities:
     log_time_range: bool = False
     retries: bool = False
     resources: bool = False
-    workspace: bool = False
     native: bool = False
     shell: bool = False
     usage: bool = False

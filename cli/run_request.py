@@ -167,7 +167,7 @@ def _workspace(
     given = defaults.workspace() if arguments.workspace is None else None
     if given is None:
         return arguments.workspace or None
-    if not runner.scheduler(scheduler).capabilities.workspace:
+    if not runner.scheduler(scheduler).takes_workspace:
         return None
     config["workspace"] = given.value
     return given.value

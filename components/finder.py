@@ -408,7 +408,7 @@ def _list_script(path: Path) -> list[ComponentSummary]:
     name = _script_name(path)
     try:
         # Shell scripts of another kind are none.
-        if path.suffix != SUFFIX and not is_script(read_file(path).decode("utf-8", "replace")):
+        if path.suffix != SUFFIX and not is_script(read_file(path).decode("utf-8-sig", "replace")):
             return []
         return [summary(Component(name, "script", path, ""))]
     except OSError:

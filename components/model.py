@@ -237,7 +237,11 @@ def _container_type(node: ast.Subscript, kind: str, arguments: list[ast.expr]) -
     elif kind == "list" and len(arguments) != 1:
         raise AnnotationError(f"Non-primitive element type {ast.unparse(node.slice)!r}")
     elif kind == "tuple" and len(arguments) < 2:
-        raise AnnotationError(f"Unsupported tuple type {ast.unparse(node)!r}: use two or more element types")
+        kind_of = "single-element" if arguments else "empty"
+        raise AnnotationError(
+            f"Unsupported tuple type {ast.unparse(node)!r}: {kind_of} tuples are valid typing but not supported for "
+            "components; expected element types (tuple[T1, T2, ...])"
+        )
     for item, argument in zip(items, arguments, strict=True):
         if item is None:
             raise AnnotationError(f"Non-primitive element type {ast.unparse(argument)!r}")

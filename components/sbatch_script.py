@@ -165,7 +165,7 @@ def read_script(name: str) -> SbatchScript:
     if is_folder(path) or is_missing(path):
         raise ComponentNotFoundException(f"{name}: there is no file {path}")
     try:
-        text = read_file(path, SOURCE).decode()
+        text = read_file(path, SOURCE).decode("utf-8-sig")
     except OSError as error:
         raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
     except ValueError as error:

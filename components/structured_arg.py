@@ -40,8 +40,10 @@ class StructuredNameArgument:
         Raises:
             ValueError: Neither module nor script is given, or both.
         """
-        if bool(m) == bool(script):
-            raise ValueError(f"use a main module or a main script, {'not both' if m else 'there is neither'}")
+        if not m and not script:
+            raise ValueError("No main module or script specified: give one of them")
+        if m and script:
+            raise ValueError("Both main module and script set: give one of them")
         _, run = experiment_and_run(name, program_name(script, m))
         return StructuredNameArgument(name[: max(name.find("/"), 0)] or default_experiment_name, run)
 

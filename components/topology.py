@@ -64,5 +64,6 @@ def with_workers_of_host(j: str, h: str) -> str:
         return j
     gpus = named_host(h).gpu
     if gpus < 1:
-        raise ArgumentError("j", f"`{j}`: {h} has no GPU to count workers by: want {j}xWORKERS, such as {j}x8")
+        why = f"nproc_per_node cannot be inferred from GPU count. `{h}` is not a GPU instance."
+        raise ArgumentError("j", f"`{j}`: {why} Use {j}xWORKERS, such as {j}x8")
     return f"{j}x{gpus}"

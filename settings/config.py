@@ -356,7 +356,7 @@ def _holds(data: Mapping[str, Any], path: Path) -> bool:
 def _read(path: Path, *, named: bool) -> dict[str, Any]:
     """Return what a file says; a file that nobody named may be missing."""
     try:
-        text = read_file(path).decode()
+        text = read_file(path).decode("utf-8-sig")
     except FileNotFoundError:
         if named:
             raise ConfigError(f"{path} does not exist: make it from config.example.toml, or name another") from None

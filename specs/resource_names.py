@@ -192,14 +192,22 @@ def registered_resources(failed: Callable[[str, str], object]) -> list[Registere
             made: Mapping[str, ResourceFactory] = importlib.import_module(site).NAMED_RESOURCES
             resources += [RegisteredResource(name, CUSTOM_MODULE_VARIABLE, site, make) for name, make in made.items()]
         except Exception as error:
-            failed(f"{CUSTOM_MODULE_VARIABLE}={site}", describe_error(error))
+            failed(f"{CUSTOM_MODULE_VARIABLE}={site}", _reason(error))
     for module, _ in namespace_modules(NAMESPACE_PART) if by_namespace else ():
         try:
             resources += _registered_by_module(module)
         except Exception as error:
             _log.warning("%s cannot be imported", module, exc_info=True)
-            failed(module, describe_error(error))
+            failed(module, _reason(error))
     return resources + (_registered_by_entry_points() if by_entry_point else [])
+
+
+def _reason(error: Exception) -> str:
+    reason = describe_error(error)
+    if isinstance(error, ModuleNotFoundError) and error.name == "torchx":
+        source = "torchx_tui.guest.resources.resources_from_guest"
+        return f"{reason}: install TorchX, or set named_resources.source to {source}"
+    return reason
 
 
 def _registered_by_module(module: str) -> list[RegisteredResource]:
@@ -247,7 +255,7 @@ def _reporting_failure(name: str, origin: str, make: Callable[[], Any]) -> Calla
             return make()
         except Exception as error:
             raise UnknownResourceError(
-                f"The named resource {name} of {origin} could not be made: {describe_error(error)}"
+                f"The named resource {name} of {origin} could not be made: {_reason(error)}"
             ) from error
 
     return make_or_report

@@ -183,32 +183,40 @@ def resolve_override(overrides: dict[str, Any], name: str) -> Any:
         overrides: A role's overrides, which have `name`.
         name: The attribute.
     """
-    maker = overrides[name]
-    if not isinstance(maker, _LazyValue):
-        with _overrides_lock:
-            maker = overrides[name]
-            if not isinstance(maker, _LazyValue):
-                maker = overrides[name] = _LazyValue(maker)
-    return maker.value()
+    with _overrides_lock:
+        entry = overrides[name]
+        if not isinstance(entry, _LazyValue):
+            entry = overrides[name] = _LazyValue(entry)
+    try:
+        value = entry()
+    except BaseException:
+        overrides[name] = entry.maker
+        raise
+    # Another thread may have failed before and put the maker back.
+    overrides[name] = entry
+    return value
 
 
 class _LazyValue:
-    """A value that is made at most once; the class tells it from a callable that is not yet wrapped."""
+    """A value that is made at most once, by calling it; the class tells it from a callable that is not yet wrapped."""
 
     def __init__(self, maker: Any) -> None:
-        self._maker = maker
+        self.maker = maker
         # One lock each: a maker may read another role, whose makers may run in another thread.
         self._lock = threading.RLock()
         self._is_made = False
         self._value: Any = None
 
-    def value(self) -> Any:
-        """Return the value; an error in making it is raised each time."""
+    def __call__(self) -> Any:
         with self._lock:
             if not self._is_made:
-                self._value = _await_in_thread(self._maker) if isinstance(self._maker, Awaitable) else self._maker()
+                self._value = _await_in_thread(self.maker) if isinstance(self.maker, Awaitable) else self.maker()
                 self._is_made = True
             return self._value
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _LazyValue:
+        # Locks cannot be copied; `dataclasses.asdict` of a role copies its overrides.
+        return self
 
 
 def _await_in_thread(awaitable: Awaitable[Any]) -> Any:
@@ -247,7 +255,9 @@ def _await_future(future: asyncio.Future[Any]) -> Any:
     except RuntimeError:
         here = None
     if loop is here:
-        raise RuntimeError("an override waits for the event loop that runs in this thread: `await` it before")
+        raise RuntimeError(
+            "an override waits for the event loop that is currently running in this thread: await it first"
+        )
     if loop.is_running():
         return asyncio.run_coroutine_threadsafe(wait(), loop).result()
     with ThreadPoolExecutor(max_workers=1) as thread:

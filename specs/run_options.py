@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any, get_args, get_origin
 
 from .errors import InvalidRunConfigException
@@ -280,9 +281,9 @@ class runopts:  # noqa: N801 - TorchX's name
 
 
 def get_type_name(tp: Any) -> str:
-    """Return the name of an option's type: str, int, float, bool, list or dict."""
+    """Return the name of an option's type: str, int, float, bool, list or dict; other types as Python prints them."""
     origin = get_origin(tp) or tp
-    return getattr(origin, "__name__", str(tp))
+    return origin.__name__ if isinstance(origin, type) and origin is not UnionType else str(tp)
 
 
 def is_type(obj: CfgVal, tp: Any) -> bool:

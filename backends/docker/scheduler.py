@@ -28,6 +28,7 @@ from ..api import (
 )
 from ..docker_engine.client import Engine
 from ..docker_engine.images import ensure_images, image_ids
+from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import mask_data
 from ..workspace.docker_workspace import DockerWorkspaceMixin
@@ -86,7 +87,6 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         log_time_range=True,
         retries=True,
         resources=True,
-        workspace=True,
         native=True,
         shell=True,
         usage=True,
@@ -242,5 +242,5 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> DockerScheduler:
-    """Return the scheduler local_docker; further arguments are those of `DockerScheduler`."""
-    return DockerScheduler(session_name, **kwargs)
+    """Return the scheduler local_docker; further arguments are those of `DockerScheduler`, others are ignored."""
+    return DockerScheduler(session_name, **accepted_arguments(DockerScheduler, kwargs))

@@ -23,6 +23,7 @@ from ..api import (
     Scheduler,
     Stream,
 )
+from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import preflight
@@ -51,7 +52,6 @@ _ALL = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one ca
     log_time_range=True,
     retries=True,
     resources=True,
-    workspace=True,
     native=True,
     shell=True,
     run_beside=True,
@@ -106,9 +106,8 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         all_namespaces: bool = False,
         timeout: float = TIMEOUT_S,
     ) -> None:
-        super().__init__("kubernetes", session_name)
+        super().__init__("kubernetes", session_name, docker_client=docker_client)
         self._server = ApiServer(context, client, timeout=timeout)
-        self._docker_client = docker_client
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._rows = WatchedNamespaces(self._server, self._namespace)
         self._looks = JobLooks(self._server, self._rows.version)
@@ -155,15 +154,6 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         app_id = launch(self._server, dryrun_info.request, push_images=self.push_images)
         self._rows.add(split_app_id(app_id)[0])
         return app_id
-
-    @contextmanager
-    def workspace_engine(self) -> Iterator[docker.DockerClient]:
-        """Give a client of the engine that images are built on and pushed from, for one task."""
-        if self._docker_client is not None:
-            yield self._docker_client
-            return
-        with super().workspace_engine() as client:
-            yield client
 
     def known_values(self) -> dict[str, builtins.list[str]]:
         """Return contexts, namespaces, queues, service accounts and priority classes, as far as they can be listed."""
@@ -298,5 +288,5 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KubernetesScheduler:
-    """Return the scheduler kubernetes; further arguments are those of `KubernetesScheduler`."""
-    return KubernetesScheduler(session_name, **kwargs)
+    """Return the scheduler kubernetes; further arguments are those of `KubernetesScheduler`, others are ignored."""
+    return KubernetesScheduler(session_name, **accepted_arguments(KubernetesScheduler, kwargs))

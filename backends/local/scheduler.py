@@ -30,6 +30,7 @@ from ..api import (
     Scheduler,
     Stream,
 )
+from ..shared.factories import accepted_arguments
 from ..shared.secrets import mask_data
 from .apps import Apps, LaunchedApps
 from .describe import Listing, describe_run
@@ -95,6 +96,9 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
         helpers: gives for the handle of an app what its supervisor starts and leaves alone: programs (``argv``, and
             ``stdin`` as text) by when: ``start`` when its replicas run, ``end`` when its final state is written.
+
+    Raises:
+        ValueError: ``cache_size`` is not greater than zero.
     """
 
     capabilities = Capabilities(
@@ -125,6 +129,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         helpers: Callable[[str], Mapping[str, Mapping[str, Any]]] | None = None,
     ) -> None:
         super().__init__("local", session_name)
+        if int(cache_size) <= 0:
+            raise ValueError(f"cache_size must be greater than zero, not {cache_size}")
         self._image_provider_class = image_provider_class
         self._extra_paths = list(extra_paths or [])
         self._root = (root or state_folder() / "local").absolute()
@@ -387,5 +393,6 @@ def create_scheduler(
     image_provider_class: Callable[[Mapping[str, CfgVal]], ImageProvider] = CWDImageProvider,
     **kwargs: Any,
 ) -> LocalScheduler:
-    """Return the scheduler local_cwd; further arguments are those of `LocalScheduler`."""
-    return LocalScheduler(session_name, image_provider_class, cache_size, extra_paths, **kwargs)
+    """Return the scheduler local_cwd; further arguments are those of `LocalScheduler`, others are ignored."""
+    more = accepted_arguments(LocalScheduler, kwargs)
+    return LocalScheduler(session_name, image_provider_class, cache_size, extra_paths, **more)

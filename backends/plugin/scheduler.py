@@ -164,7 +164,6 @@ def abilities_of(theirs: Any) -> Capabilities:
         theirs: the scheduler.
     """
     from torchx.schedulers.api import Scheduler as TheirScheduler
-    from torchx.workspace import WorkspaceMixin as TheirWorkspaceMixin
 
     def has(*methods: str) -> bool:
         return any(getattr(type(theirs), name, None) is not getattr(TheirScheduler, name, None) for name in methods)
@@ -177,7 +176,6 @@ def abilities_of(theirs: Any) -> Capabilities:
         log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR) if has_logs else (),
         retries=True,
         resources=True,
-        workspace=isinstance(theirs, TheirWorkspaceMixin),
         native=has("describe_native"),
         times=False,
         exit_codes=False,

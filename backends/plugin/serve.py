@@ -155,7 +155,7 @@ class _Host:
 
     def dry_run(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> tuple[int, str]:
         """Make a request and keep it; return its number and text."""
-        info = self._scheduler._submit_dryrun(app, cfg)
+        info = self._scheduler.submit_dryrun(app, cfg)
         self._next += 1
         self._requests[self._next] = info
         for old in [number for number in self._requests if number <= self._next - _MAX_REQUESTS]:
@@ -164,7 +164,7 @@ class _Host:
 
     def launch(self, number: int, app: AppDef, cfg: Mapping[str, CfgVal]) -> str:
         """Launch what a dry run made, or what it makes of the app now where that was before this guest was started."""
-        info = self._requests.pop(number, None) or self._scheduler._submit_dryrun(app, cfg)
+        info = self._requests.pop(number, None) or self._scheduler.submit_dryrun(app, cfg)
         info.app, info.cfg = app, cfg
         return str(self._scheduler.schedule(info))
 
@@ -177,7 +177,9 @@ class _Host:
         return self._scheduler.prune(dryrun=dryrun)
 
     def log_iter(self, *arguments: Any) -> Any:
-        return self._scheduler.log_iter(*arguments)
+        # As TorchX's Runner does: a plugin may have parameters of its own before `streams`.
+        *others, streams = arguments
+        return self._scheduler.log_iter(*others, streams=streams)
 
     def describe_error(self, error: BaseException) -> dict[str, Any]:
         """Describe an error, and what the scheduler can do since then: an output that it refused is gone."""

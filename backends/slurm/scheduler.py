@@ -40,6 +40,7 @@ from ..api import (
     Scheduler,
     Stream,
 )
+from ..shared.factories import accepted_arguments
 from ..shared.file_lines import FileLines
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
@@ -100,7 +101,6 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         log_files=True,
         retries=True,
         resources=True,
-        workspace=True,
         native=True,
         shell=True,
         usage=True,
@@ -484,8 +484,8 @@ class _Outlook:
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> SlurmScheduler:
-    """Return the scheduler slurm; further arguments are those of `SlurmScheduler`."""
-    return SlurmScheduler(session_name, **kwargs)
+    """Return the scheduler slurm; further arguments are those of `SlurmScheduler`, others are ignored."""
+    return SlurmScheduler(session_name, **accepted_arguments(SlurmScheduler, kwargs))
 
 
 __all__ = ["SlurmOpts", "SlurmRequest", "SlurmScheduler", "create_scheduler"]

@@ -63,7 +63,7 @@ def read_patterns(folder: Path, ignore_files: Sequence[str]) -> tuple[IgnorePatt
     """Return the patterns of the first of these files that a project has, and its name; none, and an empty name."""
     for name in ignore_files:
         try:
-            return IgnorePatterns(read_file(folder / name).decode("utf-8", "replace").splitlines()), name
+            return IgnorePatterns(read_file(folder / name).decode("utf-8-sig", "replace").splitlines()), name
         except FileNotFoundError:
             continue
     return IgnorePatterns(), ""
@@ -123,5 +123,5 @@ def patterns_there(
     """
     for name in ignore_files:
         if prefix + name in paths:
-            return IgnorePatterns(system.cat_file(prefix + name).decode("utf-8", "replace").splitlines()), name
+            return IgnorePatterns(system.cat_file(prefix + name).decode("utf-8-sig", "replace").splitlines()), name
     return IgnorePatterns(), ""

@@ -28,9 +28,18 @@ class DockerWorkspaceMixin(WorkspaceMixin[Any]):
     A workspace's ``Dockerfile.torchx`` says how its image is built; the build arguments ``IMAGE``, the role's image,
     and ``WORKSPACE``, the workspace's path, are there. Without one, the files are copied into the image's working
     folder. What ``.dockerignore`` names stays at home.
+
+    Args:
+        docker_client: the engine that builds and pushes; the one that Docker's command line would use where None.
     """
 
     LABEL_VERSION = "torchx.pytorch.org/version"
+    # A scheduler that names its own base class first does not call `__init__` here.
+    _docker_client: docker.DockerClient | None = None
+
+    def __init__(self, *args: Any, docker_client: docker.DockerClient | None = None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._docker_client = docker_client
 
     def workspace_opts(self) -> runopts:
         """Return the run options that building adds; names and texts are TorchX's."""
@@ -63,7 +72,7 @@ class DockerWorkspaceMixin(WorkspaceMixin[Any]):
 
         client: docker.DockerClient | None = None
         try:
-            client = docker.from_env(timeout=None)  # type: ignore[arg-type]
+            client = self._docker_client or docker.from_env(timeout=None)  # type: ignore[arg-type]
             yield client
         except docker.errors.APIError as error:
             raise SchedulerError(f"the Docker engine refused: {error.explanation or error}") from error
@@ -73,7 +82,7 @@ class DockerWorkspaceMixin(WorkspaceMixin[Any]):
                 "Start one, say where it is with DOCKER_HOST, or leave the workspace out"
             ) from error
         finally:
-            if client is not None:
+            if client is not None and client is not self._docker_client:
                 client.close()
 
     # Building

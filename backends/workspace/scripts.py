@@ -102,7 +102,7 @@ def _below(script: str, remote: str) -> str | None:
 
 def _stays_at_home(folder: Path, path: str) -> bool:
     try:
-        lines = read_file(folder / ".dockerignore").decode("utf-8", "replace").splitlines()
+        lines = read_file(folder / ".dockerignore").decode("utf-8-sig", "replace").splitlines()
     except OSError:
         return False
     return IgnorePatterns(lines).is_ignored(path)

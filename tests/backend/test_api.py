@@ -157,9 +157,7 @@ class TestStructuredOpts:
         assert list(opts)[-2:] == ["image_repo", "some.thing"]
 
     def test_two_spellings_with_two_values(self) -> None:
-        assert Opts.from_cfg({"clusterName": "c", "cluster_name": "c"}).cluster_name == "c"
-        with pytest.raises(InvalidRunConfigException, match="`clusterName` and `cluster_name` are one option"):
-            Opts.from_cfg({"clusterName": "c", "cluster_name": "d"})
+        assert Opts.from_cfg({"clusterName": "c", "cluster_name": "d"}).cluster_name == "d"
 
     def test_a_missing_required_option(self) -> None:
         with pytest.raises(TypeError, match="cluster_name"):
@@ -219,6 +217,15 @@ class Recorder(Scheduler[Mapping[str, CfgVal]]):
         self.cancelled.append(app_id)
 
 
+class Renaming(Recorder):
+    """Changes requests where it is asked for them."""
+
+    def submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
+        info = super().submit_dryrun(app, cfg)
+        info.request["name"] += "-renamed"
+        return info
+
+
 class Packer(WorkspaceMixin[Any], Recorder):
     def __init__(self) -> None:
         super().__init__()
@@ -250,6 +257,14 @@ class TestScheduler:
         assert info.app is not None
         with pytest.raises(InvalidRunConfigException):
             scheduler.submit(AppDef("app", [Role("r", "i")]), {"que": "x"})
+
+    def test_submit_calls_an_overridden_dry_run(self) -> None:
+        scheduler = Renaming()
+        assert scheduler.submit(AppDef("app", [Role("r", "i")]), {}) == "app-renamed"
+
+    def test_the_mixin_says_that_workspaces_are_taken(self) -> None:
+        assert Packer().takes_workspace
+        assert not Recorder().takes_workspace
 
     def test_what_does_not_exist_is_left_alone(self) -> None:
         scheduler = Recorder()

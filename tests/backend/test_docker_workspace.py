@@ -236,6 +236,13 @@ def test_without_an_engine_it_is_said_in_words(tmp_path: Path, monkeypatch: pyte
 # What is pushed
 
 
+def test_the_engine_can_be_given_and_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = docker.DockerClient(base_url="tcp://127.0.0.1:1", version="1.41")
+    monkeypatch.setattr(client, "close", lambda: pytest.fail("who made it closes it"))
+    with DockerWorkspaceMixin(docker_client=client).workspace_engine() as engine:
+        assert engine is client
+
+
 def test_local_images_get_a_name_that_can_be_pulled() -> None:
     app = AppDef("a", [Role("r", "sha256:abc"), Role("s", "busybox")])
     with pytest.raises(InvalidRunConfigException, match="image_repo"):

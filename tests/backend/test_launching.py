@@ -14,12 +14,11 @@ from torchx_tui.backends.launcher import earlier_launch
 from torchx_tui.backends.shared.progress import Progress, current_progress
 from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.specs import AppDef, AppDefError, AppDryRunInfo, AppState, LaunchCancelledError, Role, SchedulerError
+from torchx_tui.specs.batch_script import BatchScript
 
 
 class Builder(WorkspaceMixin[Any], CannedScheduler):
     """Notes what is done, in order."""
-
-    capabilities = replace(CannedScheduler.capabilities, workspace=True)
 
     def __init__(self, journal: Journal) -> None:
         super().__init__()
@@ -84,7 +83,8 @@ def test_a_launch_builds_first_and_asks_with_the_built_image(runner, scheduler, 
     assert said == ["step 1 of 2"]
     assert scheduler.done == [
         *("check local_cwd base", "check again local_cwd base", "request base", "ask the backend"),
-        *("build /project on base /logs", "check again local_cwd built", "request built", "launch built"),
+        "build /project on base /logs",
+        *("check again local_cwd built", "request built", "ask the backend", "launch built"),
     ]
     assert (app.roles[0].image, app.roles[0].workspace) == ("base", None)
 
@@ -135,3 +135,45 @@ def test_what_the_scheduler_refuses_is_refused_before_anything_is_built(runner, 
     with pytest.raises(AppDefError, match="not here"):
         runner.run(app, "local_cwd", {}, "/project")
     assert journal.records() == []
+
+
+class Wrapping(Builder):
+    """Makes its request where it is asked for one, as schedulers of others may."""
+
+    def submit_dryrun(self, app, cfg) -> AppDryRunInfo[Any]:
+        info = AppDryRunInfo(super().submit_dryrun(app, cfg).request, lambda request: "wrapped\n")
+        self.done.append(f"wrap {app.roles[0].image}")
+        return info
+
+
+def test_launches_call_an_overridden_dry_run(runner, journal, app):
+    scheduler = Wrapping(journal)
+    runner._schedulers.put("local_cwd", scheduler)
+    assert str(runner.dryrun(app, "local_cwd")) == "wrapped\n"
+    scheduler.done.clear()
+    runner.run(app, "local_cwd", {}, "/project")
+    assert [step for step in scheduler.done if "wrap" in step or "launch" in step] == [
+        "wrap base", "wrap built", "launch built",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("role", "note"),
+    [
+        ({"args": ["-c", "echo $$"]}, "# role r: $$ in its args becomes $: write $$$$ for $$\n"),
+        (
+            {"env": {"A": "$$"}, "metadata": {"k": [{"v": "$$x"}]}},
+            "# role r: $$ in its env and metadata becomes $: write $$$$ for $$\n",
+        ),
+        ({"args": ["$HOME ${app_id} $${MASTER:=localhost}"], "env": {"A": "$"}}, ""),
+    ],
+)
+def test_a_dry_run_notes_double_dollars(runner, scheduler, role, note):
+    app = AppDef("a", [Role("r", "base", entrypoint="sh", **role)])
+    assert str(runner.dryrun(app, "local_cwd")) == f"{note}image: base\n"
+
+
+def test_double_dollars_of_a_batch_script_are_kept(runner, scheduler):
+    scheduler.capabilities = replace(scheduler.capabilities, batch_scripts=True)
+    app = AppDef("a", [BatchScript("#!/bin/sh\necho $$\n").role()])
+    assert str(runner.dryrun(app, "local_cwd")) == "image: \n"

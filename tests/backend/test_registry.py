@@ -39,6 +39,20 @@ def test_a_scheduler_is_made_with_its_arguments(tmp_path: Any) -> None:
     made.close()
 
 
+@pytest.mark.parametrize("name", ["local_docker", "local_cwd", "kubernetes", "slurm"])
+def test_a_factory_ignores_the_arguments_of_others(name: str, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    everything = {"cache_size": 5, "extra_paths": [], "docker_client": None, "session_lifetime": 3}
+    made = registry.create_scheduler(name, "mine", **everything)
+    assert made.session_name == "mine"
+    made.close()
+
+
+def test_a_cache_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="cache_size must be greater than zero, not 0"):
+        LocalScheduler("mine", cache_size=0)
+
+
 def test_an_unknown_name() -> None:
     with pytest.raises(UnknownSchedulerException, match=r"no scheduler nowhere.*local_cwd"):
         registry.create_scheduler("nowhere", "s")

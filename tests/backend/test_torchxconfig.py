@@ -142,6 +142,11 @@ def test_a_broken_file_is_named_with_its_line(project: Path, text: str, words: s
     assert str(caught.value).startswith(f"{path}{words}")
 
 
+def test_a_byte_order_mark_is_no_part_of_a_file(project: Path) -> None:
+    (project / ".torchxconfig").write_text("\ufeff[local_cwd]\nlog_dir = /logs\n", encoding="utf-8")
+    assert read_config(project / ".torchxconfig")["local_cwd"]["log_dir"].text == "/logs"
+
+
 def test_a_file_that_cannot_be_read_is_named(project: Path) -> None:
     path = project / ".torchxconfig"
     path.write_bytes(b"[a]\nx = \xff\n")

@@ -87,6 +87,13 @@ def test_the_ignore_file_of_docker_counts_alone(tmp_path: Path) -> None:
     assert tree(tmp_path / "target") == {".dockerignore", "a"}
 
 
+def test_an_ignore_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    project = fill(tmp_path / "project", "a", "b")
+    (project / ".dockerignore").write_text("\ufeffb\n", encoding="utf-8")
+    copy_project(project, tmp_path / "target")
+    assert tree(tmp_path / "target") == {".dockerignore", "a"}
+
+
 def test_a_file_is_copied(tmp_path: Path) -> None:
     fill(tmp_path, "one.py")
     copy_project(tmp_path / "one.py", tmp_path / "new" / "two.py")

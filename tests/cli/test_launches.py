@@ -19,9 +19,9 @@ from support.shell import launches
 from support.terminal import COMMAND
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.api import Capabilities
 from torchx_tui.backends.scheduler_pool import SchedulerPool
 from torchx_tui.backends.types import BY_TORCHX, Finding
+from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.specs import AppState, RoleStatus, SchedulerError
 
 HERE = ("-s", "local_cwd")
@@ -39,10 +39,8 @@ def words(first: str = "", *rest: str) -> AppDef:
 '''
 
 
-class Launching(CannedScheduler):
+class Launching(WorkspaceMixin[Any], CannedScheduler):
     """Runs what is launched, in name."""
-
-    capabilities = Capabilities(workspace=True)
 
     def __init__(self) -> None:
         super().__init__()

@@ -58,6 +58,11 @@ def built(**arguments: str | list[str]) -> BatchScript:
     return made
 
 
+def test_a_script_may_begin_with_a_byte_order_mark(folder: Path) -> None:
+    (folder / "train.sbatch").write_text("\ufeff" + SCRIPT, encoding="utf-8")
+    assert built().text.startswith("#!")
+
+
 def test_options_and_arguments_are_parameters(folder: Path) -> None:
     doc = describe("train.sbatch")
     assert (doc.kind, doc.scheduler, doc.line, doc.summary, doc.description) == (

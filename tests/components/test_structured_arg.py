@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -50,3 +51,19 @@ def told(parse: Callable[[], Any]) -> tuple[str, str, int]:
 
 def test_a_run_without_an_experiment() -> None:
     assert str(ours.StructuredNameArgument("", "run")) == "/run"
+
+
+@pytest.mark.parametrize(
+    ("parse", "sentence"),
+    [
+        (lambda: ours.StructuredNameArgument.parse_from("a"), "No main module or script specified"),
+        (lambda: ours.StructuredNameArgument.parse_from("a", m="m", script="s"), "Both main module and script set"),
+        (
+            lambda: ours.StructuredJArgument.parse_from("aws_trn1.32xlarge", "2"),
+            "nproc_per_node cannot be inferred from GPU count. `aws_trn1.32xlarge` is not a GPU instance.",
+        ),
+    ],
+)
+def test_refusals_have_the_sentences_of_torchx(parse: Callable[[], Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        parse()

@@ -76,7 +76,7 @@ def test_a_class_of_names_has_them_for_choices() -> None:
         ("dict[str, list[int]]", r"Non-primitive value type 'list\[int\]'"),
         ("list[str, int]", "Non-primitive element type"),
         ("list[list[int]]", r"Non-primitive element type 'list\[int\]'"),
-        ("tuple[int]", "use two or more element types"),
+        ("tuple[int]", "expected element types"),
         ("tuple[int, list[int]]", r"Non-primitive element type 'list\[int\]'"),
         ("Literal['a', 1]", "use texts only or whole numbers only"),
         ("Literal[True]", "use texts only or whole numbers only"),

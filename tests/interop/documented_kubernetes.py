@@ -118,7 +118,7 @@ _REFERENCE = (
         "function",
         _KUBERNETES + "cleanup_str",
         "(data)",
-        Difference("generation", "TorchX nightly calls it normalize_str; both names are here and are one function"),
+        Difference("generation", "TorchX nightly has normalize_str instead, which keeps `-`; both are here"),
     ),
     Documented(
         "torchx.schedulers.kubernetes_scheduler.pod_labels",

@@ -1,11 +1,10 @@
 """Pictures of the launch form: a role that is open, its dialogs, a sweep, what would be shipped."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.dashboard import screen_text, settled, until
-from support.launching import LaunchingScheduler, form_of, launching_app, preview, ready, row_of, type_into
+from support.launching import ShippingScheduler, form_of, launching_app, preview, ready, row_of, type_into
 from support.pictures import SIZES
 
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
@@ -40,8 +39,7 @@ TRAINER = role_section("trainer")
 
 @pytest.fixture
 def app(tmp_path, monkeypatch):
-    scheduler = LaunchingScheduler()
-    scheduler.capabilities = replace(scheduler.capabilities, workspace=True)
+    scheduler = ShippingScheduler()
     made = launching_app(scheduler, tmp_path, monkeypatch)
     Path("train.py").write_text(HEAD + JOB)
     return made

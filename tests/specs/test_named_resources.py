@@ -105,6 +105,14 @@ def test_a_broken_module_of_a_site_takes_nothing_away(monkeypatch: pytest.Monkey
         named_resources["big"]
 
 
+def test_a_module_that_needs_torchx_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_module(tmp_path, monkeypatch, "site_resources_b", "import torchx\n")
+    monkeypatch.setitem(sys.modules, "torchx", None)  # type: ignore[arg-type]
+    monkeypatch.setenv("TORCHX_CUSTOM_NAMED_RESOURCES", "site_resources_b")
+    with pytest.raises(UnknownResourceError, match=r"install TorchX, or set named_resources\.source to"):
+        named_resources["big"]
+
+
 REGISTERED = """
 from torchx_tui.specs import Resource
 from marks_of_resources import marked, of_another_package

@@ -7,7 +7,7 @@ import copy
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 
 import pytest
 from support.waiting import PATIENCE
@@ -84,6 +84,31 @@ def test_an_override_is_called_once_and_shared_by_copies() -> None:
     twin = copy.deepcopy(role)
     assert twin.image == role.image == "made"
     assert calls == [1]
+
+
+def test_a_role_whose_override_was_read_becomes_a_dict() -> None:
+    role = Role("r", "written", overrides={"image": lambda: "made"})
+    assert role.image == "made"
+    as_dict = asdict(role)
+    assert as_dict["image"] == "made"
+    assert as_dict["overrides"]["image"]() == "made"
+    assert role.overrides["image"]() == "made"
+
+
+def test_an_override_that_fails_is_tried_again() -> None:
+    answers = iter([ValueError("no"), "made"])
+
+    def image() -> str:
+        answer = next(answers)
+        if isinstance(answer, ValueError):
+            raise answer
+        return answer
+
+    role = Role("r", "written", overrides={"image": image})
+    with pytest.raises(ValueError, match="no"):
+        role.image  # noqa: B018 - reading it is the test
+    assert role.overrides == {"image": image}
+    assert role.image == role.image == "made"
 
 
 def test_copies_share_nothing_else() -> None:

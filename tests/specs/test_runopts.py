@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any, Union
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.specs import CfgVal, InvalidRunConfigException, runopts
+from torchx_tui.specs import CfgVal, InvalidRunConfigException, get_type_name, runopts
 from torchx_tui.specs.run_options import parse_scalar
 
 # What can stand in a text form without quotes being read as such.
@@ -246,3 +247,11 @@ def test_one_value_of_a_type(kind: str, text: str, value: object) -> None:
 def test_one_value_that_is_refused(kind: str, words: str) -> None:
     with pytest.raises(ValueError, match=f"`x` is not {words}"):
         parse_scalar(kind, "x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [(int, "int"), (list[str], "list"), (dict[str, str], "dict"), (Union[str, int], str(Union[str, int]))],  # noqa: UP007
+)
+def test_names_of_types(kind: Any, name: str) -> None:
+    assert get_type_name(kind) == name

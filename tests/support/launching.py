@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual import events
 from textual.widgets import Static
 
 from torchx_tui.backends.api import Finding
+from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppDryRunInfo, AppState
 from torchx_tui.tui.app import TorchXTuiApp
@@ -51,6 +53,10 @@ class LaunchingScheduler(CannedScheduler):
 
     def preflight(self, app, cfg):
         return self.warnings
+
+
+class ShippingScheduler(WorkspaceMixin[Any], LaunchingScheduler):
+    """Takes workspaces too."""
 
 
 def launching_app(

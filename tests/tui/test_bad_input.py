@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.component_files import ComponentFile
@@ -24,8 +25,9 @@ from support.launching import (
 )
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.api import Capabilities, NameFault
+from torchx_tui.backends.api import NameFault
 from torchx_tui.backends.history.launch_record import LaunchOrigin
+from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.components import describe
 from torchx_tui.specs import AppDef, Role, runopts
 from torchx_tui.tui.jobs.screen import JobsScreen
@@ -160,10 +162,8 @@ BUILTIN = [
 NEEDED = {"argument": ("data", "corpus"), "option": ("queue", "short")}
 
 
-class Cluster(LaunchingScheduler):
+class Cluster(WorkspaceMixin[Any], LaunchingScheduler):
     """Has an option of every kind, takes workspaces, and refuses names with a dot."""
-
-    capabilities = Capabilities(log_files=True, workspace=True)
 
     def _run_opts(self):
         opts = runopts()

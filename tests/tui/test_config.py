@@ -35,6 +35,12 @@ def test_values_are_taken(tmp_path):
     assert settings.scheduler_params()["local_cwd"]["max_running"] == 2
 
 
+def test_a_byte_order_mark_is_no_part_of_the_file(tmp_path):
+    path = tmp_path / "config.toml"
+    path.write_text('\ufefftheme = "torchx-light"\n', encoding="utf-8")
+    assert load_settings(path).theme == "torchx-light"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

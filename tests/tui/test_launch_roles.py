@@ -1,12 +1,11 @@
 """What a form changes in roles, ships as a workspace, and knows of jobs of others."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from support.dashboard import screen_text, settled, until
 from support.launching import (
-    LaunchingScheduler,
+    ShippingScheduler,
     drawn,
     form_of,
     launching_app,
@@ -46,7 +45,7 @@ TRAINER = role_section("trainer")
 
 @pytest.fixture
 def scheduler():
-    return LaunchingScheduler()
+    return ShippingScheduler()
 
 
 @pytest.fixture
@@ -225,13 +224,7 @@ async def test_secrets_are_not_drawn(app):
 # The workspace
 
 
-@pytest.fixture
-def shipping(scheduler):
-    scheduler.capabilities = replace(scheduler.capabilities, workspace=True)
-    return scheduler
-
-
-async def test_what_would_be_shipped_is_listed(app, shipping, tmp_path):
+async def test_what_would_be_shipped_is_listed(app, tmp_path):
     project = tmp_path / "project"
     (project / "data").mkdir(parents=True)
     (project / "train.py").write_text("x" * 2000)

@@ -171,8 +171,8 @@ class FormEditor(OnDashboard, Horizontal):
         now, only = (self.model.scheduler, self.model.doc.scheduler) if self.model is not None else ("", "")
         wanted = scheduler or only or (given.value if given else "") or now or last
         chosen = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
-        can = runner.capabilities(chosen)
-        ready = FormReady(chosen, runner.run_opts(chosen), can.workspace, can.places, defaults)
+        on = runner.scheduler(chosen)
+        ready = FormReady(chosen, on.run_opts(), on.takes_workspace, on.capabilities.places, defaults)
         ready.first, ready.refill = first, refill
         if get_current_worker().is_cancelled:
             # A later reading answers for this one, and may have done so already.

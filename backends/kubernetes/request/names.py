@@ -9,9 +9,6 @@ from ....specs import AppDef, AppDefError, Role, normalize_str
 from ...api import check_launchable
 from ...types import NameFault
 
-cleanup_str = normalize_str
-"""Return a name as the server takes it; TorchX's earlier name of `normalize_str`."""
-
 # A pod's name becomes its host name, which is one label of a DNS name.
 _LONGEST = 63
 # Longest random part of a job's name: a length that fits once always fits.
@@ -21,6 +18,11 @@ _PORT_NAME = re.compile(r"(?=.{1,15}$)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 _VARIABLE = re.compile(r"(?!\.$|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
 _NO_LABEL = re.compile(r"[^A-Za-z0-9_.-]")
 _LABEL_ENDS = "_.-"
+
+
+def cleanup_str(data: str) -> str:
+    """Return a text in lower case, without everything that is not in ``[a-z0-9]``."""
+    return normalize_str(data).replace("-", "")
 
 
 def task_name(role: str, replica_id: int) -> str:

@@ -74,7 +74,7 @@ def test_the_last_replica_decides_on_the_length() -> None:
 
 
 def test_names_as_torchx_makes_them() -> None:
-    assert cleanup_str("My_App.v1-X") == "myappv1-x"
+    assert cleanup_str("My_App.v1-X") == "myappv1x"
     assert task_name("Tr_a.in-er", 3) == "train-er-3"
 
 

@@ -16,7 +16,8 @@ from torchx_tui.backends import registry
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.plugin.found import GUEST_GROUP
 from torchx_tui.backends.plugin.remote import RemoteScheduler
-from torchx_tui.specs import is_terminal
+from torchx_tui.backends.types import Stream
+from torchx_tui.specs import AppDef, Role, is_terminal
 
 
 def end_all(scheduler: Scheduler[Any]) -> None:
@@ -82,3 +83,53 @@ class TestOwnContract(SchedulerContract):
         assert [found.origin for found in registry.scheduler_plugins()[0] if found.name == "acme"] == [
             "acme_local:create of acme-local"
         ]
+
+
+OWN_WAYS = """
+from torchx_tui.backends.api import Scheduler
+from torchx_tui.backends.workspace import WorkspaceMixin
+from torchx_tui.specs import AppDryRunInfo
+
+class OwnWays(WorkspaceMixin, Scheduler):
+    def _submit_dryrun(self, app, cfg):
+        return AppDryRunInfo(app.name, str)
+
+    def submit_dryrun(self, app, cfg):
+        info = super().submit_dryrun(app, cfg)
+        return AppDryRunInfo(info.request + " overridden", str)
+
+    def schedule(self, info):
+        return info.request.replace(" ", "-")
+
+    def describe(self, app_id):
+        return None
+
+    def list(self, cfg=None):
+        return []
+
+    def _cancel_existing(self, app_id):
+        pass
+
+    def log_iter(self, app_id, role_name, k=0, regex=None, since=None, until=None, should_tail=False, *, streams=None):
+        return iter([f"{streams}\\n"])
+
+def create(session_name, **kwargs):
+    return OwnWays("own", session_name)
+"""
+
+
+def test_a_scheduler_in_a_guest_may_override_its_dry_run(
+    fresh_registry: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with as_if_installed(tmp_path / "site", monkeypatch) as plugins:
+        plugins.module("acme_own", OWN_WAYS)
+        plugins.distribution("acme-own", GUEST_GROUP, own="acme_own:create")
+        scheduler = registry.create_scheduler("own", "torchx")
+        try:
+            assert scheduler.takes_workspace
+            info = scheduler.submit_dryrun(AppDef("app", [Role("r", "i")]), {})
+            assert str(info) == "app overridden"
+            assert scheduler.schedule(info) == "app-overridden"
+            assert list(scheduler.log_iter("app", "r", streams=Stream.STDERR)) == ["Stream.STDERR\n"]
+        finally:
+            scheduler.close()
