@@ -92,6 +92,8 @@ class Scheduler(abc.ABC, Generic[T]):
     """In which context apps are launched and found, for schedulers that have several: those of a kubeconfig."""
     takes_contexts: bool = True
     """Whether the run option ``context``, where there is one, chooses among these."""
+    passes_stdin: bool = False
+    """Whether the only replica of an app that is launched now reads this process's standard input; local_cwd can."""
 
     def __init__(self, backend: str, session_name: str) -> None:
         self.backend = backend

@@ -99,6 +99,7 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
     code = 0
     is_local = launch.scheduler.startswith("local")
     waits = not arguments.detach and (is_local or arguments.wait or arguments.log)
+    runner.scheduler(launch.scheduler).passes_stdin = waits and not arguments.stdin and _can_read_stdin()
     try:
         handle = launch.run(runner)
         if arguments.notify:
@@ -124,6 +125,15 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
 
         say_status(status)
     return code
+
+
+def _can_read_stdin() -> bool:
+    """Tell whether stdin is open and, if it is a terminal, whether it is this command's turn to read it."""
+    try:
+        os.fstat(0)
+        return not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
 
 
 def _launched_json(handle: str, status: AppStatus | None) -> dict[str, Any]:
