@@ -175,7 +175,7 @@ class _Printing:
         self._printer = printer
         self._lock = threading.Lock()
         self._open: list[Iterable[str]] = []
-        self._is_any_read = False
+        self._is_any_read = self._is_closed = False
         self._told: set[Target] = set()
         self.failures: dict[Target, Exception] = {}
         self.broken: OSError | None = None
@@ -200,7 +200,7 @@ class _Printing:
         """Print something, unless the output is broken."""
         with self._lock:
             try:
-                if self.broken is None:
+                if self.broken is None and not self._is_closed:
                     show()
             except OSError as error:
                 self.broken = error
@@ -219,7 +219,8 @@ class _Printing:
             say(f"{role}/{k} cannot be read: {described_error(self.failures[role, k])}")
 
     def close(self) -> None:
-        """End what is read still."""
+        """End what is still read, and print nothing from now on."""
+        self._is_closed = True
         for lines in list(self._open):
             close = getattr(lines, "close", None)
             if close is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,9 @@ from support.terminal import COMMAND, Terminal
 from support.waiting import PATIENCE
 
 RUN = [COMMAND, "run", "-s", "local_cwd"]
-ODD = rb"bad \xff\xfe\r\n 10%\r 20%\r\n\x1b[1mbold\x1b[0m\x00\ttab\n\n\xc3\xa9 no end"
-ODD_BYTES = b"bad \xff\xfe\r\n 10%\r 20%\r\n\x1b[1mbold\x1b[0m\x00\ttab\n\n\xc3\xa9 no end"
-WRITE_ODD = f"import sys; sys.stdout.buffer.write(b'{ODD.decode()}')"
+ODD = b"bad \xff\xfe\r\n 10%\r 20%\r\n\x1b[1mbold\x1b[0m\x00\ttab\n\n\xc3\xa9 no end"
+WRITE_ODD = f"import sys; sys.stdout.buffer.write({ODD!r})"
+PREFIXED = b"python/0 " + ODD.replace(b"\n", b"\npython/0 ")
 PDB = """
 def double(x):
     breakpoint()
@@ -28,6 +29,11 @@ print("result", double(21), flush=True)
 def python(code: str, *flags: str) -> list[str]:
     """Return the command line that runs a program text as a job of one replica."""
     return [*RUN, *flags, "utils.python", "-c", code]
+
+
+def sh(script: str, *flags: str) -> list[str]:
+    """Return the command line that runs a script of the shell as a job."""
+    return [*RUN, *flags, "utils.sh", "--", "sh", "-c", script]
 
 
 def ended_job(code: str) -> str:
@@ -47,15 +53,12 @@ def log_bytes(*arguments: str) -> bytes:
 @pytest.mark.parametrize("stream", ["stdout", "combined"])
 def test_log_into_a_pipe_keeps_every_byte(stream: str) -> None:
     handle = ended_job(WRITE_ODD)
-    assert log_bytes(handle, "--streams", stream) == b"".join(
-        b"python/0 " + line for line in ODD_BYTES.splitlines(keepends=True) if line
-    ).replace(b"\rpython/0 ", b"\r").replace(b"python/0 \n", b"python/0 \n")
+    assert log_bytes(handle, "--streams", stream) == PREFIXED
 
 
 def test_run_into_a_pipe_keeps_every_byte_of_a_line() -> None:
     ran = subprocess.run(python(WRITE_ODD), stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
-    expected = b"".join(b"python/0 " + line + b"\n" for line in ODD_BYTES.split(b"\n"))
-    assert ran.stderr == expected
+    assert ran.stderr == PREFIXED + b"\n"
 
 
 def test_log_regex_into_a_pipe_keeps_every_byte() -> None:
@@ -104,7 +107,7 @@ def test_wide_unfinished_line_stays_in_its_row(tmp_path: Path) -> None:
         "sys.stderr.write('b\\n')"
     )
     with Terminal(python(code), size=(80, 30)) as app:
-        app.wait(r"^python/0 a{69}$")
+        app.wait(r"^python/0 a{70}$")
         (tmp_path / "go").touch()
         app.wait(r"^python/0 a{71}\na{24}(\u4e2d *){28}\n(\u4e2d *){2}b$")
         assert app.wait_for_end() == 0
@@ -119,15 +122,16 @@ def test_run_passes_stdin_to_one_replica() -> None:
 
 
 def test_run_leaves_stdin_that_its_job_does_not_read() -> None:
-    first = [*RUN, "utils.sh", "head -n 1"]
-    script = f'{" ".join(first[:-1])} "true"; cat'
-    ran = subprocess.run(["sh", "-c", script], input=b"the rest\n", capture_output=True, timeout=PATIENCE)
-    assert ran.stdout.splitlines()[1:] == [b"the rest"]
+    script = '"$@" >&2; cat'
+    ran = subprocess.run(
+        ["sh", "-c", script, "sh", *sh("true")], input=b"the rest\n", capture_output=True, timeout=PATIENCE
+    )
+    assert (ran.returncode, ran.stdout) == (0, b"the rest\n")
 
 
 @pytest.mark.parametrize("flags", [["--detach"], ["--set", "sh.num_replicas=2"]])
 def test_other_jobs_have_no_stdin(flags: list[str]) -> None:
-    argv = [*RUN, *flags, "utils.sh", "cat; echo end"]
+    argv = sh("cat; echo end", *flags)
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
         assert run.stdout is not None
         handle = run.stdout.readline().decode().strip()
@@ -148,7 +152,7 @@ def test_pdb_can_be_used_in_run() -> None:
 
 
 def test_ctrl_d_ends_the_input_of_a_job() -> None:
-    with Terminal([*RUN, "utils.sh", "cat; echo end"]) as app:
+    with Terminal(sh("cat; echo end")) as app:
         app.wait("^local_cwd://")
         app.press("text", "enter", "ctrl+d")
         app.wait("^sh/0 text\nsh/0 end$")
@@ -166,7 +170,7 @@ def test_ctrl_c_at_a_prompt_cancels_the_job() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the shell's job control")
 def test_job_in_the_background_leaves_the_terminal_alone() -> None:
     with Terminal(["bash", "--norc", "--noprofile", "-i"], environ={"PS1": "> ", "PATH": os.environ["PATH"]}) as app:
-        app.press(" ".join([*RUN, "utils.sh", "'cat; echo no input'", "&"]), "enter")
+        app.press(f"{shlex.join(sh('cat; echo no input'))} &", "enter")
         app.wait("sh/0 no input")
         app.press("echo a$((1 + 1))", "enter")
         app.wait("^a2$")
