@@ -109,7 +109,7 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
         if arguments.detach:
             runner.detach(handle)
         if not arguments.json:
-            print(handle, flush=True)
+            _put_handle(handle)
         if waits:
             status = follow(runner, handle, logs=is_local or arguments.log)
             code = 0 if status.state is AppState.SUCCEEDED else 1
@@ -125,6 +125,14 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
 
         say_status(status)
     return code
+
+
+def _put_handle(handle: str) -> None:
+    try:
+        print(handle, flush=True)
+    except OSError:
+        say(f"launched {handle}, which cannot be written to stdout")
+        raise
 
 
 def _can_read_stdin() -> bool:
