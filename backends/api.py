@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import builtins
-import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -40,6 +39,7 @@ from .types import (
     StateChange,
     Stream,
     WorkspaceListing,
+    line_pattern,
 )
 from .workspace import WorkspaceMixin
 
@@ -92,6 +92,8 @@ class Scheduler(abc.ABC, Generic[T]):
     """In which context apps are launched and found, for schedulers that have several: those of a kubeconfig."""
     takes_contexts: bool = True
     """Whether the run option ``context``, where there is one, chooses among these."""
+    passes_stdin: bool = False
+    """Whether the only replica of an app that is launched now reads this process's standard input; local_cwd can."""
 
     def __init__(self, backend: str, session_name: str) -> None:
         self.backend = backend
@@ -480,8 +482,8 @@ def check_launchable(app: AppDef, most_replicas: int = sys.maxsize) -> None:
 
 def filter_regex(regex: str, data: Iterable[str]) -> Iterable[str]:
     """Return the texts in which ``regex`` is found, as they come."""
-    pattern = re.compile(regex)
-    return filter(pattern.search, data)
+    pattern = line_pattern(regex)
+    return data if pattern is None else filter(pattern.search, data)
 
 
 def split_lines(text: str) -> list[str]:

@@ -50,6 +50,10 @@ def line_pattern(regex: str | None) -> re.Pattern[str] | None:
         return re.compile(regex) if regex else None
     except re.error as error:
         raise ValueError(f"not a regular expression: {regex}: {error}") from error
+    except (RecursionError, OverflowError) as error:
+        raise ValueError(
+            f"not a regular expression: {regex:.40}... is nested too deeply, or repeats too often"
+        ) from error
 
 
 @dataclass(frozen=True)

@@ -5,32 +5,31 @@ from __future__ import annotations
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..logs.source.stream import Record
 from ..settings.make_runner import make_runner
 from ..specs import MalformedAppHandleException, UnknownAppException
 from ..specs.errors import describe_error as described_error
-from .output import green, say
+from .log_printers import JsonPrinter, LogPrinter, Target, log_printer
+from .output import say
 from .status import described, say_outage
 
 if TYPE_CHECKING:
     import argparse
 
-    from ..backends.api import DescribeAppResponse, Stream
+    from ..backends.api import DescribeAppResponse
     from ..backends.runner import Runner
+    from ..backends.types import Stream
     from ..settings.config import Settings
-
-# A role and the number of a replica.
-Target = tuple[str, int]
-# Prints one line: role, replica, and the line with what ends it.
-PrintLine = Callable[[str, int, str], None]
 
 _TARGET = re.compile(r"^(?P<handle>.+?://[^/]*/[^/]+)(?:/(?P<role>[^/]+)(?:/(?P<replicas>\d+(?:,\d+)*))?)?/?$")
 _STREAMS = ("stdout", "stderr", "combined")
-# How often a wait for threads looks whether a signal came (s).
-_LOOK_SECONDS = 0.2
+# How often unfinished lines are drawn, and a wait for threads checks for signals (s).
+_REFRESH_S = 0.1
 
 
 def _add_log(parser: argparse.ArgumentParser) -> None:
@@ -46,19 +45,18 @@ def _log(arguments: Any, settings: Settings) -> int:
     if match is None:
         raise MalformedAppHandleException(arguments.handle)
     handle = match["handle"]
-    streams: Stream | None = None
-    if arguments.streams:
-        from ..backends.api import Stream
+    from ..backends.types import Stream, line_pattern
 
-        streams = Stream(arguments.streams)
+    streams = Stream(arguments.streams) if arguments.streams else None
+    pattern = line_pattern(arguments.regex)
     with make_runner(settings) as runner:
         if arguments.tail:
             found = runner.until_answered(handle, lambda: described(runner, handle), on_lost=say_outage)
         else:
             found = described(runner, handle)
         chosen = _chosen(found, handle, match["role"], match["replicas"])
-        reading = _Reading(runner, handle, arguments.tail, arguments.regex, streams)
-        print_lines(chosen, reading, json_line if arguments.json else line_printer(sys.stdout))
+        reading = _Reading(runner, handle, arguments.tail, pattern, streams)
+        print_logs(chosen, reading, JsonPrinter(pattern) if arguments.json else log_printer(sys.stdout, pattern))
     return 0
 
 
@@ -85,26 +83,6 @@ def all_targets(found: DescribeAppResponse) -> list[Target]:
     return [(role.name, k) for role in found.roles for k in range(role.num_replicas)]
 
 
-def line_printer(file: TextIO) -> PrintLine:
-    """Return what prints a line after the replica that wrote it, green where the file is a terminal."""
-    from ..logs.text.sanitize import plain
-
-    safe = file.isatty()
-
-    def print_line(role: str, k: int, line: str) -> None:
-        body = line.rstrip("\r\n")
-        print(f"{green(f'{plain(role)}/{k}', file)} {plain(body) if safe else body}", file=file, flush=True)
-
-    return print_line
-
-
-def json_line(role: str, k: int, line: str) -> None:
-    """Print a line as a JSON object."""
-    import json
-
-    print(json.dumps({"role": role, "replica": k, "line": line.rstrip("\r\n")}), flush=True)
-
-
 def follow_logs(runner: Runner, handle: str, file: TextIO) -> None:
     """Print the logs of all replicas of a job until it ends.
 
@@ -112,7 +90,9 @@ def follow_logs(runner: Runner, handle: str, file: TextIO) -> None:
         Exception: as `print_lines`.
     """
     found = runner.until_answered(handle, lambda: described(runner, handle), on_lost=say_outage)
-    print_lines(all_targets(found), _Reading(runner, handle, follows=True), line_printer(file))
+    printer = log_printer(file)
+    print_logs(all_targets(found), _Reading(runner, handle, follows=True), printer)
+    printer.pause()
 
 
 @dataclass
@@ -123,34 +103,45 @@ class _Reading:
         runner: the way to its backend.
         handle: the job's handle.
         follows: read until the job ends, and survive outages.
-        regex: only lines that match.
+        pattern: only lines in which this is found.
         streams: which output.
     """
 
     runner: Runner
     handle: str
     follows: bool
-    regex: str | None = None
+    pattern: re.Pattern[str] | None = None
     streams: Stream | None = None
 
-    def lines(self, role: str, k: int) -> Iterable[str]:
+    def open(self, role: str, k: int) -> Iterable[str]:
         """Begin to read a replica."""
+        regex = self.pattern.pattern if self.pattern else None
 
         def begin() -> Iterable[str]:
-            return self.runner.log_lines(self.handle, role, k, self.regex, None, None, self.follows, self.streams)
+            return self.runner.log_lines(self.handle, role, k, regex, None, None, self.follows, self.streams)
 
         return self.runner.until_answered(self.handle, begin) if self.follows else begin()
 
 
-def print_lines(targets: Sequence[Target], reading: _Reading, show: PrintLine) -> None:
-    """Print the lines of several replicas, each read in a thread of its own, one line at a time.
+def _records(lines: Iterable[str]) -> Iterator[Record]:
+    """Yield the bytes of a log as they come; of schedulers that give only lines, each line."""
+    records: Callable[[], Iterator[Record]] | None = getattr(lines, "records", None)
+    if records is not None:
+        yield from records()
+        return
+    for line in lines:
+        yield Record(line.encode("utf-8", "replace") + (b"" if line.endswith("\n") else b"\n"), None, "c")
+
+
+def print_logs(targets: Sequence[Target], reading: _Reading, printer: LogPrinter) -> None:
+    """Print the logs of several replicas, each read in a thread of its own, one line at a time.
 
     What cannot be read of some replicas is said on stderr; the others are printed all the same.
 
     Raises:
         Exception: what was wrong with the first one, where none was read to its end; or with the output.
     """
-    printing = _Printing(reading, show)
+    printing = _Printing(reading, printer)
     threads = [
         threading.Thread(target=printing.print_one, args=[target], name="print-log", daemon=True) for target in targets
     ]
@@ -159,15 +150,18 @@ def print_lines(targets: Sequence[Target], reading: _Reading, show: PrintLine) -
             thread.start()
         for thread in threads:
             while thread.is_alive() and printing.broken is None:
-                thread.join(_LOOK_SECONDS)
-                printing.say_failures()
+                thread.join(_REFRESH_S)
+                printing.refresh()
+    except KeyboardInterrupt:
+        printing.pause()
+        raise
     finally:
         printing.close()
     if printing.broken is not None:
         raise printing.broken
     if targets and len(printing.failures) == len(targets):
         raise printing.failures[targets[0]]
-    printing.say_failures()
+    printing.refresh()
 
 
 class _Printing:
@@ -175,51 +169,60 @@ class _Printing:
 
     Args:
         reading: what is read.
-        show: prints a line.
+        printer: prints what was read.
     """
 
-    def __init__(self, reading: _Reading, show: PrintLine) -> None:
+    def __init__(self, reading: _Reading, printer: LogPrinter) -> None:
         self._reading = reading
-        self._show = show
+        self._printer = printer
         self._lock = threading.Lock()
         self._open: list[Iterable[str]] = []
-        self._is_any_read = False
+        self._is_any_read = self._is_closed = False
         self._told: set[Target] = set()
         self.failures: dict[Target, Exception] = {}
         self.broken: OSError | None = None
 
     def print_one(self, target: Target) -> None:
-        """Print a replica's lines."""
+        """Print a replica's log."""
         try:
-            lines = self._reading.lines(*target)
+            lines = self._reading.open(*target)
             self._open.append(lines)
-            for line in lines:
-                if not self._print(target, line):
+            for record in _records(lines):
+                self._print(partial(self._printer.add, target, record))
+                self._is_any_read = True
+                if self.broken is not None:
                     return
         except Exception as error:  # whatever a scheduler of another package raises
             self.failures[target] = error
         else:
             self._is_any_read = True
+        self._print(partial(self._printer.end, target))
 
-    def _print(self, target: Target, line: str) -> bool:
+    def _print(self, show: Callable[[], None]) -> None:
+        """Print something, unless the output is broken."""
         with self._lock:
             try:
-                if self.broken is None:
-                    self._show(*target, line)
+                if self.broken is None and not self._is_closed:
+                    show()
             except OSError as error:
                 self.broken = error
-            self._is_any_read = True
-        return self.broken is None
 
-    def say_failures(self) -> None:
-        """Say which replicas cannot be read, once something of others was."""
+    def pause(self) -> None:
+        """Make room for a message on the terminal."""
+        self._print(self._printer.pause)
+
+    def refresh(self) -> None:
+        """Show unfinished lines, and say which replicas cannot be read, once something of others was."""
+        self._print(self._printer.refresh)
         failed = sorted(target for target in list(self.failures) if target not in self._told)
         for role, k in failed if self._is_any_read else ():
             self._told.add((role, k))
+            self.pause()
             say(f"{role}/{k} cannot be read: {described_error(self.failures[role, k])}")
 
     def close(self) -> None:
-        """End what is read still."""
+        """End what is still read, and print nothing from now on."""
+        self._is_closed = True
         for lines in list(self._open):
             close = getattr(lines, "close", None)
             if close is not None:

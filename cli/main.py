@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -62,6 +63,9 @@ class Arguments:
 
 # Values of TERM for what has no cursor to move, such as a shell within Emacs.
 _CANNOT_DRAW = ("dumb", "unknown")
+
+# Errors of a write to stdout, which names no file.
+_OUTPUT_ERRORS = (errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # How long backends may take to close at the end (s).
 _LAST_SECONDS = 1.0
@@ -141,10 +145,54 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: its arguments; those of this process if None, which then ends with the exit code.
     """
-    code = _main(sys.argv[1:] if argv is None else list(argv))
     if argv is None:
-        leave(code)
+        _open_standard_files()
+        try:
+            code = _main(sys.argv[1:])
+        except SystemExit as ended:  # argparse has printed a help, a version or what is wrong
+            code = ended.code if isinstance(ended.code, int) else 1
+        leave(_flushed(code))
+    return _main(list(argv))
+
+
+def _open_standard_files() -> None:
+    """Open what the shell closed, as by ``>&-``, so that no other file takes its descriptor.
+
+    Writing to such a stdout fails, which is an error like any other; stderr has nobody to read it.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if descriptor == 1 else os.O_RDWR)
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
+def _flushed(code: int) -> int:
+    """Write what is buffered for stdout, and return the exit code: another one if it cannot be written."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return code
+    except OSError as error:
+        return _output_failed(error)
     return code
+
+
+def _output_failed(error: OSError) -> int:
+    """Say that stdout cannot be written, and return the exit code."""
+    from .output import say
+
+    say(f"the output cannot be written: {error.strerror}")
+    _drop_output()
+    return 2
+
+
+def _drop_output() -> None:
+    """Let what is buffered for stdout go nowhere, so that it is not tried again at the interpreter's end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _main(given: Sequence[str]) -> int:
@@ -170,19 +218,22 @@ def run_arguments(arguments: Any) -> int:
         logging.getLogger(__name__).debug("the command failed", exc_info=True)
         from .output import say
 
-        say(str(error))
+        text = str(error)
+        say(text if any(map(str.isalnum, text)) else f"the command failed without a reason ({type(error).__name__})")
         return 1 if isinstance(error, UnknownAppException) else 2
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # Whoever read our output has gone; nothing is left to say, not even at the interpreter's own flush.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read our output has gone; nothing is left to say.
+        _drop_output()
         return 0
     except Exception as error:  # what a scheduler of another package raises, or a file system
         from ..specs.errors import describe_error
         from .output import say
 
         logging.getLogger(__name__).exception("the command failed")
+        if isinstance(error, OSError) and error.filename is None and error.errno in _OUTPUT_ERRORS:
+            return _output_failed(error)
         say(describe_error(error))
         return 2
 

@@ -99,6 +99,7 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
     code = 0
     is_local = launch.scheduler.startswith("local")
     waits = not arguments.detach and (is_local or arguments.wait or arguments.log)
+    runner.scheduler(launch.scheduler).passes_stdin = waits and not arguments.stdin and _can_read_stdin()
     try:
         handle = launch.run(runner)
         if arguments.notify:
@@ -108,7 +109,7 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
         if arguments.detach:
             runner.detach(handle)
         if not arguments.json:
-            print(handle, flush=True)
+            _put_handle(handle)
         if waits:
             status = follow(runner, handle, logs=is_local or arguments.log)
             code = 0 if status.state is AppState.SUCCEEDED else 1
@@ -124,6 +125,23 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
 
         say_status(status)
     return code
+
+
+def _put_handle(handle: str) -> None:
+    try:
+        print(handle, flush=True)
+    except OSError:
+        say(f"launched {handle}, which cannot be written to stdout")
+        raise
+
+
+def _can_read_stdin() -> bool:
+    """Tell whether stdin is open and, if it is a terminal, whether it is this command's turn to read it."""
+    try:
+        os.fstat(0)
+        return not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
+    except OSError:
+        return False
 
 
 def _launched_json(handle: str, status: AppStatus | None) -> dict[str, Any]:

@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from ...logs.source.log_times import nanoseconds_of
-from ...specs import AppState, JobNotFoundError
+from ...specs import AppState, JobNotFoundError, SchedulerError
+from ...specs.foreign import find_invalid_field, is_count, is_list_of, is_name, is_object, is_text, is_time
 from ..docker_engine.client import Engine
 from ..shared.parallel import parallel_map
 from ..shared.replicas import pick_replica
@@ -25,7 +26,12 @@ def inspect_all(
 
     def inspect(container: ContainerSummary) -> None:
         with suppress(JobNotFoundError), engine.translate_errors(app_id):
-            inspected_by_id[container["Id"]] = engine.client().api.inspect_container(container["Id"])
+            inspected = engine.client().api.inspect_container(container["Id"])
+            if not (is_object(inspected) and all(is_object(inspected.get(name)) for name in ("State", "Config"))):
+                raise SchedulerError(
+                    f"the engine did not describe container {container['Id']}, but said {inspected!r:.80}"
+                )
+            inspected_by_id[container["Id"]] = inspected
 
     for error in parallel_map(inspect, containers):
         raise error
@@ -145,5 +151,25 @@ def _asked(engine: Engine, label: str) -> list[ContainerSummary]:
     """Return the containers that have a label, their labels checked; those whose app id cannot be one are left out."""
     with engine.translate_errors():
         containers = engine.client().api.containers(all=True, filters={"label": label})
-    checked = [{**container, "Labels": labels.checked_labels(container.get("Labels"))} for container in containers]
+    if not isinstance(containers, list):
+        raise SchedulerError(f"the engine did not answer with a list of containers, but with {containers!r:.80}")
+    checked = [_checked(container) for container in containers if is_object(container) and is_name(container.get("Id"))]
     return [container for container in checked if labels.APP_ID in container["Labels"]]
+
+
+# What is read of a container in a list, but for Id and Labels; all of it may be missing.
+_FIELDS = {
+    "State": is_text,
+    "Status": is_text,
+    "Image": is_text,
+    "Created": is_time,
+    "Names": is_list_of(is_text),
+    "Ports": is_list_of(lambda port: is_object(port) and not find_invalid_field(port, {}, _PORT)),
+}
+_PORT = {"PrivatePort": is_count, "PublicPort": is_count}
+
+
+def _checked(container: Mapping[str, Any]) -> ContainerSummary:
+    """Return a container's summary without the fields whose values are invalid."""
+    known = {name: value for name, value in container.items() if name not in _FIELDS or _FIELDS[name](value)}
+    return {**known, "Labels": labels.checked_labels(container.get("Labels"))}

@@ -9,9 +9,7 @@ from typing import Any
 
 import requests
 from docker import APIClient
-from docker.errors import DockerException
 
-from ...logs.text.sanitize import plain
 from ...specs.calls import LimitedCaller
 from ..shared.bounded_answer import read_answer
 
@@ -39,6 +37,7 @@ class BoundedApi(APIClient):
         Raises:
             NoAnswerError: there is no answer in time.
             AnswerError: the answer is too large, or compressed.
+            requests.TooManyRedirects: it is a redirect, which no engine sends.
         """
         is_stream = settings.get("stream", False)
         settings["stream"] = True
@@ -59,8 +58,7 @@ class BoundedApi(APIClient):
         response = super().send(request, **settings)
         if response.is_redirect:
             response.close()
-            target = plain(response.headers["Location"])[:200]
-            raise DockerException(f"it redirects to {target}: is it a web server?")
+            raise requests.TooManyRedirects(f"HTTP {response.status_code} leads elsewhere", response=response)
         if not is_stream or not response.ok:
             response.raw = io.BytesIO(read_answer(response.raw, deadline))
         return response

@@ -45,6 +45,8 @@ def describe_unavailable(error: BaseException, host: str, environment: Mapping[s
     where = format_host(host)
     causes = list(_causes(error))
     text = str(error)
+    if any(isinstance(cause, requests.TooManyRedirects) for cause in causes):
+        return f"{where} answers with a redirect, which no Docker engine does: check {_chosen_by(environment)}"
     if any(isinstance(cause, ssl.SSLError) for cause in causes) or "HTTPS server" in text:
         return f"TLS with {where} fails: {_last(causes, ssl.SSLError, text)}: {_tls_hint(environment)}"
     if any(isinstance(cause, docker.errors.TLSParameterError) for cause in causes):
@@ -92,6 +94,8 @@ def describe_refusal(error: BaseException) -> str:
         text = str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):
         pass
+    if not any(map(str.isalnum, text)):
+        return f"the engine refused with HTTP status {error.status_code} and gave no reason"
     return text
 
 

@@ -37,6 +37,7 @@ def launch(
     max_running: int = 0,
     grace_seconds: float = 10.0,
     helpers: Mapping[str, Mapping[str, Any]] | None = None,
+    passes_stdin: bool = False,
 ) -> None:
     """Start an app; come back when its supervisor lives and has written that it does.
 
@@ -49,13 +50,16 @@ def launch(
         max_running: how many apps run at once; later ones wait. 0 is no limit.
         grace_seconds: how long it has between SIGTERM and SIGKILL when it is cancelled, in seconds.
         helpers: programs that its supervisor starts and leaves alone, see `LocalScheduler`.
+        passes_stdin: the only replica reads this process's standard input.
 
     Raises:
         SchedulerError: nothing was started, and nothing is left behind; the message says why.
     """
     folder = Path(request.log_dir)
     env = launcher_environment()
-    starting = _start_supervisor(env)  # it starts up while the folders are made
+    # The terminal or pipe itself, rather than a copy of its bytes: the replica takes only what it reads.
+    stdin = os.dup(0) if passes_stdin else None
+    starting = _start_supervisor(env, stdin)  # it starts up while the folders are made
     try:
         _make_folders(runs, request)
         runs.write_record(request.app_id, folder)
@@ -76,6 +80,7 @@ def launch(
         "state": _state(request, app, cfg, session, submitted_at, max_running),
         "success": _success(request),
         "replicas": [_replica(env, request, role, param) for role, _, param in request.replicas()],
+        **({} if stdin is None else {"stdin": stdin}),
     }
     try:
         _hand_over(starting, message)
@@ -156,8 +161,13 @@ def write_cancel(folder: Path, by: str) -> dict[str, Any]:
         return asked
 
 
-def _start_supervisor(env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start a supervisor that has no request yet; it ends by itself where it is never given one."""
+def _start_supervisor(env: Mapping[str, str], stdin: int | None = None) -> subprocess.Popen[bytes]:
+    """Start a supervisor that has no request yet; it ends by itself where it is never given one.
+
+    Args:
+        env: its environment.
+        stdin: a descriptor that it inherits under this number; it is closed here.
+    """
     try:
         return subprocess.Popen(
             [sys.executable, "-I", "-S", supervisor.__file__],
@@ -167,9 +177,13 @@ def _start_supervisor(env: Mapping[str, str]) -> subprocess.Popen[bytes]:
             cwd="/",
             env=dict(env),
             start_new_session=True,
+            pass_fds=() if stdin is None else (stdin,),
         )
     except OSError as error:
         raise SchedulerError(f"nothing was started: {sys.executable}: {error.strerror}") from error
+    finally:
+        if stdin is not None:
+            os.close(stdin)
 
 
 def _give_up(starting: subprocess.Popen[bytes]) -> None:

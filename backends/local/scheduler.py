@@ -198,6 +198,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             max_running=self._max_running,
             grace_seconds=self._grace_seconds,
             helpers=self._helpers(handle) if self._helpers else {},
+            passes_stdin=self.passes_stdin and sum(1 for _ in request.replicas()) == 1,
         )
         self._own.add(request.app_id)
         return request.app_id

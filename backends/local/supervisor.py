@@ -39,7 +39,7 @@ _LOOK_SECONDS = 1.0  # between two looks for a cancel request that came without 
 _TURN_SECONDS = 0.3  # between two looks whether it is a queued app's turn, and between two saves
 _ENDING_SECONDS = 0.05  # between two rounds of ending processes
 _COPY_SECONDS = 0.01  # between two rounds of copying: a flood is copied in blocks, not line by line
-_PARTIAL_SECONDS = 1.0  # a line without an end is copied after this long
+_PARTIAL_SECONDS = 0.2  # a line without an end is copied after this long: a progress bar, a prompt
 _CHUNK = 1 << 18
 _LINUX = sys.platform.startswith("linux")
 _FOREVER = float("inf")
@@ -175,6 +175,7 @@ class Supervisor:
         self.processes: list[subprocess.Popen] = []  # kept, since a forgotten Popen warns
         self.logs: dict[int, CombinedLog] = {}
         self.copy_at: dict[int, float] = {}  # when to look at which log
+        self.stdin = request.get("stdin", subprocess.DEVNULL)  # a descriptor, for an app of one replica
         self.queued = not request["adopt"]
         self.terminated = self.childless = self.changed = self.failed = False
         self.ending_since = self.saved_at = self.looked_at = 0.0
@@ -282,6 +283,8 @@ class Supervisor:
                 replica["not_started"] = [getattr(error, "errno", 0), getattr(error, "filename", ""), str(error)]
                 self.failed = True
                 return
+        if self.stdin >= 0:
+            os.close(self.stdin)  # whoever writes into this pipe hears when its only reader has ended
         for replica in self.replicas.values():
             process = read_process(replica["pid"])
             replica["pid_started"] = process.start if process else ""
@@ -305,7 +308,7 @@ class Supervisor:
         """Start one replica in a session of its own; OSError when a command, folder or file cannot be used."""
         flags, env = os.O_WRONLY | os.O_CREAT | os.O_APPEND, {**os.environ, **spec["env"]}
         out, err = (os.open(spec[name], flags, self.request["mode"]) for name in ("stdout", "stderr"))
-        start = functools.partial(subprocess.Popen, stdin=subprocess.DEVNULL, start_new_session=True)
+        start = functools.partial(subprocess.Popen, stdin=self.stdin, start_new_session=True)
         try:
             process = start(spec["args"], cwd=spec["cwd"], env=env, stdout=out, stderr=err)
         finally:

@@ -97,8 +97,22 @@ class FileLines:
         """End the iteration at once; may be called again, from any thread."""
         self._closed.set()
 
+    def records(self) -> Iterator[Record]:
+        """Yield the bytes as they are written, instead of lines; the query's expression and times do not apply."""
+        while not self._closed.is_set() and (records := self._read()) is not None:
+            yield from records
+        self._release()
+
     def _fill(self) -> None:
-        """Read once; wait, or end, when there was nothing to read."""
+        records = self._read()
+        if records is None:
+            self._take(self._assembler.rest())
+            self._ended = True
+        for record in records or ():
+            self._take(self._assembler.add(record))
+
+    def _read(self) -> list[Record] | None:
+        """Read once, and wait if there was nothing to read; return None at the log's end."""
         outlook = self._look()  # before reading: what is over has nothing to add after that
         polled = self._reader.poll()
         if polled.notes:
@@ -107,16 +121,14 @@ class FileLines:
         segments = [segment for segment in (*polled.grown, *polled.fresh) if segment.file]
         if segments:
             self._active_at = time.monotonic()
-            for segment in segments:
-                self._take(self._assembler.add(self._record(segment)))
-        elif (outlook.over or not outlook.supervised) and self._reader.begin_rest():
-            return
-        elif outlook.over or not self._query.follow or self._is_past_until():
-            self._take(self._assembler.rest())
-            self._ended = True
-        else:
-            quiet = time.monotonic() - self._active_at
-            self._closed.wait(next(wait for limit, wait in _WAITS if quiet < limit))
+            return [self._record(segment) for segment in segments]
+        if (outlook.over or not outlook.supervised) and self._reader.begin_rest():
+            return []
+        if outlook.over or not self._query.follow or self._is_past_until():
+            return None
+        quiet = time.monotonic() - self._active_at
+        self._closed.wait(next(wait for limit, wait in _WAITS if quiet < limit))
+        return []
 
     def _record(self, segment: LogSegment) -> Record:
         """Read what is new of a segment: one whose last line went on was read up to there."""

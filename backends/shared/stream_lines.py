@@ -108,17 +108,34 @@ class StreamLines:
         self._closed.set()
         self._release()
 
+    def records(self) -> Iterator[Record]:
+        """Yield the bytes as they arrive, instead of lines; the query's expression and times do not apply."""
+        while (record := self._read()) is not None:
+            yield record
+        if not self._closed.is_set():
+            self._wait_for_the_app()
+        self._release()
+
     def _fill(self) -> None:
-        record = self._next_record() if self._is_over is None else until_answered(self._next_record, self._closed)
+        record = self._read()
         if record is not None:
             self._take(self._assembler.add(record))
-        elif self._stream_follows and not self._follow:
-            # A slow reader has yet to read what had come until then.
-            self._take_up()
         elif not self._closed.is_set():
             self._take(self._assembler.rest())
             self._ended = True
             self._wait_for_the_app()
+
+    def _read(self) -> Record | None:
+        """Return the next record; None at the log's end, and after `close`."""
+        while not self._closed.is_set():
+            record = self._next_record() if self._is_over is None else until_answered(self._next_record, self._closed)
+            if record is not None:
+                return record
+            if not self._stream_follows or self._follow:
+                return None
+            # A slow reader has yet to read what had come until then.
+            self._take_up()
+        return None
 
     def _next_record(self) -> Record | None:
         """Return the next record, of a stream that takes up the one that was cut off; None at the log's end.

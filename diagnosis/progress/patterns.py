@@ -20,6 +20,8 @@ def compile_pattern(text: str) -> Any:
         re.compile(text)
     except re.error as error:
         raise ValueError(f"{text} is not a regular expression: {error}") from None
+    except (RecursionError, OverflowError):
+        raise ValueError(f"{text:.40}... is nested too deeply, or repeats too often") from None
     try:
         import re2
     except ImportError:

@@ -1,0 +1,241 @@
+"""Printing the logs of replicas: unchanged bytes into a pipe, safe text with live progress bars on a terminal, JSON."""
+
+from __future__ import annotations
+
+import abc
+import json
+import os
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TextIO
+
+from ..logs.text.cells import char_width
+from ..logs.text.sanitize import plain, sanitize
+from ..logs.text.shown import LINE_CAP, cap_line
+from .output import green
+
+if TYPE_CHECKING:
+    import re
+
+    from ..logs.source.stream import Record
+
+# A role and the number of a replica.
+Target = tuple[str, int]
+# A stream of a replica: its role, its number, and the stream's letter.
+StreamKey = tuple[str, int, str]
+
+# An unfinished line is shown after this long (s): a progress bar or a prompt, rather than a line that is on its way.
+_UNFINISHED_S = 0.2
+
+
+@dataclass
+class _Unfinished:
+    """A line without its end.
+
+    Attributes:
+        data: its bytes; on a terminal only what may still be visible.
+        since: when its first byte came, on the clock of `time.monotonic`.
+        changed: when its last byte came.
+    """
+
+    data: bytearray = field(default_factory=bytearray)
+    since: float = 0.0
+    changed: float = 0.0
+
+
+class LogPrinter(abc.ABC):
+    """Joins the bytes of each stream of each replica to lines and prints these.
+
+    Args:
+        pattern: only lines in which this is found.
+    """
+
+    def __init__(self, pattern: re.Pattern[str] | None = None) -> None:
+        self._pattern = pattern
+        self._unfinished: dict[StreamKey, _Unfinished] = {}
+
+    def add(self, target: Target, record: Record) -> None:
+        """Print the lines that end in a record, and keep the rest."""
+        key = (*target, record.stream)
+        line = self._unfinished.setdefault(key, _Unfinished())
+        data, start = record.data, 0
+        while end := data.find(b"\n", start) + 1:
+            line.data += data[start:end]
+            self._print_matching(key, bytes(line.data))
+            line.data.clear()
+            start = end
+        if start < len(data):
+            line.changed = time.monotonic()
+            line.since = line.since if line.data else line.changed
+            line.data += data[start:]
+            self._shorten(line.data)
+        self._flush()
+
+    def end(self, target: Target) -> None:
+        """Print what a replica's log ends with, if its last line has no end."""
+        for key in [key for key in self._unfinished if key[:2] == target]:
+            line = self._unfinished.pop(key)
+            if line.data:
+                self._print_matching(key, bytes(line.data))
+        self._flush()
+
+    def refresh(self) -> None:
+        """Show how unfinished lines look now; called several times a second."""
+        return
+
+    def pause(self) -> None:
+        """Make room for a message on a line of its own."""
+        return
+
+    def _print_matching(self, key: StreamKey, line: bytes) -> None:
+        if self._pattern is None or self._pattern.search(line.decode("utf-8", "replace")):
+            self._print(key, line)
+
+    def _shorten(self, data: bytearray) -> None:
+        """Remove what need not be kept of an unfinished line."""
+        return
+
+    @abc.abstractmethod
+    def _print(self, key: StreamKey, line: bytes) -> None:
+        """Print one line, with its line feed if it has one."""
+
+    @abc.abstractmethod
+    def _flush(self) -> None:
+        """Write what is buffered."""
+
+
+def log_printer(file: TextIO, pattern: re.Pattern[str] | None = None) -> LogPrinter:
+    """Return the printer of lines for a terminal, a pipe or a file."""
+    return TerminalPrinter(file, pattern) if file.isatty() else BytesPrinter(file, pattern)
+
+
+class JsonPrinter(LogPrinter):
+    """Prints each line as a JSON object on stdout."""
+
+    def _print(self, key: StreamKey, line: bytes) -> None:
+        role, k, _ = key
+        text = line.decode("utf-8", "replace").removesuffix("\n")
+        sys.stdout.write(json.dumps({"role": role, "replica": k, "line": text}) + "\n")
+
+    def _flush(self) -> None:
+        sys.stdout.flush()
+
+
+class BytesPrinter(LogPrinter):
+    """Prints whole lines unchanged, each after the name of its replica.
+
+    Args:
+        file: the pipe or file.
+        pattern: only lines in which this is found.
+    """
+
+    def __init__(self, file: TextIO, pattern: re.Pattern[str] | None = None) -> None:
+        super().__init__(pattern)
+        self._file = file
+        self._is_within_line = False
+
+    def _print(self, key: StreamKey, line: bytes) -> None:
+        self.pause()
+        role, k, _ = key
+        self._file.buffer.write(f"{plain(role)}/{k} ".encode() + line)
+        self._is_within_line = not line.endswith(b"\n")
+
+    def pause(self) -> None:
+        """End a last line that had no end."""
+        if self._is_within_line:
+            self._file.buffer.write(b"\n")
+            self._is_within_line = False
+
+    def _flush(self) -> None:
+        self._file.flush()
+
+
+class TerminalPrinter(LogPrinter):
+    """Prints lines as safe text, and the unfinished line that changed last below them.
+
+    Text that is appended to the shown line is written after it, so that what a person typed at a prompt stays where it
+    is. Any other change draws the line anew.
+
+    Args:
+        file: the terminal.
+        pattern: only lines in which this is found; unfinished lines are not shown then.
+    """
+
+    def __init__(self, file: TextIO, pattern: re.Pattern[str] | None = None) -> None:
+        super().__init__(pattern)
+        self._file = file
+        self._shown = ""
+        self._shown_key: StreamKey | None = None
+
+    def refresh(self) -> None:
+        """Draw the unfinished line that changed last."""
+        now = time.monotonic()
+        lines = [(line.changed, key) for key, line in self._unfinished.items() if line.data]
+        if self._pattern is not None or not lines:
+            return
+        _, key = max(lines)
+        line = self._unfinished[key]
+        if now - line.since >= _UNFINISHED_S:
+            text = _first_cells(_shown_text(bytes(line.data)), self._columns() - len(_label(key)) - 2)
+            if text != self._shown or key != self._shown_key:
+                self._write(key, text)
+                self._shown, self._shown_key = text, key
+                self._flush()
+
+    def pause(self) -> None:
+        """Leave the row of the unfinished line."""
+        if self._shown_key is not None:
+            self._file.write("\n")
+            self._shown_key = None
+            self._flush()
+
+    def _print(self, key: StreamKey, line: bytes) -> None:
+        self._write(key, _shown_text(line.removesuffix(b"\n")))
+        self._file.write("\n")
+        self._shown_key = None
+
+    def _write(self, key: StreamKey, text: str) -> None:
+        if self._shown_key == key and text.startswith(self._shown):
+            self._file.write(text[len(self._shown) :])
+            return
+        erase = "" if self._shown_key is None else "\r\x1b[K"
+        self._file.write(f"{erase}{green(_label(key), self._file)} {text}")
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._file.fileno()).columns or 80
+        except (OSError, ValueError):
+            return 80
+
+    def _shorten(self, data: bytearray) -> None:
+        # A progress bar that runs for days is one line.
+        if len(data) > 2 * LINE_CAP and b"\r" in data[-LINE_CAP:]:
+            data[:] = cap_line(bytes(data))[0]
+
+    def _flush(self) -> None:
+        self._file.flush()
+
+
+def _label(key: StreamKey) -> str:
+    role, k, _ = key
+    return f"{plain(role)}/{k}"
+
+
+def _shown_text(line: bytes) -> str:
+    """Return a line as a terminal would leave it: of a progress bar its last frame."""
+    if len(line) > LINE_CAP and b"\r" in line[-LINE_CAP:]:
+        line, _ = cap_line(line)
+    return sanitize(line, limit=len(line)).text
+
+
+def _first_cells(text: str, cells: int) -> str:
+    """Return the beginning of a text that fits into a row of so many cells."""
+    if len(text) * 2 <= cells or (text.isascii() and len(text) <= cells):
+        return text
+    used = 0
+    for at, char in enumerate(text):
+        used += char_width(char)
+        if used > cells:
+            return text[:at]
+    return text

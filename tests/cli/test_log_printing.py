@@ -1,0 +1,176 @@
+"""What `log` and `run` print of logs, into pipes and on terminals, and what a job reads from the terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.shell import shell
+from support.terminal import COMMAND, Terminal
+from support.waiting import PATIENCE
+
+RUN = [COMMAND, "run", "-s", "local_cwd"]
+ODD = b"bad \xff\xfe\r\n 10%\r 20%\r\n\x1b[1mbold\x1b[0m\x00\ttab\n\n\xc3\xa9 no end"
+WRITE_ODD = f"import sys; sys.stdout.buffer.write({ODD!r})"
+PREFIXED = b"python/0 " + ODD.replace(b"\n", b"\npython/0 ")
+PDB = """
+def double(x):
+    breakpoint()
+    return 2 * x
+print("result", double(21), flush=True)
+"""
+
+
+def python(code: str, *flags: str) -> list[str]:
+    """Return the command line that runs a program text as a job of one replica."""
+    return [*RUN, *flags, "utils.python", "-c", code]
+
+
+def sh(script: str, *flags: str) -> list[str]:
+    """Return the command line that runs a script of the shell as a job."""
+    return [*RUN, *flags, "utils.sh", "--", "sh", "-c", script]
+
+
+def ended_job(code: str) -> str:
+    """Run a program as a job, wait for its end and return its handle."""
+    ran = subprocess.run(
+        python(code), stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=PATIENCE
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout.strip()
+
+
+def log_bytes(*arguments: str) -> bytes:
+    """Return what `log` prints into a pipe."""
+    return subprocess.run([COMMAND, "log", *arguments], capture_output=True, check=True, timeout=PATIENCE).stdout
+
+
+@pytest.mark.parametrize("stream", ["stdout", "combined"])
+def test_log_into_a_pipe_keeps_every_byte(stream: str) -> None:
+    handle = ended_job(WRITE_ODD)
+    assert log_bytes(handle, "--streams", stream) == PREFIXED
+
+
+def test_run_into_a_pipe_keeps_every_byte_of_a_line() -> None:
+    ran = subprocess.run(python(WRITE_ODD), stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
+    assert ran.stderr == PREFIXED + b"\n"
+
+
+def test_log_regex_into_a_pipe_keeps_every_byte() -> None:
+    assert log_bytes(ended_job(WRITE_ODD), "--regex", "bad|20") == b"python/0 bad \xff\xfe\r\npython/0  10%\r 20%\r\n"
+
+
+def test_log_json_keeps_carriage_returns() -> None:
+    lines = [json.loads(line)["line"] for line in log_bytes(ended_job(WRITE_ODD), "--json").splitlines()]
+    assert lines[:2] == ["bad \ufffd\ufffd\r", " 10%\r 20%\r"]
+    assert lines[-1] == "é no end"
+
+
+def test_log_on_a_terminal_prints_the_last_frame() -> None:
+    frames = "import sys; sys.stderr.write(''.join(f'\\r{k:>9} of 99999' for k in range(100000)) + '\\nnext\\n')"
+    handle = ended_job(frames)
+    with Terminal([COMMAND, "log", handle]) as app:
+        app.wait(r"^python/0     99999 of 99999\npython/0 next$")
+        assert app.wait_for_end() == 0
+        assert len(app.raw) < 1000
+
+
+def test_tail_shows_an_unfinished_line_and_redraws_it(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, pathlib\n"
+        f"go = pathlib.Path({str(tmp_path)!r})\n"
+        "def wait(name):\n    while not (go / name).exists(): time.sleep(0.02)\n"
+        "for step in ('one', 'two', 'three'):\n"
+        "    sys.stderr.write(f'\\r\\x1b[2J{step} ...'); sys.stderr.flush(); wait(step)\n"
+        "sys.stderr.write('\\nend\\n')"
+    )
+    handle = shell("run", "-s", "local_cwd", "--detach", "utils.python", "-c", code).stdout.strip()
+    with Terminal([COMMAND, "log", "--tail", handle]) as app:
+        for step in ("one", "two", "three"):
+            app.wait(rf"^python/0 {step} \.\.\.( *)$")
+            (tmp_path / step).touch()
+        app.wait("^python/0 three ...\npython/0 end$")
+        assert app.wait_for_end() == 0
+    assert b"\x1b[2J" not in app.raw
+
+
+def test_wide_unfinished_line_stays_in_its_row(tmp_path: Path) -> None:
+    code = (
+        "import sys, time, pathlib\n"
+        "sys.stderr.write('a' * 95 + '\u4e2d' * 30); sys.stderr.flush()\n"
+        f"while not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.02)\n"
+        "sys.stderr.write('b\\n')"
+    )
+    with Terminal(python(code), size=(80, 30)) as app:
+        app.wait(r"^python/0 a{70}$")
+        (tmp_path / "go").touch()
+        app.wait(r"^python/0 a{71}\na{24}(\u4e2d *){28}\n(\u4e2d *){2}b$")
+        assert app.wait_for_end() == 0
+
+
+# Standard input
+
+
+def test_run_passes_stdin_to_one_replica() -> None:
+    ran = subprocess.run([*RUN, "utils.sh", "cat"], input=b"one\ntwo\n", capture_output=True, timeout=PATIENCE)
+    assert (ran.returncode, ran.stderr) == (0, b"sh/0 one\nsh/0 two\n")
+
+
+def test_run_leaves_stdin_that_its_job_does_not_read() -> None:
+    script = '"$@" >&2; cat'
+    ran = subprocess.run(
+        ["sh", "-c", script, "sh", *sh("true")], input=b"the rest\n", capture_output=True, timeout=PATIENCE
+    )
+    assert (ran.returncode, ran.stdout) == (0, b"the rest\n")
+
+
+@pytest.mark.parametrize("flags", [["--detach"], ["--set", "sh.num_replicas=2"]])
+def test_other_jobs_have_no_stdin(flags: list[str]) -> None:
+    argv = sh("cat; echo end", *flags)
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
+        assert run.stdout is not None
+        handle = run.stdout.readline().decode().strip()
+        # The pipe is open still: a job that reads it would not end.
+        assert shell("wait", handle).returncode == 0
+    lines = log_bytes(handle).splitlines()
+    assert {line.partition(b" ")[2] for line in lines} == {b"end"}
+
+
+def test_pdb_can_be_used_in_run() -> None:
+    with Terminal(python(PDB)) as app:
+        app.wait(r"^python/0 \(Pdb\)( *)$")
+        app.press("p x", "enter")
+        app.wait(r"^python/0 \(Pdb\) p x\n21\npython/0 \(Pdb\)( *)$")
+        app.press("c", "enter")
+        app.wait(r"^python/0 \(Pdb\) c\nresult 42$")
+        assert app.wait_for_end() == 0
+
+
+def test_ctrl_d_ends_the_input_of_a_job() -> None:
+    with Terminal(sh("cat; echo end")) as app:
+        app.wait("^local_cwd://")
+        app.press("text", "enter", "ctrl+d")
+        app.wait("^sh/0 text\nsh/0 end$")
+        assert app.wait_for_end() == 0
+
+
+def test_ctrl_c_at_a_prompt_cancels_the_job() -> None:
+    with Terminal(python("input('really? ')")) as app:
+        app.wait(r"^python/0 really\?( *)$")
+        app.press("ctrl+c")
+        app.wait("^torchx-tui: cancelled local_cwd://")
+        assert app.wait_for_end() == 130
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the shell's job control")
+def test_job_in_the_background_leaves_the_terminal_alone() -> None:
+    with Terminal(["bash", "--norc", "--noprofile", "-i"], environ={"PS1": "> ", "PATH": os.environ["PATH"]}) as app:
+        app.press(f"{shlex.join(sh('cat; echo no input'))} &", "enter")
+        app.wait("sh/0 no input")
+        app.press("echo a$((1 + 1))", "enter")
+        app.wait("^a2$")
