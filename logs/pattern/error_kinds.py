@@ -81,7 +81,11 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
     ),
     # Of torchrun; a signal but SIGTERM, which it sends itself, is no consequence.
     ErrorKind(KILLED_KIND, r"failed \(exitcode: -(?:[1-9]|1[0-4])\) local_rank: \d+"),
-    ErrorKind("failed worker", r"failed \(exitcode: -?\d+\) local_rank: \d+", Role.WRAPPER),
+    ErrorKind(
+        "failed worker",
+        r"failed \(exitcode: -?\d+\) local_rank: \d+|Signal \d+ \(\w+\) received by PID",
+        Role.WRAPPER,
+    ),
     # Of subprocess, deepspeed, mpirun, srun, make, Lightning and glibc.
     ErrorKind(
         "failed command",
