@@ -83,7 +83,7 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind(KILLED_KIND, r"failed \(exitcode: -(?:[1-9]|1[0-4])\) local_rank: \d+"),
     ErrorKind(
         "failed worker",
-        r"failed \(exitcode: -?\d+\) local_rank: \d+|Signal \d+ \(\w+\) received by PID",
+        r"failed \(exitcode: -?\d+\) local_rank: \d+|\bexitcode +: -?\d|Signal \d+ \(\w+\) received by PID",
         Role.WRAPPER,
     ),
     # Of subprocess, deepspeed, mpirun, srun, make, Lightning and glibc.

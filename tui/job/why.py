@@ -62,7 +62,7 @@ class WhyPane(Pane):
         super().__init__("Why", id="why-pane")
         self.reason = ""
         self._described: DescribeAppResponse | None = None
-        self._explanation: Explanation | None = None
+        self.explanation: Explanation | None = None
         self._content = Static(markup=False)
         self.body = WhyScroll(self._content, id="why-scroll")
 
@@ -72,7 +72,7 @@ class WhyPane(Pane):
 
     def show(self, described: DescribeAppResponse, explanation: Explanation | None = None) -> None:
         """Show the reason of a described job, and why it failed once that is known."""
-        self._described, self._explanation = described, explanation or self._explanation
+        self._described, self.explanation = described, explanation or self.explanation
         reason = self._text(described).plain
         if reason != self.reason:
             self.reason = reason
@@ -94,7 +94,7 @@ class WhyPane(Pane):
 
     def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
         """Return the reason; where a width is given, each error that follows takes one row of it."""
-        glyphs, found = glyphs_of(self.app), self._explanation
+        glyphs, found = glyphs_of(self.app), self.explanation
         if found is None:
             return why_text(described, glyphs)
         is_news = found.sentence != plain(described.reason)

@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ...backends.replica_logs import replica_logs
-from ...specs import NotAllowedError, describe_error, parse_app_handle
+from ...specs import NotAllowedError, parse_app_handle
 from ...specs.calls import CallDroppedError, LimitedCaller, NoAnswerError
+from ...specs.errors import describe_error
 from ..messages import FailureExplained, HistoryRead, JobDescribed, Told, UsageSampled
 from .make_rows import history_rows
 from .poller import BackendPoller, Post
