@@ -206,6 +206,11 @@ class DescribeAppResponse:
         """Whether nothing will change any more; an end whose outcome nobody saw counts, its state is UNKNOWN."""
         return is_terminal(self.state) or (self.state is AppState.UNKNOWN and self.finished_at is not None)
 
+    @property
+    def reason(self) -> str:
+        """Why it is in its state, without further evidence; empty where there is nothing to say."""
+        return next(iter(self.reasons), "" if self.msg == NONE else self.msg)
+
     def status(self) -> AppStatus:
         """Return how the app is doing, as `torchx status` prints it."""
         return AppStatus(

@@ -146,6 +146,7 @@ def _status(arguments: Any, settings: Settings) -> int:
         found = described(runner, arguments.handle)
         if arguments.json and found.state is AppState.RUNNING:
             progress = _progress_json(runner, found, arguments.handle, settings)
+        found.msg = _reason(runner, found, arguments.handle, settings)
     roles = [role for role in arguments.roles.split(",") if role]
     there = [role.role for role in found.roles_statuses] or [role.name for role in found.roles]
     for role in roles:
@@ -156,6 +157,21 @@ def _status(arguments: Any, settings: Settings) -> int:
     else:
         put(found.status().format(roles))
     return 0
+
+
+def _reason(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> str:
+    """Return why a job is in its state; of a failed one also by its logs, if these are files of this machine."""
+    if (
+        found.state is not AppState.FAILED
+        or not runner.capabilities(parse_app_handle(handle).scheduler_backend).log_files
+    ):
+        return found.msg
+    from ..backends.replica_logs import replica_logs
+    from ..diagnosis.failure.explain import explain_job
+
+    logs = replica_logs(runner.replica_log, handle, found)
+    explained = explain_job(runner, handle, found, logs, extra_patterns=settings.logs.error_patterns)
+    return "; ".join(filter(None, [explained.sentence, *found.reasons[1:]])) or found.msg
 
 
 def _progress_json(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> dict[str, Any]:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..backends.replica_logs import replica_logs
 from ..backends.shared.secrets import mask_text
+from ..diagnosis.failure.explain import explain_job
 from ..diagnosis.progress.blocks import LogBlocks
 from ..logs.source.log_file import LogFile
 from ..logs.text.sanitize import plain
-from ..logs.view.failure import explain_failure
-from ..specs import NONE, AppState
+from ..specs import AppState
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
@@ -83,24 +83,22 @@ def compose(runner: Runner, handle: str, event: str, sentence: str = "") -> Mess
     try:
         logs = replica_logs(runner.replica_log, handle, described)
         lines = last_lines(logs)
-        sentence = sentence or _why(described, logs)
+        sentence = sentence or _why(runner, handle, described, logs)
     except Exception:
         # A message without lines is better than none.
         logger.exception("the log of %s cannot be read", handle)
         lines = ()
-        sentence = sentence or _why(described, [])
+        sentence = sentence or _why(runner, handle, described, [])
     name = plain(described.name or described.app_id)
     return Message(event, handle, name, described.state.name, mask_text("", plain(sentence)), lines)
 
 
-def _why(described: DescribeAppResponse, logs: list[ReplicaLog]) -> str:
-    """Return the sentence of the Why pane, and the first error of the logs."""
-    cause = next(iter(described.reasons), "" if described.msg == NONE else described.msg)
-    if described.state is AppState.SUCCEEDED:
-        return cause or "Every replica ended with exit code 0."
-    error = explain_failure(logs, 0).cause if described.state is AppState.FAILED and logs else None
-    said = error.text if error is not None and error.text not in cause else ""
-    return " ".join(filter(None, [cause, said])) or f"{described.state.name.capitalize()}: nothing to explain."
+def _why(runner: Runner, handle: str, described: DescribeAppResponse, logs: list[ReplicaLog]) -> str:
+    """Return the sentence of the Why pane."""
+    found = explain_job(runner, handle, described, logs).sentence
+    if not found and described.state is AppState.SUCCEEDED:
+        return "Every replica ended with exit code 0."
+    return found or f"{described.state.name.capitalize()}: nothing to explain."
 
 
 def last_lines(logs: list[ReplicaLog]) -> tuple[str, ...]:

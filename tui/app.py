@@ -42,7 +42,9 @@ from .watch.store import JobStore
 if TYPE_CHECKING:
     from textual.command import Provider
 
+    from ..backends.api import DescribeAppResponse
     from ..backends.runner import Runner
+    from ..logs.source.replica_log import ReplicaLog
     from ..settings.config import Settings
     from .job.relaunch import RelaunchAsked
     from .launch.messages import EditReady
@@ -53,6 +55,7 @@ if TYPE_CHECKING:
         BackendChecked,
         BackendFailed,
         CapabilitiesRead,
+        FailureExplained,
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
@@ -354,7 +357,18 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     on_history_read = partialmethod(_hand, "show_history")
     on_usage_sampled = partialmethod(_hand, "show_usage")
     on_progress_read = partialmethod(_hand, "show_progress")
-    on_failure_explained = partialmethod(_hand, "show_failure")
+
+    def explain(
+        self, handle: str, described: DescribeAppResponse | None = None, logs: list[ReplicaLog] | None = None
+    ) -> None:
+        """Find out why a job failed, for all that show it; its backend is asked without its description."""
+        self.feed.explain(handle, self.settings.logs.error_patterns, described, logs)
+
+    def on_failure_explained(self, message: FailureExplained) -> None:
+        """Keep why a job failed for all that show it."""
+        row = self.jobs.explain(message.handle, message.explanation.sentence)
+        self.update_screens([row] if row else ())
+        self._hand("show_failure", message)
 
     @cached_property
     def launches(self) -> LaunchWatch:

@@ -10,9 +10,9 @@ from textual.message import Message
 if TYPE_CHECKING:
     from ..backends.api import Capabilities, DescribeAppResponse, Finding, ReplicaUsage
     from ..backends.shared.progress import Progress
+    from ..diagnosis.failure.explain import Explanation
     from ..diagnosis.stacks.conclusion import Conclusion
     from ..logs.source.replica_log import ReplicaLog
-    from ..logs.view.failure import Failure
     from .rows import JobRow, RowProgress
 
 
@@ -92,10 +92,10 @@ class ProgressRead(Message):
 
 @dataclass(eq=False)
 class FailureExplained(Message):
-    """The logs of a failed job were read for its cause; replicas are numbered as those logs were."""
+    """It was found out why a job failed; replicas are numbered as its logs were."""
 
     handle: str
-    failure: Failure
+    explanation: Explanation
 
 
 @dataclass(eq=False)

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from ...logs.pattern.error_reader import OutputError, explain_output
 from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, SchedulerError, is_terminal
 from ..docker_engine.client import Engine
 from ..docker_engine.images import variables_of
-from ..shared.exit_reasons import last_traceback, signal_of
+from ..shared.exit_reasons import first_cause, may_tell, signal_of
 from ..types import DescribeAppResponse, PublishedPort, StateChange
 from . import labels
 from .app_def import read_app_def, roles_of
@@ -30,7 +31,7 @@ from .containers import (
 from .listing import KnownTimes
 from .states import AppSummary, failure_sentence, replica_reason, summarize, why
 
-# Lines of stderr that are looked at for a traceback.
+# The last lines of each stream that are searched for an error.
 _MOST_LINES = 200
 
 
@@ -85,17 +86,17 @@ def describe_app(engine: Engine, app_id: str, times: KnownTimes, host: str) -> D
     notes: list[str] = []
     kept = read_app_def(app.containers, notes)
     roles = kept.roles if kept else roles_of(inspected, partial(variables_of, engine), notes)
-    failed = _first_failed(app, inspected)
-    error = _own_error(engine, inspected[failed]) if failed is not None else NONE
-    reason = failure_sentence(inspected[failed], error) if failed is not None else ""
+    failure = _first_failure(engine, app, inspected)
+    failed, error = failure or (None, OutputError())
+    reason = failure_sentence(inspected[failed], error.sentence) if failed is not None else ""
     response = DescribeAppResponse(
         app_id=app_id,
         state=app.state,
         num_restarts=max(details.get("RestartCount") or 0 for details in inspected),
         msg=why(app, reason, failed) or NONE,
-        structured_error_msg=error,
+        structured_error_msg=error.quote or NONE,
         metadata={**(kept.metadata if kept else {}), **_digests(inspected)},
-        roles_statuses=_roles_statuses(app, inspected, roles, error, failed),
+        roles_statuses=_roles_statuses(app, inspected, roles, error.quote or NONE, failed),
         roles=roles,
         name=app.name,
         submitted_at=app.submitted_at,
@@ -109,20 +110,27 @@ def describe_app(engine: Engine, app_id: str, times: KnownTimes, host: str) -> D
     return response
 
 
-def _first_failed(app: AppSummary, inspected: list[ContainerDetails]) -> int | None:
-    """Return the place of the replica that failed first, None where none failed."""
+def _first_failure(
+    engine: Engine, app: AppSummary, inspected: list[ContainerDetails]
+) -> tuple[int, OutputError] | None:
+    """Return the place of the replica that failed first by itself, and its error; None where none failed."""
     places = [place for place, replica in enumerate(app.replicas) if replica.state is AppState.FAILED]
-    return min(places, key=lambda place: finished_at(inspected[place]) or 0.0, default=None)
+    places.sort(key=lambda place: finished_at(inspected[place]) or 0.0)
+    return first_cause((place, _own_error(engine, inspected[place])) for place in places)
 
 
-def _own_error(engine: Engine, inspected: ContainerDetails) -> str:
-    """Return the traceback at the end of a replica's log; what cannot be read says nothing."""
+def _own_error(engine: Engine, inspected: ContainerDetails) -> OutputError:
+    """Return the error at the end of a replica's output; what cannot be read says nothing."""
     try:
         with engine.translate_errors():
-            log = engine.client().api.logs(inspected["Id"], stdout=False, stderr=True, tail=_MOST_LINES)
+            logs = engine.client().api.logs
+            output = [
+                logs(inspected["Id"], stdout=not stderr, stderr=stderr, tail=_MOST_LINES) for stderr in (True, False)
+            ]
     except SchedulerError:
-        return NONE
-    return last_traceback(log.decode("utf-8", "replace")) or NONE
+        return OutputError()
+    ends = [data.decode("utf-8", "replace") for data in output]
+    return explain_output(*ends, guess=may_tell(inspected["State"].get("ExitCode")))
 
 
 def _digests(inspected: list[ContainerDetails]) -> dict[str, str]:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 from ...logs.text.sanitize import plain
 from ...specs import AppState, is_terminal
-from ..shared.exit_reasons import error_sentence, format_exit, short_time
+from ..shared.exit_reasons import format_exit, short_time
 from . import labels
 from .containers import ContainerSummary, replica_number, role_name
 
@@ -109,8 +109,7 @@ def replica_reason(inspected: Mapping[str, Any]) -> str:
 def failure_sentence(inspected: Mapping[str, Any], error: str) -> str:
     """Explain a failure: the replica's own error, then how it ended."""
     ended = replica_reason(inspected)
-    own_error = error_sentence(error)
-    return f"{own_error}, {ended}" if own_error and not inspected["State"].get("OOMKilled") else ended
+    return f"{error}, {ended}" if error and not inspected["State"].get("OOMKilled") else ended
 
 
 def _unhealthy(app: AppSummary) -> list[int]:

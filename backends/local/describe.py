@@ -8,18 +8,27 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ...logs.pattern.error_reader import OutputError, explain_output
 from ...logs.text.sanitize import plain
 from ...specs import NONE, AppDefError, AppState, ReplicaStatus, RoleStatus
-from ...specs.files import open_file, path_exists, read_file
+from ...specs.files import path_exists, read_file, read_tail
 from ...specs.processes import is_running
-from ..shared.exit_reasons import error_sentence, format_cancelled, format_exit, last_traceback, signal_name, some_of
+from ..shared.exit_reasons import (
+    error_sentence,
+    first_cause,
+    format_cancelled,
+    format_exit,
+    may_tell,
+    signal_name,
+    some_of,
+)
 from ..types import DescribeAppResponse, ListAppResponse, StateChange
 from .apps import Apps
 from .record import Run
 from .request import INSIGHT
 from .runs import Runs, Signature, signature_of
 
-_TAIL = 1 << 18  # bytes of stderr that are looked at for a traceback
+_TAIL = 1 << 18  # bytes of stderr that are searched for an error
 
 
 class Listing:
@@ -80,29 +89,40 @@ def _copy(row: ListAppResponse) -> ListAppResponse:
     return replace(row, notes=list(row.notes))
 
 
-def first_failure(run: Run) -> dict[str, Any] | None:
-    """Return the replica that failed first, None when none did."""
+Failed = tuple[dict[str, Any], OutputError]
+
+
+def first_failure(run: Run) -> Failed | None:
+    """Return the replica that failed first by itself, and its error; None when none failed."""
     failed = [entry for entry in run.replicas if entry.get("not_started") or entry["exit_code"]]
-    return min(failed, key=lambda entry: entry.get("finished_at") or 0.0, default=None)
+    failed.sort(key=lambda entry: entry.get("finished_at") or 0.0)
+    return first_cause((entry, _replica_error(run, entry)) for entry in failed)
 
 
-def why(run: Run) -> str:
-    """Return why an app is in its state, empty when there is nothing to say."""
+def why(run: Run, failure: Failed | None = None) -> str:
+    """Return why an app is in its state, empty when there is nothing to say.
+
+    Args:
+        run: the app.
+        failure: its `first_failure`, where that is known.
+    """
     if run.reason:
         return run.reason
     if run.state == AppState.CANCELLED or run.document.get("cancel"):
         return _cancelled(run)
     if run.state == AppState.PENDING:
         return _waiting(run)
-    failed = first_failure(run) if run.state in (AppState.FAILED, AppState.RUNNING) else None
-    if failed is None:
+    if run.state not in (AppState.FAILED, AppState.RUNNING):
         return ""
+    failure = failure or first_failure(run)
+    if failure is None:
+        return ""
+    failed, error = failure
     if failed.get("not_started"):
         return format_not_started(failed)
     where = f"{failed['role']}/{failed['id']}"
     ended = format_exit(failed["exit_code"])
-    said = error_sentence(structured_error(run, failed))
-    return f"{said}: {where}, {ended}" if said else f"{ended}: {where}"
+    return f"{error.sentence}: {where}, {ended}" if error.sentence else f"{ended}: {where}"
 
 
 def format_not_started(entry: dict[str, Any]) -> str:
@@ -123,27 +143,20 @@ def format_not_started(entry: dict[str, Any]) -> str:
     return plain(f"cannot start {command}: {said}")
 
 
-def structured_error(run: Run, entry: dict[str, Any]) -> str:
-    """Read the error of a replica that failed: its error.json, else the last traceback in its stderr."""
+def _replica_error(run: Run, entry: dict[str, Any]) -> OutputError:
+    """Read the error of a replica that failed: its error.json, else its output."""
+    if entry.get("not_started"):
+        return OutputError()
     folder = run.replica_folder(entry["role"], entry["id"])
     error_file = Path(entry.get("error_file") or folder / "error.json")
     try:
         text = read_file(error_file).decode("utf-8", "replace").strip()
         if text:
-            return text
+            return OutputError(error_sentence(text), text)
     except OSError:
         pass
-    return last_traceback_in(folder / "stderr.log") or NONE
-
-
-def last_traceback_in(stderr: Path) -> str:
-    """Return the last traceback in a file, see `last_traceback`; empty where it cannot be read."""
-    try:
-        with os.fdopen(open_file(stderr), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL))
-            return last_traceback(file.read(_TAIL).decode("utf-8", "replace"))
-    except OSError:
-        return ""
+    ends = [read_tail(folder / name, _TAIL).decode("utf-8", "replace") for name in ("stderr.log", "stdout.log")]
+    return explain_output(*ends, guess=may_tell(entry["exit_code"]))
 
 
 def _cancelled(run: Run) -> str:
@@ -162,13 +175,13 @@ def _waiting(run: Run) -> str:
 def describe_run(run: Run) -> DescribeAppResponse:
     """Return everything about an app."""
     document = run.document
-    failed = first_failure(run)
+    failure = first_failure(run)
     response = DescribeAppResponse(
         app_id=run.app_id,
         state=run.state,
         num_restarts=0,
-        msg=why(run) or NONE,
-        structured_error_msg=structured_error(run, failed) if failed else NONE,
+        msg=why(run, failure) or NONE,
+        structured_error_msg=(failure[1].quote or NONE) if failure else NONE,
         ui_url=run.log_folder.as_uri() if run.log_folder else None,
         name=document.get("name", run.app_id),
         submitted_at=document.get("submitted_at"),
@@ -189,7 +202,7 @@ def describe_run(run: Run) -> DescribeAppResponse:
             response.metadata = dict(run.app.metadata)
         except AppDefError as error:
             response.notes.append(str(error))
-        response.roles_statuses = _roles_statuses(run)
+        response.roles_statuses = _roles_statuses(run, failure)
     return response
 
 
@@ -240,9 +253,8 @@ def _ended_by_cancel(run: Run, entry: dict[str, Any]) -> bool:
     return bool(asked) and (entry.get("finished_at") or 0.0) >= float(asked.get("at") or 0.0)
 
 
-def _roles_statuses(run: Run) -> list[RoleStatus]:
+def _roles_statuses(run: Run, failure: Failed | None) -> list[RoleStatus]:
     roles: dict[str, list[ReplicaStatus]] = {}
-    failed = first_failure(run)
     host = run.document.get("host", "")
     for entry in run.replicas:
         status = ReplicaStatus(
@@ -250,7 +262,7 @@ def _roles_statuses(run: Run) -> list[RoleStatus]:
             state=replica_state(run, entry),
             role=entry["role"],
             hostname=host,
-            structured_error_msg=structured_error(run, entry) if entry["exit_code"] and entry is failed else NONE,
+            structured_error_msg=(failure[1].quote or NONE) if failure and failure[0] is entry else NONE,
             exit_code=entry["exit_code"],
             signal=signal_name(entry["exit_code"]),
             reason=format_not_started(entry) if entry.get("not_started") else format_exit(entry["exit_code"] or None),

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
 
-from ...logs.text.line_kinds import TRACEBACK, is_from_worker, is_wrapper, whole_tracebacks, without_worker
+from ...logs.pattern.error_reader import OutputError, explain_output, shorten
 from ...logs.text.sanitize import plain
 from ...specs import NONE
 from ...specs.foreign import decode_json
 
-_LONGEST = 300
+T = TypeVar("T")
+# Replicas whose errors are read to find one that is no consequence of another's.
+_MOST_READ = 8
 
 
 def format_exit(exit_code: int | None) -> str:
@@ -47,22 +50,8 @@ def signal_of(exit_code: int | None) -> str:
     return name if name.startswith("SIG") else ""
 
 
-def last_traceback(text: str) -> str:
-    """Return the last Python traceback in a log that tells why, without what torchrun puts before its lines.
-
-    Where the only one is torchrun's own, return the last line of its workers, such as that a script was not found.
-    """
-    lines = text.splitlines()
-    whole = whole_tracebacks(lines)
-    causes = [found for found in whole if not is_wrapper(found[-1])]
-    said = [without_worker(line) for line in lines if is_from_worker(line)]
-    if whole and not causes and said:
-        return said[-1]  # a worker without a traceback of its own: its last line says more than torchrun's
-    return "\n".join((causes or whole or [[]])[-1])
-
-
 def error_sentence(error: str) -> str:
-    """Return the one line that says most of a structured error: TorchX's JSON, a traceback, or any other text."""
+    """Return the sentence of an error file: of TorchX's JSON, a traceback, or any other text by its first line."""
     if error == NONE:
         return ""
     message: Any = error
@@ -74,12 +63,28 @@ def error_sentence(error: str) -> str:
         if error.startswith("{"):
             return ""
     lines = [line for line in str(message).splitlines() if line.strip()]
-    if not lines:
-        return ""
     # A traceback ends with what it is about; any other text begins with it.
-    line = lines[-1] if lines[0].startswith(TRACEBACK) else lines[0]
-    text = plain(line).strip().rstrip(":")
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    return explain_output(str(message)).sentence if "Traceback (" in str(message) else shorten("".join(lines[:1]))
+
+
+def first_cause(errors: Iterable[tuple[T, OutputError]]) -> tuple[T, OutputError] | None:
+    """Return the first replica that failed by itself, and its error; else the first one.
+
+    Args:
+        errors: the replicas that failed in the order in which they ended, each with its error; only the first ones are
+            read.
+    """
+    first: tuple[T, OutputError] | None = None
+    for replica, error in islice(errors, _MOST_READ):
+        first = first or (replica, error)
+        if not error.is_consequence:
+            return replica, error
+    return first
+
+
+def may_tell(exit_code: int | None) -> bool:
+    """Tell whether the last lines of a process may be why it ended: it failed by itself, not because of a signal."""
+    return 0 < (exit_code or 0) <= 128
 
 
 def short_time(seconds: float) -> str:

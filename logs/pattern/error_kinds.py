@@ -5,11 +5,35 @@ The keys that go from error to error look for all of them. The cause of a failur
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
+from enum import IntEnum
+from functools import cache
+from itertools import accumulate
 from typing import NamedTuple
 
 from .engine import PatternError
 from .pattern import Pattern, parse_pattern
+
+
+class Role(IntEnum):
+    """What an error says of a failure; of several errors, the one with the highest role is the cause.
+
+    Attributes:
+        NOISE: an error that ends nothing, such as one in a destructor at the exit of Python.
+        WRAPPER: a launcher says that something it started has failed.
+        CONSEQUENCE: another process has failed before, or the other end of a connection.
+        ASIDE: an error of another thread or task, or an interrupt; the main thread may go on.
+        SIGN: an error in one line; it may be handled.
+        CAUSE: an error that ends a process.
+    """
+
+    NOISE = 0
+    WRAPPER = 1
+    CONSEQUENCE = 2
+    ASIDE = 3
+    SIGN = 4
+    CAUSE = 5
 
 
 class ErrorKind(NamedTuple):
@@ -18,35 +42,79 @@ class ErrorKind(NamedTuple):
     Attributes:
         name: its name, in a word or two.
         pattern: a case-sensitive regular expression.
-        is_consequence: it says that something else failed before: another process, or the other end of a connection.
+        role: what it says of a failure.
     """
 
     name: str
     pattern: str
-    is_consequence: bool = False
+    role: Role = Role.SIGN
 
+    @property
+    def is_consequence(self) -> bool:
+        """Whether something else failed before, or nothing did."""
+        return self.role <= Role.CONSEQUENCE
+
+
+TRACEBACK_KIND = "Python traceback"
+USAGE_KIND = "usage error"
+KILLED_KIND = "killed worker"
+_PROGRAM = r"(?:^|\]: ?|\) )"  # the start of a line, behind the prefix of a worker
 
 # A line is of the first kind that matches. Consequences stand before the kinds that they could be mistaken for.
 ERROR_KINDS: tuple[ErrorKind, ...] = (
-    ErrorKind("ended by torchrun", r"\bChildFailedError\b|Sending process \d+ closing signal|SignalException", True),
-    ErrorKind("failed worker", r"failed \(exitcode: -?\d+\) local_rank: \d+", True),
+    ErrorKind(
+        "error at exit",
+        r"Exception ignored (?:in|on|while)\b|Error in (?:atexit\._run_exitfuncs|sys\.excepthook)|--- Logging error ---"
+        r"|terminate called without an active exception|Fatal Python error: _enter_buffered_busy",
+        Role.NOISE,
+    ),
+    ErrorKind(
+        "error of another thread",
+        r"Exception in thread \S|exception was never retrieved|Exception in callback |\bKeyboardInterrupt$",
+        Role.ASIDE,
+    ),
+    ErrorKind(
+        "ended by torchrun",
+        r"\bChildFailedError\b|Sending process \d+ closing signal|SignalException|\bProcessRaisedException\b"
+        r"|Terminating process \d+ via signal",
+        Role.WRAPPER,
+    ),
+    # Of torchrun; a signal but SIGTERM, which it sends itself, is no consequence.
+    ErrorKind(KILLED_KIND, r"failed \(exitcode: -(?:[1-9]|1[0-4])\) local_rank: \d+"),
+    ErrorKind(
+        "failed worker",
+        r"failed \(exitcode: -?\d+\) local_rank: \d+|\bexitcode +: -?\d|Signal \d+ \(\w+\) received by PID",
+        Role.WRAPPER,
+    ),
+    # Of subprocess, deepspeed, mpirun, srun, make, Lightning and glibc.
+    ErrorKind(
+        "failed command",
+        r"\bCalledProcessError\b|exits with return code = -?\d|Killing subprocess \d|Primary job +terminated normally"
+        r"|exited with non-zero status|MPI_ABORT was invoked|srun: error: .*(?:: task|Exited with)"
+        r"|_step_signal: Terminating|STEP \S+ ON \S+ CANCELLED AT [^ ]+ \*|make(?:\[\d+\])?: \*\*\*"
+        r"|Child process with PID \d+ terminated|Error is not recoverable: exiting now|Fatal Python error: Aborted"
+        r"|^Aborted(?: \(core dumped\))?$",
+        Role.WRAPPER,
+    ),
     ErrorKind(
         "lost peer",
         r"\bncclRemoteError\b|remote process exited|[Cc]onnection (?:reset|closed) by (?:remote )?peer|Broken pipe"
         r"|\bDistNetworkError\b|recvValue failed|Socket Timeout|failed to recv, got 0 bytes",
-        True,
+        Role.CONSEQUENCE,
     ),
     ErrorKind(
         "collective timeout",
-        r"Watchdog caught collective operation timeout|\bWork\w*\(.*\) timed out|some NCCL operations have failed",
-        True,
+        r"Watchdog caught collective operation timeout|\bWork\w*\(.*\) timed out|some NCCL operations have failed"
+        r"|Timed out waiting \d+ ?ms for ",
+        Role.CONSEQUENCE,
     ),
-    ErrorKind("Python traceback", r"Traceback \(most recent call last\)"),
+    ErrorKind(TRACEBACK_KIND, r"Traceback \(most recent call last\)", Role.CAUSE),
     ErrorKind(
         "out of memory",
-        r"(?i:\bout of memory\b)|\bMemoryError\b|\bOutOfMemoryError\b|std::bad_alloc|\b[Oo]om-kill|\bOOMKilled\b"
+        r"(?i:\bout of memory\b)|\bMemoryError\b|\bOutOfMemoryError\b|std::bad_alloc|\b[Oo]om[-_]kill|\bOOMKilled\b"
         r"|DefaultCPUAllocator: can't allocate",
     ),
+    ErrorKind("time limit", r"CANCELLED AT .* DUE TO TIME LIMIT", Role.CAUSE),
     ErrorKind(
         "CUDA error",
         r"\bCUDA (?:runtime |driver )?(?i:error)\b|\bcudaError[A-Z]\w+|device-side assert|NVRM: Xid"
@@ -55,9 +123,28 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
     ErrorKind("NCCL error", r"\bNCCL (?i:error|warn)\b|\bnccl(?:Internal|System|UnhandledCuda|InvalidUsage)\w*Error\b"),
     ErrorKind(
         "crash",
-        r"terminate called (?:after|without)|Fatal Python error|[Ss]egmentation fault|\bSIG(?:SEGV|ABRT|BUS|ILL|FPE)\b"
+        r"terminate called after|Fatal Python error|[Ss]egmentation fault|\bSIG(?:SEGV|ABRT|BUS|ILL|FPE)\b"
         r"|double free or corruption|\(core dumped\)|Assertion .* failed",
+        Role.CAUSE,
     ),
+    # Of argparse, jsonargparse, click, typer and tyro (boxes), absl, hydra, and python itself.
+    ErrorKind(
+        USAGE_KIND,
+        _PROGRAM + r"(?:[\w./-]+(?: [\w-]+){0,4}: )?error: \S|" + _PROGRAM + r"Error: \S|Flags parsing error: "
+        r"|^\W+ (?:Error|Parsing error|Value error|(?:Required|Unrecognized|Missing|Invalid)[\w ]{0,40}) \W+$"
+        r"|can't open file '.*': \[Errno|Error while finding module specification|can't find '__main__' module"
+        r"|: No module named \S+$|"
+        + _PROGRAM
+        + r"(?:[Uu]nknown option:? -|Error parsing override |Could not override )",
+        Role.CAUSE,
+    ),
+    ErrorKind(
+        "shell error",
+        _PROGRAM + r"[^\s:]+: .*(?:not found|No such file or directory|Permission denied|unbound variable|syntax error"
+        r"|cannot execute|bad interpreter|No space left on device|Is a directory|Not a directory|xec format error)"
+        r"(?:[:,] [^:]*)?$|" + _PROGRAM + r"fatal: \S",
+    ),
+    ErrorKind("exception", _PROGRAM + r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$"),
     ErrorKind("error", r"\b(?:ERROR|FATAL|CRITICAL)\b|(?:^|\[)[EF]\d{3,4} \d\d:\d\d:\d\d"),
 )
 
@@ -88,12 +175,28 @@ class KindFinder:
 
     def __init__(self, extra: Sequence[str] = ()) -> None:
         kinds = (*ERROR_KINDS, *(ErrorKind("error", pattern) for pattern in extra))
+        self._any = error_pattern(extra)
         self._kinds = [(kind, parse_pattern(kind.pattern, regex=True, ignore_case=False)) for kind in kinds]
 
     def kind_of(self, text: str) -> ErrorKind | None:
         """Return the kind of error in a shown line; None if there is none."""
-        line = text.encode("utf-8", "replace")
+        line = text.encode("ascii", "replace")
+        if not self._any.matches(line):
+            return None
         return next((kind for kind, pattern in self._kinds if pattern.matches(line)), None)
+
+    def find(self, lines: Sequence[str]) -> list[int]:
+        """Return the indexes of the lines with an error, found in all of them at once."""
+        # Each character is one byte, and ASCII text is searched in linear time.
+        block = "\n".join(lines).encode("ascii", "replace")
+        starts = [*accumulate((len(line) + 1 for line in lines), initial=0)]
+        return [bisect_right(starts, start) - 1 for start in self._any.engine.starts(block)]
+
+
+@cache
+def known_kinds() -> KindFinder:
+    """Return the finder of the table's own kinds."""
+    return KindFinder()
 
 
 def _any_of(patterns: Sequence[str]) -> Pattern:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-TRACEBACK = "Traceback (most recent call last):"
-# The prefixes that torchrun and PyTorch's own hook write before the lines of a worker: `[default0]:[rank0]: `.
-_WORKER = re.compile(r"^(?:\[[^\]\n]{1,40}\]:\s?){1,2}")
-# torchrun ends with one of these after the worker's own exception, which says why.
-_WRAPPERS = ("ChildFailedError", "ProcessRaisedException", "CalledProcessError")
-
+# What launchers write before the lines of a worker: torchrun and PyTorch's own hook `[default0]:[rank0]: `, mpirun
+# `[1,0]<stderr>:`, Ray `(load pid=31, ip=10.0.0.2) `, `srun --label` `3: `.
+_WORKER = re.compile(
+    r"(?:\[\d+,\d+\]<std(?:err|out)>:|\((?:[\w.:-]{1,80} )?(?:pid|ip)=[^()]{1,80}\)(?: |$)| {0,5}\d{1,6}: )?"
+    r"(?:\[[^\]\n]{1,40}\]:\s?){0,2}"
+)
 
 # A level stands within so many first characters of a line: after a time, a rank, a logger's name.
 _MAX_HEAD = 200
@@ -25,39 +24,10 @@ _EXCEPTION = re.compile(
 _MONTHS_AND_DAYS = re.compile(r"(?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|mon|tue|wed|thu|fri|sat|sun)")
 
 
-def without_worker(line: str) -> str:
-    """Strip the prefix that names a worker, such as ``[rank3]: ``, from a line."""
-    return _WORKER.sub("", line)
-
-
-def is_from_worker(line: str) -> bool:
-    """Tell whether a line begins with the prefix of a worker."""
-    return _WORKER.match(line) is not None
-
-
-def is_wrapper(exception: str) -> bool:
-    """Tell whether the last line of a traceback only says that a worker failed."""
-    kind = exception.partition(":")[0]
-    return any(name in kind for name in _WRAPPERS)
-
-
-def whole_tracebacks(lines: Iterable[str]) -> list[list[str]]:
-    """List the complete tracebacks, each with its exception's line last.
-
-    Args:
-        lines: a log's lines; prefixes of workers are stripped.
-    """
-    tracebacks: list[list[str]] = []
-    inside = False
-    for line in map(without_worker, lines):
-        if line.startswith(TRACEBACK):
-            tracebacks.append([])
-            inside = True
-        if inside:
-            tracebacks[-1].append(line)
-            # The line of the exception is the first one that is not indented.
-            inside = line.startswith((TRACEBACK, " ", "\t")) or not line.strip()
-    return [lines for lines in tracebacks if not lines[-1].startswith((" ", "\t", TRACEBACK)) and lines[-1].strip()]
+def split_worker(line: str) -> tuple[str, str]:
+    """Split a line into the prefix that names a worker, such as ``[rank3]: ``, and the rest; there may be no prefix."""
+    end = match.end() if (match := _WORKER.match(line)) else 0
+    return line[:end], line[end:]
 
 
 Level = Literal["warning", "error", "exception"]

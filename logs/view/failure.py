@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..pattern.error_kinds import KindFinder, error_pattern
+from ..pattern.error_kinds import ErrorKind, KindFinder, Role, error_pattern
+from ..pattern.error_reader import choose_error, last_lines, read_error, read_unknown
 from ..source.replica_log import ReplicaLog
-from ..text.line_kinds import TRACEBACK, without_worker
 from ..text.shown import shown_text
 from .filtering import Rule, RulesScanner
 from .match_index import MatchIndex, take_sample
@@ -21,10 +21,10 @@ _MAX_SECONDS = 2.0
 _MAX_ERRORS = 200
 # The job recovered from an error that is so much older (s) than its last one.
 _RECENT_S = 120.0
-# The longest traceback of one replica, in its own lines, and in the lines of all replicas among which they stand.
-_MAX_TRACEBACK_LINES = 400
+# The longest traceback of one replica, in the lines of all replicas among which its own are.
 _MAX_LINES_AFTER_START = 4_000
-_TRACEBACK_KIND = "Python traceback"
+# Lines that are read at once, of an error of one replica.
+_CHUNK = 64
 
 
 class LoggedError(NamedTuple):
@@ -35,16 +35,26 @@ class LoggedError(NamedTuple):
         line: the number of its line in the log that was read; of a traceback, of its first line.
         time: when it was logged (seconds since the epoch), None where that is not known.
         text: its message in one line: of a traceback, the exception.
-        kind: the name of its kind, see `ErrorKind`.
-        is_consequence: its kind says that something else failed before.
+        kind: what it is, and what it says of a failure.
+        worker: the prefix of the worker that printed it; empty without one.
     """
 
     replica: int
     line: int
     time: float | None
     text: str
-    kind: str
-    is_consequence: bool
+    kind: ErrorKind
+    worker: str = ""
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether its kind says that something else failed before."""
+        return self.kind.is_consequence
+
+    @property
+    def process(self) -> Hashable:
+        """The process that printed it."""
+        return self.replica, self.worker.partition("]")[0]
 
 
 @dataclass(frozen=True)
@@ -54,10 +64,19 @@ class Failure:
     Attributes:
         cause: the error that the others follow from, None if there is no error.
         consequences: the errors after it, in order; the same text of one replica is there once.
+        is_only: the whole log was read, and the cause is its only error.
+        last_lines: the last lines of the replica that failed first, where there is no error.
     """
 
     cause: LoggedError | None = None
     consequences: tuple[LoggedError, ...] = ()
+    is_only: bool = False
+    last_lines: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """The cause, or the last line without one; empty where neither is known."""
+        return self.cause.text if self.cause else self.last_lines[-1] if self.last_lines else ""
 
 
 def explain_failure(
@@ -79,7 +98,11 @@ def explain_failure(
     try:
         log.open()
         log.read_older(_MAX_SECONDS, _MAX_LINES)
-        return choose_cause(_last_errors(log, extra_patterns, stopped), first_failed)
+        errors, is_whole = _last_errors(log, extra_patterns, stopped)
+        if not errors:
+            return Failure(last_lines=_last_lines(log, first_failed))
+        failure = choose_cause(errors, first_failed)
+        return replace(failure, is_only=is_whole and len(errors) == 1)
     finally:
         log.close()
 
@@ -95,15 +118,15 @@ def find_cause(
         stopped: tells whether to give up.
     """
     alone = 0 if len(log.logs) == 1 else -1
-    cause = choose_cause(_last_errors(log, extra_patterns, stopped), alone).cause
+    cause = choose_cause(_last_errors(log, extra_patterns, stopped)[0], alone).cause
     return None if cause is None else cause.line
 
 
 def choose_cause(errors: Sequence[LoggedError], first_failed: int) -> Failure:
     """Split errors into the cause and its consequences.
 
-    The cause is the last traceback, or else the last error, of the replica that failed first, unless that is a
-    consequence by its kind. Then it is the earliest error of any replica that is none, or else the earliest of all.
+    The cause is what `choose_error` chooses of the errors of the replica that failed first, or else of all replicas.
+    Where all are consequences, it is the earliest.
 
     Args:
         errors: a job's last errors in order, without those long before its end.
@@ -112,76 +135,79 @@ def choose_cause(errors: Sequence[LoggedError], first_failed: int) -> Failure:
     if not errors:
         return Failure()
     own = [error for error in errors if error.replica == first_failed and not error.is_consequence]
-    tracebacks = [error for error in own if error.kind == _TRACEBACK_KIND]
     independent = [error for error in errors if not error.is_consequence]
-    cause = (tracebacks or own)[-1] if own else (independent or errors)[0]
+    lost = [error for error in errors if error.kind.role is Role.CONSEQUENCE]
+    cause = choose_error(own) or choose_error(independent) or (lost or errors)[0]
     consequences: list[LoggedError] = []
     for error in errors[errors.index(cause) + 1 :]:
         listed = {(other.replica, other.text) for other in (cause, *consequences)}
-        if (error.replica, error.text) not in listed:
+        if (error.replica, error.text) not in listed and error.kind.role is not Role.NOISE:
             consequences.append(error)
     return Failure(cause, tuple(consequences))
 
 
-def _last_errors(log: MergedLog, extra_patterns: Sequence[str], stopped: Callable[[], bool]) -> list[LoggedError]:
-    """List the last errors of a log, in order."""
+def _last_errors(
+    log: MergedLog, extra_patterns: Sequence[str], stopped: Callable[[], bool]
+) -> tuple[list[LoggedError], bool]:
+    """List the last errors of a log, in order, and tell whether these are all that it has."""
     if not any(log.index.sizes()):
-        return []
+        return [], True
     kinds = KindFinder(extra_patterns)
-    matches = MatchIndex(log, RulesScanner([Rule(error_pattern(extra_patterns))], take_sample(log)))
+    found, is_whole = _error_lines(log, extra_patterns, stopped)
     errors: list[LoggedError] = []
+    used: set[tuple[int, int]] = set()
+    for line in found:
+        if (line.replica, line.number) in used or line.replica < 0 or stopped():
+            continue
+        error = read_error(_replica_lines(log, line), kinds)
+        if error is not None:
+            errors.append(LoggedError(line.replica, line.number, line.time, error.text, error.kind, error.worker))
+            used |= {(line.replica, number) for number in error.used}
+    if errors and all(error.is_consequence for error in errors):
+        errors[:0] = _unknown_before(log, errors[0])
+    return errors, is_whole
+
+
+def _error_lines(
+    log: MergedLog, extra_patterns: Sequence[str], stopped: Callable[[], bool]
+) -> tuple[list[LogLine], bool]:
+    """List the last lines of errors, in order, and tell whether these are all."""
+    matches = MatchIndex(log, RulesScanner([Rule(error_pattern(extra_patterns))], take_sample(log)))
+    found: list[LogLine] = []
     at = log.bounds().end - 1
     newest: float | None = None
-    while len(errors) < _MAX_ERRORS and not stopped():
+    while len(found) < _MAX_ERRORS and not stopped():
         number = matches.find(at, False, stopped)
         if number is None:
-            break
+            return found[::-1], log.bounds().complete
         at = number - 1
         (line,) = log.lines(number, 1)
         newest = newest or line.time
         if newest is not None and line.time is not None and line.time < newest - _RECENT_S:
             break
-        error = _read_error(log, line, kinds)
-        if error is not None:
-            errors.append(error)
-    return _without_exception_lines(errors[::-1])
+        found.append(line)
+    return found[::-1], False
 
 
-def _read_error(log: MergedLog, line: LogLine, kinds: KindFinder) -> LoggedError | None:
-    text = shown_text(line.data)
-    kind = kinds.kind_of(text)
-    if kind is None or line.replica < 0:
-        return None
-    message, is_consequence = without_worker(text).strip(), kind.is_consequence
-    if kind.name == _TRACEBACK_KIND:
-        message = _exception_line(log, line) or message
-        exception_kind = kinds.kind_of(message)
-        is_consequence = exception_kind is not None and exception_kind.is_consequence
-    return LoggedError(line.replica, line.number, line.time, message, kind.name, is_consequence)
+def _replica_lines(log: MergedLog, first: LogLine) -> Iterator[tuple[int, str]]:
+    """Yield the lines of one replica from a line on."""
+    yield first.number, shown_text(first.data)
+    for start in range(first.number + 1, first.number + _MAX_LINES_AFTER_START, _CHUNK):
+        lines = log.lines(start, _CHUNK)
+        yield from ((line.number, shown_text(line.data)) for line in lines if line.replica == first.replica)
+        if not lines:
+            return
 
 
-def _exception_line(log: MergedLog, first: LogLine) -> str:
-    """Return the exception of the traceback that begins at a line; empty if it does not end."""
-    worker = _worker_of(shown_text(first.data))
-    own = 0
-    for line in log.lines(first.number + 1, _MAX_LINES_AFTER_START):
-        text = shown_text(line.data)
-        if line.replica != first.replica or (worker and _worker_of(text) != worker):
-            continue
-        message = without_worker(text)
-        own += 1
-        if own > _MAX_TRACEBACK_LINES or message.startswith(TRACEBACK):
-            return ""
-        if message.strip() and not message.startswith((" ", "\t")):
-            return message.strip()
-    return ""
+def _unknown_before(log: MergedLog, first: LoggedError) -> list[LoggedError]:
+    """Return the line before the first consequence, where it may be an error that the table does not know."""
+    before = [line for line in log.lines(first.line - 1, 1) if line.number < first.line and line.stream != "o"]
+    found = [(line, read_unknown(line.number, shown_text(line.data))) for line in before if line.replica >= 0]
+    return [LoggedError(line.replica, line.number, line.time, error.text, error.kind) for line, error in found if error]
 
 
-def _worker_of(text: str) -> str:
-    return text[: len(text) - len(without_worker(text))]
-
-
-def _without_exception_lines(errors: list[LoggedError]) -> list[LoggedError]:
-    """Drop the exception's own line where its traceback is among the errors."""
-    exceptions = {(error.replica, error.text) for error in errors if error.kind == _TRACEBACK_KIND}
-    return [error for error in errors if error.kind == _TRACEBACK_KIND or (error.replica, error.text) not in exceptions]
+def _last_lines(log: MergedLog, replica: int) -> tuple[str, ...]:
+    """Return the last lines that a replica wrote to stderr, or to either stream where these are one."""
+    end = log.bounds().end
+    lines = log.lines(max(log.bounds().first, end - _MAX_LINES_AFTER_START), _MAX_LINES_AFTER_START)
+    return last_lines(shown_text(line.data) for line in lines if line.replica == replica and line.stream in "ec")

@@ -8,14 +8,16 @@ import pytest
 
 from torchx_tui.backends.shared.exit_reasons import (
     error_sentence,
+    first_cause,
     format_cancelled,
     format_exit,
-    last_traceback,
+    may_tell,
     short_time,
     signal_name,
     signal_of,
     some_of,
 )
+from torchx_tui.logs.pattern.error_reader import OutputError
 from torchx_tui.specs import NONE
 
 TRACEBACK = """Traceback (most recent call last):
@@ -64,20 +66,18 @@ def test_the_signal_of_an_exit_code(code: int | None, name: str, shells: str) ->
     assert (signal_name(code), signal_of(code)) == (name, shells)
 
 
-def test_the_traceback_that_tells_why() -> None:
-    last = TRACEBACK.replace("bad", "worse")
-    assert last_traceback(f"begins\n{TRACEBACK}goes on\n{last}ends\n") == last.rstrip("\n")
-    assert last_traceback("no traceback\n") == ""
+def test_first_replica_that_failed_by_itself_is_the_cause() -> None:
+    lost, own = OutputError("lost", is_consequence=True), OutputError("bad")
+    assert first_cause([(0, lost), (1, own), (2, own)]) == (1, own)
+    assert first_cause([(0, lost), (1, lost)]) == (0, lost)
+    assert first_cause([]) is None
 
 
-def test_of_a_launcher_only_the_workers_words_are_told() -> None:
-    launcher = TRACEBACK.replace(
-        "ValueError: bad", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: "
-    )
-    said = "[rank0]: python3: can't open file 'no.py'\n"
-    assert last_traceback(said + launcher) == "python3: can't open file 'no.py'"
-    assert last_traceback(launcher) == launcher.rstrip("\n")
-    assert last_traceback(TRACEBACK + said + launcher) == TRACEBACK.rstrip("\n")
+@pytest.mark.parametrize(
+    ("code", "tells"), [(None, False), (0, False), (1, True), (128, True), (137, False), (-9, False)]
+)
+def test_the_output_of_a_process_that_a_signal_ended_tells_nothing(code: int | None, tells: bool) -> None:
+    assert may_tell(code) == tells
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,13 @@ def failed(command: Command) -> str:
     return launch(command, "utils.sh", "--num_replicas", "2", "--env", "HF_TOKEN=hush", "--", "sh", "-c", SCRIPT)
 
 
+def test_status_names_the_rank_that_failed(command: Command):
+    stderr = Path(__file__).parents[1] / "logs" / "recordings" / "torchrun_ddp.stderr"
+    handle = launch(command, "utils.sh", "--", "sh", "-c", f"cat {stderr} >&2; exit 1")
+    ended = command("status", handle)
+    assert "    Msg: rank 1 failed: exit 1, ValueError: loss is nan at step 2" in ended.out.splitlines()
+
+
 def lines(ended: Ended) -> list[str]:
     return sorted(ended.out.splitlines())
 

@@ -10,10 +10,12 @@ from support.canned import NOW, CannedScheduler
 from support.dashboard import PATIENCE, key_bar, make_app, settled, until
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
+from torchx_tui.diagnosis.failure.explain import Explanation
 from torchx_tui.diagnosis.recorder.dump import Collective
 from torchx_tui.diagnosis.recorder.verdict import Standing
 from torchx_tui.diagnosis.stacks.ended import End
 from torchx_tui.diagnosis.stacks.frames import Frame
+from torchx_tui.logs.pattern.error_kinds import ErrorKind
 from torchx_tui.logs.view.failure import Failure, LoggedError
 from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs import AppState, Role, SchedulerError
@@ -29,6 +31,7 @@ from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.palette import STYLES
 from torchx_tui.tui.ui.text_pane import TextPane
 
+ERROR = ErrorKind("error", "ERROR")
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
 
 
@@ -48,7 +51,7 @@ async def open_failed(pilot, app):
     await pilot.press("enter")
     await until(pilot, lambda: isinstance(app.screen, JobScreen), "the Job screen")
     screen = app.screen
-    await until(pilot, lambda: screen.why._failure is not None, "the cause")
+    await until(pilot, lambda: screen.why.explanation is not None, "the cause")
     return screen
 
 
@@ -170,11 +173,12 @@ FOLLOWERS = [f"trainer/{number - 1}   error {number}" for number in range(1, 5)]
     ],
 )
 async def test_the_first_errors_that_follow_are_listed(scheduler, tmp_path, followers, words):
-    cause, *others = [LoggedError(number - 1, 1, None, f"error {number}", "exception", False) for number in range(7)]
+    cause, *others = [LoggedError(number - 1, 1, None, f"error {number}", ERROR) for number in range(7)]
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
-        screen.why.show(screen.described, Failure(cause._replace(replica=4), tuple(others[:followers])))
+        failure = Failure(cause._replace(replica=4), tuple(others[:followers]), is_only=not followers)
+        screen.why.show(screen.described, Explanation(screen.described.reason, failure=failure))
         rows = drawn(screen)
         # Of four replicas, which begin at 0.
         head = rows.index(f"replica 4{words[0]}")
@@ -184,11 +188,13 @@ async def test_the_first_errors_that_follow_are_listed(scheduler, tmp_path, foll
 
 
 async def test_what_explains_an_end_and_fails_is_heard(scheduler, tmp_path, monkeypatch):
-    monkeypatch.setattr("torchx_tui.diagnosis.stacks.ended.explain_end", lambda *_: 1 / 0)
+    monkeypatch.setattr("torchx_tui.diagnosis.failure.explain.explain_end", lambda *_: 1 / 0)
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
-        await open_failed(pilot, app)
-        await until(pilot, lambda: "end: ZeroDivisionError: division by zero" in app.status.text().plain, "the words")
+        await until(pilot, lambda: f"local_cwd://torchx/{FAILED}" in app.jobs.rows, "rows")
+        app.push_screen(JobScreen(app.jobs.rows[f"local_cwd://torchx/{FAILED}"]))
+        words = "why it failed is not known: ZeroDivisionError: division by zero"
+        await until(pilot, lambda: words in app.status.text().plain, "the words")
 
 
 async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
@@ -205,8 +211,7 @@ async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
-        await until(pilot, lambda: screen.why._end is not None, "what is known of its own end")
-        screen.why.show_end(end)
+        screen.why.show(screen.described, Explanation(end.sentences[0], end))
         told = ["it hung", "then it failed", "", "It stood in:"]
         stack = ['▎ File "train.py", line 7, in main', '▎ File "train.py", line 9, in save', ""]
         others = [
@@ -233,8 +238,23 @@ async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
             "and 2 more",
             "by its recorder",
         ]
-        screen.why.show_end(replace(end, standings=()))
+        screen.why.show(screen.described, Explanation(end.sentences[0], replace(end, standings=())))
         assert drawn(screen)[:9] == ["rank 7 was late", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
+
+
+async def test_table_and_headline_show_the_sentence_of_the_pane(scheduler, tmp_path, monkeypatch):
+    found = Explanation("rank 2 failed: exit 1, ValueError: loss is nan", End(("rank 2 failed: exit 1",)))
+    monkeypatch.setattr("torchx_tui.diagnosis.failure.explain.explain_job", lambda *_, **__: found)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await open_failed(pilot, app)
+        assert drawn(screen)[0] == found.sentence
+        assert found.sentence in screen.state_line.left.plain
+        assert app.jobs.rows[f"local_cwd://torchx/{FAILED}"].why == found.sentence
+        # What the backend says meanwhile does not replace it.
+        app.feed.refresh()
+        await settled(pilot)
+        assert app.jobs.rows[f"local_cwd://torchx/{FAILED}"].why == found.sentence
 
 
 async def test_errors_of_the_settings_count(scheduler, tmp_path):

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import events, work
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.message import Message
 from textual.widgets import ContentSwitcher
 
 from ...diagnosis.progress.activity import Activity
 from ...diagnosis.progress.stalls import Kind
 from ...logs.text.sanitize import plain
-from ...specs import NONE, AppState, ReplicaState, TorchXTuiError
+from ...specs import NONE, AppState, ReplicaState
 from ..format import age, cut, duration
 from ..logs.area import LogsArea
 from ..metrics.readers import ActivityChanged, ActivityReaders
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, StatusLine
-from ..ui.job_cells import first_failed, name_text, state_text
+from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Divider
 from ..ui.text_pane import TextPane
@@ -37,8 +34,6 @@ from .why import WhyPane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, StateChange
-    from ...diagnosis.stacks.ended import End
-    from ...logs.source.replica_log import ReplicaLog
     from ..messages import FailureExplained, JobDescribed, StacksTaken, UsageSampled
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
@@ -65,12 +60,6 @@ class JobScreen(JobActions):
             "exclamation_mark", "shell", "A shell in the chosen replica", key_display="!", id="job.shell", show=False
         ),
     ]
-
-    @dataclass
-    class EndExplained(Message):
-        """Which rank ended the job."""
-
-        end: End
 
     def __init__(self, row: JobRow) -> None:
         super().__init__()
@@ -155,10 +144,7 @@ class JobScreen(JobActions):
         self.logs.show_row(self.row)
         if described.state is AppState.FAILED and not self._jumped and message.logs:
             self._jumped = True
-            first = first_failed(self.replicas.grid.replicas)
-            patterns = self.dashboard.settings.logs.error_patterns
-            self.dashboard.feed.explain(message.handle, message.logs, first, patterns)
-            self._explain_end(message.logs)
+            self.dashboard.explain(message.handle, described, message.logs)
         self._fill_tab()
         self._refresh_head()
         self.refresh_bars()
@@ -231,22 +217,9 @@ class JobScreen(JobActions):
         self.dashboard.feed.watch_usage(None if self.row.is_final else handle)
 
     def show_failure(self, message: FailureExplained) -> None:
-        """Show which error was the cause, and which ones follow from it."""
+        """Show why the job failed."""
         if message.handle == self.row.handle and self.described is not None:
-            self.why.show(self.described, message.failure)
-
-    @work(thread=True, group="end", exclusive=True, exit_on_error=False)
-    def _explain_end(self, logs: list[ReplicaLog]) -> None:
-        """Find out which rank ended the job, by what its ranks and torchrun left."""
-        from ...diagnosis.stacks.ended import explain_end
-
-        # The reason that the backend gives stands there all the same.
-        with suppress(TorchXTuiError, OSError, ValueError):
-            self.dashboard.post_to(self, self.EndExplained(explain_end(self.dashboard.runner, self.row.handle, logs)))
-
-    def on_job_screen_end_explained(self, message: EndExplained) -> None:
-        """Begin the reason with it."""
-        self.why.show_end(message.end)
+            self.why.show(self.described, message.explanation)
 
     def on_replica_grid_chosen(self, message: ReplicaGrid.Chosen) -> None:
         """Show the chosen replica's log."""
@@ -264,9 +237,11 @@ class JobScreen(JobActions):
             tabs.append(word, f"bold underline {STYLES.accent}" if key == self._tab else STYLES.muted)
         self.title_rule.right = tabs
         left = state_text(self.row.state, glyphs)
-        reason = self.described.msg if self.described and self.described.msg != NONE else self.row.why
-        if self.described and self.described.reasons:
-            reason = self.described.reasons[0]
+        reason = (
+            self.dashboard.jobs.explained.get(self.row.handle)
+            or (self.described and self.described.reason)
+            or self.row.why
+        )
         if reason:
             left.append(f"   {plain(reason.splitlines()[0])}", f"bold {STYLES.text}")
         elif self.row.is_final and self.row.duration_seconds is not None:

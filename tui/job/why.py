@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ...backends.api import DescribeAppResponse
+    from ...diagnosis.failure.explain import Explanation
     from ...diagnosis.recorder.verdict import Standing
-    from ...diagnosis.stacks.ended import End
     from ...logs.view.failure import Failure, LoggedError
     from ..ui.glyphs import Glyphs
 
@@ -62,8 +62,7 @@ class WhyPane(Pane):
         super().__init__("Why", id="why-pane")
         self.reason = ""
         self._described: DescribeAppResponse | None = None
-        self._failure: Failure | None = None
-        self._end: End | None = None
+        self.explanation: Explanation | None = None
         self._content = Static(markup=False)
         self.body = WhyScroll(self._content, id="why-scroll")
 
@@ -71,19 +70,13 @@ class WhyPane(Pane):
         """Yield the text."""
         yield self.body
 
-    def show(self, described: DescribeAppResponse, failure: Failure | None = None) -> None:
-        """Show the reason of a described job, and what its logs tell of it once that is known."""
-        self._described, self._failure = described, failure or self._failure
+    def show(self, described: DescribeAppResponse, explanation: Explanation | None = None) -> None:
+        """Show the reason of a described job, and why it failed once that is known."""
+        self._described, self.explanation = described, explanation or self.explanation
         reason = self._text(described).plain
         if reason != self.reason:
             self.reason = reason
             self._draw()
-
-    def show_end(self, end: End) -> None:
-        """Begin with which rank ended the job."""
-        self._end = end
-        if self._described is not None:
-            self.show(self._described)
 
     def on_resize(self) -> None:
         """Cut the lines of other errors for the new width."""
@@ -101,20 +94,22 @@ class WhyPane(Pane):
 
     def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
         """Return the reason; where a width is given, each error that follows takes one row of it."""
-        glyphs = glyphs_of(self.app)
-        text = _end_text(self._end, glyphs, width) if self._end and self._end.sentences else Text(end="")
+        glyphs, found = glyphs_of(self.app), self.explanation
+        if found is None:
+            return why_text(described, glyphs)
+        is_news = found.sentence != plain(described.reason)
+        text = _end_text(found, glyphs, width) if is_news or found.end.sentences else Text(end="")
         text.append_text(why_text(described, glyphs))
-        if self._failure is not None and self._failure.cause is not None:
+        if found.failure.sentence:
             text.rstrip()
-            text.append_text(_failure_text(described, self._failure, glyphs, width))
+            text.append_text(_failure_text(described, found.failure, glyphs, width))
         return text
 
 
 def why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
     """Return the reason: the sentence, notes, then the quoted error of the job."""
     text = Text(end="")
-    cause, *evidence = described.reasons or ["" if described.msg == NONE else described.msg]
-    sentence = plain(cause)
+    sentence, evidence = plain(described.reason), described.reasons[1:]
     text.append(sentence or _nothing_said(described.state), STYLES.text if sentence else STYLES.muted)
     for told in evidence:
         text.append(f"\n  {plain(told)}", STYLES.muted)
@@ -143,8 +138,15 @@ def _failure_text(described: DescribeAppResponse, failure: Failure, glyphs: Glyp
     """Return which error of the logs was the first, quoted unless the job reported it, and which ones follow."""
     text = Text("\n", end="")
     cause, followers = failure.cause, failure.consequences
-    assert cause is not None
-    if cause.text not in error_quote(described.structured_error_msg):
+    quote = error_quote(described.structured_error_msg)
+    if cause is None:
+        if failure.sentence not in quote:
+            for line in failure.last_lines:
+                text.append("\n")
+                _quote_line(text, line, False, glyphs)
+                text.rstrip()
+        return text.append("\nno error is recognised; these are the last lines of stderr", STYLES.faint)
+    if cause.text not in quote:
         text.append("\n")
         _quote_line(text, cause.text, True, glyphs)
     text.append("\n")
@@ -152,7 +154,8 @@ def _failure_text(described: DescribeAppResponse, failure: Failure, glyphs: Glyp
         text.append(f"{clock_text(cause.time, milliseconds=True)}   ", STYLES.faint)
     text.append(_replica_name(described, cause), STYLES.muted)
     if not followers:
-        return text.append("   the only error in the logs", STYLES.faint)
+        which = "only" if failure.is_only else "last"
+        return text.append(f"   the {which} error in the logs", STYLES.faint)
     verb = "follows" if len(followers) == 1 else "follow"
     text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", STYLES.faint)
     for error in followers[:_MOST_FOLLOWERS]:
@@ -174,10 +177,11 @@ def _replica_name(described: DescribeAppResponse, error: LoggedError) -> str:
     return f"{plain(replicas[error.replica].role)}/{replicas[error.replica].id}"
 
 
-def _end_text(end: End, glyphs: Glyphs, width: int | None) -> Text:
-    """Return which rank ended the job: the finding, where all ranks stood, what else is known, and its last calls."""
-    finding, *others = end.sentences
-    text = Text(end="").append(f"{plain(finding)}\n", f"bold {STYLES.text}")
+def _end_text(found: Explanation, glyphs: Glyphs, width: int | None) -> Text:
+    """Return the finding, where all ranks stood, what else is known, and the last calls of the rank that ended it."""
+    end = found.end
+    others = end.sentences[1:]
+    text = Text(end="").append(f"{plain(found.sentence)}\n", f"bold {STYLES.text}")
     if end.standings:
         text.append("\n").append_text(_standings_text(end.standings, glyphs, width))
         text.append(f"{plain(end.evidence)}\n", STYLES.faint)

@@ -244,6 +244,8 @@ class JobsScreen(JobActions):
         if row is None or row.handle != message.handle or message.described is None:
             return
         self._described = message.described
+        if message.described.state is AppState.FAILED and message.handle not in self.dashboard.jobs.explained:
+            self.dashboard.explain(message.handle, message.described, message.logs)
         self._show_card()
         self.logs.show_logs(message.described, message.logs)
         self.card.follow(message)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ..rows import JobRow
 
 _log = logging.getLogger(__name__)
+# Jobs that ended at once whose logs are read for why.
+_MOST_EXPLAINED = 8
 
 # How long the status line keeps a message of success.
 STATUS_SECONDS = 6.0
@@ -160,6 +162,8 @@ class EndedJobs:
                 self._cancelled.clear()
         if not rows:
             return
+        for row in [row for row in rows if row.state is AppState.FAILED][:_MOST_EXPLAINED]:
+            self._app.explain(row.handle)
         for text, failed in _format_exit(rows):
             self._app.notify(text, markup=False, severity="error" if failed else "information")
         if self._app.settings.bell:

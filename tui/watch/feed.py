@@ -72,7 +72,7 @@ class JobWatcher(JobWatchingThread):
         caller = self._callers.setdefault(backend, LimitedCaller(f"describe-{backend}"))
         try:
             # An answer about this job is taken, also where it was asked for once more meanwhile.
-            described, logs = caller.call(lambda: self._read(handle), self._limit, lambda: self._handle != handle)
+            described, logs = caller.call(lambda: self.read(handle), self._limit, lambda: self._handle != handle)
         except CallDroppedError:
             # Whoever looks at another job wakes this thread.
             return None
@@ -107,7 +107,8 @@ class JobWatcher(JobWatchingThread):
             self._noted = noted
             logger.warning("describe of %s: %s", handle, error, exc_info=True)
 
-    def _read(self, handle: str) -> tuple[DescribeAppResponse | None, list[ReplicaLog]]:
+    def read(self, handle: str) -> tuple[DescribeAppResponse | None, list[ReplicaLog]]:
+        """Return what a job's backend says of it, and its logs."""
         described = self._runner.describe(handle)
         return described, replica_logs(self._runner.replica_log, handle, described) if described else []
 
@@ -231,14 +232,36 @@ class Feed:
             self._progress_watcher.start()
         self._progress_watcher.watch(running, ended)
 
-    def explain(self, handle: str, logs: list[ReplicaLog], first_failed: int, error_patterns: Sequence[str]) -> None:
-        """Read the logs of a failed job for its cause; the answer is a `FailureExplained`."""
+    def explain(
+        self,
+        handle: str,
+        error_patterns: Sequence[str],
+        described: DescribeAppResponse | None = None,
+        logs: list[ReplicaLog] | None = None,
+    ) -> None:
+        """Find out why a job failed; the answer is a `FailureExplained`.
+
+        Args:
+            handle: the job.
+            error_patterns: what the settings add to the errors that are recognised.
+            described: what its backend says of it; the backend is asked without it.
+            logs: its logs, of the job that was described.
+        """
 
         def work() -> None:
-            from ...logs.view.failure import explain_failure
+            from ...diagnosis.failure.explain import explain_job
 
-            failure = explain_failure(logs, first_failed, extra_patterns=error_patterns, stopped=self._ended.is_set)
-            self._post(FailureExplained(handle, failure))
+            found, its_logs = (described, logs or []) if described else self._watcher.read(handle)
+            if found is not None:
+                stopped = self._ended.is_set
+                self._post(
+                    FailureExplained(
+                        handle,
+                        explain_job(
+                            self._runner, handle, found, its_logs, extra_patterns=error_patterns, stopped=stopped
+                        ),
+                    )
+                )
 
         threading.Thread(target=work, name="explain-failure", daemon=True).start()
 

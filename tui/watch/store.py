@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ...specs import AppState
 from ..rows import JobRow
 
 if TYPE_CHECKING:
     from ...backends.api import Capabilities, Finding
-    from ...specs import AppState
     from ..messages import BackendFailed, JobsChanged, StacksTaken
 
 
@@ -42,6 +42,8 @@ class JobStore:
         self.capabilities: dict[str, Capabilities] = {}
         self.taken: dict[str, StacksTaken] = {}
         """The last stacks that were taken of jobs, and what they mean."""
+        self.explained: dict[str, str] = {}
+        """Why jobs failed, in a sentence each, of those whose logs were read."""
         self.marked: list[JobRow] = []
         """The jobs that are marked in the table."""
         # Kept as rows come and go: with many jobs, counting them would cost more than drawing the screen.
@@ -71,6 +73,13 @@ class JobStore:
             self.forget(handle)
         return ended
 
+    def explain(self, handle: str, sentence: str) -> JobRow | None:
+        """Keep why a job failed; return its row, if it has one."""
+        self.explained[handle] = sentence
+        if (row := self.rows.get(handle)) is not None:
+            self._put(row)
+        return self.rows.get(handle)
+
     def taken_since(self, handle: str, since: float) -> StacksTaken | None:
         """Return the last stacks of a job, where they were taken after a time in seconds since the epoch."""
         taken = self.taken.get(handle)
@@ -93,10 +102,15 @@ class JobStore:
         row = self.rows.pop(handle, None)
         self._changes.pop(handle, None)
         self.taken.pop(handle, None)
+        self.explained.pop(handle, None)
         if row is not None:
             self._counts[row.scheduler, row.state] -= 1
 
     def _put(self, row: JobRow) -> None:
+        if row.state is not AppState.FAILED:
+            self.explained.pop(row.handle, None)  # it runs again
+        elif why := self.explained.get(row.handle):
+            row = replace(row, why=why)
         before = self.rows.get(row.handle)
         if before is not None:
             self._counts[before.scheduler, before.state] -= 1

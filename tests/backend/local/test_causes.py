@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from backend.local.support import Local, role
 
-from torchx_tui.backends.local.describe import last_traceback_in, why
+from torchx_tui.backends.local.describe import why
 from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import NONE, AppDef, Role
 
@@ -90,6 +89,9 @@ W0101 torch/distributed/run.py:774] warning
 [rank1]:   File "train.py", line 3, in <module>
 [rank1]:     raise RuntimeError("bad shard")
 [rank1]: RuntimeError: bad shard
+[rank0]: Traceback (most recent call last):
+[rank0]:   File "train.py", line 5, in <module>
+[rank0]: RuntimeError: Connection closed by peer [127.0.0.1]:45954. GLHF!
 E0101 elastic/multiprocessing/api.py:833] failed (exitcode: 1) local_rank: 1
 Traceback (most recent call last):
   File "/bin/torchrun", line 8, in <module>
@@ -100,36 +102,36 @@ train.py FAILED
 """
 
 
-def test_torchruns_own_traceback_is_not_the_cause(tmp_path: Path) -> None:
-    (tmp_path / "stderr.log").write_text(_TORCHRUN)
-    lines = last_traceback_in(tmp_path / "stderr.log").splitlines()
-    assert lines[0] == "Traceback (most recent call last):"
-    assert lines[-1] == "RuntimeError: bad shard"
+def test_neither_torchrun_nor_a_lost_connection_is_the_cause(local: Local) -> None:
+    described = failed(local, role("printf '%s' \"$WRITTEN\" >&2; exit 1", env={"WRITTEN": _TORCHRUN}))
+    assert described.msg == "RuntimeError: bad shard: r/0, exit 1"
+    lines = described.structured_error_msg.splitlines()
+    assert (lines[0], lines[-1]) == ("Traceback (most recent call last):", "RuntimeError: bad shard")
 
 
-@pytest.mark.parametrize("text", ["", "no traceback\n", "Traceback (most recent call last):\n  File x\n"])
-def test_no_traceback(tmp_path: Path, text: str) -> None:
-    (tmp_path / "stderr.log").write_text(text)
-    assert last_traceback_in(tmp_path / "stderr.log") == ""
-    assert last_traceback_in(tmp_path / "missing") == ""
+def test_a_replica_that_lost_its_peer_is_not_the_cause(local: Local) -> None:
+    lost = role("echo 'RuntimeError: Connection closed by peer. GLHF!' >&2; exit 1", name="first")
+    described = failed(local, lost, role("sleep 0.4; echo 'ValueError: loss is nan' >&2; exit 3", name="second"))
+    assert described.msg == "ValueError: loss is nan: second/0, exit 3"
+    errors = {status.role: status.replicas[0].structured_error_msg for status in described.roles_statuses}
+    assert errors == {"first": NONE, "second": "ValueError: loss is nan"}
 
 
-def test_a_traceback_at_the_end_of_a_long_file(tmp_path: Path) -> None:
-    end = "Traceback (most recent call last):\n  File x\nKeyError: 'k'\n"
-    (tmp_path / "stderr.log").write_text("noise\n" * 200_000 + end)
-    assert last_traceback_in(tmp_path / "stderr.log") == end.strip()
-    # Of a file the last 256 KiB are read.
-    (tmp_path / "stderr.log").write_text(end + "noise\n" * 50_000)
-    assert last_traceback_in(tmp_path / "stderr.log") == ""
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 'KeyError: 3'; exit 1", "KeyError: 3: r/0, exit 1"),  # on stdout
+        ("echo 'no data in /data' >&2; exit 1", "no data in /data: r/0, exit 1"),
+        ("echo 'no data in /data'; exit 1", "exit 1: r/0"),
+        ("echo 'no data in /data' >&2; kill -9 $$$$", "killed by SIGKILL: r/0"),
+        ("pythn train.py", "not found: r/0, exit 127"),
+        ("echo '--lr is missing' >&2; exit 2", "--lr is missing: r/0, exit 2"),
+    ],
+)
+def test_an_error_without_a_traceback(local: Local, script: str, said: str) -> None:
+    assert failed(local, role(script)).msg.endswith(said)
 
 
-def test_where_only_torchrun_has_a_traceback_its_workers_last_line_is_the_cause(tmp_path: Path) -> None:
-    stderr = tmp_path / "stderr.log"
-    stderr.write_text(
-        "[default0]:python3: can't open file 'nope.py': [Errno 2] No such file or directory\n"
-        "E1121 failed (exitcode: 2) local_rank: 0\n"
-        "Traceback (most recent call last):\n"
-        '  File "torchrun", line 8, in <module>\n'
-        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
-    )
-    assert last_traceback_in(stderr) == "python3: can't open file 'nope.py': [Errno 2] No such file or directory"
+def test_an_error_at_the_end_of_a_long_file(local: Local) -> None:
+    written = "yes noise | head -n 200000 >&2; "
+    assert failed(local, role(written + "echo 'KeyError: 3' >&2; exit 1")).msg == "KeyError: 3: r/0, exit 1"
