@@ -68,7 +68,7 @@ def _print(take: Take, found: Conclusion, every_rank: bool) -> None:
     if found.pace:
         put(f"  two takes {_PAUSE_S:g} s apart: it {found.pace}")
     for group in found.groups:
-        put(f"\n{name_ranks(group.ranks)}: {group.standing.words(len(group.ranks))}")
+        put(f"\n{name_ranks(group.ranks)}: {group.words.removesuffix(" at")}")
         for rank in group.ranks if every_rank else group.ranks[:1]:
             stack = take.ranks.get(rank)
             if stack is not None:

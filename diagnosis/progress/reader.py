@@ -12,7 +12,7 @@ from pathlib import Path
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.view.background import LogThread
 from .activity import Activity, JobActivity, JobPlace
-from .blocks import LogBlocks, LogTails, log_paths
+from .blocks import LogBlocks, LogTails, followed, log_paths, timed_end
 from .stalls import check_loss
 from .tracker import ProgressTracker
 
@@ -228,6 +228,21 @@ def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
     """
     for block in LogTails(logs, _TAIL, unfinished=True).read(len(logs)):
         tracker.feed(*block)
+
+
+def read_timed_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
+    """Take in the last lines of logs that are files, each with its time where an index beside the log has it.
+
+    Args:
+        logs: the replicas' logs.
+        tracker: takes them in; its moments then tell the pauses between the last steps.
+    """
+    for log in followed(logs):
+        if blocks := timed_end(log, _TAIL):
+            for block in blocks:
+                tracker.feed(*block)
+        else:
+            read_tail([log], tracker)
 
 
 def last_written(logs: Sequence[ReplicaLog]) -> tuple[float, int]:

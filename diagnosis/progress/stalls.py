@@ -17,7 +17,8 @@ from statistics import median
 from ...specs.durations import duration
 from ..metrics.series import Series
 
-_SHORTEST_S = 30.0
+SHORTEST_PAUSE_S = 30.0
+"""No pause that is shorter is long, whatever is usual (s)."""
 _MEDIANS, _LAST_PAUSES = 10.0, 50
 _LONGEST, _REMEMBERED_PAUSES = 1.5, 200
 _FEWEST_PAUSES = 5
@@ -77,7 +78,7 @@ def pause_limit(pauses: Sequence[float]) -> float | None:
     counted = list(pauses)[_WARM_UP_PAUSES:][-_REMEMBERED_PAUSES:]
     if len(counted) < _FEWEST_PAUSES:
         return None
-    return max(_SHORTEST_S, _MEDIANS * median(counted[-_LAST_PAUSES:]), _LONGEST * max(counted))
+    return max(SHORTEST_PAUSE_S, _MEDIANS * median(counted[-_LAST_PAUSES:]), _LONGEST * max(counted))
 
 
 def find_pause(
@@ -112,7 +113,7 @@ def find_pause(
         return None
     usual = median(list(pauses)[-_LAST_PAUSES:])
     text = f"no step for {_pause(passed)}, usually {_pause(usual)}"
-    is_silent = printed_at is None or now - printed_at >= max(_SHORTEST_S, limit / 2)
+    is_silent = printed_at is None or now - printed_at >= max(SHORTEST_PAUSE_S, limit / 2)
     is_idle = bool(cores) and all(share < _IDLE_CORES for share in cores)
     if not is_silent and not is_idle:
         return Observation(Kind.QUIET, text, moved_at, passed)
