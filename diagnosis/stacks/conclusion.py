@@ -23,6 +23,12 @@ from .take import Pace, Take
 _LEAST_WAIT_S = 1.0
 # Ranks that differ from the others in these ways hold them up from the first moment on.
 _CERTAIN = (Standing.EXITED, Standing.STOPPED)
+_PACE_SENTENCES: Mapping[Pace, str] = {
+    "hangs": "Two snapshots are equal, and the wait is longer than usual: it hangs.",
+    "waits": "Two snapshots show no progress, for no longer than usual.",
+    "moves": "Two snapshots differ: it moves.",
+    "": "",
+}
 # Less CPU time between two snapshots than this part of one core is no work.
 _WORKS_CORES, _TICKS_PER_S = 0.2, 100
 _LOST = re.compile(
@@ -58,6 +64,11 @@ class Conclusion:
     details: tuple[str, ...]
     verdict: Verdict | None
     groups: tuple[Group, ...]
+
+    @property
+    def pace_sentence(self) -> str:
+        """What two snapshots show; empty where there was one."""
+        return _PACE_SENTENCES[self.pace]
 
 
 def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] | None = None) -> Conclusion:

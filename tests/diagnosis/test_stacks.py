@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.hung import hung_take
 
 from torchx_tui.diagnosis.recorder.dump import Dump
 from torchx_tui.diagnosis.stacks.conclusion import compare, conclude, own_error
@@ -13,7 +14,6 @@ from torchx_tui.diagnosis.stacks.groups import RankState, Standing, describe_gro
 from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
 from torchx_tui.diagnosis.stacks.take import ReplicaReply, Take, ask_replicas
 from torchx_tui.specs import AppState, ReplicaStatus
-from torchx_tui.specs.foreign import decode_json
 
 DATA = Path(__file__).parent / "data"
 TORCH = "/venv/lib/python3.11/site-packages/torch"
@@ -117,14 +117,6 @@ def test_a_fork_does_not_stand_where_its_parent_does():
 # ---- Takes
 
 
-def taken(kind, later=60.0):
-    """Return a snapshot of a job that hangs as it is some seconds later."""
-    take = Take.from_document(decode_json((DATA / "takes" / f"{kind}.json").read_bytes()))
-    take.recorded_at.update({rank: at + later for rank, at in take.recorded_at.items()})
-    take.at += later
-    return take
-
-
 @pytest.mark.parametrize(
     ("kind", "culprits", "words"),
     [
@@ -142,15 +134,15 @@ def taken(kind, later=60.0):
     ],
 )
 def test_jobs_that_hung(kind, culprits, words):
-    found = conclude(taken(kind))
+    found = conclude(hung_take(kind))
     assert words in found.sentence
     assert found.culprits == culprits if culprits is not None else len(found.culprits) == 1
 
 
 def test_two_takes_tell_hung_from_slow():
-    take = taken("sleep")
+    take = hung_take("sleep")
     assert compare(take, take) == "hangs"
-    earlier = taken("sleep")
+    earlier = hung_take("sleep")
     for rank, dump in earlier.dumps.items():
         earlier.dumps[rank] = replace(dump, collectives=dump.collectives[:-3])
     assert compare(take, earlier) == "moves"
@@ -161,7 +153,7 @@ def test_two_takes_tell_hung_from_slow():
 def test_a_usual_wait_is_no_hang(changes):
     """Equal collectives are no hang while the wait is as long as others were, or a stack changes."""
     later = changes.get("later", 60.0)
-    take, earlier = taken("sleep", later), taken("sleep", later - 2)
+    take, earlier = hung_take("sleep", later), hung_take("sleep", later - 2)
     take.pauses = changes.get("pauses", ())
     if "works" in changes:
         moved = replace(take.processes[1], threads=(Thread("MainThread", (Frame("f", "/home/alice/x.py", 3),), True),))
@@ -237,7 +229,7 @@ def test_a_rank_that_ends_last_holds_up_nobody():
 
 
 def test_a_wait_that_has_just_begun_is_none():
-    take = taken("sleep")
+    take = hung_take("sleep")
     waiting = max(call.created_ns for dump in take.dumps.values() for call in dump.collectives) / 1e9
     take.recorded_at.update(dict.fromkeys(take.recorded_at, waiting + 0.2))
     assert conclude(take).verdict is None
@@ -280,7 +272,7 @@ def test_errors_of_their_own():
 
 def test_takes_are_kept_with_their_job(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    take = taken("sleep", 0.0)
+    take = hung_take("sleep", 0.0)
     assert kept_takes(take.handle) == []
     for number in range(13):
         take.at = 1000.0 + number
@@ -295,7 +287,7 @@ def test_takes_are_kept_with_their_job(tmp_path, monkeypatch):
 
 def test_what_two_takes_told_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    first, second = replace(taken("sleep"), at=1000.0), replace(taken("sleep"), at=1002.0, pace="moves")
+    first, second = replace(hung_take("sleep"), at=1000.0), replace(hung_take("sleep"), at=1002.0, pace="moves")
     keep_take(first)
     keep_take(second, instead_of=first)
     (kept,) = kept_takes(first.handle)
