@@ -62,10 +62,9 @@ class WatchedJob:
         progress = tracker.progress()
         if progress.step is not None and progress.step != moments.last_step:
             moments.add(printed_at, progress.step)
-        rate = moments.rate() or progress.rate
-        left = progress.seconds_left
-        if rate and progress.total and progress.step is not None:
-            left = max(0.0, progress.total - progress.step) / rate
+        left, seconds = progress.seconds_left, moments.step_seconds()
+        if seconds and progress.total and progress.step is not None:
+            left = max(0.0, progress.total - progress.step) * seconds
         pause = find_pause(moments.pauses(), moments.last, printed_at, now, is_excused=tracker.is_excused)
         is_stalled = pause is not None and pause.kind is Kind.STALLED
         main = main_series(tracker.series())
