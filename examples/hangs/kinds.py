@@ -147,7 +147,8 @@ def judge(runner: Runner, kind: str, seed: int, ranks: int, options: list[str]) 
         if is_healthy:
             claim, takes = watch_healthy(runner, handle)
             ends = runner.describe(handle)
-            claim = claim or ("" if ends is not None and ends.state.name == "SUCCEEDED" else "it did not succeed")
+            if not claim and (ends is None or ends.state.name != "SUCCEEDED"):
+                claim = f"it did not succeed: {takes[-1].replies[0].end_words}"
             wanted, sentence, mark = "nobody", claim or f"{len(takes)} snapshots", "WRONG" if claim else "right"
         else:
             found, takes = watch(runner, handle)

@@ -282,10 +282,9 @@ def main() -> None:
     dist.barrier()
     if job.kind == "slow":
         time.sleep(FOREVER)
-    if job.kind == "ending":
-        if job.is_mine:
-            write_model()
-        dist.destroy_process_group()
+    if job.kind == "ending" and job.is_mine:
+        write_model()
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":
