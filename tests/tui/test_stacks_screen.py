@@ -10,7 +10,7 @@ from support.hung import hung_take
 from support.pictures import RUNNING, at_job
 
 from torchx_tui.backends.api import CommandOutput
-from torchx_tui.diagnosis.stacks import take
+from torchx_tui.diagnosis.stacks import stalled
 from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
 from torchx_tui.settings.config import Settings, WatchSettings
 from torchx_tui.specs import AppState, SchedulerError
@@ -124,7 +124,7 @@ async def test_the_finding_stands_with_the_stalled_job(tmp_path, monkeypatch):
     """In its pane and on its card, also of a dashboard that is opened later, which takes nothing again."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     taken_once = [replace(hung_take("checkpoint"), handle=RUNNING, at=NOW - 5)]
-    monkeypatch.setattr(take, "take_stacks", lambda *_, **__: taken_once.pop())
+    monkeypatch.setattr(stalled, "take_stacks", lambda *_, **__: taken_once.pop())
     scheduler = busy_scheduler(tmp_path / "logs")
 
     async def sees_it(app):
@@ -137,10 +137,10 @@ async def test_the_finding_stands_with_the_stalled_job(tmp_path, monkeypatch):
             assert "rank 0 saves a checkpoint, train.py:" in " ".join(text.split())
             await pilot.press("escape")
             await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the table")
-            stalled = RowProgress(4, 0.5, None, "loss", "0.871", "no step for 9m", 540.0)
-            app.on_progress_read(ProgressRead({RUNNING: stalled}))
+            without_step = RowProgress(4, 0.5, None, "loss", "0.871", "no step for 9m", 540.0)
+            app.on_progress_read(ProgressRead({RUNNING: without_step}))
             await until(pilot, lambda: "! rank 0 has not reached" in screen_text(app), "the card")
-            app.on_progress_read(ProgressRead({RUNNING: stalled._replace(stalled="")}))
+            app.on_progress_read(ProgressRead({RUNNING: without_step._replace(stalled="")}))
             await until(pilot, lambda: "! rank 0 has not reached" not in screen_text(app), "the card as it was")
 
     await sees_it(make_app(scheduler, tmp_path))
