@@ -186,7 +186,7 @@ class ProgressWatcher(WatchingThread):
         return watched.look(self._settings, time.time()) if watched else None
 
     def _look_at_end(self, handle: str) -> RowProgress | None:
-        """Return how far an ended job came, if that is news: by the end of its log, or what was kept if that is more."""
+        """Return how far an ended job came, if that is news: by the end of its log, or what was kept if more."""
         kept = self._look_at_kept(handle)
         if handle not in self._at_end:
             if len(self._at_end) >= _MOST_KNOWN:

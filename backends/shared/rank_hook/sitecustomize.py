@@ -87,7 +87,7 @@ class _WithoutNotices:
 
 
 def _close_server():
-    """Take no more requests: one that asks for the GIL while Python ends would abort the process (before Python 3.14)."""
+    """Take no more requests: one that asks for the GIL while Python ends would abort the process."""
     import time
 
     try:
