@@ -121,11 +121,14 @@ def snapshots(runner: Runner, handle: str) -> Iterator[tuple[Conclusion, list[Ta
 
 def watch(runner: Runner, handle: str) -> tuple[Conclusion, list[Take]]:
     """Watch a job until it stands still and a rank is named, or it is over."""
-    deadline = time.monotonic() + LIMIT_S
+    begun_at: float | None = None
     for found, takes in snapshots(runner, handle):
         begun = [dump for dump in takes[-1].dumps.values() if len(dump.collectives) > 4]
+        if len(begun) * 2 < takes[-1].world_size:
+            continue
+        begun_at = begun_at or time.monotonic()
         stands = found.pace == "hangs" or (found.pace == "waits" and bool(found.culprits))
-        if (stands and len(begun) * 2 >= takes[-1].world_size) or time.monotonic() > deadline:
+        if stands or time.monotonic() > begun_at + LIMIT_S:
             break
     return found, takes
 

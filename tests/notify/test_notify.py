@@ -15,8 +15,8 @@ from support.hook import Hook
 from support.hung import hung_take
 from support.waiting import PATIENCE, PROMPT, wait_until
 
-from torchx_tui.doctor.config_checks import notify_findings
 from torchx_tui.diagnosis.stacks.kept import keep_take
+from torchx_tui.doctor.config_checks import notify_findings
 from torchx_tui.notify.channels import deliver, webhook_body
 from torchx_tui.notify.helper import claim, is_wanted, terminal_sequence, want
 from torchx_tui.notify.message import Message
