@@ -16,7 +16,7 @@ def job_activity(runner: Runner, handle: str, found: DescribeAppResponse, settin
     """Read what a described job is doing from its logs and metric files, once."""
     from ..backends.replica_logs import replica_logs
     from ..diagnosis.progress.activity import job_place
-    from ..diagnosis.progress.reader import read_activity
+    from ..diagnosis.progress.reader import measure_cores, read_activity
 
     names = settings.metrics
     return read_activity(
@@ -24,6 +24,7 @@ def job_activity(runner: Runner, handle: str, found: DescribeAppResponse, settin
         replica_logs(runner.replica_log, handle, found),
         job_place(runner, handle, found),
         is_final=found.has_ended,
+        cores=lambda: measure_cores(runner, handle),
         denied=names.denied,
         known=names.names,
         patterns=names.patterns,
@@ -47,3 +48,29 @@ def progress_at_end(runner: Runner, handle: str, found: DescribeAppResponse, set
     tracker = ProgressTracker(settings.metrics.denied, settings.metrics.names, settings.metrics.patterns)
     read_tail(replica_logs(runner.replica_log, handle, found), tracker)
     return tracker.progress()
+
+
+def stall_at_end(runner: Runner, handle: str, found: DescribeAppResponse, settings: Settings) -> str:
+    """Return that a running job is stalled, by the end of its logs and its CPU; empty where it is not."""
+    import time
+
+    from ..backends.replica_logs import replica_logs
+    from ..diagnosis.progress.reader import last_written, measure_cores, read_timed_tail
+    from ..diagnosis.progress.stalls import Kind, find_pause
+    from ..diagnosis.progress.tracker import ProgressTracker
+
+    tracker = ProgressTracker(settings.metrics.denied, settings.metrics.names, settings.metrics.patterns)
+    logs = replica_logs(runner.replica_log, handle, found)
+    read_timed_tail(logs, tracker)
+    if tracker.main is None:
+        return ""
+    moments, printed_at = tracker.main.moments, last_written(logs)[0]
+    cores: tuple[float, ...] = ()
+    for _ in range(2):
+        pause = find_pause(
+            moments.pauses(), moments.last, printed_at, time.time(), is_excused=tracker.is_excused, cores=cores
+        )
+        if pause is None or pause.kind is not Kind.STALLED:
+            return ""
+        cores = cores or measure_cores(runner, handle)
+    return pause.sentence

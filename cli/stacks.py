@@ -66,9 +66,9 @@ def _print(take: Take, found: Conclusion, every_rank: bool) -> None:
     for detail in found.details:
         put(f"  {detail}")
     if found.pace:
-        put(f"  two takes {_PAUSE_S:g} s apart: it {found.pace}")
+        put(f"  {found.pace_sentence}")
     for group in found.groups:
-        put(f"\n{name_ranks(group.ranks)}: {group.standing.words(len(group.ranks))}")
+        put(f"\n{name_ranks(group.ranks)}: {group.words.removesuffix(' at')}")
         for rank in group.ranks if every_rank else group.ranks[:1]:
             stack = take.ranks.get(rank)
             if stack is not None:

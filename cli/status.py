@@ -142,10 +142,12 @@ def described(runner: Runner, handle: str) -> DescribeAppResponse:
 
 def _status(arguments: Any, settings: Settings) -> int:
     progress: dict[str, Any] = {}
+    stall = ""
     with make_runner(settings) as runner:
         found = described(runner, arguments.handle)
-        if arguments.json and found.state is AppState.RUNNING:
-            progress = _progress_json(runner, found, arguments.handle, settings)
+        if found.state is AppState.RUNNING:
+            progress = _progress_json(runner, found, arguments.handle, settings) if arguments.json else {}
+            stall = "" if arguments.json else _stall(runner, found, arguments.handle, settings)
         found.msg = _reason(runner, found, arguments.handle, settings)
     roles = [role for role in arguments.roles.split(",") if role]
     there = [role.role for role in found.roles_statuses] or [role.name for role in found.roles]
@@ -156,6 +158,8 @@ def _status(arguments: Any, settings: Settings) -> int:
         put_json({**status_json(arguments.handle, found.status(), roles), **progress})
     else:
         put(found.status().format(roles))
+        if stall:
+            put(f"Stalled: {stall}")
     return 0
 
 
@@ -172,6 +176,14 @@ def _reason(runner: Runner, found: DescribeAppResponse, handle: str, settings: S
     logs = replica_logs(runner.replica_log, handle, found)
     explained = explain_job(runner, handle, found, logs, extra_patterns=settings.logs.error_patterns)
     return "; ".join(filter(None, [explained.sentence, *found.reasons[1:]])) or found.msg
+
+
+def _stall(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> str:
+    """Return that a running job is stalled, where its logs are files here."""
+    from .progress import stall_at_end
+
+    has_files = runner.capabilities(parse_app_handle(handle).scheduler_backend).log_files
+    return stall_at_end(runner, handle, found, settings) if has_files else ""
 
 
 def _progress_json(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> dict[str, Any]:

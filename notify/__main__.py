@@ -7,6 +7,7 @@ the job until it has told of its first step and of a stall, or the job has ended
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 import time
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING
 from ..backends.replica_logs import replica_logs
 from ..backends.shared.secrets import choose_patterns
 from ..diagnosis.progress.activity import job_place
-from ..diagnosis.progress.reader import ActivityReader
-from ..diagnosis.progress.stalls import Kind
+from ..diagnosis.progress.reader import ActivityReader, measure_cores
+from ..diagnosis.progress.stalls import Kind, Observation
+from ..diagnosis.stacks.stalled import find_stalled
 from ..settings.helper_request import Happened, read_request
 from ..settings.make_runner import make_runner
 from ..specs import AppState
@@ -88,6 +90,7 @@ def watch(runner: Runner, handle: str, settings: Settings) -> None:
     """Tell of a job's first step and of a stall, while it runs."""
     waited = {event for event in (STALL, FIRST_STEP) if event in settings.notify.events}
     reader: ActivityReader | None = None
+    was_stalled = False
     try:
         while waited:
             described = runner.describe(handle)
@@ -102,8 +105,16 @@ def watch(runner: Runner, handle: str, settings: Settings) -> None:
                 reader.start()
             if reader is not None:
                 reader.acknowledge()
-                for event, sentence in _news(reader):
-                    if event in waited:
+                stall = reader.latest.observed(Kind.STALLED)
+                news = {FIRST_STEP: _first_step(reader)}
+                # A job that works is none: its CPU is measured before a stall is believed.
+                if stall is not None and was_stalled:
+                    news[STALL] = _stall_words(runner, handle, stall, settings)
+                was_stalled = stall is not None
+                if was_stalled and STALL in waited:
+                    reader.cores = measure_cores(runner, handle)
+                for event, sentence in news.items():
+                    if sentence and event in waited:
                         waited.discard(event)
                         tell(runner, Happened(handle, event, sentence), settings.notify)
             time.sleep(_LOOK_S)
@@ -112,13 +123,17 @@ def watch(runner: Runner, handle: str, settings: Settings) -> None:
             reader.close()
 
 
-def _news(reader: ActivityReader) -> list[tuple[str, str]]:
-    latest = reader.latest
-    found = [(STALL, item.sentence) for item in latest.observations if item.kind is Kind.STALLED]
-    if latest.progress.step:
-        total = f" of {latest.progress.total:,.0f}" if latest.progress.total else ""
-        found.append((FIRST_STEP, f"step {latest.progress.step:,.0f}{total}"))
-    return found
+def _first_step(reader: ActivityReader) -> str:
+    progress = reader.latest.progress
+    total = f" of {progress.total:,.0f}" if progress.total else ""
+    return f"step {progress.step:,.0f}{total}" if progress.step else ""
+
+
+def _stall_words(runner: Runner, handle: str, stall: Observation, settings: Settings) -> str:
+    """Return what is told of a stall: the pause, and where the ranks stand, as the Job screen says it."""
+    since = stall.since if math.isfinite(stall.since) else time.time()
+    found = find_stalled(runner, handle, since, may_take=settings.watch.stacks_of_stalled)
+    return f"{stall.sentence}; {found[1].sentence}" if found else stall.sentence
 
 
 if __name__ == "__main__":

@@ -313,7 +313,9 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     def on_jobs_changed(self, message: JobsChanged) -> None:
         """Take the changes of one backend over."""
         self.status.recovered(message.scheduler)
-        self.ended_jobs.announce(self.jobs.apply(message))
+        ended = self.jobs.apply(message)
+        self.ended_jobs.announce(ended)
+        self.feed.read_ends([row.handle for row in ended])
         if self.settings.terminal_title:
             self._title.show(self.jobs.state_counts())
         self.update_screens(message.changed.values(), message.removed)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from .scale import Scale, fit_scale, x_axis, x_label
 from .series import Series, smoothed
 
+_ROUNDING = 1e-9
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 _BRAILLE = 0x2800
 _LABEL_WIDTH, _WIDE_LABEL = 5, 7
@@ -365,4 +366,7 @@ def sparkline(series: Series, width: int) -> str:
     parts = [means[number * len(means) // width : (number + 1) * len(means) // width] for number in range(width)]
     values = [sum(part) / len(part) for part in parts]
     low, high = min(values), max(values)
-    return "".join("▁▂▃▄▅▆▇"[int((value - low) / (high - low) * 6.999)] if high > low else "▄" for value in values)
+    # What only the rounding of means makes differ is flat.
+    if high - low <= _ROUNDING * max(abs(low), abs(high)):
+        return "▄" * width
+    return "".join("▁▂▃▄▅▆▇"[int((value - low) / (high - low) * 6.999)] for value in values)

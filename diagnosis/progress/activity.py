@@ -160,7 +160,9 @@ class JobActivity:
         copies = {name: series.copy() for name, series in self._series().items()}
         observations = () if is_final else tuple(self._observations(copies, now, cores))
         failures = tuple(self._files.failures)
-        return Activity(self._progress(), copies, observations, self.is_read, failures)
+        progress = self._progress()
+        progress = replace(progress, seconds_left=None) if is_final else progress
+        return Activity(progress, copies, observations, self.is_read, failures)
 
     def save(self) -> None:
         """Keep the series on disk, once all of the log is read; a full disk costs them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterator, Sequence
@@ -185,6 +186,34 @@ class LogTails:
         last = len(data) if self._unfinished else max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
         self._read_until[file.path] = state.inode, start + last
         return LogBlock(data[first:last], state.written_at, replica)
+
+
+def timed_end(log: ReplicaLog, most_bytes: int) -> list[LogBlock]:
+    """Return the end of a replica's log with the time of each block; empty where no index beside the log has times."""
+    if log.spool is not None or not _has_times(log):
+        return []
+    files: list[LogFile] = []
+
+    def register(path: Path) -> tuple[LogFile, int]:
+        files.append(LogFile(path))
+        return files[-1], len(files) - 1
+
+    reader = ReplicaReader(log, "combined", register, _notice)
+    blocks: list[LogBlock] = []
+    size = 0
+    try:
+        for segment in itertools.chain.from_iterable(reader.open()):
+            data = files[segment.file].read(segment.start, segment.end - segment.start)[-most_bytes:]
+            at = math.nan if segment.time is None else segment.time
+            blocks.append(LogBlock(data, at, f"{log.role}/{log.replica}"))
+            size += len(data)
+            if size >= most_bytes:
+                break
+    finally:
+        reader.close()
+        for file in files:
+            file.close()
+    return blocks[::-1]
 
 
 def log_paths(log: ReplicaLog) -> list[Path]:

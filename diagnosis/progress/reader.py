@@ -8,13 +8,18 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.view.background import LogThread
+from ...specs import TorchXTuiError
 from .activity import Activity, JobActivity, JobPlace
-from .blocks import LogBlocks, LogTails, log_paths
-from .stalls import check_loss
+from .blocks import LogBlocks, LogTails, followed, log_paths, timed_end
+from .stalls import Kind, check_loss
 from .tracker import ProgressTracker
+
+if TYPE_CHECKING:
+    from ...backends.runner import Runner
 
 _log = logging.getLogger(__name__)
 
@@ -33,6 +38,8 @@ _STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
 # Of the logs that are not followed, so many ends of so many bytes are read every `_FILE_INTERVAL_S`, for at most so
 # long (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
 _TAILS_IN_TURN, _TAIL_IN_TURN, _TURN_S = 32, 16_384, 0.1
+# What a job uses is measured over so long (s).
+_MEASURE_S = 1.0
 # So much of the end of a log is read at once (bytes).
 _TAIL = 65_536
 
@@ -156,17 +163,32 @@ class ActivityReader(LogThread):
             self._notify()
 
 
+def measure_cores(runner: Runner, handle: str) -> tuple[float, ...]:
+    """Return how many processor cores each replica uses, over a second; empty where that cannot be measured."""
+    try:
+        if runner.usage(handle):
+            time.sleep(_MEASURE_S)
+        return tuple(usage.cpu for usage in runner.usage(handle) if usage.cpu is not None)
+    except (TorchXTuiError, OSError, ValueError, NotImplementedError) as error:
+        _log.info("what %s uses is not measured: %s", handle, error)
+        return ()
+
+
 def read_activity(
     handle: str,
     logs: Sequence[ReplicaLog],
     place: JobPlace,
     *,
     is_final: bool,
+    cores: Callable[[], Collection[float]] = tuple,
     denied: Collection[str] = (),
     known: Collection[str] = (),
     patterns: Collection[str] = (),
 ) -> Activity:
-    """Read all of a job's logs and metric files once; see `ActivityReader` for the arguments."""
+    """Read all of a job's logs and metric files once; see `ActivityReader` for the arguments.
+
+    ``cores`` measures how many processor cores each replica uses: it is called where the job seems to be stalled.
+    """
     job = JobActivity(handle, place, ProgressTracker(denied, known, patterns))
     blocks = LogBlocks(logs)
     blocks.connect()
@@ -189,7 +211,8 @@ def read_activity(
         pass
     job.is_read = job.is_current = True
     job.save()
-    return job.snapshot(time.time(), is_final=is_final)
+    found = job.snapshot(time.time(), is_final=is_final)
+    return job.snapshot(time.time(), is_final=is_final, cores=cores()) if found.observed(Kind.STALLED) else found
 
 
 def read_log(
@@ -226,6 +249,21 @@ def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
     """
     for block in LogTails(logs, _TAIL, unfinished=True).read(len(logs)):
         tracker.feed(*block)
+
+
+def read_timed_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
+    """Take in the last lines of logs that are files, each with its time where an index beside the log has it.
+
+    Args:
+        logs: the replicas' logs.
+        tracker: takes them in; its moments then tell the pauses between the last steps.
+    """
+    for log in followed(logs):
+        if blocks := timed_end(log, _TAIL):
+            for block in blocks:
+                tracker.feed(*block)
+        else:
+            read_tail([log], tracker)
 
 
 def last_written(logs: Sequence[ReplicaLog]) -> tuple[float, int]:

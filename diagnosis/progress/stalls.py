@@ -17,7 +17,8 @@ from statistics import median
 from ...specs.durations import duration
 from ..metrics.series import Series
 
-_SHORTEST_S = 30.0
+SHORTEST_PAUSE_S = 30.0
+"""No pause that is shorter is long, whatever is usual (s)."""
 _MEDIANS, _LAST_PAUSES = 10.0, 50
 _LONGEST, _REMEMBERED_PAUSES = 1.5, 200
 _FEWEST_PAUSES = 5
@@ -27,6 +28,8 @@ _WARM_UP_PAUSES = 2
 _EXCUSED_TIMES, _EXCUSED_S = 3.0, 600.0
 # A process that uses less of one core than this does nothing.
 _IDLE_CORES = 0.05
+# Ranks that spin in a collective use whole cores, to within this part of one; so may a single process that works.
+_WHOLE_CORES, _FEWEST_SPINNING = 0.1, 1.5
 _BUSY_CORES = 0.5
 # Output that is buffered comes in blocks of this size (bytes), and is missed after so long (s).
 _BUFFER = 4096
@@ -34,7 +37,10 @@ _BUFFERED_AFTER_S = 60.0
 _MADS, _SPIKE_POINTS, _FEWEST_SPIKE_POINTS = 8.0, 100, 20
 _LOSS = re.compile(r"(?i)(?:^|[_/ ])(?:nll_?|lm |ce ?)?loss$")
 _NAN_COUNTER = "number of nan iterations"
-EXCUSES = re.compile(rb"(?i)evaluat|validat|checkpoint|saving|compil|autotun|download|warm[ -]?up")
+EXCUSES = re.compile(
+    rb"(?i)evaluat|validat|checkpoint|saving|compil|autotun|download|warm[ -]?up|inferen|predict|generat|upload"
+    rb"|(?<![a-z])(?:test(?:s|ing)?|eval|sampl(?:e|es|ing)|writ(?:e|es|ing)|dump(?:s|ing)?|sync(?:s|ing|hroniz\w*)?)(?![a-z])"
+)
 """Words of lines that say why no step comes."""
 
 
@@ -77,7 +83,7 @@ def pause_limit(pauses: Sequence[float]) -> float | None:
     counted = list(pauses)[_WARM_UP_PAUSES:][-_REMEMBERED_PAUSES:]
     if len(counted) < _FEWEST_PAUSES:
         return None
-    return max(_SHORTEST_S, _MEDIANS * median(counted[-_LAST_PAUSES:]), _LONGEST * max(counted))
+    return max(SHORTEST_PAUSE_S, _MEDIANS * median(counted[-_LAST_PAUSES:]), _LONGEST * max(counted))
 
 
 def find_pause(
@@ -105,6 +111,11 @@ def find_pause(
     limit = pause_limit(pauses)
     if limit is None or moved_at is None:
         return None
+    is_idle = bool(cores) and all(share < _IDLE_CORES for share in cores)
+    spins = sum(cores) > _FEWEST_SPINNING and all(
+        round(share) and abs(share - round(share)) < _WHOLE_CORES for share in cores
+    )
+    works = bool(cores) and not is_idle and not spins
     if is_excused:
         limit = max(limit * _EXCUSED_TIMES, _EXCUSED_S)
     passed = now - moved_at
@@ -112,12 +123,14 @@ def find_pause(
         return None
     usual = median(list(pauses)[-_LAST_PAUSES:])
     text = f"no step for {_pause(passed)}, usually {_pause(usual)}"
-    is_silent = printed_at is None or now - printed_at >= max(_SHORTEST_S, limit / 2)
-    is_idle = bool(cores) and all(share < _IDLE_CORES for share in cores)
-    if not is_silent and not is_idle:
+    is_silent = printed_at is None or now - printed_at >= max(SHORTEST_PAUSE_S, limit / 2)
+    # Work that prints nothing, such as an evaluation, is a stall only when no excuse would hold either.
+    is_working = works and passed <= max(limit * _EXCUSED_TIMES, _EXCUSED_S)
+    if (not is_silent and not is_idle) or is_working:
         return Observation(Kind.QUIET, text, moved_at, passed)
     evidence = ["no replica prints anything"] if is_silent else []
     evidence += ["none uses its CPU"] if is_idle else []
+    evidence += ["all use their CPU alike"] if spins else []
     return Observation(Kind.STALLED, f"{text}; {' and '.join(evidence)}", moved_at, passed)
 
 

@@ -37,6 +37,10 @@ _FAR_AHEAD, _MORE = 1.1, 8
 _EXCUSED_BY = 4096
 # The steps of so many last moments are kept.
 _MOST_MOMENTS = 400
+# A pause is long, such as that of an evaluation, from so many times the usual one on; the first steps warm up.
+_LONG_TIMES, _WARM_UP_STEPS = 4.0, 2
+# The usual seconds a step are found again after so many changes.
+_USUAL_CHANGES = 8
 # Bars of what is no training.
 _SIDE_BAR = re.compile(
     r"(?i)writ|load|sav|scan|download|fetch|shard|map|token|sanity|valid|eval|test|predict|warm|compil|epochs$|filter"
@@ -107,16 +111,50 @@ class Moments:
 
     def __init__(self, most: int = _MOST_MOMENTS) -> None:
         self._moments: deque[tuple[float, float]] = deque(maxlen=most)
+        self._changes = 0
+        self._usual = math.nan
+        # Of the whole run: the steps that were made, and what long pauses took beyond the usual time.
+        self._steps = 0.0
+        self._long_pauses, self._long_seconds = 0, 0.0
 
     def add(self, time: float, step: float) -> None:
         """Note that the step changed; several steps at one time are one change."""
         if self._moments and time <= self._moments[-1][0]:
+            self._count_steps(step)
             self._moments[-1] = (self._moments[-1][0], step)
         else:
+            if self._moments:
+                self._note_pause(time - self._moments[-1][0], self._count_steps(step))
             self._moments.append((time, step))
 
+    def _count_steps(self, step: float) -> float:
+        """Count the steps since the last change; return how many, 1 after the step went back."""
+        made = step - self._moments[-1][1]
+        made = made if made > 0 else 1.0
+        self._steps += made
+        return made
+
+    def _note_pause(self, seconds: float, made: float) -> None:
+        self._changes += 1
+        is_long = seconds > _LONG_TIMES * self._usual * made
+        if is_long or self._changes % _USUAL_CHANGES == 0 or math.isnan(self._usual):
+            times = self.step_times()
+            self._usual = median(times) if len(times) > _WARM_UP_STEPS else math.nan
+        if seconds > _LONG_TIMES * self._usual * made:
+            self._long_pauses += 1
+            self._long_seconds += seconds - self._usual * made
+
+    def step_seconds(self) -> float | None:
+        """Return the seconds that a step will take: the usual ones, and its share of the long pauses so far."""
+        times = self.step_times()
+        if len(times) <= _WARM_UP_STEPS:
+            return None
+        share = self._long_seconds / max(1.0, self._steps)
+        # What happened once may never happen again.
+        return median(times) + (share if self._long_pauses > 1 else share / 2)
+
     def clear(self) -> None:
-        """Forget all, since the step went back."""
+        """Forget all but the long pauses, since the step went back."""
         times = [self.last] if self.last is not None else []
         self._moments.clear()
         self._moments.extend((time, math.nan) for time in times)
@@ -234,7 +272,8 @@ class Printer:
             # Lines that tell epochs alone: the one that is printed has ended.
             step, total = self._epoch + self._counts_from_zero, self._epochs
         rate = self.moments.rate() or self._rate
-        left = (total - step) / rate if total and rate and step is not None and total >= step else None
+        seconds = self.moments.step_seconds() or (1 / rate if rate else None)
+        left = (total - step) * seconds if total and seconds and step is not None and total >= step else None
         if left is None and self._eta is not None:
             left = self._eta[1]
         return Progress(step, total, self._epoch, self._epochs, rate, left, self.moments.last)

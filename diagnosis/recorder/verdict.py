@@ -17,11 +17,13 @@ from typing import Literal
 
 from .dump import Call, Collective, Dump
 
-Kind = Literal["mismatch", "missing", "crossed", "p2p", "stuck", "unseen", "straggler", "agree"]
+Kind = Literal["mismatch", "missing", "crossed", "p2p", "sources", "stuck", "unseen", "straggler", "agree"]
 
 DEFAULT_GROUP = "default_pg"
 # Collectives whose inputs have the same number of elements and one type on all ranks.
 _ALIKE = re.compile(r"all_?reduce|broadcast|reduce|_?all_?gather(_base|_into_tensor)?|_?reduce_scatter(_base|_tensor)?")
+# Collectives of one source or destination, which recorders do not hold.
+_ROOTED = re.compile(r"broadcast\w*|reduce|gather|scatter")
 _P2P = re.compile(r"(?P<what>send|recv) (?P<own>\d+)(?:->|<-)(?P<other>\d+)")
 _NOT_USER = ("/site-packages/", "/dist-packages/", "/torch/", "/lib/python")
 _MOST_NAMED = 8
@@ -104,7 +106,7 @@ def find_verdicts(dumps: Mapping[int, Dump], world_size: int = 0, is_one_host: b
     groups = _groups(dumps, world_size)
     found = [verdict for group in groups for verdict in _mismatches(group)]
     if not found:
-        found = _held_up(groups)
+        found = _held_up(groups, is_one_host)
     found += _unpaired(dumps, groups)
     if not found and is_one_host:
         found = [verdict for group in groups for verdict in _straggler(group)]
@@ -248,7 +250,7 @@ def input_words(call: Collective) -> str:
     return f"{shapes} {'/'.join(dict.fromkeys(call.dtypes))}".strip()
 
 
-def _held_up(groups: list[_Group]) -> list[Verdict]:
+def _held_up(groups: list[_Group], is_one_host: bool) -> list[Verdict]:
     """Find who is missing where others wait; a rank that is missing because it waits in another group is no culprit."""
     stuck: list[tuple[_Group, int, dict[int, Collective], set[int]]] = []
     for group in groups:
@@ -267,11 +269,11 @@ def _held_up(groups: list[_Group]) -> list[Verdict]:
         elif missing or not group.is_known:
             chained.append((group, here))
         else:
-            found.append(_all_there(group, seq, here))
+            found.append(_all_there(group, seq, here, is_one_host))
     is_explained = any(verdict.kind == "missing" for verdict in found)
     if chained and not is_explained:
         found.insert(0, _crossed(chained))
-    return sorted(found, key=lambda verdict: (verdict.kind in ("stuck", "unseen"), -len(verdict.waiting)))
+    return sorted(found, key=lambda verdict: (verdict.kind in ("sources", "stuck", "unseen"), -len(verdict.waiting)))
 
 
 def _missing(group: _Group, seq: int, here: Mapping[int, Collective], culprits: set[int]) -> Verdict:
@@ -289,7 +291,7 @@ def _missing(group: _Group, seq: int, here: Mapping[int, Collective], culprits: 
     return Verdict("missing", tuple(sorted(culprits)), sentence, tuple(sorted(here)), call, since)
 
 
-def _all_there(group: _Group, seq: int, here: Mapping[int, Collective]) -> Verdict:
+def _all_there(group: _Group, seq: int, here: Mapping[int, Collective], is_one_host: bool) -> Verdict:
     call = here[min(here)]
     unseen = group.members - group.calls.keys()
     if unseen:
@@ -305,11 +307,16 @@ def _all_there(group: _Group, seq: int, here: Mapping[int, Collective]) -> Verdi
         )
     through = [rank for rank in group.calls if rank not in here]
     rest = f", {name_ranks(through)} through it" if through else ""
+    is_rooted = _ROOTED.fullmatch(call.op) is not None
+    reason = "a slow or broken link, or a kernel that hangs"
+    if is_rooted:
+        end = "source" if call.op.startswith(("broadcast", "scatter")) else "destination"
+        reason = f"a mismatch: ranks name different {end}s" + ("" if is_one_host else f", or {reason}")
     return Verdict(
-        "stuck",
+        "sources" if is_rooted else "stuck",
         (),
         f"all ranks{group.title} reached {call.op} #{seq}{_place(call)}, and {name_ranks(here)} "
-        f"{'is' if len(here) == 1 else 'are'} not through it{rest}: a slow or broken link, or a kernel that hangs",
+        f"{'is' if len(here) == 1 else 'are'} not through it{rest}: {reason}",
         tuple(sorted(here)),
         call,
         min(call.created_ns for call in here.values()),

@@ -7,17 +7,30 @@ lost connection is the suspect: torchrun's own root cause is whichever end it sa
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ...specs.durations import duration
+from ..progress.stalls import SHORTEST_PAUSE_S, pause_limit
 from ..recorder.verdict import Verdict, find_verdicts, name_ranks, without_dump
-from .frames import main_frames, own_frame
+from .frames import Thread, main_frames, own_frame
 from .groups import Group, Standing, describe_groups, group_ranks, says_nothing
 from .take import Pace, Take
 
 # A wait that has just begun is none: ranks are read one after the other, and a job that runs waits all the time.
 _LEAST_WAIT_S = 1.0
+# Ranks that differ from the others in these ways hold them up from the first moment on.
+_CERTAIN = (Standing.EXITED, Standing.STOPPED)
+_PACE_SENTENCES: Mapping[Pace, str] = {
+    "hangs": "Two snapshots are equal, and the wait is longer than usual: it hangs.",
+    "waits": "Two snapshots show no progress, for no longer than usual.",
+    "moves": "Two snapshots differ: it moves.",
+    "": "",
+}
+# Less CPU time between two snapshots than this part of one core is no work.
+_WORKS_CORES, _TICKS_PER_S = 0.2, 100
 _LOST = re.compile(
     r"Connection (?:closed|reset|refused)|Broken pipe|Socket closed|connection was (?:closed|reset)"
     r"|NCCL communicator was aborted|NCCL remote|remote process exited|SIGTERM|closing signal|Socket Timeout"
@@ -37,7 +50,8 @@ class Conclusion:
 
     Args:
         sentence: the finding.
-        culprits: the ranks that hold up the others, or that ended it; empty where that cannot be told.
+        culprits: the ranks that hold up the others, or that ended it; empty where that cannot be told, and while the
+            others wait no longer than usual.
         pace: whether the job hangs or moves, where two takes tell.
         details: what else is worth knowing, a sentence each, the most telling first.
         verdict: what the flight recorder tells, if anything.
@@ -51,6 +65,11 @@ class Conclusion:
     verdict: Verdict | None
     groups: tuple[Group, ...]
 
+    @property
+    def pace_sentence(self) -> str:
+        """What two snapshots show; empty where there was one."""
+        return _PACE_SENTENCES[self.pace]
+
 
 def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] | None = None) -> Conclusion:
     """Conclude from a take what the job waits for.
@@ -62,44 +81,120 @@ def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] 
     """
     groups = group_ranks(take.states)
     pace = compare(take, earlier) if earlier is not None else take.pace
+    is_held_up = _is_held_up(take, earlier, pace)
     is_one_host = len({stack.host for stack in take.ranks.values()}) <= 1
     verdicts = find_verdicts(take.dumps, take.world_size, is_one_host)
-    verdict = next((found for found in verdicts if found.kind != "agree" and _is_settled(found, take)), None)
+    settled = [found for found in verdicts if found.kind != "agree" and _is_settled(found, take, is_held_up)]
+    verdict = next(iter(settled), None)
     if verdict is not None and verdict.kind == "straggler" and _all_wait(groups):
         # A rank that was slow before is not what they wait for now.
-        verdicts, verdict = [verdict], None
-    details = [
-        found.sentence
-        for found in verdicts
-        if found is not verdict and found.kind != "agree" and _is_settled(found, take)
-    ]
+        settled, verdict = [verdict], None
+    details = [found.sentence for found in settled if found is not verdict]
     if without := without_dump(take.dumps, take.world_size) if take.dumps else ():
         details.append(f"no flight recorder of {name_ranks(without)}")
     if not take.ranks:
         sentence, culprits = _ended(take, verdict, errors or {})
     elif take.exited:
         sentence, culprits = _partly_ended(take, groups, verdict)
-    elif verdict is not None and verdict.kind != "unseen":
+    elif verdict is not None and verdict.kind not in ("unseen", "sources"):
         sentence, culprits = _by_recorder(groups, verdict), verdict.culprits
     else:
-        sentence, culprits = _by_stacks(groups, verdict), _outliers(groups)
-    if pace == "moves" and (verdict is None or verdict.kind == "straggler"):
-        sentence = f"it moves, it does not hang; {sentence}"
+        certain = tuple(rank for group in groups if group.standing in _CERTAIN for rank in group.ranks)
+        sentence, culprits = _by_stacks(groups, verdict), _outliers(groups) if is_held_up else certain
+    if take.ranks and pace == "moves" and (verdict is None or verdict.kind == "straggler"):
+        sentence, culprits = f"it moves, it does not hang; {sentence}", ()
+    elif take.ranks and pace == "waits" and not culprits:
+        usual = _usual_words(take)
+        sentence = f"{_seconds_apart(take, earlier)}{f' ({usual})' if usual else ''}; {sentence}"
+    starting = {rank for group in groups if group.standing is Standing.STARTING for rank in group.ranks}
+    culprits = tuple(rank for rank in culprits if rank not in starting)
     details = [*_children(take, culprits), *_waiting_for(verdict, take), *details]
     return Conclusion(sentence, culprits, pace, tuple(details), verdict, tuple(groups))
 
 
 def compare(take: Take, earlier: Take) -> Pace:
-    """Tell whether a job moved between two takes; nothing where that cannot be told."""
+    """Tell whether a job moved between two takes; nothing where that cannot be told.
+
+    It hangs where no collective ended, all stacks are equal, and the wait is longer than its usual pauses.
+    """
     before, now = _progress(earlier), _progress(take)
     common = before.keys() & now.keys()
-    if common:
-        return "moves" if any(before[rank] != now[rank] for rank in common) else "hangs"
+    if any(before[rank] != now[rank] for rank in common):
+        return "moves"
     ranks = take.ranks.keys() & earlier.ranks.keys()
     stood = [(main_frames(earlier.ranks[rank].threads), main_frames(take.ranks[rank].threads)) for rank in ranks]
-    if not stood or not all(before and after for before, after in stood):
-        return ""
-    return "hangs" if all(before == after for before, after in stood) else "moves"
+    if not common:
+        if not stood or not all(before and after for before, after in stood):
+            return ""
+        if any(before != after for before, after in stood):
+            return "moves"
+    waited, limit = wait_seconds(take), usual_limit(take)
+    is_longer = waited is not None and limit is not None and waited > limit
+    return "hangs" if is_longer and _stacks(take) == _stacks(earlier) else "waits"
+
+
+def wait_seconds(take: Take) -> float | None:
+    """Return the seconds since a step was printed or a collective began anywhere; None where neither is known."""
+    ages = [] if take.moved_at is None else [take.at - take.moved_at]
+    for rank, dump in take.dumps.items():
+        began = max((call.created_ns for call in dump.collectives), default=0) / 1e9
+        if began and (at := take.recorded_at.get(rank)):
+            ages.append(at - began)
+    return max(0.0, min(ages)) if ages else None
+
+
+def usual_limit(take: Take) -> float | None:
+    """Return the seconds after which a pause is longer than usual, by steps and collectives; None if few are known."""
+    limits = [limit for pauses in (take.pauses, _gaps(take)) if (limit := pause_limit(pauses)) is not None]
+    return max(limits, default=None)
+
+
+def _gaps(take: Take) -> list[float]:
+    """Return the seconds between the beginnings of collectives, of the rank that recorded most of them."""
+    calls = max((dump.collectives for dump in take.dumps.values()), key=len, default=())
+    times = sorted(call.created_ns / 1e9 for call in calls if call.created_ns)
+    return [after - before for before, after in itertools.pairwise(times)]
+
+
+def _usual_words(take: Take) -> str:
+    pauses = take.pauses or _gaps(take)
+    longest = max(pauses[-50:], default=0.0)
+    return f"the longest pause was {duration(longest) if longest >= 10 else f'{longest:.1f} s'}" if longest else ""
+
+
+def _seconds_apart(take: Take, earlier: Take | None) -> str:
+    what = "collective ended" if take.dumps else "stack changed"
+    return f"no {what} within {take.at - earlier.at:.0f} s" if earlier is not None else f"no {what}"
+
+
+def _stacks(take: Take) -> dict[tuple[str, int], tuple[str, frozenset[Thread]]]:
+    """Return the state and all stacks of every process."""
+    return {
+        (stack.host, stack.pid): (stack.state if stack.state in "TtD" else "", frozenset(stack.threads))
+        for stack in take.processes
+    }
+
+
+def _is_held_up(take: Take, earlier: Take | None, pace: Pace) -> bool:
+    """Return whether the ranks wait longer than usual, so that the ones they wait for can be named.
+
+    Where the job's usual pauses are not known yet, equal stacks without use of the CPU have to show it.
+    """
+    if not take.ranks or pace == "hangs":
+        return True
+    if pace == "moves":
+        return False
+    waited, limit = wait_seconds(take), usual_limit(take)
+    if waited is not None and limit is not None:
+        return waited > limit
+    if earlier is None or (waited is not None and waited <= SHORTEST_PAUSE_S):
+        return False
+    ticks = {stack.pid: stack.cpu for stack in earlier.processes}
+    used: dict[int, int] = {}
+    for stack in take.processes:
+        used[stack.rank] = used.get(stack.rank, 0) + stack.cpu - ticks.get(stack.pid, 0)
+    most = max(used.values(), default=0) / _TICKS_PER_S / max(0.1, take.at - earlier.at)
+    return most < _WORKS_CORES and _stacks(take) == _stacks(earlier)
 
 
 def _progress(take: Take) -> dict[int, frozenset[tuple[str, int]]]:
@@ -113,10 +208,12 @@ def _progress(take: Take) -> dict[int, frozenset[tuple[str, int]]]:
     return progress
 
 
-def _is_settled(verdict: Verdict, take: Take) -> bool:
-    """Tell whether a wait has lasted long enough to be one."""
+def _is_settled(verdict: Verdict, take: Take, is_held_up: bool) -> bool:
+    """Tell whether a wait has lasted long enough to be one: a mismatch never ends, others may be usual."""
     if verdict.kind in ("straggler", "agree") or not verdict.since_ns or not take.ranks:
         return True
+    if verdict.kind in ("missing", "stuck", "unseen", "sources") and not is_held_up:
+        return False
     at = max((take.recorded_at.get(rank, 0.0) for rank in verdict.waiting), default=0.0)
     return not at or at - verdict.since_ns / 1e9 >= _LEAST_WAIT_S
 
@@ -139,9 +236,9 @@ def _waiting_for(verdict: Verdict | None, take: Take) -> list[str]:
     seconds = at - verdict.since_ns / 1e9
     if not at or seconds < 0:
         return []
-    waits = "waits" if len(verdict.waiting) == 1 else "wait"
+    have = "has" if len(verdict.waiting) == 1 else "have"
     age = f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
-    return [f"{name_ranks(verdict.waiting)} {waits} since {age}"]
+    return [f"{name_ranks(verdict.waiting)} {have} waited for {age}"]
 
 
 def _by_stacks(groups: list[Group], verdict: Verdict | None) -> str:
@@ -161,7 +258,7 @@ def _outliers(groups: list[Group]) -> tuple[int, ...]:
     """Return the ranks that do not wait, where others do; of those that wait in different places the few."""
     known = [group for group in groups if group.standing is not Standing.UNREAD]
     waiting = [group for group in known if group.standing is Standing.WAITS]
-    others = [group for group in known if group.standing not in (Standing.WAITS, Standing.ASYNC)]
+    others = [group for group in known if group.standing not in (Standing.WAITS, Standing.ASYNC, Standing.STARTING)]
     if waiting and others:
         return tuple(sorted(rank for group in others for rank in group.ranks))
     if len(waiting) == 2 and len(known) == 2 and len(waiting[0].ranks) < len(waiting[1].ranks):
@@ -171,13 +268,16 @@ def _outliers(groups: list[Group]) -> tuple[int, ...]:
 
 def _partly_ended(take: Take, groups: list[Group], verdict: Verdict | None) -> tuple[str, tuple[int, ...]]:
     culprits = tuple(sorted(take.exited))
+    has_failed = any(reply is not None and (reply.signal or reply.exit_code) for reply in take.exited.values())
+    rest = [group for group in groups if group.standing is not Standing.EXITED]
+    # At the end of a job some ranks end before the others: they hold up nobody who does not wait for them.
+    is_end = not has_failed and not any(group.standing in (Standing.WAITS, Standing.ASYNC) for group in rest)
     ends = {rank: reply.end_words if reply else "" for rank, reply in take.exited.items()}
     words = ", ".join(dict.fromkeys(filter(None, ends.values())))
     sentence = f"{name_ranks(culprits)} {Standing.EXITED.words(len(culprits))}{f' ({words})' if words else ''}"
-    rest = [group for group in groups if group.standing is not Standing.EXITED]
     waits = f"; {verdict.sentence}" if verdict is not None and verdict.kind == "mismatch" else ""
     told = describe_groups(rest).replace("all ", "the other ", 1) if rest else ""
-    return f"{sentence}; {told}{waits}" if rest else sentence, culprits
+    return f"{sentence}; {told}{waits}" if rest else sentence, () if is_end else culprits
 
 
 def _ended(take: Take, verdict: Verdict | None, errors: Mapping[int, str]) -> tuple[str, tuple[int, ...]]:

@@ -14,15 +14,18 @@ from enum import Enum
 
 from ..recorder.verdict import name_ranks
 from .frames import Frame, Thread, main_frames
+from .waits import Doing, describe_wait
 
 _WAITS = re.compile(
     r"(?:^|\.)(?:all_reduce\w*|_?all_?gather\w*|_?reduce_scatter\w*|broadcast\w*|barrier|monitored_barrier|all_to_all\w*"
     r"|gather\w*|scatter\w*|reduce|recv\w*|irecv|send\w*|isend|wait|wait_tensor|_engine_run_backward|_sync_\w+"
-    r"|finalize_backward|_verify_param\w*|destroy_process_group|init_process_group|new_group|_new_process_group_helper"
+    r"|finalize_backward|_verify_param\w*|init_process_group|new_group|_new_process_group_helper"
     r"|store_based_barrier|_store_based_barrier|rendezvous)$"
 )
 # A call into C++ has no frame: the user's line alone tells that it waits.
-_WAITS_IN_C = re.compile(r"\.(wait|recv|send|barrier|all_reduce|broadcast|all_gather\w*|reduce_scatter\w*)\(")
+_WAITS_IN_C = re.compile(r"\.(wait|barrier|all_?reduce|broadcast|all_?gather\w*|reduce_scatter\w*)\(")
+_STORE = re.compile(r"(?i)store\w*(?:\(\))?\.(?:get|wait)\(")
+_OF_THE_STORE = "a key of the store"
 # Where all ranks stand when kernels are launched ahead of them: it says nothing of who is late.
 _ASYNC = re.compile(r"(?:^|\.)(?:synchronize|item|cpu|tolist|step|clip_grad_norm_?|_to_copy|nonzero|is_nonzero)$")
 _TORCH = re.compile(r"/torch/")
@@ -34,6 +37,9 @@ _NOISE = re.compile(
 _LOADER = re.compile(r"/torch/utils/data/|/dataloader|/webdataset/|/streaming/|/datasets/")
 _SAVES = re.compile(r"^(?:save\w*|torch_save|_save|dump|write_checkpoint\w*|\w*checkpoint\w*|async_save)$")
 _COMPILES = re.compile(r"/torch/_inductor/|/torch/_dynamo/|/triton/")
+_IMPORTS = re.compile(r"^<frozen (?:importlib|zipimport|site)|/importlib/\w+\.py$|/lib/python[\d.]+/site\.py$")
+# The ends of a process: of its threads, of its process groups, and of what was registered with `atexit`.
+_ENDS = re.compile(r"(?:^|\.)(?:destroy_process_group|_shutdown|_exit_function|_python_exit|_run_exitfuncs)$")
 # How many of the innermost frames tell that a rank waits, or saves a checkpoint.
 _WAIT_DEPTH, _SAVE_DEPTH = 4, 8
 
@@ -47,7 +53,9 @@ class Standing(Enum):
     LOADS = ("is in the data loader", "are in the data loader")
     SAVES = ("saves a checkpoint", "save a checkpoint")
     COMPILES = ("compiles", "compile")
-    ELSEWHERE = ("is elsewhere", "are elsewhere")
+    ELSEWHERE = ("is", "are")
+    STARTING = ("is starting", "are starting")
+    ENDING = ("is ending", "are ending")
     UNREAD = ("was not read", "were not read")
     ASYNC = ("waits for the device", "wait for the device")
     WAITS = ("waits for others", "wait for others")
@@ -87,6 +95,7 @@ class Group:
         place: the line that says where: of the user's own where there is one.
         function: what is called there, such as the collective.
         detail: what the kernel waits for, where it holds them.
+        doing: what they wait for outside collectives, where that shows.
     """
 
     standing: Standing
@@ -95,6 +104,15 @@ class Group:
     place: Frame | None = None
     function: str = ""
     detail: str = field(default="", compare=False)
+    doing: Doing | None = None
+
+    @property
+    def words(self) -> str:
+        """What they do: ``waits for a subprocess``; ``is at`` where only the line is known."""
+        if self.doing is not None:
+            return self.doing.several if len(self.ranks) > 1 else self.doing.one
+        words = self.standing.words(len(self.ranks))
+        return f"{words} at" if self.standing is Standing.ELSEWHERE else words
 
 
 def group_ranks(states: Mapping[int, RankState]) -> list[Group]:
@@ -111,8 +129,10 @@ def group_ranks(states: Mapping[int, RankState]) -> list[Group]:
     for key, ranks in members.items():
         standing, frames = facts[key]
         detail = states[ranks[0]].waits_for if standing is Standing.HELD else ""
-        called = _called(frames, states[ranks[0]].source) if standing is Standing.WAITS else ""
-        groups.append(Group(standing, tuple(ranks), frames, _user_frame(frames), called, detail))
+        state = states[ranks[0]]
+        called = _called(frames, state.source) if standing is Standing.WAITS else ""
+        doing = describe_wait(frames, state.source, state.waits_for) if standing is Standing.ELSEWHERE else None
+        groups.append(Group(standing, tuple(ranks), frames, _user_frame(frames), called, detail, doing))
     order = list(Standing)
     return sorted(groups, key=lambda group: (order.index(group.standing), len(group.ranks), group.ranks))
 
@@ -159,9 +179,10 @@ def _who(group: Group) -> str:
 
 def _verb(group: Group) -> str:
     if group.standing is Standing.WAITS and group.function:
-        return f"{'waits' if len(group.ranks) == 1 else 'wait'} in {group.function}{_at(group)}"
-    words = group.standing.words(len(group.ranks))
-    return f"{words}{f' ({group.detail})' if group.detail else ''}{_at(group)}"
+        inside = "for" if group.function == _OF_THE_STORE else "in"
+        return f"{'waits' if len(group.ranks) == 1 else 'wait'} {inside} {group.function}{_at(group)}"
+    at = _at(group).removeprefix(",") if group.words.endswith(" at") else _at(group)
+    return f"{group.words}{f' ({group.detail})' if group.detail else ''}{at}"
 
 
 def _at(group: Group) -> str:
@@ -181,20 +202,40 @@ def _standing(state: RankState, frames: tuple[Frame, ...]) -> Standing:
     if not frames:
         return Standing.UNREAD
     calls = [frame for frame in frames if not _NOISE.search(frame.function)]
+    if any(_ENDS.search(frame.function) for frame in calls[:_SAVE_DEPTH]):
+        return Standing.ENDING
+    if _waits(calls, state.source):
+        return Standing.WAITS
+    if _is_importing(frames):
+        return Standing.STARTING
     if any(_COMPILES.search(frame.file) for frame in calls[:12]):
         return Standing.COMPILES
     if any(_LOADER.search(frame.file) for frame in calls):
         return Standing.LOADS
-    inner = calls[:_WAIT_DEPTH]
-    if any(_WAITS.search(frame.function) and _DISTRIBUTED.search(frame.file) for frame in inner):
-        return Standing.WAITS
-    if inner and not inner[0].is_library and _WAITS_IN_C.search(state.source):
-        return Standing.WAITS
-    if any(_ASYNC.search(frame.function) and _TORCH.search(frame.file) for frame in inner[:2]):
+    if any(_ASYNC.search(frame.function) and _TORCH.search(frame.file) for frame in calls[:2]):
         return Standing.ASYNC
     if any(_SAVES.search(frame.function) for frame in calls[:_SAVE_DEPTH]):
         return Standing.SAVES
     return Standing.HELD if state.state == "D" else Standing.ELSEWHERE
+
+
+def _waits(calls: list[Frame], source: str) -> bool:
+    """Return whether a rank waits for other ranks."""
+    inner = calls[:_WAIT_DEPTH]
+    if any(_WAITS.search(frame.function) and _DISTRIBUTED.search(frame.file) for frame in inner):
+        return True
+    in_c = _WAITS_IN_C.search(source) or _STORE.search(source)
+    return bool(inner) and not inner[0].is_library and in_c is not None
+
+
+def _is_importing(frames: Iterable[Frame]) -> bool:
+    """Return whether modules are being imported: a script may run all of its training inside an import."""
+    for frame in frames:
+        if _IMPORTS.search(frame.file):
+            return True
+        if not frame.is_library and frame.function != "<module>":
+            return False
+    return False
 
 
 def _key(standing: Standing, frames: tuple[Frame, ...]) -> tuple[object, ...]:
@@ -211,8 +252,11 @@ def _user_frame(frames: Iterable[Frame]) -> Frame | None:
 
 def _called(frames: tuple[Frame, ...], source: str) -> str:
     """Return the function that a stack waits in: the outermost function of a library that the rule knows."""
-    if frames and not frames[0].is_library and (found := _WAITS_IN_C.search(source)):
-        return f"{found[1]}()"
+    if frames and not frames[0].is_library:
+        if _STORE.search(source):
+            return _OF_THE_STORE
+        if found := _WAITS_IN_C.search(source):
+            return f"{found[1]}()"
     named = ""
     for frame in frames:
         if not frame.is_library:

@@ -17,12 +17,15 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ...backends.replica_logs import replica_logs
 from ...backends.shared.parallel import parallel_map
 from ...logs.text.sanitize import plain
 from ...specs import AppState, ReplicaStatus, SchedulerError, TorchXTuiError, UnknownAppException, is_terminal
 from ...specs.errors import join_names
 from ...specs.files import is_folder
 from ...specs.foreign import decode_json
+from ..progress.reader import read_timed_tail
+from ..progress.tracker import Moments, ProgressTracker
 from ..recorder.dump import Dump, DumpError, parse_dump, rank_of_file, read_dump
 from .frames import Thread, main_frames, parse_faulthandler, parse_pyspy
 from .groups import RankState
@@ -43,8 +46,11 @@ _MOST_DUMP_BYTES = 64 << 20
 _MOST_RANKS = 1 << 17
 _RUNS = (AppState.RUNNING,)
 
-Pace = Literal["hangs", "moves", ""]
-_PACES: tuple[Pace, ...] = ("hangs", "moves")
+Pace = Literal["hangs", "waits", "moves", ""]
+"""Whether a job moved between two snapshots: it ``waits`` where nothing ended but the wait is not longer than usual."""
+_PACES: tuple[Pace, ...] = ("hangs", "waits", "moves")
+# The last pauses between steps that are kept with a snapshot.
+_MOST_PAUSES = 200
 
 
 @dataclass(frozen=True)
@@ -130,6 +136,10 @@ class Take:
     """Dumps that were found as files of a job that is over."""
     pace: Pace = ""
     """Whether the job moved since a take some seconds before, which is not kept itself."""
+    pauses: tuple[float, ...] = ()
+    """The seconds between the last steps in the job's log, the first ones first."""
+    moved_at: float | None = None
+    """When the last step was printed, in seconds since the epoch; None where that is not known."""
 
     @cached_property
     def processes(self) -> tuple[ProcessStack, ...]:
@@ -256,7 +266,8 @@ class Take:
         """Return it as JSON."""
         replies = [asdict(reply) for reply in self.replies]
         known = {"handle": self.handle, "role": self.role, "at": self.at, "seconds": self.seconds, "pace": self.pace}
-        return {"format": _FORMAT, **known, "other_roles": list(self.other_roles), "replies": replies}
+        steps = {"pauses": list(self.pauses), "moved_at": self.moved_at}
+        return {"format": _FORMAT, **known, **steps, "other_roles": list(self.other_roles), "replies": replies}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Take:
@@ -274,6 +285,8 @@ class Take:
             tuple(ReplicaReply(**reply) for reply in replies),
             tuple(document["other_roles"]),
             pace=next((pace for pace in _PACES if pace == document.get("pace")), ""),
+            pauses=tuple(map(float, document.get("pauses", ()))),
+            moved_at=None if document.get("moved_at") is None else float(document["moved_at"]),
         )
 
     def _lines(self, kind: str) -> Iterator[dict[str, Any]]:
@@ -329,7 +342,21 @@ def take_stacks(
     others = tuple(other for other in statuses if other != role)
     ordered = tuple(replies[number] for number in sorted(replies))
     recorded = recorded_dumps(described, role) if recorder else {}
-    return Take(handle, role, at, time.monotonic() - began, ordered, others, recorded)
+    take = Take(handle, role, at, time.monotonic() - began, ordered, others, recorded)
+    if take.ranks and capabilities.log_files:
+        take.pauses, take.moved_at = _step_times(runner, handle, described)
+    return take
+
+
+def _step_times(runner: Runner, handle: str, described: DescribeAppResponse) -> tuple[tuple[float, ...], float | None]:
+    """Return the pauses between the last steps, and when the last step was printed, by the end of the job's log."""
+    tracker = ProgressTracker(is_bounded=True)
+    try:
+        read_timed_tail(replica_logs(runner.replica_log, handle, described), tracker)
+    except (OSError, ValueError, TorchXTuiError) as error:
+        logger.info("the steps of %s are not known: %s", handle, error)
+    moments = tracker.main.moments if tracker.main else Moments()
+    return tuple(round(pause, 3) for pause in moments.pauses()[-_MOST_PAUSES:]), moments.last
 
 
 def ask_replicas(

@@ -1,6 +1,7 @@
-"""Runs jobs that hang or fail in known ways, and tells whether the right rank is named.
+"""Runs jobs that hang or fail in known ways, and tells whether the right rank is named; of healthy ones none may be.
 
     python examples/hangs/kinds.py --seeds 5            every kind, five ranks and steps each; prints a table
+    python examples/hangs/kinds.py --healthy --seeds 5  the healthy kinds
     python examples/hangs/kinds.py --only sleep crossed
     python examples/hangs/kinds.py --ranks 16 --plain   more ranks, which average their gradients without DDP
     python examples/hangs/kinds.py --list
@@ -11,12 +12,15 @@ Needs torch. Each run is a job of this machine, launched as the dashboard launch
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import random
 import socket
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
@@ -60,7 +64,20 @@ KINDS = {
     "exit_1": (CULPRIT, "a rank leaves with code 1"),
     "killed": (CULPRIT, "a rank is killed"),
     "memory": (CULPRIT, "a rank runs out of memory"),
+    "other_source": (NOBODY, "a rank broadcasts from another source than the others"),
     "slow": (CULPRIT, "a rank is slower than the others in each step"),
+}
+# Healthy jobs, with their steps: nobody is named at any time, and it is never said that they hang.
+HEALTHY = {
+    "long_steps": (6, "steps of 6 s"),
+    "varied": (12, "work of 0.1 to 5 s between collectives"),
+    "tokenising": (24, "all ranks use all of a core, each for another time"),
+    "imports": (8, "all ranks but one import for 12 s before they join"),
+    "preparing": (8, "rank 0 prepares the data for 15 s, the others wait"),
+    "evaluation": (24, "rank 0 evaluates for 20 s and does not print it, the others wait"),
+    "checkpoints": (24, "rank 0 saves for 6 s again and again, the others wait"),
+    "slow_rank": (12, "a rank is slower than the others by 1.2 s in each step"),
+    "ending": (8, "a rank ends 6 s after the others"),
 }
 
 
@@ -85,61 +102,98 @@ def launch(runner: Runner, kind: str, seed: int, world: int, *options: str) -> s
     return runner.run(AppDef(f"hang-{kind.replace('_', '-')}", [role]), "local_cwd", {})
 
 
-def watch(runner: Runner, handle: str) -> tuple[Conclusion, list[Take]]:
-    """Take stacks every two seconds until the job stands still or is over, and conclude."""
+def snapshots(runner: Runner, handle: str) -> Iterator[tuple[Conclusion, list[Take]]]:
+    """Take stacks every two seconds until the job is over, and conclude from each two."""
     takes: list[Take] = []
-    deadline = time.monotonic() + LIMIT_S
     while True:
         described = runner.describe(handle)
         if described is not None and described.has_ended:
             takes.append(take_stacks(runner, handle))
-            return conclude(takes[-1], None, error_texts(runner, takes[-1])), takes
+            yield conclude(takes[-1], None, error_texts(runner, takes[-1])), takes
+            return
         if described is not None and described.state.name == "RUNNING":
             takes.append(take_stacks(runner, handle))
-        if len(takes) > 1:
-            found = conclude(takes[-1], takes[-2])
-            begun = [dump for dump in takes[-1].dumps.values() if len(dump.collectives) > 4]
-            if (found.pace == "hangs" and len(begun) * 2 >= takes[-1].world_size) or time.monotonic() > deadline:
-                return found, takes
+            found = conclude(takes[-1], takes[-2] if len(takes) > 1 else None)
+            takes[-1].pace = found.pace
+            yield found, takes
         time.sleep(PAUSE_S)
+
+
+def watch(runner: Runner, handle: str) -> tuple[Conclusion, list[Take]]:
+    """Watch a job until it stands still and a rank is named, or it is over."""
+    begun_at: float | None = None
+    for found, takes in snapshots(runner, handle):
+        begun = [dump for dump in takes[-1].dumps.values() if len(dump.collectives) > 4]
+        if len(begun) * 2 < takes[-1].world_size:
+            continue
+        begun_at = begun_at or time.monotonic()
+        stands = found.pace == "hangs" or (found.pace == "waits" and bool(found.culprits))
+        if stands or time.monotonic() > begun_at + LIMIT_S:
+            break
+    return found, takes
+
+
+def watch_healthy(runner: Runner, handle: str) -> tuple[str, list[Take]]:
+    """Watch a healthy job to its end; return what was wrongly claimed of it, empty if nothing was."""
+    for found, takes in snapshots(runner, handle):
+        if takes[-1].ranks and (found.culprits or found.pace == "hangs"):
+            return f"names {found.culprits}, {found.pace or '-'}: {found.sentence}", takes
+    return "", takes
+
+
+def judge(runner: Runner, kind: str, seed: int, ranks: int, options: list[str]) -> tuple[str, str, list[Take]]:
+    """Run one job; return the mark, the line of the table, and its snapshots."""
+    is_healthy = kind in HEALTHY
+    steps = ["--steps", str(HEALTHY[kind][0])] if is_healthy else []
+    handle = launch(runner, kind, seed, ranks, *options, *steps)
+    try:
+        if is_healthy:
+            claim, takes = watch_healthy(runner, handle)
+            ends = runner.describe(handle)
+            if not claim and (ends is None or ends.state.name != "SUCCEEDED"):
+                claim = f"it did not succeed: {takes[-1].replies[0].end_words}"
+            wanted, sentence, mark = "nobody", claim or f"{len(takes)} snapshots", "WRONG" if claim else "right"
+        else:
+            found, takes = watch(runner, handle)
+            wanted, sentence = str(expected(kind, seed, ranks)), found.sentence
+            is_right = found.culprits == expected(kind, seed, ranks)
+            mark = "right" if is_right else "silent" if not found.culprits else "WRONG"
+    finally:
+        runner.delete(handle)
+    return mark, f"{mark:7}{kind:18}{seed}  {wanted:8}{sentence}", takes
 
 
 def main() -> int:
     """Run what the command line asks for; 1 where a rank was named wrongly."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", nargs="*", default=list(KINDS), choices=list(KINDS), metavar="KIND")
+    parser.add_argument("--only", nargs="*", choices=[*KINDS, *HEALTHY], metavar="KIND")
+    parser.add_argument("--healthy", action="store_true", help="the healthy kinds in place of those that hang")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--ranks", type=int, default=4)
+    parser.add_argument("--at-once", type=int, default=2, help="jobs that run at the same time")
     parser.add_argument("--plain", action="store_true", help="average the gradients by hand, without DDP")
     parser.add_argument("--keep", type=Path, help="a folder for the takes of the first seed of each kind, as JSON")
     parser.add_argument("--list", action="store_true")
     chosen = parser.parse_args()
     if chosen.list:
-        for kind, (_, words) in KINDS.items():
+        for kind, (_, words) in [*KINDS.items(), *HEALTHY.items()]:
             print(f"{kind:18}{words}")
         return 0
-    right = wrong = silent = 0
-    with tempfile.TemporaryDirectory() as folder:
-        root = Path(folder)
-        runner = Runner(scheduler_params={"local_cwd": {"root": root}})
-        scheduler = runner.scheduler("local_cwd")
-        assert isinstance(scheduler, LocalScheduler)
-        for kind in chosen.only:
-            for seed in range(chosen.seeds):
-                handle = launch(runner, kind, seed, chosen.ranks, *["--plain"] * chosen.plain)
-                try:
-                    found, takes = watch(runner, handle)
-                finally:
-                    runner.delete(handle)
-                wanted = expected(kind, seed, chosen.ranks)
-                mark = "right" if found.culprits == wanted else "silent" if not found.culprits else "WRONG"
-                right, wrong, silent = right + (mark == "right"), wrong + (mark == "WRONG"), silent + (mark == "silent")
-                print(f"{mark:7}{kind:18}{seed}  {wanted!s:8}{found.sentence}", flush=True)
-                if chosen.keep and seed == 0:
-                    chosen.keep.mkdir(parents=True, exist_ok=True)
-                    (chosen.keep / f"{kind}.json").write_text(json.dumps([take.to_document() for take in takes[-2:]]))
-    total = right + wrong + silent
-    print(f"{right} of {total} right ({100 * right / max(1, total):.0f} %), {silent} silent, {wrong} wrong")
+    marks: list[str] = []
+    runs = list(itertools.product(chosen.only or (HEALTHY if chosen.healthy else KINDS), range(chosen.seeds)))
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.at_once) as pool:
+        runner = Runner(scheduler_params={"local_cwd": {"root": Path(folder)}})
+        assert isinstance(runner.scheduler("local_cwd"), LocalScheduler)
+        options = ["--plain"] * chosen.plain
+        done = pool.map(lambda run: judge(runner, *run, chosen.ranks, options), runs)
+        for (kind, seed), (mark, line, takes) in zip(runs, done, strict=True):
+            marks.append(mark)
+            print(line, flush=True)
+            if chosen.keep and seed == 0:
+                chosen.keep.mkdir(parents=True, exist_ok=True)
+                (chosen.keep / f"{kind}.json").write_text(json.dumps([take.to_document() for take in takes[-2:]]))
+    right, silent, wrong = map(marks.count, ("right", "silent", "WRONG"))
+    print(f"{right} of {len(marks)} right ({100 * right / max(1, len(marks)):.0f} %), {silent} silent, {wrong} wrong")
     return 1 if wrong else 0
 
 

@@ -1,4 +1,4 @@
-"""A small training job over gloo on the CPU, with DDP or without, that hangs or fails in a chosen way.
+"""A small training job over gloo on the CPU, with DDP or without, that hangs, fails or is only slow in a chosen way.
 
     RANK=0 WORLD_SIZE=4 MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 python train.py --kind sleep --seed 1
 
@@ -60,6 +60,60 @@ def read_shard() -> None:
 def save_checkpoint(model: torch.nn.Module) -> None:
     time.sleep(FOREVER)
     torch.save(model.state_dict(), os.devnull)
+
+
+# Healthy jobs that look like hangs for a while.
+
+
+def compute(seconds: float) -> None:
+    """Use the CPU for some seconds, in Python and in torch."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        tokenise("a line of text that becomes tokens " * 20)
+        torch.randn(64, 64) @ torch.randn(64, 64)
+
+
+def tokenise(text: str) -> list[int]:
+    return [hash(word) for word in text.split()]
+
+
+def evaluate_model() -> None:
+    for _ in range(40):
+        time.sleep(0.5)
+
+
+def write_model() -> None:
+    time.sleep(6)
+
+
+def prepare(job: Job) -> None:
+    """Do what takes long before the first step."""
+    if job.kind == "imports" and not job.is_mine:
+        import slow_import  # noqa: F401
+    elif job.kind == "preparing":
+        if RANK == 0:
+            compute(15)
+        dist.barrier()
+
+
+def delay(job: Job, step: int, chance: random.Random) -> None:
+    """Do what makes a step of a healthy job long."""
+    if job.kind == "long_steps":
+        time.sleep(6)
+    elif job.kind == "varied":
+        time.sleep(chance.uniform(0.1, 5))
+    elif job.kind == "tokenising" and step == job.step:
+        compute(chance.uniform(6, 15))
+    elif job.kind == "evaluation" and step == job.step:
+        if RANK == 0:
+            evaluate_model()
+        dist.barrier()
+    elif job.kind == "checkpoints" and step % 6 == 5:
+        if RANK == 0:
+            write_model()
+        dist.barrier()
+    elif job.kind == "slow_rank" and job.is_mine:
+        time.sleep(1.2)
 
 
 def average_gradients(model: torch.nn.Module) -> None:
@@ -154,6 +208,7 @@ INSTEAD = {
     "stopped": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "other_collective": lambda: dist.broadcast(torch.zeros(3), 0),
     "gather_instead": gather_instead,
+    "other_source": lambda: dist.broadcast(torch.zeros(3), RANK),
     "extra_barrier": dist.barrier,
     "other_size": call_other_size,
     "exit_0": lambda: os._exit(0),
@@ -183,6 +238,8 @@ def go_wrong(job: Job, model: torch.nn.Module, groups: list[dist.ProcessGroup]) 
         if job.is_mine:
             os._exit(0) if job.kind == "left_0" else os.kill(os.getpid(), signal.SIGKILL)
         dist.distributed_c10d._get_default_store().wait(["never"], datetime.timedelta(seconds=FOREVER))
+    elif job.kind == "other_source" and not job.is_mine:
+        dist.broadcast(torch.zeros(3), job.other)
     elif job.is_mine and job.kind in INSTEAD:
         INSTEAD[job.kind]()
 
@@ -198,6 +255,8 @@ def main() -> None:
     if job.kind.startswith("left_") and job.culprit == 0:
         job.culprit = WORLD - 1  # rank 0 keeps the store
         job.is_mine = job.culprit == RANK
+    if job.kind == "imports":
+        prepare(job)
     dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=FOREVER))
     torch.manual_seed(0)
     torch.set_num_threads(1)
@@ -209,7 +268,10 @@ def main() -> None:
     optimizer = torch.optim.SGD(model.parameters(), 0.01)
     batches = job.step if job.kind == "uneven" and job.is_mine else chosen.steps
     loader = DataLoader(Samples(job, batches), 8, num_workers=2 if job.kind == "loader_worker" else 0)
+    prepare(job)
+    chance = random.Random(f"{job.kind} {chosen.seed} {RANK}")
     for step, (x, y) in enumerate(loader):
+        delay(job, step, chance)
         if step == job.step:
             go_wrong(job, model, groups)
         if job.kind == "slow" and job.is_mine:
@@ -220,6 +282,9 @@ def main() -> None:
     dist.barrier()
     if job.kind == "slow":
         time.sleep(FOREVER)
+    if job.kind == "ending" and job.is_mine:
+        write_model()
+    dist.destroy_process_group()
 
 
 if __name__ == "__main__":

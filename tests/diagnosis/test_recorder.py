@@ -198,6 +198,11 @@ DONE, WAITS = {}, {"done": False}
             id="some are through",
         ),
         pytest.param(
+            [[("broadcast", 4, WAITS)], [("broadcast", 4, DONE)], [("broadcast", 4, WAITS)]],
+            "sources", (), "ranks 0, 2 are not through it, rank 1 through it: a mismatch: ranks name different sources",
+            id="all broadcast, and it does not end",
+        ),
+        pytest.param(
             [[("all_reduce", 1, DONE), ("all_reduce", 2, WAITS)], [("all_reduce", 1, DONE)], None],
             "missing", (1,), "rank 1 never reached all_reduce #2, where rank 0 waits", id="a rank without a dump",
         ),

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.hung import hung_take
 
 from torchx_tui.diagnosis.recorder.dump import Dump
 from torchx_tui.diagnosis.stacks.conclusion import compare, conclude, own_error
@@ -13,7 +14,6 @@ from torchx_tui.diagnosis.stacks.groups import RankState, Standing, describe_gro
 from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
 from torchx_tui.diagnosis.stacks.take import ReplicaReply, Take, ask_replicas
 from torchx_tui.specs import AppState, ReplicaStatus
-from torchx_tui.specs.foreign import decode_json
 
 DATA = Path(__file__).parent / "data"
 TORCH = "/venv/lib/python3.11/site-packages/torch"
@@ -29,7 +29,7 @@ def pyspy_states(case):
 @pytest.mark.parametrize(
     ("case", "words"),
     [
-        ("sleep", "ranks 0-1, 3 wait in backward, hang.py:18; rank 2 is elsewhere, hang.py:38 in main"),
+        ("sleep", "ranks 0-1, 3 wait in backward, hang.py:18; rank 2 is at hang.py:38 in main"),
         ("loader", "ranks 0, 2-3 wait in backward, hang.py:18; rank 1 is in the data loader, hang.py:15 in read_from"),
         ("mismatch", "ranks 0, 2-3 wait in backward, hang.py:18; rank 1 waits in broadcast, hang.py:40"),
     ],
@@ -54,7 +54,7 @@ REDUCE = stack("distributed/distributed_c10d.py:all_reduce", "distributed/c10d_l
 @pytest.mark.parametrize(
     ("states", "words"),
     [
-        ([BACKWARD, BACKWARD, stack("main")], "ranks 0-1 wait in backward, train.py:12; rank 2 is elsewhere"),
+        ([BACKWARD, BACKWARD, stack("main")], "ranks 0-1 wait in backward, train.py:12; rank 2 is at train.py:12"),
         # The few that wait are not the suspects.
         ([REDUCE, *[stack("load", "main")] * 2], "rank 0 waits in all_reduce, train.py:12; ranks 1-2 are"),
         ([REDUCE] * 4, "all 4 ranks wait in all_reduce, train.py:12"),
@@ -117,10 +117,6 @@ def test_a_fork_does_not_stand_where_its_parent_does():
 # ---- Takes
 
 
-def taken(kind):
-    return Take.from_document(decode_json((DATA / "takes" / f"{kind}.json").read_bytes()))
-
-
 @pytest.mark.parametrize(
     ("kind", "culprits", "words"),
     [
@@ -132,29 +128,108 @@ def taken(kind):
         ("uneven", None, "called barrier while the others called all_reduce"),
         ("recv", (1,), "rank 1 waits in recv, train.py:"),
         ("stopped", (0,), "rank 0 is stopped by a signal"),
-        ("left_0", (2,), "rank 2 has exited (exit 0); the other 3 ranks wait in wait()"),
-        ("store", (), "all 4 ranks wait in wait(), train.py:163: the stacks name no rank"),
+        ("left_0", (2,), "rank 2 has exited (exit 0); the other 3 ranks wait for a key of the store"),
+        ("store", (), "all 4 ranks wait for a key of the store, train.py:163: the stacks name no rank"),
         ("slow", (1,), "rank 1 came last in 30 of 48 collectives"),
     ],
 )
 def test_jobs_that_hung(kind, culprits, words):
-    found = conclude(taken(kind))
+    found = conclude(hung_take(kind))
     assert words in found.sentence
     assert found.culprits == culprits if culprits is not None else len(found.culprits) == 1
 
 
 def test_two_takes_tell_hung_from_slow():
-    take = taken("sleep")
+    take = hung_take("sleep")
     assert compare(take, take) == "hangs"
-    earlier = taken("sleep")
+    earlier = hung_take("sleep")
     for rank, dump in earlier.dumps.items():
         earlier.dumps[rank] = replace(dump, collectives=dump.collectives[:-3])
     assert compare(take, earlier) == "moves"
     assert conclude(take, take).pace == "hangs"
 
 
+@pytest.mark.parametrize("changes", [{"later": 0.0}, {"pauses": (40.0,) * 9}, {"works": True}])
+def test_a_usual_wait_is_no_hang(changes):
+    """Equal collectives are no hang while the wait is as long as others were, or a stack changes."""
+    later = changes.get("later", 60.0)
+    take, earlier = hung_take("sleep", later), hung_take("sleep", later - 2)
+    take.pauses = changes.get("pauses", ())
+    if "works" in changes:
+        moved = replace(take.processes[1], threads=(Thread("MainThread", (Frame("f", "/home/alice/x.py", 3),), True),))
+        take.processes = (take.processes[0], moved, *take.processes[2:])
+    found = conclude(take, earlier)
+    assert found.pace == "waits"
+    if "works" not in changes:
+        assert found.culprits == ()
+        assert found.sentence.startswith("no collective ended within 2 s (the longest pause was")
+
+
+def test_a_rank_that_imports_is_starting():
+    modules = [Frame("<module>", "/home/alice/data.py", 3), Frame("_call", "<frozen importlib._bootstrap>", 241),
+               Frame("<module>", "/home/alice/train.py", 1)]  # fmt: skip
+    importing = RankState((Thread("MainThread", tuple(modules), True),), "S")
+    groups = group_ranks({0: stack("distributed/rendezvous.py:rendezvous", "main"), 1: importing, 2: importing})
+    assert describe_groups(groups) == (
+        "rank 0 waits in rendezvous, train.py:12; ranks 1-2 are starting, data.py:3 in <module>"
+    )
+    # A script may run all of its training inside an import.
+    training = RankState((Thread("MainThread", (Frame("step", "/home/alice/train.py", 9), *modules), True),), "S")
+    assert group_ranks({0: training})[0].standing is Standing.ELSEWHERE
+
+
+PYTHON = "/usr/lib/python3.11"
+
+
+@pytest.mark.parametrize(
+    ("frames", "source", "kernel", "words"),
+    [
+        ([("Popen._try_wait", f"{PYTHON}/subprocess.py")], "", "", "waits for a subprocess"),
+        ([("wait", f"{PYTHON}/threading.py"), ("get", f"{PYTHON}/queue.py")], "", "", "waits for a queue"),
+        ([("wait", f"{PYTHON}/threading.py")], "", "", "waits for a lock"),
+        ([("_wait_for_tstate_lock", f"{PYTHON}/threading.py"), ("join", f"{PYTHON}/threading.py")], "", "",
+         "waits for a thread"),
+        ([("acquire", "/venv/lib/python3.11/site-packages/filelock/_api.py")], "", "", "waits for a file lock"),
+        ([("cmdloop", f"{PYTHON}/cmd.py"), ("_cmdloop", f"{PYTHON}/pdb.py")], "", "", "waits for input (debugger)"),
+        ([("readinto", f"{PYTHON}/socket.py"), ("begin", f"{PYTHON}/http/client.py")], "", "", "waits for a socket"),
+        ([], "    time.sleep(3600)", "", "sleeps"),
+        ([], "    answer = input('go on? ')", "", "waits for input"),
+        ([], "    fcntl.flock(file, fcntl.LOCK_EX)", "", "waits for a file lock"),
+        ([], "    with self.lock:", "", "waits for a lock"),
+        ([], "    data = sock.recv(1)", "", "waits for a socket"),
+        ([], "", "do_wait", "waits for a subprocess"),
+        ([], "", "hrtimer_nanosleep", "sleeps"),
+        ([], "", "flock_lock_inode_wait", "waits for a file lock"),
+        ([], "    x = x + 1", "futex_wait_queue", "is at"),
+        ([], "", "", "is at"),
+    ],
+)  # fmt: skip
+def test_what_a_rank_waits_for(frames, source, kernel, words):
+    calls = [*(Frame(function, file, 7) for function, file in frames), Frame("main", "/home/alice/h.py", 118)]
+    state = RankState((Thread("MainThread", tuple(calls), True),), "S", kernel, source=source)
+    at = "" if words == "is at" else ","
+    assert describe_groups(group_ranks({2: state})) == f"rank 2 {words}{at} h.py:118 in main"
+
+
+def test_a_rank_that_ends_last_holds_up_nobody():
+    """Ranks that ended well do not hold up one that ends; they do hold up one that waits for them."""
+
+    def threads(*calls):
+        return [{"thread_name": "MainThread", "frames": [{"name": n, "filename": f, "line": 9} for n, f in calls]}]
+
+    def found(*calls):
+        process = {"kind": "process", "rank": "0", "world": "2", "pid": 5, "is_main": True, "threads": threads(*calls)}
+        end = ReplicaReply(1, has_ended=True, exit_code=0, ended_at=5.0)
+        return conclude(Take("local_cwd://torchx/a", "trainer", 9.0, 0.1, (ReplicaReply(0, (process,)), end)))
+
+    ending = found(("destroy_process_group", f"{TORCH}/distributed/distributed_c10d.py"), ("main", "/home/alice/t.py"))
+    assert ending.culprits == ()
+    assert "rank 0 is ending" in ending.sentence
+    assert found(("barrier", f"{TORCH}/distributed/distributed_c10d.py"), ("main", "/home/a/t.py")).culprits == (1,)
+
+
 def test_a_wait_that_has_just_begun_is_none():
-    take = taken("sleep")
+    take = hung_take("sleep")
     waiting = max(call.created_ns for dump in take.dumps.values() for call in dump.collectives) / 1e9
     take.recorded_at.update(dict.fromkeys(take.recorded_at, waiting + 0.2))
     assert conclude(take).verdict is None
@@ -197,7 +272,7 @@ def test_errors_of_their_own():
 
 def test_takes_are_kept_with_their_job(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    take = taken("sleep")
+    take = hung_take("sleep", 0.0)
     assert kept_takes(take.handle) == []
     for number in range(13):
         take.at = 1000.0 + number
@@ -212,7 +287,7 @@ def test_takes_are_kept_with_their_job(tmp_path, monkeypatch):
 
 def test_what_two_takes_told_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    first, second = replace(taken("sleep"), at=1000.0), replace(taken("sleep"), at=1002.0, pace="moves")
+    first, second = replace(hung_take("sleep"), at=1000.0), replace(hung_take("sleep"), at=1002.0, pace="moves")
     keep_take(first)
     keep_take(second, instead_of=first)
     (kept,) = kept_takes(first.handle)

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from support.hung import hung_take
 from support.waiting import wait_until
 
 from torchx_tui.backends.replica_logs import replica_logs
@@ -22,7 +23,6 @@ from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.diagnosis.stacks.ended import End, explain_end
 from torchx_tui.diagnosis.stacks.error_files import fill_ends, read_error
 from torchx_tui.diagnosis.stacks.kept import keep_take
-from torchx_tui.diagnosis.stacks.take import Take
 from torchx_tui.diagnosis.stacks.torchrun import explain_torchrun, read_torchrun
 from torchx_tui.specs import AppDef, AppState, Role
 
@@ -346,8 +346,7 @@ def end_after_a_take(tmp_path: Path, role: Role, pace: str = "", dumps: Iterable
     handle = runner.run(AppDef("hung", [role]), "local_cwd", {})
     try:
         job = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
-        document = json.loads((DATA.parent / "takes" / "checkpoint.json").read_text())
-        keep_take(Take.from_document({**document, "handle": handle, "pace": pace}))
+        keep_take(hung_take("checkpoint", handle=handle, pace=pace))
         for path in dumps:
             shutil.copy(path, Path(job.insight_dir, role.name))
         return explain_end(runner, handle, replica_logs(runner.replica_log, handle, job))

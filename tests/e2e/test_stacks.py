@@ -130,7 +130,7 @@ def wait_for_take(app, *patterns: str) -> None:
 
 def check_groups(app, way: str, sentence: str = "") -> None:
     """Check that rank 1 is named, with where it is, and how it was read."""
-    wait_for_take(app, sentence, f"{way}, 4 of 4 ranks", "1 rank 1 elsewhere", "3 ranks 0, 2-3")
+    wait_for_take(app, sentence, f"{way}, 4 of 4 ranks", "1 rank 1 sleeps", "3 ranks 0, 2-3")
     app.press("escape")
     app.wait("STATE")
 

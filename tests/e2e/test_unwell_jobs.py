@@ -118,6 +118,7 @@ def test_what_is_wrong_is_said_and_nothing_else(launched, terminal):
     assert notes_of(handles["slow"]) == {"slow": SLOW}
     assert list(notes_of(handles["nan"])) == ["nan"]
     assert notes_of(stalled)["stalled"].startswith("no step for ")
+    assert "\nStalled: no step for " in output([COMMAND, "status", stalled])
     assert notes_of(handles["healthy"]) == {}
     # Of the others no stall was announced.
     announced = set(re.findall(rb"(healthy|stalled|nan|slow)-[a-z0-9]+ stalled: ", bytes(app.raw)))

@@ -7,13 +7,16 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from support.hook import Hook
 from support.hostile_server import hostile_server
+from support.hung import hung_take
 from support.waiting import PATIENCE, PROMPT, wait_until
 
+from torchx_tui.diagnosis.stacks.kept import keep_take
 from torchx_tui.doctor.config_checks import notify_findings
 from torchx_tui.notify.channels import deliver, webhook_body
 from torchx_tui.notify.helper import claim, is_wanted, terminal_sequence, want
@@ -189,6 +192,8 @@ def test_a_stall_and_the_end_are_told_on_every_way(home: Path, hook: Hook, monke
     settings = Settings(notify=NotifySettings(("stall", "end"), (command,), hook.url, mail="me@example.org"))
     steps = "import time\nfor step in range(12): print(f'step {step}/90 loss: {2 / (step + 1)}'); time.sleep(0.5)\n"
     handle = launch(settings, f"{steps}time.sleep(3600)")
+    # The stacks that the Job screen shows of it.
+    keep_take(hung_take("checkpoint", handle=handle, at=time.time() + PROMPT))
 
     def told(way: str) -> list[str]:
         # A file that was just made is still empty.
@@ -199,6 +204,7 @@ def test_a_stall_and_the_end_are_told_on_every_way(home: Path, hook: Hook, monke
     assert (stall["event"], stall["handle"], stall["state"]) == ("stall", handle, "RUNNING")
     # A pause takes longer where the machine is busy.
     assert re.match(r"no step for \d+[ms].*, usually \d+(\.\d)?s", stall["sentence"].lower())
+    assert "rank 0 saves a checkpoint" in stall["sentence"]
     assert any("step 11/90" in line for line in stall["lines"])
     assert stall["sentence"] in told("command")[0]
     assert stall["sentence"] in told("mail")[0]

@@ -1,32 +1,27 @@
 """Pictures of the Stacks screen, of a job whose rank 0 saves a checkpoint while the others wait."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.canned import NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
+from support.hung import hung_take
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
 
 from torchx_tui.diagnosis.stacks.kept import keep_take
-from torchx_tui.diagnosis.stacks.take import Take
 from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppState
-from torchx_tui.specs.foreign import decode_json
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.stacks import screen as stacks
 from torchx_tui.tui.stacks.screen import StacksScreen
-
-TAKE = Path(__file__).parents[1] / "diagnosis" / "data" / "takes" / "checkpoint.json"
 
 
 @pytest.fixture(params=["colours", "ascii"])
 def app(request, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(stacks, "_PAUSE_S", 0.0)
-    document = {**decode_json(TAKE.read_bytes()), "at": NOW - 3, "seconds": 0.31}
-    monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: Take.from_document(document))
+    monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: hung_take("checkpoint", at=NOW - 3, seconds=0.31))
     scheduler = CannedScheduler(logs=tmp_path / "logs")
     scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
     scheduler.add("llama3-8b-sft-zq2wmx7v5hkdfd", AppState.RUNNING, 2460, replicas=4)
@@ -53,8 +48,7 @@ async def open_stalled(pilot):
 
 def test_stalled_job_with_its_stacks(snap_compare, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    document = {**decode_json(TAKE.read_bytes()), "at": NOW - 3, "seconds": 0.31, "handle": RUNNING}
-    keep_take(Take.from_document(document))
+    keep_take(hung_take("checkpoint", at=NOW - 3, seconds=0.31, handle=RUNNING))
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     assert snap_compare(app, sizes=SIZES, run_before=open_stalled)
 
@@ -66,8 +60,7 @@ def test_stacks(snap_compare, app):
 def test_job_that_hung_and_failed(snap_compare, tmp_path, monkeypatch):
     """The Why pane says where its ranks stood when its stacks were last taken."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    take = Take.from_document({**decode_json(TAKE.read_bytes()), "handle": FAILED, "pace": "hangs"})
-    keep_take(take)
+    keep_take(hung_take("checkpoint", handle=FAILED, pace="hangs"))
     scheduler = busy_scheduler(tmp_path / "logs")
 
     def stands(app):

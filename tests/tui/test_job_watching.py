@@ -261,8 +261,22 @@ def test_the_thread_looks_at_what_is_on_the_screen(runner, scheduler):
     try:
         watcher.watch([ONE, "local_cwd://torchx/gone"], ["local_cwd://torchx/two-x"])
         wait_until(lambda: posted, "how far it is")
-        assert list(posted[0].progress) == [ONE]
+        assert list(posted[0].progress) == [ONE, "local_cwd://torchx/two-x"]
     finally:
         watcher.end()
     watcher.join(PATIENCE)
     assert watcher not in threading.enumerate()
+
+
+def test_the_end_of_a_log_is_read_when_its_job_ends(runner, scheduler, feed):
+    """Whatever is on the screen, and whatever was kept of the job while it ran."""
+    watching, posted = feed
+    series = Series("loss")
+    series.add(5, 1.5, printed="1.5")
+    save_series(ONE, {"loss": series}, {"step": 5, "total": 10})
+    lines = "".join(f"step {step}/10 loss: 0.{step}\n" for step in range(1, 11))
+    scheduler.write_log("one-x", 0, [(10, "o", lines)])
+    scheduler.set_state("one-x", AppState.SUCCEEDED)
+    watching.read_ends([ONE])
+    wait_until(lambda: posted, "how far it came")
+    assert posted[0].progress == {ONE: RowProgress(10, 1.0, None, "loss", "0.10")}

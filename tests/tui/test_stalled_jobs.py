@@ -49,6 +49,20 @@ def test_the_end_of_a_log_tells_a_stall(tmp_path: Path, last: str, is_stalled: b
         assert watched.look(settings, now).stalled == ""
 
 
+def test_a_job_that_works_is_not_stalled(tmp_path: Path) -> None:
+    path, now, cores = tmp_path / "stdout.log", 1_000.0, [(0.5,)]
+    watched = WatchedJob([ReplicaLog("trainer", 0, stdout=path)], lambda: cores[0])
+    for step in range(20):
+        now += 1
+        with path.open("a") as file:
+            file.write(f"step {step}/100 loss: 1.5\n")
+        os.utime(path, (now, now))
+        watched.look(MetricsSettings(), now)
+    assert watched.look(MetricsSettings(), now + 60).stalled == ""
+    cores[0] = (0.0,)
+    assert "none uses its CPU" in watched.look(MetricsSettings(), now + 120).stalled
+
+
 def test_how_long_it_is_until_the_last_step(tmp_path: Path) -> None:
     path = tmp_path / "stdout.log"
     watched, now = WatchedJob([ReplicaLog("trainer", 0, stdout=path)]), 1_000.0

@@ -26,6 +26,8 @@ _WORDS = {
     Standing.SAVES: "saves",
     Standing.COMPILES: "compiles",
     Standing.ELSEWHERE: "elsewhere",
+    Standing.STARTING: "starting",
+    Standing.ENDING: "ending",
     Standing.UNREAD: "not read",
     Standing.ASYNC: "device",
     Standing.WAITS: "waits",
@@ -53,7 +55,7 @@ def group_text(group: Group, is_culprit: bool, width: int, glyphs: Glyphs) -> Te
     """Return a group in two rows: who, what they do; and where."""
     ranks = name_ranks(group.ranks).partition(" ")[2]
     who = f"{count(len(group.ranks), 'rank'):>8}  "
-    word = _WORDS[group.standing]
+    word = group.words if group.doing else _WORDS[group.standing]
     room = width - 4 - len(who) - len(word)
     text = Text(end="", no_wrap=True)
     text.append(" ! " if is_culprit else "   ", STYLES.pending)

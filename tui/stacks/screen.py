@@ -291,8 +291,7 @@ class StacksScreen(BaseScreen):
             text.append(f"   {pace}" if pace else "", STYLES.muted)
             text.append("   shown" if number == 0 else "", STYLES.accent)
         if found.pace:
-            words = "Two takes alike: it hangs." if found.pace == "hangs" else "Two takes differ: it moves."
-            text.append(f"\n {words}", f"bold {STYLES.text}")
+            text.append(f"\n {found.pace_sentence}", f"bold {STYLES.text}")
         self._takes.rule.info = Text(str(1 + len(self.kept)))
         self._takes.show_text(text)
 
@@ -314,7 +313,7 @@ class StacksScreen(BaseScreen):
                 )
             )
         else:
-            why = next((why for who, why in take.not_read if who == f"rank {rank}"), group.standing.words(1))
+            why = next((why for who, why in take.not_read if who == f"rank {rank}"), group.words)
             text.append(plain(why), STYLES.muted)
         if stack is not None and self._all_threads:
             text.append_text(cells.threads_text(stack, self.glyphs, width))

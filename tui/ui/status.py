@@ -11,7 +11,7 @@ from rich.text import Text
 from textual.timer import Timer
 from textual.worker import Worker, WorkerState
 
-from ...specs import AppState, TorchXTuiError
+from ...specs import AppState
 from ...specs.files import user_name
 from ..format import count, state_word
 from ..messages import StacksTaken, Told
@@ -193,33 +193,22 @@ class EndedJobs:
         self._app.notify(words, markup=False, severity="warning")
         if self._app.settings.bell:
             self._app.bell()
-        _tell_away(self._app, [row], "stall", words, sentence)
-        self._find_stacks(row, self._app.now() - seconds)
+        _ring_away(self._app, "stall", words)
+        self._find_stacks(row, self._app.now() - seconds, sentence)
 
-    def _find_stacks(self, row: JobRow, since: float) -> None:
-        """Find the stacks that were taken since a job stalls; without them take them, if that stops no process."""
+    def _find_stacks(self, row: JobRow, since: float, sentence: str) -> None:
+        """Find the stacks that were taken since a job stalls, or take them; then tell who is away, with the finding."""
         app = self._app
 
         def work() -> None:
-            from ...diagnosis.stacks.conclusion import conclude
-            from ...diagnosis.stacks.kept import keep_take, kept_takes
-            from ...diagnosis.stacks.take import take_stacks
+            from ...diagnosis.stacks.stalled import find_stalled
 
-            kept = [take for take in kept_takes(row.handle, 1) if take.at >= since]
-            if not kept and not app.settings.watch.stacks_of_stalled:
-                return
-            try:
-                take = kept[0] if kept else take_stacks(app.runner, row.handle, stop=False)
-            except (TorchXTuiError, ValueError) as error:
-                _log.info("no stacks of %s: %s", row.handle, error)
-                return
-            if not take.ways:
-                return
-            if not kept:
-                keep_take(take)
-            found = conclude(take)
-            app.post_from_thread(StacksTaken(row.handle, take.at, take.how, found))
-            app.post_from_thread(Told(f"{row.name}: {found.sentence}"))
+            found = find_stalled(app.runner, row.handle, since, may_take=app.settings.watch.stacks_of_stalled)
+            if found is not None:
+                take, means = found
+                app.post_from_thread(StacksTaken(row.handle, take.at, take.how, means))
+                app.post_from_thread(Told(f"{row.name}: {means.sentence}"))
+            _tell_channels(app, [row], "stall", f"{sentence}; {found[1].sentence}" if found else sentence)
 
         app.run_worker(work, thread=True, group="stacks of stalled jobs", exit_on_error=False)
 
@@ -237,25 +226,44 @@ def _format_exit(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
     return [(f"{len(rows):,} jobs ended: {', '.join(parts)}", AppState.FAILED in states)]
 
 
-def _tell_away(app: TorchXTuiApp, rows: Sequence[JobRow], event: str, words: str, sentence: str = "") -> None:
-    """Tell as ``[notify]`` says of jobs of this user.
+def _tell_away(app: TorchXTuiApp, rows: Sequence[JobRow], event: str, words: str) -> None:
+    """Tell as ``[notify]`` says of jobs of this user that ended.
 
     Args:
         app: the dashboard.
         rows: the jobs.
         event: what happened to them, see `Happened`.
         words: what the terminal says.
+    """
+    _ring_away(app, event, words)
+    if app.settings.notify.has_channel:
+        app.run_worker(lambda: _tell_channels(app, rows, event), thread=True, group="notify", exit_on_error=False)
+
+
+def _ring_away(app: TorchXTuiApp, event: str, words: str) -> None:
+    """Let the terminal notify, where that is wanted."""
+    # The first paint does not wait for this import.
+    from ...notify.helper import terminal_sequence
+
+    settings = app.settings.notify
+    if settings.terminal and (event in settings.events or event == "failure"):
+        write_to_terminal(app, terminal_sequence(words))
+
+
+def _tell_channels(app: TorchXTuiApp, rows: Sequence[JobRow], event: str, sentence: str = "") -> None:
+    """Tell on the channels of ``[notify]`` of jobs of this user, in a thread.
+
+    Args:
+        app: the dashboard.
+        rows: the jobs.
+        event: what happened to them, see `Happened`.
         sentence: says it; empty where the helper is to find out.
     """
-    # The first paint does not wait for these imports.
-    from ...notify.helper import tell_of, terminal_sequence
+    from ...notify.helper import tell_of
     from ...settings.helper_request import Happened
 
-    settings = app.settings
-    if settings.notify.terminal and (event in settings.notify.events or event == "failure"):
-        write_to_terminal(app, terminal_sequence(words))
     mine = [row for row in rows if not row.foreign or row.user == user_name()]
     # The supervisor of a job on this machine tells by itself.
     happened = [Happened(row.handle, event, sentence) for row in mine if row.scheduler != "local_cwd"]
-    if happened and settings.notify.has_channel:
-        app.run_worker(lambda: tell_of(settings, happened), thread=True, group="notify", exit_on_error=False)
+    if happened and app.settings.notify.has_channel:
+        tell_of(app.settings, happened)

@@ -221,16 +221,24 @@ class Feed:
 
     def watch_progress(self, running: Collection[str], ended: Collection[str] = ()) -> None:
         """Read how far these jobs are or came from now on, or nobody; the answers are `ProgressRead`."""
+        if self._progress_watcher is not None or running or ended:
+            self._progress().watch(running, ended)
+
+    def read_ends(self, handles: Collection[str]) -> None:
+        """Read how far jobs came that have just ended; the answers are `ProgressRead`."""
+        if handles:
+            self._progress().read_ends(handles)
+
+    def _progress(self) -> ProgressWatcher:
+        """Return the thread that reads how far jobs are, which is started when it is first needed."""
         if self._progress_watcher is None:
-            if not running and not ended:
-                return
             from ...settings.config import MetricsSettings
             from .progress import ProgressWatcher
 
             metrics = self._metrics_settings or MetricsSettings()
             self._progress_watcher = ProgressWatcher(self._runner, self._post, metrics)
             self._progress_watcher.start()
-        self._progress_watcher.watch(running, ended)
+        return self._progress_watcher
 
     def explain(
         self,

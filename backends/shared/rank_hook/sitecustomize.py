@@ -14,6 +14,8 @@ import sys
 _FOLDER = "TORCHX_TUI_INSIGHT"
 _MODULE = "torch.distributed"
 _PID = os.getpid()
+# A request that was accepted is answered within some milliseconds.
+_ANSWER_S = 0.05
 
 
 class _AfterImport:
@@ -84,6 +86,17 @@ class _WithoutNotices:
         os.close(self.stderr)
 
 
+def _close_server():
+    """Take no more requests: one that asks for the GIL while Python ends would abort the process."""
+    import time
+
+    try:
+        os.unlink("%s/%s.%d.sock" % (os.environ[_FOLDER], os.environ["RANK"], _PID))
+    except OSError:
+        return
+    time.sleep(_ANSWER_S)
+
+
 def _dump_on_failure():
     """Write the flight recorder when an exception has ended the rank: gloo's writes none by itself."""
     failed = getattr(sys, "last_exc", None) or getattr(sys, "last_type", None)
@@ -118,6 +131,7 @@ def _prepare():
     def leave():
         try:
             if os.getpid() == _PID:
+                _close_server()
                 _dump_on_failure()
         except Exception:  # the job ends as it would without this file
             pass

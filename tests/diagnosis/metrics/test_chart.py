@@ -110,5 +110,12 @@ def test_courses_and_when_a_logarithm_suits() -> None:
     """A row of the list, and the axis that is taken at first."""
     assert sparkline(make_series([1.0, 2.0, 3.0, math.nan]), 8) == "▁▄▇"
     assert sparkline(make_series([math.nan]), 8) == ""
+
+
+@pytest.mark.parametrize("value", [1.0, -3e-5, 4e12])
+def test_sparkline_of_rounding_noise_is_flat(value: float) -> None:
+    noisy = [value * (1 + 2e-16 * (n % 3)) for n in range(8)]
+    assert sparkline(make_series(noisy), 8) == "▄" * 8
+    assert len(set(sparkline(make_series([value * (1 + 1e-6 * n) for n in range(8)]), 8))) > 3
     assert wants_log(make_series([0.001, 5.0]))
     assert not wants_log(make_series([-1.0, 5.0]))

@@ -59,6 +59,13 @@ def test_healthy_runs_raise_no_alarm(kind: str, seed: int) -> None:
         (31, False, (0.01, 0.0), False, Kind.STALLED),
         (31, False, (0.01, 1.0), False, Kind.QUIET),
         (31, True, (), False, Kind.STALLED),
+        # Work that prints nothing; ranks that spin in a collective use whole cores.
+        (31, True, (0.5,), False, Kind.QUIET),
+        (31, True, (0.01, 0.4), False, Kind.QUIET),
+        (31, True, (1.0,), False, Kind.QUIET),
+        (601, True, (0.5,), False, Kind.STALLED),
+        (31, True, (1.0, 0.98, 1.03), False, Kind.STALLED),
+        (31, True, (8.02,), False, Kind.STALLED),
         (300, True, (), True, None),
         (601, True, (), True, Kind.STALLED),
     ],
@@ -71,6 +78,30 @@ def test_two_grades(passed: float, silent: bool, cores: tuple[float, ...], excus
     assert (found.kind if found else None) == kind
     if found:
         assert found.sentence.startswith(f"no step for {'31s' if passed == 31 else '10m 01s'}, usually 1.0s")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "running inference", "Predicting: 1200 rows", "generating samples", "testing", "Test set", "sampling 64 images",
+        "writing shards", "uploading to s3://bucket", "dumping state", "sync to remote", "saving model", "eval started",
+    ],
+)  # fmt: skip
+def test_lines_that_excuse_a_pause(line: str) -> None:
+    tracker = ProgressTracker()
+    tracker.feed(b"step 1 loss 1.0\n", 1_000.0, "trainer/0")
+    assert not tracker.is_excused
+    tracker.feed(f"{line}\n".encode(), 1_001.0, "trainer/0")
+    assert tracker.is_excused
+
+
+@pytest.mark.parametrize(
+    "line", ["latest values", "async worker died", "protest", "resampled_lr", "overwriten", "hello"]
+)
+def test_other_lines_excuse_nothing(line: str) -> None:
+    tracker = ProgressTracker()
+    tracker.feed(f"step 1 loss 1.0\n{line}\n".encode(), 1_000.0, "trainer/0")
+    assert not tracker.is_excused
 
 
 def test_too_few_steps_tell_nothing() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import pytest
@@ -257,3 +258,31 @@ def test_curves_are_of_a_printer_whose_values_are_kept() -> None:
             tracker.feed(f"[rank{rank}]: step {step} loss 1.5\n".encode(), 1_000.0, "trainer/0")
     assert tracker.series()["loss"].points == 2
     assert len(tracker.printers()) == 4_097
+
+
+def time_left(pauses: list[float]) -> dict[int, float]:
+    """Return at each step the time left that is told, as a part of the true one."""
+    tracker, at, told = ProgressTracker(), 1_000.0, {}
+    ends = list(itertools.accumulate(pauses, initial=at))
+    for step, at in enumerate(ends):
+        tracker.feed(f"step {step}/{len(pauses)} loss 1.0\n".encode(), at, "trainer/0")
+        left = tracker.progress().seconds_left
+        if left is not None and step < len(pauses):
+            told[step] = left / (ends[-1] - at)
+    return told
+
+
+def test_time_left_follows_a_change_of_rate() -> None:
+    told = time_left([1.0] * 500 + [0.4] * 1500)
+    assert all(0.9 < part < 1.1 for step, part in told.items() if step > 540)
+
+
+def test_time_left_counts_long_pauses_by_their_share() -> None:
+    told = time_left(([1.0] * 99 + [60.0]) * 10)
+    assert all(0.7 < part < 1.3 for step, part in told.items() if 220 < step < 900)
+
+
+def test_time_left_after_one_long_pause() -> None:
+    told = time_left([0.1] * 600 + [240.0] + [0.1] * 5000)
+    assert all(part < 3 for step, part in told.items() if step > 610)
+    assert told[3000] < 1.5

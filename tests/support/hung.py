@@ -1,0 +1,27 @@
+"""Snapshots of jobs that hung, as recorded, some time after the recording."""
+
+from pathlib import Path
+from typing import Any
+
+from torchx_tui.diagnosis.stacks.take import Take
+from torchx_tui.specs.foreign import decode_json
+
+TAKES = Path(__file__).parents[1] / "diagnosis" / "data" / "takes"
+# They were recorded a few seconds after the ranks stopped: by now the wait is longer than usual.
+LATER_S = 60.0
+
+
+def hung_document(kind: str, later: float = LATER_S, **changes: Any) -> dict[str, Any]:
+    """Return a recorded snapshot as it is some seconds later."""
+    document = decode_json((TAKES / f"{kind}.json").read_bytes())
+    document["at"] += later
+    for reply in document["replies"]:
+        for line in reply["lines"]:
+            if "at" in line:
+                line["at"] += later
+    return {**document, **changes}
+
+
+def hung_take(kind: str, later: float = LATER_S, **changes: Any) -> Take:
+    """Return the same as a snapshot."""
+    return Take.from_document(hung_document(kind, later, **changes))
