@@ -31,6 +31,7 @@ from .terminal.output_filter import ControlFilter
 from .terminal.signals import Signals
 from .terminal.title import TerminalTitle
 from .ui import palette
+from .ui.drawing import guard_update
 from .ui.garbage_collection import collect_while_idle, spare_living
 from .ui.governor import AppGovernor
 from .ui.state import UiStateFile
@@ -339,7 +340,8 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     def _hand(self, method: str, message: Message) -> None:
         for screen in self.screen_stack:
             if handler := getattr(screen, method, None):
-                handler(message)
+                with guard_update(self.status, "a job"):
+                    handler(message)
 
     # What other threads read is handed to the screens that show it.
     on_history_read = partialmethod(_hand, "show_history")
@@ -409,7 +411,8 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         for screen in self.screen_stack:
             handler = getattr(screen, "jobs_updated", None)
             if handler is not None and screen.is_mounted:
-                handler(changed, removed)
+                with guard_update(self.status, "a job"):
+                    handler(changed, removed)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:

@@ -28,6 +28,7 @@ from ..format import age, count, cut
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
+from ..ui.drawing import guard_update
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Divider, Pane
@@ -177,8 +178,11 @@ class MetricsScreen(BaseScreen):
 
     def _draw(self) -> None:
         # Of a screen that is leaving, the list may be closed already: it would make a scrollbar that nobody ends.
-        if not (self.is_mounted and self.left.list.is_running):
-            return
+        if self.is_mounted and self.left.list.is_running:
+            with guard_update(self.dashboard.status, "the metrics"):
+                self._draw_metrics()
+
+    def _draw_metrics(self) -> None:
         self._is_due, self._drawn_at = False, time.monotonic()
         series = self._listed()
         capacity = self._capacity()
