@@ -28,7 +28,7 @@ from .terminal.clipboard import Clipboard
 from .terminal.driver import paced
 from .terminal.ordered_keys import OrderedKeysApp, done_within
 from .terminal.output_filter import ControlFilter
-from .terminal.signals import Signals
+from .terminal.signals import Signals, stop_group
 from .terminal.title import TerminalTitle
 from .ui import palette
 from .ui.drawing import guard_update
@@ -109,6 +109,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         Binding("ctrl+q", "leave", "Quit", id="app.quit_always", show=False, priority=True),
         Binding("question_mark,f1", "keys", "Keys of this view", key_display="?", id="app.keys", show=False),
         Binding("colon", "command_palette", "Commands", key_display=":", id="app.commands", show=False),
+        Binding("ctrl+z", "suspend_process", "Suspend", id="app.suspend", show=False),
         Binding("ctrl+c", "interrupt", "Cancel own jobs and quit", show=False, priority=True, system=True),
     ]
 
@@ -193,6 +194,8 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         # The event loop's own pool has six threads on two cores: so many calls that hang would keep all others back.
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MOST_THREADS, "action"))
         self._signals.install()
+        # Textual draws anew what changes only; after ctrl+z or SIGTSTP the terminal shows nothing.
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         follow_theme(self)
         if self._problem:
             self.status.say(self._problem, failed=True)
@@ -446,7 +449,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         from .command_palette import CommandsScreen
 
         if not any(isinstance(screen, CommandsScreen) for screen in self.screen_stack):
-            await self.push_screen(CommandsScreen(id="--command-palette"))
+            await self.push_screen(CommandsScreen())
 
     def action_keys(self) -> None:
         """Show the keys of this view."""
@@ -485,6 +488,11 @@ class TorchXTuiApp(OrderedKeysApp[int]):
             for handle in self.runner.own_jobs():
                 self.runner.detach(handle)
         self.exit(0)
+
+    def action_suspend_process(self) -> None:
+        """Leave the terminal to the shell, until `fg`."""
+        if not self.is_headless and not stop_group():
+            self.status.say("not suspended: no shell with job control has started this program", failed=True)
 
     async def action_interrupt(self) -> None:
         """Take ctrl+c for a wish to quit, which asks where jobs would end."""
