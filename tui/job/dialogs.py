@@ -57,7 +57,7 @@ class ConfirmDialog(CountDialog):
         """Return the jobs, their facts, the consequence and the command."""
         facts = self._one(self.rows[0]) if len(self.rows) == 1 else self._several()
         text = [Text(line, STYLES.muted) for line in self.consequence()]
-        command = ["torchx", self.COMMAND, plain(self.rows[0].handle)]
+        command = ["torchx-tui", self.COMMAND, plain(self.rows[0].handle)]
         if len(self.rows) == 1:
             text.append(Text(cut(f"$ {shlex.join(command)}", TEXT_WIDTH, glyphs_of(self.app).cut), STYLES.faint))
         return [*facts, Text(), *text, Text()]
