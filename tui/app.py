@@ -294,7 +294,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     @property
     def clipboard(self) -> str:
         """The text that ctrl+v inserts into an input."""
-        return self.terminal_clipboard.text
+        return self.fit_paste(self.terminal_clipboard.text)
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a selection of an input."""
