@@ -399,16 +399,12 @@ class MetricsScreen(BaseScreen):
 
     def action_zoom_axis(self, factor: float) -> None:
         """Draw less of the x axis, or more, around the cursor or the end."""
-        series = list(self._series_of(self.left.list.cursor).values())
-        low, high = self._options.window or x_limits(series, self._options)
+        whole = x_limits(list(self._series_of(self.left.list.cursor).values()), self._options)
+        low, high = self._options.window or whole
         width = (high - low) * factor
         middle = high if self._options.cursor is None else self._options.cursor
-        whole = x_limits(series, self._options)
-        if width >= whole[1] - whole[0]:
-            window = None
-        else:
-            start = min(max(middle - width / 2, whole[0]), whole[1] - width)
-            window = (start, start + width)
+        start = min(max(middle - width / 2, whole[0]), whole[1] - width)
+        window = None if width >= whole[1] - whole[0] else (start, start + width)
         self._options = replace(self._options, window=window)
         self._draw()
 
