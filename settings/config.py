@@ -124,6 +124,9 @@ class LaunchSettings:
     profile: str = ""
     """The profile that is taken where none is named; empty means none."""
 
+    copy_torchx_command: bool = False
+    """Show and copy ``torchx run ...`` where the project has TorchX, in place of ``torchx-tui run ...``."""
+
 
 @dataclass(frozen=True)
 class ComponentSettings:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+LONGEST = 99_999 * _DAY
+"""Longer durations are shown as this: estimates may be infinite."""
 
 
 def duration(seconds: float) -> str:
     """Return a duration in its two largest units, such as ``3s``, ``1m 52s``, ``2h 07m``, ``3d 04h``."""
-    whole = max(0, round(seconds))
+    whole = round(min(max(0.0, seconds), LONGEST))
     if whole < _MINUTE:
         return f"{whole}s"
     if whole < _HOUR:

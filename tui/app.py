@@ -29,9 +29,10 @@ from .terminal.clipboard import Clipboard
 from .terminal.driver import paced
 from .terminal.ordered_keys import OrderedKeysApp, done_within
 from .terminal.output_filter import ControlFilter
-from .terminal.signals import Signals
+from .terminal.signals import Signals, stop_group
 from .terminal.title import TerminalTitle
 from .ui import palette
+from .ui.drawing import guard_update
 from .ui.garbage_collection import collect_while_idle, spare_living
 from .ui.governor import AppGovernor
 from .ui.state import UiStateFile
@@ -112,6 +113,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         Binding("ctrl+q", "leave", "Quit", id="app.quit_always", show=False, priority=True),
         Binding("question_mark,f1", "keys", "Keys of this view", key_display="?", id="app.keys", show=False),
         Binding("colon", "command_palette", "Commands", key_display=":", id="app.commands", show=False),
+        Binding("ctrl+z", "suspend_process", "Suspend", id="app.suspend", show=False),
         Binding("ctrl+c", "interrupt", "Cancel own jobs and quit", show=False, priority=True, system=True),
     ]
 
@@ -198,6 +200,8 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_MOST_THREADS, "action"))
         self._restore_thread_failures = report_thread_failures(self._show_thread_failure)
         self._signals.install()
+        # Textual draws anew what changes only; after ctrl+z or SIGTSTP the terminal shows nothing.
+        self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
         follow_theme(self)
         if self._problem:
             self.status.say(self._problem, failed=True)
@@ -302,7 +306,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     @property
     def clipboard(self) -> str:
         """The text that ctrl+v inserts into an input."""
-        return self.terminal_clipboard.text
+        return self.fit_paste(self.terminal_clipboard.text)
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy a selection of an input."""
@@ -353,7 +357,8 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     def _hand(self, method: str, message: Message) -> None:
         for screen in self.screen_stack:
             if handler := getattr(screen, method, None):
-                handler(message)
+                with guard_update(self.status, "a job"):
+                    handler(message)
 
     # What other threads read is handed to the screens that show it.
     on_history_read = partialmethod(_hand, "show_history")
@@ -434,7 +439,8 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         for screen in self.screen_stack:
             handler = getattr(screen, "jobs_updated", None)
             if handler is not None and screen.is_mounted:
-                handler(changed, removed)
+                with guard_update(self.status, "a job"):
+                    handler(changed, removed)
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
@@ -468,7 +474,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         from .command_palette import CommandsScreen
 
         if not any(isinstance(screen, CommandsScreen) for screen in self.screen_stack):
-            await self.push_screen(CommandsScreen(id="--command-palette"))
+            await self.push_screen(CommandsScreen())
 
     def action_keys(self) -> None:
         """Show the keys of this view."""
@@ -507,6 +513,11 @@ class TorchXTuiApp(OrderedKeysApp[int]):
             for handle in self.runner.own_jobs():
                 self.runner.detach(handle)
         self.exit(0)
+
+    def action_suspend_process(self) -> None:
+        """Leave the terminal to the shell, until `fg`."""
+        if not self.is_headless and not stop_group():
+            self.status.say("not suspended: no shell with job control has started this program", failed=True)
 
     async def action_interrupt(self) -> None:
         """Take ctrl+c for a wish to quit, which asks where jobs would end."""

@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 from textual.command import CommandInput, CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider, SearchIcon
 from textual.containers import Horizontal, Vertical
@@ -78,6 +78,12 @@ class CommandsScreen(PacedScreen, SearchedPalette):
         # Textual shows nothing, and nothing that is not shown takes the focus, until the first commands are found.
         self.query_one("#--container").styles.display = "block"
         self.set_focus(self.query_one(Input))
+
+    def on_click(self, event: events.Click) -> None:
+        """Ignore a click that is beyond the screen, which has become smaller since."""
+        if event.screen_offset not in self.region:
+            # Textual looks for the widget there, to close the palette if there is none of its own.
+            event.prevent_default()
 
     @on(Input.Submitted)
     async def _run_best(self, event: Input.Submitted) -> None:

@@ -8,6 +8,7 @@ import time
 from rich.cells import cell_len, set_cell_size
 
 from ..specs import AppState
+from ..specs.durations import LONGEST
 from ..specs.durations import duration as duration
 
 _STATE_WORDS = {
@@ -25,6 +26,8 @@ _STATE_WORDS = {
 _SUFFIX = re.compile(r"^(?P<name>.+)-(?P<suffix>[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{9,15})$")
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
+# The year 9999; no local time is known of later ones.
+_LATEST = 253_402_000_000.0
 
 
 def state_word(state: AppState) -> str:
@@ -34,6 +37,7 @@ def state_word(state: AppState) -> str:
 
 def age(seconds: float) -> str:
     """Return an age in one unit, such as ``<1m``, ``41m``, ``3h``, ``13d``."""
+    seconds = min(max(0.0, seconds), LONGEST)
     if seconds < _MINUTE:
         return "<1m"
     if seconds < _HOUR:
@@ -45,7 +49,7 @@ def age(seconds: float) -> str:
 
 def clock(at: float, now: float) -> str:
     """Return the time of day of ``at``, with the date if that is another than of ``now``; both since the epoch."""
-    moment = time.localtime(at)
+    moment = time.localtime(min(max(0.0, at), _LATEST))
     same_day = moment[:3] == time.localtime(now)[:3]
     return time.strftime("%H:%M:%S" if same_day else "%Y-%m-%d %H:%M:%S", moment)
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from .scale import Scale, fit_scale, x_axis, x_label
-from .series import Series, smoothed
+from .series import Series, bounded, smoothed
 
 _ROUNDING = 1e-9
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
@@ -142,7 +142,7 @@ def draw_chart(
     """
     options = options or Options()
     rows = max(1, height - 1)
-    low, high = options.window or x_limits(series, options)
+    low, high = map(bounded, options.window or x_limits(series, options))
     letters = range(len(series)) if letters is None else letters
     wide = _LABEL_WIDTH
     for _ in range(2):
@@ -178,14 +178,14 @@ def x_values(series: Series, options: Options) -> Sequence[float]:
         return series.steps()
     times = series.times()
     start = next((time for time in times if math.isfinite(time)), math.nan)
-    return [time - start for time in times]
+    return [bounded(time - start) for time in times]
 
 
 def _bin(series: Series, low: float, high: float, columns: int, options: Options) -> _Curve:
     """Put a series into columns of dots; smoothing is figured on all of it before."""
     curve = _Curve([math.nan] * columns, [math.nan] * columns, [math.nan] * columns, [0.0] * columns)
     sums, counts = [0.0] * columns, [0] * columns
-    factor = (columns - 1) / (high - low) if high > low else 0.0
+    extent = (high - low) or 1.0
     lows, highs = curve.lows, curve.highs
     # A bucket of many points is as much of the average as they are.
     smooth = smoothed(series.means(), options.smoothing**series.width if options.smoothing else 0.0)
@@ -194,7 +194,7 @@ def _bin(series: Series, low: float, high: float, columns: int, options: Options
     for x, low_value, high_value, value, points, gaps in rows:
         if not low <= x <= high:
             continue
-        column = int((x - low) * factor + 0.5)
+        column = int((x - low) / extent * (columns - 1) + 0.5)
         if gaps:
             curve.gaps[column] += gaps
         if not points:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...specs.durations import duration
+from .series import bounded
 
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)
 _SUFFIXES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
@@ -14,6 +15,10 @@ _SUFFIXES = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 _TALL, _LABELS_TALL, _LABELS = 11, 7, 4
 # Smooth values may make the axis so much longer.
 _WIDER = 3.0
+# Values nearer to 0 are drawn as 0: fractions of them have no exact floats.
+_LEAST = 1e-200
+# Labels from here on are written with an exponent.
+_EXPONENT_FROM = 1e15
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Scale:
         """Return where a value is: 0 at the bottom, 1 at the top; beyond them at the edge."""
         if self.log:
             value = math.log10(value) if value > 0 else self.low
+        value = bounded(value)
         return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
 
 
@@ -50,6 +56,7 @@ def fit_scale(raw: Sequence[float], smooth: Sequence[float], rows: int, *, log: 
         rows: how many rows the chart has.
         log: make it logarithmic, where there are positive values.
     """
+    raw, smooth = _drawable(raw), _drawable(smooth)
     if log and (positive := [value for value in (*raw, *smooth) if value > 0]):
         return _log_scale(positive, rows)
     usual = _between_percentiles(sorted(raw or smooth)) or [0.0]
@@ -67,6 +74,10 @@ def fit_scale(raw: Sequence[float], smooth: Sequence[float], rows: int, *, log: 
         for number in range(labels)
     }
     return Scale(start, end, False, texts)
+
+
+def _drawable(values: Sequence[float]) -> list[float]:
+    return [bounded(value) if abs(value) >= _LEAST else 0.0 for value in values]
 
 
 def _round_limits(low: float, high: float, rows: int) -> tuple[float, float, int]:
@@ -119,13 +130,14 @@ def format_label(value: float, step: float) -> str:
         return "0"
     if abs(value) < 1e-3 and abs(step) < 1e-3:
         return f"{value:.1e}"
+    if abs(value) >= _EXPONENT_FROM:
+        return f"{value:.2e}"
     if abs(value) >= 10_000:
         for size, suffix in _SUFFIXES:
             if abs(value) >= size:
                 decimals = max(0, -math.floor(math.log10(step / size) + 1e-9)) if step else 0
-                is_long = abs(value) >= 1000 * size
-                return f"{value / size:.3g}{suffix}" if is_long else f"{value / size:.{min(decimals, 3)}f}{suffix}"
-    decimals = max(0, -math.floor(math.log10(step) + 1e-9)) if step < 1 else 0
+                return f"{value / size:.{min(decimals, 3)}f}{suffix}"
+    decimals = min(5, max(0, -math.floor(math.log10(step) + 1e-9))) if step < 1 else 0
     if step < 10 and abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6:
         decimals += 1
     return f"{value:.{min(decimals, 4)}f}"
@@ -142,6 +154,7 @@ def x_axis(low: float, high: float, width: int, *, is_time: bool, corner: str, r
         corner: the sign before it.
         rule: the sign that it is drawn with.
     """
+    low, high = bounded(low), bounded(high)
     first, last = x_label(low, is_time), x_label(high, is_time)
     cells = [rule] * width
     if len(first) + len(last) + 3 > width:
@@ -149,15 +162,16 @@ def x_axis(low: float, high: float, width: int, *, is_time: bool, corner: str, r
         return corner + "".join(cells[:width])
     taken = _write(cells, 0, first)
     end = width - len(last)
-    if high > low:
+    if high - low > _LEAST:
         step = _round_up((high - low) / max(1, width // 20))
-        value = math.ceil(low / step) * step
-        while value < high:
+        start = math.ceil(low / step)
+        # Counted, since a small step added to a large value may give that value again.
+        for number in range(math.floor(high / step) - start + 1):
+            value = (start + number) * step
             text = x_label(value, is_time)
             at = round((value - low) / (high - low) * (width - 1)) - len(text) // 2
             if at > taken + 1 and at + len(text) < end - 2:
                 taken = _write(cells, at, text)
-            value += step
     _write(cells, end, last)
     return corner + "".join(cells)
 
@@ -172,6 +186,8 @@ def _write(cells: list[str], at: int, text: str) -> int:
 
 def x_label(value: float, is_time: bool) -> str:
     """Return a step, or seconds, as they stand on the x axis."""
-    return (
-        duration(value) if is_time else f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.2f}"
-    )
+    if is_time:
+        return duration(value)
+    if not abs(value) < _EXPONENT_FROM:
+        return f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 10 or value == int(value) else f"{value:.2f}"

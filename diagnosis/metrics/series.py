@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 MOST_BUCKETS = 2_000
 """So many points are kept exactly. Beyond that two neighbours become a bucket, then four, and so on."""
+LARGEST = 1e300
+"""Larger steps and values are drawn as this: sums and differences of the largest floats are infinite."""
 _KEPT = ("name", "origin", "points", "gaps", "printed", "last", "best_low", "best_high", "width", "_filled")
 
 
@@ -90,6 +92,10 @@ class Series:
             self.best_high = max(self.best_high, value)
         elif value > self.best_high:
             self.best_high = value
+        if not -LARGEST <= value <= LARGEST:
+            value = bounded(value)
+        if not -LARGEST <= step <= LARGEST:
+            step = bounded(step)
         cells = self._cells
         if self._filled >= self.width:
             if len(cells) >= MOST_BUCKETS * _WIDTH:
@@ -183,6 +189,11 @@ class Series:
         if len(series._cells) % _WIDTH or len(series) > MOST_BUCKETS or series.width < 1:
             raise ValueError("its buckets are not whole")
         return series
+
+
+def bounded(value: float) -> float:
+    """Return the number between -`LARGEST` and `LARGEST` that is nearest to a value; nan stays nan."""
+    return max(min(value, LARGEST), -LARGEST)
 
 
 def smoothed(values: Iterable[float], weight: float) -> list[float]:

@@ -101,6 +101,8 @@ def test_suspended_and_continued_and_a_storm_of_sizes(terminal):
     wait_until(lambda: process_state(app.pid) == "T", "the stop")
     os.kill(app.pid, signal.SIGCONT)
     wait_until(lambda: process_state(app.pid) != "T", "the rest of its life")
+    # All of it is drawn, before any key.
+    app.wait(r"torchx-tui(.|\n)*No jobs yet(.|\n)*Keys")
     app.press("n")
     app.wait("Component")
     app.press("escape")
@@ -114,6 +116,26 @@ def test_suspended_and_continued_and_a_storm_of_sizes(terminal):
     app.wait("No jobs yet")
     app.press("q")
     assert app.wait_for_end() == 0
+
+
+def test_ctrl_z_leaves_the_terminal_to_the_shell(terminal):
+    shell = terminal(arguments=["bash", "--norc", "-i"])
+    shell.press(f"{COMMAND}\r")
+    shell.wait("No jobs yet")
+    shell.press("ctrl+z")
+    shell.wait("Stopped")
+    shell.press("fg\r")
+    shell.wait(r"torchx-tui(.|\n)*No jobs yet(.|\n)*Keys")
+    shell.press("n")
+    shell.wait("Component")
+
+
+def test_ctrl_z_without_a_shell_stops_nothing(terminal):
+    app = terminal()
+    app.wait("No jobs yet")
+    app.press("ctrl+z")
+    app.wait("not suspended: no shell")
+    assert process_state(app.pid) != "T"
 
 
 def process_state(pid):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import loop_audit
+from support import loop_audit, undrawn
 from support.canned import CannedScheduler, busy_scheduler
 from support.command import Command, command_runner
 from support.dashboard import make_app
@@ -37,3 +37,11 @@ def nothing_that_waits_on_the_event_loop() -> Iterator[None]:
     loop_audit.calls.clear()
     yield
     assert not loop_audit.calls
+
+
+@pytest.fixture(autouse=True)
+def nothing_that_cannot_be_drawn() -> Iterator[None]:
+    """Fail a test in which drawing raised, although the product survives it."""
+    undrawn.failures.clear()
+    yield
+    assert not undrawn.failures

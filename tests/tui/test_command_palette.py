@@ -6,6 +6,7 @@ import time
 import pytest
 from support.dashboard import make_app, until
 from support.waiting import PATIENCE
+from textual import events
 from textual.command import Command
 from textual.widgets import Input
 
@@ -131,3 +132,33 @@ async def test_marked_jobs_are_counted(app):
         await opened(pilot, app)
         prompts = [option.prompt.plain for option in app.screen.query_one(Commands).options]
         assert "Cancel\nkey x   3 jobs" in prompts
+
+
+def clicked(widget, x, y):
+    """A click of the left button on a widget, somewhere on the screen."""
+    return events.Click(widget, x, y, 0, 0, 1, False, False, False, screen_x=x, screen_y=y)
+
+
+async def test_palette_opens_right_after_a_click_closed_it(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        before = app.screen
+        # As a click does; the palette that was closed is still being removed when the next one is opened.
+        before.dismiss()
+        await app.action_command_palette()
+        assert isinstance(app.screen, CommandsScreen)
+        assert app.screen is not before
+        await until(pilot, lambda: app.screen.listed_for == "", "the commands")
+
+
+async def test_click_beyond_a_smaller_screen_is_ignored(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        palette = app.screen
+        await pilot.resize_terminal(80, 24)
+        await until(pilot, lambda: palette.size.width == 80, "the new size")
+        palette.post_message(clicked(palette, 100, 35))
+        await pilot.pause()
+        assert app.screen is palette
+        palette.post_message(clicked(palette, 0, 23))
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")

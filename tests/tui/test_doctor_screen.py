@@ -9,6 +9,7 @@ from textual.command import CommandList
 
 from torchx_tui.backends.types import Finding
 from torchx_tui.doctor.checks import Diagnosed
+from torchx_tui.tui.command_palette import CommandsScreen
 from torchx_tui.tui.doctor import screen as doctor
 from torchx_tui.tui.doctor.screen import DoctorScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
@@ -22,7 +23,7 @@ async def opened(pilot, app) -> DoctorScreen:
     """Open the screen by the command palette."""
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
     await pilot.press("colon")
-    await until(pilot, lambda: app.screen.id == "--command-palette", "the commands")
+    await until(pilot, lambda: isinstance(app.screen, CommandsScreen), "the commands")
     await pilot.press(*"doctor")
     await until(pilot, lambda: "Doctor: check this installation" in screen_text(app), "the command")
     await until(pilot, lambda: app.screen.query_one(CommandList).option_count == 1, "the command alone")

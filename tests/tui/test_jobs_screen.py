@@ -4,7 +4,7 @@ import threading
 from dataclasses import replace
 
 import pytest
-from support.dashboard import PATIENCE, make_app, until
+from support.dashboard import PATIENCE, make_app, screen_text, until
 from textual.widgets import Button, Input, Static
 
 from torchx_tui.backends.types import BY_TORCHX
@@ -252,13 +252,11 @@ async def test_several_jobs_ask_for_their_count(app, scheduler):
         await filled(pilot, app)
         await pilot.press("space", "space", "x")
         await until(pilot, lambda: isinstance(app.screen, CancelDialog))
-        await pilot.press("y")
-        assert isinstance(app.screen, CancelDialog)
-        assert isinstance(app.focused, Input)
-        # The field is one row of the dialog.
-        assert app.focused.region.height == 1
-        await pilot.press("3", "enter")
-        assert isinstance(app.screen, CancelDialog)
+        assert [(field.has_focus, field.region.height) for field in app.screen.query(Input)] == [(True, 1)]
+        await pilot.press("enter")
+        assert "Type 2 to continue: nothing was typed" in screen_text(app)
+        await pilot.press("y", "3", "enter")
+        assert "Type 2 to continue: 3 was typed" in screen_text(app)
         await pilot.press("backspace", "2", "enter")
         await until(pilot, lambda: len(scheduler.cancelled) == 2)
 
@@ -417,7 +415,7 @@ async def test_many_jobs_get_a_result_each(app, scheduler, monkeypatch):
         asked = screen.app.screen
         assert isinstance(asked, CancelDialog)
         active = len(asked.rows)
-        await pilot.press("tab", "tab", *str(active), "enter")
+        await pilot.press(*str(active), "enter")
         await until(pilot, lambda: isinstance(app.screen, ResultsDialog), "the results")
         assert app.status.text().plain.endswith(f"Cancelling {active - 2} jobs, 2 failed")
         assert app.screen.heading() == f"2 of {active} jobs failed"

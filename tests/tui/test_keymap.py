@@ -80,7 +80,7 @@ async def test_a_chosen_key_acts_in_a_field_whatever_that_would_do_with_it(tmp_p
             await until(pilot, lambda words=words: app.status.text().plain.endswith(f" {words}"), words)
         await ready(pilot, screen)
         await pilot.press("shift+end")
-        await until(pilot, lambda: copied and copied[0].startswith("torchx run"), "the command")
+        await until(pilot, lambda: copied and copied[0].startswith("torchx-tui run"), "the command")
         for is_swept in (True, False):
             await pilot.press("home")
             await until(pilot, lambda is_swept=is_swept: row_of(screen, "msg").field.is_swept is is_swept, "a sweep")

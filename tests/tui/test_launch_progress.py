@@ -173,6 +173,21 @@ async def test_a_form_may_be_left_while_its_launch_goes_on(app, scheduler):
         assert len(scheduler.launched) == 1
 
 
+async def test_form_under_the_keys_launches_once(app, scheduler):
+    """A form that was covered when its launch ended leaves as soon as it is on top, and submits nothing more."""
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await submitted(pilot, app)
+        await dialog_of(pilot, app)
+        await pilot.press("enter")
+        await until(pilot, lambda: app.screen is screen, "the form")
+        await pilot.press("f1")
+        scheduler.go_on.set()
+        await until(pilot, lambda: "Launched new-" in app.status.text().plain, "the end")
+        await pilot.press("escape", "ctrl+s")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
+        assert len(scheduler.launched) == 1
+
+
 async def test_a_launch_that_is_over_soon_shows_no_dialog(app, scheduler, monkeypatch):
     pushed, due, set_timer = [], [], app.set_timer
 

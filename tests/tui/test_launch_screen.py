@@ -352,7 +352,7 @@ async def test_the_preview_follows_what_is_typed(app):
         assert "not been launched here before" in preview(screen)
         await pilot.press("ctrl+t")
         await until(pilot, lambda: "--msg 'good morning'" in preview(screen))
-        assert preview(screen).startswith("$ torchx run --scheduler local_cwd utils.echo")
+        assert preview(screen).startswith("$ torchx-tui run --scheduler local_cwd utils.echo")
         assert screen.editor.preview.rule.title.plain == "Dry run   Diff   Command"
 
 

@@ -18,10 +18,11 @@ from torchx_tui.backends.types import Place, WorkspaceListing
 from torchx_tui.components import ComponentDoc, ComponentSummary, Parameter, ScriptLine
 from torchx_tui.components.model import ValueType
 from torchx_tui.guest.interpreter import Interpreter
+from torchx_tui.settings.config import LaunchSettings
 from torchx_tui.specs import AppDef, AppState
 from torchx_tui.tui.format import clock
 from torchx_tui.tui.launch import preview
-from torchx_tui.tui.launch.commands import plan_command, run_command
+from torchx_tui.tui.launch.commands import launch_command, plan_command, run_command
 from torchx_tui.tui.launch.component_docs import docs_text, last_launch_text
 from torchx_tui.tui.launch.component_list import LastLaunch
 from torchx_tui.tui.launch.component_picker import launch_text, option_text
@@ -39,8 +40,7 @@ CHANGED = {"r": {"image": "x", "env": "TOKEN=abc"}}
 @pytest.mark.parametrize(
     ("component", "scheduler", "cfg", "more", "command"),
     [
-        ("utils.echo", "local_cwd", {}, {}, "torchx run --scheduler local_cwd utils.echo"),
-        # What TorchX does not know is launched by our own command.
+        ("utils.echo", "local_cwd", {}, {}, "torchx-tui run --scheduler local_cwd utils.echo"),
         ("demo.train", "local_cwd", {}, {}, "torchx-tui run --scheduler local_cwd demo.train"),
         ("./a.sbatch", "slurm", {}, {}, "torchx-tui run --scheduler slurm ./a.sbatch"),
         ("utils.echo", "slurm@there", {}, {}, "torchx-tui run --scheduler slurm@there utils.echo"),
@@ -50,7 +50,7 @@ CHANGED = {"r": {"image": "x", "env": "TOKEN=abc"}}
         ),
         (
             "utils.echo", "local_cwd", {"log_dir": "/x"}, {"workspace": "file:///w"},
-            "torchx run --scheduler local_cwd --scheduler_args log_dir=/x --workspace file:///w utils.echo",
+            "torchx-tui run --scheduler local_cwd --scheduler_args log_dir=/x --workspace file:///w utils.echo",
         ),
         (
             "utils.echo", "local_cwd", {}, {"overrides": CHANGED},
@@ -66,6 +66,32 @@ def test_the_command_that_does_the_same(component, scheduler, cfg, more, command
     parameters = [Parameter("msg", "keyword_only", ValueType("str", "str"), "")]
     words = run_command(component, {"msg": "a b"}, scheduler, cfg, parameters=parameters, **more)
     assert shlex.join(words) == f"{command} --msg 'a b'"
+
+
+@pytest.mark.parametrize(
+    ("has_torchx", "wants_torchx", "component", "program"),
+    [
+        (True, True, "utils.echo", "torchx"),
+        (True, True, "demo.train", "torchx-tui"),
+        (True, True, "./a.sbatch", "torchx-tui"),
+        (True, False, "utils.echo", "torchx-tui"),
+        (False, True, "utils.echo", "torchx-tui"),
+    ],
+)
+def test_torchx_is_named_where_project_has_it(
+    has_torchx: bool, wants_torchx: bool, component: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Programs of the project are looked at and not run."""
+    programs = tmp_path / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name in ("python", *(["torchx"] if has_torchx else [])):
+        (programs / name).write_text(f"#!/bin/sh\ntouch {tmp_path}/run\n")
+        (programs / name).chmod(0o755)
+    (tmp_path / "a.sbatch").write_text("#!/bin/sh\n")
+    monkeypatch.chdir(tmp_path)
+    record = LaunchRecord("1", NOW, "local_cwd", "torchx", {}, component=component)
+    assert launch_command(record, LaunchSettings(copy_torchx_command=wants_torchx))[0] == program
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_job_of_no_component_has_no_command() -> None:

@@ -21,6 +21,7 @@ from .bulk import job_names
 if TYPE_CHECKING:
     from ...backends.runner import Runner
     from ...backends.types import JobAction
+    from ..app import TorchXTuiApp
     from ..rows import JobRow
     from .menu import ActionsFound
 
@@ -174,7 +175,7 @@ class JobActions(BaseScreen):
         dashboard = self.dashboard
         try:
             # The journal and the components are files.
-            lines = await asyncio.to_thread(_commands, dashboard.runner, rows)
+            lines = await asyncio.to_thread(_commands, dashboard, rows)
         except Exception as error:
             # The component's file is another by now, or gone; the journal cannot be read.
             dashboard.status.say(f"no command: {describe_error(error)}", failed=True)
@@ -272,10 +273,10 @@ def _lost_logs(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
     return [f"{backend_word(name)}: {words}" if several else words for name, words in said.items() if words]
 
 
-def _commands(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
+def _commands(dashboard: TorchXTuiApp, rows: Sequence[JobRow]) -> list[str]:
     """Return the commands that launch jobs again; of those that no component of ours made there is none."""
     from ..launch.commands import launch_command
 
-    records = runner.journal.find_all([row.handle for row in rows])
+    records = dashboard.runner.journal.find_all([row.handle for row in rows])
     launched = [records[row.handle] for row in rows if row.handle in records]
-    return [shlex.join(launch_command(record)) for record in launched if record.component]
+    return [shlex.join(launch_command(record, dashboard.settings.launch)) for record in launched if record.component]

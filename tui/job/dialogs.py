@@ -14,13 +14,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
 from textual.message import Message
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Static
 
 from ...backends.types import BY_TORCHX
 from ...logs.text.sanitize import plain
 from ..format import age, clock, count, cut
 from ..rows import JobRow, backend_word
-from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, Dialog
+from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, CountDialog, Dialog
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of, now_of
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_WHY = 2
 
 
-class ConfirmDialog(Dialog[bool]):
+class ConfirmDialog(CountDialog):
     """Asks about jobs; for more than one the count must be typed.
 
     Args:
@@ -41,13 +41,12 @@ class ConfirmDialog(Dialog[bool]):
 
     KEEP = "Keep"
     CONFIRM = "Confirm"
-    CONFIRM_KEY = "y"
     COMMAND = ""
 
     BINDINGS = [Binding("y", "confirm", "Confirm", id="dialog.confirm", show=False)]
 
     def __init__(self, rows: Sequence[JobRow]) -> None:
-        super().__init__()
+        super().__init__(len(rows))
         self.rows = rows
 
     def consequence(self) -> list[str]:
@@ -58,7 +57,7 @@ class ConfirmDialog(Dialog[bool]):
         """Return the jobs, their facts, the consequence and the command."""
         facts = self._one(self.rows[0]) if len(self.rows) == 1 else self._several()
         text = [Text(line, STYLES.muted) for line in self.consequence()]
-        command = ["torchx", self.COMMAND, plain(self.rows[0].handle)]
+        command = ["torchx-tui", self.COMMAND, plain(self.rows[0].handle)]
         if len(self.rows) == 1:
             text.append(Text(cut(f"$ {shlex.join(command)}", TEXT_WIDTH, glyphs_of(self.app).cut), STYLES.faint))
         return [*facts, Text(), *text, Text()]
@@ -94,41 +93,13 @@ class ConfirmDialog(Dialog[bool]):
             lines.append(Text(f"and {len(self.rows) - MOST_LISTED} more", STYLES.faint))
         return lines
 
-    def compose_question(self) -> ComposeResult:
-        """Ask for the count where there is more than one job."""
-        if len(self.rows) > 1:
-            yield Static(Text(f"Type {len(self.rows)} to continue", STYLES.muted), markup=False)
-            count_input = Input(compact=True, id="dialog-count")
-            count_input.cursor_blink = False
-            yield count_input
-
     def compose_buttons(self) -> ComposeResult:
         """Yield the harmless button, the other, and how to go back."""
         yield Button(self.KEEP, compact=True, id="keep")
-        label = Text(self.CONFIRM_KEY, STYLES.failed)
+        label = Text("enter" if self.asks_for_count else "y", STYLES.failed)
         label.append(f" {self.CONFIRM}", STYLES.text)
         yield Button(label, compact=True, id="confirm")
         yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
-
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Take the button's answer."""
-        if event.button.id == "confirm":
-            self.action_confirm()
-        else:
-            self.dismiss(False)
-
-    def on_input_submitted(self) -> None:
-        """Confirm once the count is right."""
-        self.action_confirm()
-
-    def action_confirm(self) -> None:
-        """Answer yes, if the count was typed where it is asked for."""
-        if len(self.rows) > 1:
-            field = self.query_one("#dialog-count", Input)
-            if field.value.strip() != str(len(self.rows)):
-                self.set_focus(field)
-                return
-        self.dismiss(True)
 
 
 class CancelDialog(ConfirmDialog):

@@ -22,6 +22,7 @@ from ..metrics.chart import ChartView
 from ..metrics.metric_list import group_of
 from ..stacks.cells import finding_text
 from ..ui import glyphs
+from ..ui.drawing import guard_render
 from ..ui.job_cells import progress_bar
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
@@ -163,6 +164,7 @@ class ProgressRow(Widget):
             self._fraction, self._style = fraction, style
             self.refresh()
 
+    @guard_render
     def render(self) -> Text:
         """Draw the bar."""
         return progress_bar(self._fraction, self.size.width, self._style, is_ascii=glyphs_of(self.app) is glyphs.ASCII)

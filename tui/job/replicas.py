@@ -20,6 +20,7 @@ from textual.widget import Widget
 
 from ...logs.text.sanitize import plain
 from ...specs import ReplicaState, ReplicaStatus
+from ..ui.drawing import guard_render, guard_render_line
 from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style
 from ..ui.palette import STYLES
@@ -79,6 +80,7 @@ class ReplicaGrid(Widget, can_focus=True):
         del container, viewport
         return min(8, max(1, -(-len(self.replicas) // cells_per_row(width))))
 
+    @guard_render_line
     def render_line(self, y: int) -> Strip:
         """Draw a row of cells; the row of the chosen one is kept in sight."""
         glyphs = glyphs_of(self.app)
@@ -232,6 +234,7 @@ class FactLines(Widget):
 
     lines: reactive[tuple[Text, ...]] = reactive(())
 
+    @guard_render
     def render(self) -> Text:
         """Draw the lines."""
         drawn = []

@@ -20,6 +20,7 @@ from ..logs.area import LogsArea
 from ..metrics.readers import ActivityChanged, ActivityReaders
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, StatusLine
+from ..ui.drawing import guard_update
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Divider
@@ -173,9 +174,10 @@ class JobScreen(JobActions):
         # Of a screen that is leaving, the panes may be closed already.
         if self._readers is not None and self.doing.chart.is_running:
             self._activity = self._readers.latest(message.handle)
-            self._show_doing()
-            self._refresh_head()
-            self.refresh_bars()
+            with guard_update(self.dashboard.status, "the metrics"):
+                self._show_doing()
+                self._refresh_head()
+                self.refresh_bars()
 
     @property
     def _is_doing(self) -> bool:

@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from ...specs import is_terminal
 from ..format import clock, duration, state_word
+from ..ui.drawing import guard_render
 from ..ui.job_cells import state_style
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of, now_of
@@ -27,6 +28,7 @@ class Timeline(Widget):
 
     changes: reactive[tuple[StateChange, ...]] = reactive(())
 
+    @guard_render
     def render(self) -> Text:
         """Draw the timeline in the widget's width; the oldest changes go first when there is no room."""
         return timeline_text(self.changes, self.size.width, glyphs_of(self.app), now_of(self.app))

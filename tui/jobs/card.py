@@ -14,6 +14,7 @@ from textual.widget import Widget
 from ...specs import MISSING, AppState, ReplicaState
 from ..format import age, clock, cut, duration, state_word
 from ..rows import JobRow, backend_word
+from ..ui.drawing import guard_render, guard_update
 from ..ui.job_cells import name_text, state_style, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
@@ -96,7 +97,8 @@ class JobCard(Pane):
 
     def on_activity_changed(self, message: ActivityChanged) -> None:
         """Draw the chart anew."""
-        self._draw_chart(message.handle)
+        with guard_update(cast("TorchXTuiApp", self.app).status, "the metrics"):
+            self._draw_chart(message.handle)
 
     def _draw_chart(self, handle: str) -> None:
         from ...diagnosis.metrics.chart import Options, wants_log
@@ -141,6 +143,7 @@ class CardBody(Widget):
     slow: reactive[Text] = reactive(Text)
     """Which replica is slower than the others, where one is."""
 
+    @guard_render
     def render(self) -> Text:
         """Draw the lines, cut at the widget's width."""
         lines = []

@@ -11,6 +11,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..rows import backend_word
+from ..ui.drawing import guard_render
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
@@ -71,6 +72,7 @@ class LeftBlock(Widget):
 
     lines: reactive[tuple[Text, ...]] = reactive(())
 
+    @guard_render
     def render(self) -> Text:
         """Draw the block left-aligned, a little above the middle."""
         width, height = self.size.width, self.size.height

@@ -20,6 +20,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from ...specs import AppState
+from ..ui.drawing import guard_render_line
 from ..ui.job_cells import COLUMNS_BY_KEY, INDENT, CellContext, Column, column_widths
 from ..ui.pane import Pane
 from ..ui.prompt_input import PromptInput
@@ -381,6 +382,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._resize_virtual()
         self._keep_cursor()
 
+    @guard_render_line
     def render_line(self, y: int) -> Strip:
         """Draw one row of the screen: the header, a job, or nothing."""
         self._strips[y] = strip = self._rendered(y)

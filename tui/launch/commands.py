@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ...backends.api import PublishedPort
     from ...backends.history.journal import LaunchRecord
     from ...components import Parameter
+    from ...settings.config import LaunchSettings
     from .form_model import FormModel
     from .plan import LaunchPlan
 
@@ -18,11 +21,15 @@ if TYPE_CHECKING:
 _OURS = ("demo.",)
 
 
-def program_for(component: str) -> str:
-    """Return ``torchx``, or ``torchx-tui`` for a component that TorchX lacks, and for a batch script."""
-    from ...components import is_script_name
+def prefers_torchx(settings: LaunchSettings | None) -> bool:
+    """Return whether the settings ask for commands of TorchX, and the current folder's project has it."""
+    from ...guest.interpreter import choose_interpreter
+    from ...guest.settings import guest_settings
 
-    return "torchx-tui" if component.startswith(_OURS) or is_script_name(component) else "torchx"
+    if settings is None or not settings.copy_torchx_command:
+        return False
+    python = choose_interpreter(Path.cwd() / "component.py", guest_settings.python).path
+    return os.access(Path(python).with_name("torchx"), os.X_OK)
 
 
 def run_command(
@@ -35,19 +42,21 @@ def run_command(
     parameters: Sequence[Parameter] | None = None,
     *,
     ignores_config: bool = False,
+    torchx: bool = False,
 ) -> list[str]:
     """Return the argument list that launches a component with these arguments and run options, secrets masked.
 
-    The component's file is read where its parameters are not given.
+    The component's file is read where its parameters are not given. With ``torchx`` it is TorchX's command, unless
+    TorchX cannot do the same.
     """
     from ...backends.shared.secrets import mask_args, mask_data, mask_text
-    from ...components import to_command_line
+    from ...components import is_script_name, to_command_line
     from ...specs import format_cfg, split_context
 
     # TorchX knows the current context alone, and reads its config always.
     ours = split_context(scheduler)[1] or cfg.get("context") or overrides or ignores_config
-    program = "torchx-tui" if ours else program_for(component)
-    command = [program, "run", "--scheduler", scheduler]
+    ours = ours or component.startswith(_OURS) or is_script_name(component)
+    command = ["torchx" if torchx and not ours else "torchx-tui", "run", "--scheduler", scheduler]
     if cfg:
         command += ["--scheduler_args", format_cfg(_masked_options(cfg))]
     if ignores_config:
@@ -60,7 +69,7 @@ def run_command(
     return [*command, component, *mask_args(to_command_line(component, mask_data(arguments), parameters))]
 
 
-def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter]) -> list[str]:
+def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter], *, torchx: bool = False) -> list[str]:
     """Return the argument list of a plan of the form; of one that is no component's, only the job's name."""
     if plan.base is not None:
         return ["#", plan.base.name, "was not made by a component that is known here"]
@@ -74,21 +83,28 @@ def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter]) -> list[str]
         plan.overrides,
         parameters,
         ignores_config=plan.ignores_config,
+        torchx=torchx,
     )
 
 
-def commands_text(model: FormModel, most: int = 20) -> str:
+def commands_text(model: FormModel, settings: LaunchSettings | None = None, *, most: int = 20) -> str:
     """Return the commands that do the same as a form, each on a line, the first ones of a large sweep."""
-    parameters = model.doc.parameters
-    lines = [shlex.join(plan_command(plan, parameters)) for plan in islice(model.plans(), most)]
+    parameters, torchx = model.doc.parameters, prefers_torchx(settings)
+    lines = [shlex.join(plan_command(plan, parameters, torchx=torchx)) for plan in islice(model.plans(), most)]
     more = model.launch_count() - len(lines)
     return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 
 
-def launch_command(record: LaunchRecord) -> list[str]:
+def launch_command(record: LaunchRecord, settings: LaunchSettings | None = None) -> list[str]:
     """Return the argument list that repeats a launch."""
     return run_command(
-        record.component, record.arguments, record.scheduler, record.cfg, record.workspace, record.overrides
+        record.component,
+        record.arguments,
+        record.scheduler,
+        record.cfg,
+        record.workspace,
+        record.overrides,
+        torchx=prefers_torchx(settings),
     )
 
 

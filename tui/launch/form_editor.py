@@ -299,11 +299,10 @@ class FormEditor(OnDashboard, Horizontal):
 
     def action_ignore_config(self) -> None:
         """Leave out what .torchxconfig says, or read it again."""
-        if self.model is None or not self.model.is_whole:
-            return
-        self.model.ignores_config = not self.model.ignores_config
-        self.dashboard.status.say(f"{'without' if self.model.ignores_config else 'with'} .torchxconfig")
-        self.read_config()
+        if self.model is not None and self.model.is_whole:
+            self.model.ignores_config = not self.model.ignores_config
+            self.dashboard.status.say(f"{'without' if self.model.ignores_config else 'with'} .torchxconfig")
+            self.read_config()
 
     def read_config(self) -> None:
         """Read config again; what was typed stays."""
@@ -335,7 +334,7 @@ class FormEditor(OnDashboard, Horizontal):
             self.preview.set_note(f"{wrong.name}: {wrong.error}" if wrong else self._config_fault)
             self.dry_run.settle()
             return
-        self.preview.set_command(commands_text(model))
+        self.preview.set_command(commands_text(model, self.dashboard.settings.launch))
         self.dry_run.schedule(delay)
 
     def _read_resource(self) -> None:
@@ -489,7 +488,8 @@ class FormEditor(OnDashboard, Horizontal):
     def action_copy_command(self) -> None:
         """Copy the command that does the same from a shell."""
         if self.model is not None and not self.model.errors():
-            self.dashboard.terminal_clipboard.copy(commands_text(self.model), "the command", is_command=True)
+            text = commands_text(self.model, self.dashboard.settings.launch)
+            self.dashboard.terminal_clipboard.copy(text, "the command", is_command=True)
 
 
 def _config_fault(defaults: LaunchDefaults) -> str:

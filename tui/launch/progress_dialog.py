@@ -37,7 +37,6 @@ class LaunchDialog(Dialog[None]):
         self.what = what
         self._progress = progress
         self._said: list[str] = []
-        self._left = False
         self._text = Static(markup=False, id="launch-progress")
 
     def heading(self) -> str:
@@ -78,13 +77,7 @@ class LaunchDialog(Dialog[None]):
 
     def leave(self) -> None:
         """Go away: the launch is over."""
-        self._left = True
         self.dismiss(None)
-
-    def on_screen_resume(self) -> None:
-        """Go away if the launch ended while another screen was above."""
-        if self._left:
-            self.dismiss(None)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the button's answer."""

@@ -165,9 +165,9 @@ class LaunchScreen(BaseScreen):
 
     def on_submitted(self, message: Submitted) -> None:
         """Show the new jobs in the table, or keep the form and say what went wrong."""
-        self._submitting = False
         self.dashboard.launches.end(message.progress)
         if message.error:
+            self._submitting = False
             self.editor.show_failure(message.error)
             self.dashboard.status.say(f"not launched: {message.error}", failed=True)
         plan = message.plan

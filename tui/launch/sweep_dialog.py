@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.widget import Widget
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button
 
 from ...logs.text.sanitize import plain
 from ..format import count, cut
-from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, Dialog
+from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, CountDialog
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from .plan import LaunchPlan
 
 
-class SweepDialog(Dialog[bool]):
+class SweepDialog(CountDialog):
     """Asks for the count.
 
     Args:
@@ -29,13 +28,12 @@ class SweepDialog(Dialog[bool]):
     """
 
     HELP_TITLE = "Sweep"
+    COUNT_FOR = "launch them"
     BINDINGS = [Binding("ctrl+s", "confirm", "Launch them", priority=True, id="dialog.sweep", show=False)]
 
     def __init__(self, plans: Sequence[LaunchPlan]) -> None:
-        super().__init__()
+        super().__init__(len(plans))
         self._plans = plans
-        self._count = Input(compact=True, id="dialog-count")
-        self._count.cursor_blink = False
 
     def heading(self) -> str:
         """Return the title, with how many jobs are meant."""
@@ -54,34 +52,7 @@ class SweepDialog(Dialog[bool]):
             lines.append(Text(f"      and {len(self._plans) - MOST_LISTED} more", STYLES.faint))
         return [*lines, Text(), Text("They share a group, which the table can show and filter.", STYLES.muted), Text()]
 
-    def compose_question(self) -> ComposeResult:
-        """Ask for the count."""
-        yield Static(Text(f"Type {len(self._plans)} to launch them", STYLES.muted), markup=False)
-        yield self._count
-
     def compose_buttons(self) -> ComposeResult:
         """Yield the harmless button, and the other."""
         yield Button("Back to the form", compact=True, id="keep")
         yield Button("Launch", compact=True, id="confirm")
-
-    def first_focus(self) -> Widget:
-        """Return the count: nothing happens without it."""
-        return self._count
-
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Take the button's answer."""
-        if event.button.id == "confirm":
-            self.action_confirm()
-        else:
-            self.dismiss(False)
-
-    def on_input_submitted(self) -> None:
-        """Launch once the count is right."""
-        self.action_confirm()
-
-    def action_confirm(self) -> None:
-        """Answer yes, if the count was typed."""
-        if self._count.value.strip() == str(len(self._plans)):
-            self.dismiss(True)
-        else:
-            self.set_focus(self._count)

@@ -9,6 +9,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ...logs.source.replica_log import StreamName
+from ..ui.drawing import guard_render
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of
 from .rows import TimeMode
@@ -45,6 +46,7 @@ class ReplicaBar(Widget):
         super().__init__(id=id)
         self._places: list[tuple[int, int, int | None]] = []
 
+    @guard_render
     def render(self) -> Text:
         """Draw the bar; where not all replicas fit, those around the chosen one are shown."""
         right = self._options()

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from ...logs.source.replica_log import StreamName
 from ...logs.text.sanitize import plain
 from ..format import count
+from ..ui.drawing import guard_render
 from ..ui.palette import STYLES
 from .reading import LogReading
 from .rows import clock_text
@@ -102,6 +103,7 @@ class StatusRow(Widget):
     status: reactive[LogStatus] = reactive(LogStatus)
     options_shown: reactive[bool] = reactive(True)
 
+    @guard_render
     def render(self) -> Text:
         """Draw the row; what matters least goes first when there is no room."""
         width = self.size.width

@@ -25,6 +25,7 @@ from textual.widget import Widget
 
 from ...logs.text.shown import shown_text
 from ...logs.view.merge import Bounds, LogLine
+from ..ui.drawing import guard_render_line
 from ..ui.governor import Repaint, governor_of
 from ..ui.theme import glyphs_of, palette_of
 from .rows import Marks, RowLayout, RowMaker, TimeMode
@@ -266,6 +267,7 @@ class LogView(Widget, can_focus=True):
         """The first line on screen."""
         return self._row_lines[0] if self._row_lines else None
 
+    @guard_render_line
     def render_line(self, y: int) -> Strip:
         """Return a row that was drawn before."""
         if y < len(self._rows):

@@ -15,6 +15,7 @@ from ...diagnosis.metrics.scale import x_label
 from ...diagnosis.metrics.series import Series
 from ...logs.text.sanitize import plain
 from ..ui import glyphs
+from ..ui.drawing import guard_render
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
@@ -52,6 +53,7 @@ class ChartView(Widget):
         if self._key() != self._drawn_for:
             self.refresh()
 
+    @guard_render
     def render(self) -> Text:
         """Draw the chart in the widget's size."""
         key = self._key()

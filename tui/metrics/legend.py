@@ -17,6 +17,7 @@ from ...diagnosis.metrics.series import Series, smoothed
 from ...logs.text.sanitize import plain
 from ..format import cut, state_word
 from ..rows import JobRow
+from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
@@ -112,6 +113,7 @@ class Legend(Widget):
         self.cursor = min(max(self.cursor + step, 0), max(0, len(self._rows) - 1))
         self.refresh()
 
+    @guard_render
     def render(self) -> Text:
         """Draw the table: as many columns as there is room for, and the rows around the cursor."""
         glyphs = glyphs_of(self.app)

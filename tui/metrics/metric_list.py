@@ -21,6 +21,7 @@ from ...diagnosis.metrics.series import Series
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui import glyphs
+from ..ui.drawing import guard_render_line
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of, palette_of
 
@@ -156,6 +157,7 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
             self.refresh()
             self.post_message(self.Moved())
 
+    @guard_render_line
     def render_line(self, y: int) -> Strip:
         """Draw a row."""
         number = y + self.scroll_offset.y

@@ -29,6 +29,7 @@ from ..messages import Told
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
+from ..ui.drawing import guard_update
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Divider, Pane
@@ -178,8 +179,11 @@ class MetricsScreen(BaseScreen):
 
     def _draw(self) -> None:
         # Of a screen that is leaving, the list may be closed already: it would make a scrollbar that nobody ends.
-        if not (self.is_mounted and self.left.list.is_running):
-            return
+        if self.is_mounted and self.left.list.is_running:
+            with guard_update(self.dashboard.status, "the metrics"):
+                self._draw_metrics()
+
+    def _draw_metrics(self) -> None:
         self._is_due, self._drawn_at = False, time.monotonic()
         series = self._listed()
         capacity = self._capacity()
@@ -396,16 +400,12 @@ class MetricsScreen(BaseScreen):
 
     def action_zoom_axis(self, factor: float) -> None:
         """Draw less of the x axis, or more, around the cursor or the end."""
-        series = list(self._series_of(self.left.list.cursor).values())
-        low, high = self._options.window or x_limits(series, self._options)
+        whole = x_limits(list(self._series_of(self.left.list.cursor).values()), self._options)
+        low, high = self._options.window or whole
         width = (high - low) * factor
         middle = high if self._options.cursor is None else self._options.cursor
-        whole = x_limits(series, self._options)
-        if width >= whole[1] - whole[0]:
-            window = None
-        else:
-            start = min(max(middle - width / 2, whole[0]), whole[1] - width)
-            window = (start, start + width)
+        start = min(max(middle - width / 2, whole[0]), whole[1] - width)
+        window = None if width >= whole[1] - whole[0] else (start, start + width)
         self._options = replace(self._options, window=window)
         self._draw()
 

@@ -16,6 +16,7 @@ from textual.message_pump import MessagePump
 from textual.widget import Widget
 from textual.widgets import Input
 
+from .paste import one_line
 from .textual_internals import EndedParents, HiddenScreens
 
 # A field, or a screen that is opened, takes milliseconds; one that hangs holds up no key for longer (s).
@@ -37,7 +38,19 @@ class OrderedKeysApp(EndedParents, HiddenScreens, App[ReturnType]):
                 await _has_caught_up(focused)
             if await self._carry_out(event):
                 return
+        if isinstance(event, events.Paste):
+            event.text = self.fit_paste(event.text)
         await super().on_event(event)
+
+    def fit_paste(self, text: str) -> str:
+        """Return what of a text can be pasted where the focus is; show how much of it cannot."""
+        if not isinstance(self.focused, Input):
+            return text
+        line, left_out = one_line(text)
+        if left_out:
+            words = f"Pasted the first of {left_out + 1:,} lines. A line that ends with \\ is joined with the next one."
+            self.notify(words, severity="warning", markup=False)
+        return line
 
     async def _carry_out(self, event: events.Key) -> bool:
         """Run the action of a key's binding; return whether there is one, and nobody types."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,6 +11,27 @@ from functools import partial
 
 # How long SIGINT goes on to end nothing after another program had the terminal (s).
 _INTERRUPTS_PASS = 0.2
+
+
+def stop_group() -> bool:
+    """Stop this process and its group until the shell continues them; return False without a shell that could."""
+    if not _has_job_control():
+        return False
+    # The whole group, since the shell waits for its first process, such as `make` or `uv run`.
+    os.killpg(os.getpgrp(), signal.SIGTSTP)
+    return True
+
+
+def _has_job_control() -> bool:
+    import psutil
+
+    group, pid = os.getpgrp(), os.getpid()
+    try:
+        while pid and os.getpgid(pid) == group:
+            pid = psutil.Process(pid).ppid()
+        return pid > 0 and os.getsid(pid) == os.getsid(0)
+    except (OSError, psutil.Error):
+        return False
 
 
 class Signals:

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ..format import cut
+from .drawing import guard_render
 from .glyphs import ASCII, Glyphs
 from .palette import STYLES
 from .theme import glyphs_of
@@ -136,6 +137,7 @@ class TopBar(Widget):
     middle: reactive[Text] = reactive(Text)
     right: reactive[str] = reactive("")
 
+    @guard_render
     def render(self) -> Text:
         """Draw the bar."""
         left = Text("torchx-tui", f"bold {STYLES.text}", end="")
@@ -166,6 +168,7 @@ class StatusLine(Widget):
     left: reactive[Text] = reactive(Text)
     right: reactive[Text] = reactive(Text)
 
+    @guard_render
     def render(self) -> Text:
         """Draw the line."""
         return _two_ends(self.left, self.right, self.size.width, glyphs_of(self.app).cut)
@@ -187,6 +190,7 @@ class KeyBar(Widget):
         # The columns of each key and its word, and what a click there runs.
         self._spots: list[tuple[range, ActiveBinding]] = []
 
+    @guard_render
     def render(self) -> Text:
         """Draw as many hints as fit, always with the last one; a message takes the right end."""
         width = self.size.width

@@ -13,6 +13,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..format import cut
+from .drawing import guard_render
 from .palette import STYLES
 from .theme import glyphs_of
 
@@ -73,6 +74,7 @@ class ChoiceField(Widget, can_focus=True):
         self.set_reactive(ChoiceField.value, value)
         self._words = words or {}
 
+    @guard_render
     def render(self) -> Text:
         """Draw the choices, as many as there is room for beside the one taken, which is filled and bold."""
         glyphs = glyphs_of(self.app)

@@ -10,9 +10,10 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Button, Static
+from textual.widgets import Button, Input, Static
 
 from .governor import PacedScreen
+from .palette import STYLES
 
 TEXT_WIDTH = 60
 # A list in a dialog shows so many items, then how many more there are.
@@ -74,3 +75,61 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
     def action_back(self) -> None:
         """Change nothing."""
         self.dismiss(None)
+
+
+class CountDialog(Dialog[bool]):
+    """Asks for a yes; one that is about several jobs has their number typed first.
+
+    Args:
+        count: how many jobs.
+    """
+
+    COUNT_FOR = "continue"
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self._count = count
+        self._count_text = Static(self._count_words(), markup=False)
+        self._count_input = Input(compact=True, restrict="[0-9]*", id="dialog-count")
+        self._count_input.cursor_blink = False
+
+    def _count_words(self, typed: str | None = None) -> Text:
+        words = f"Type {self._count} to {self.COUNT_FOR}"
+        if typed is None:
+            return Text(words, STYLES.muted)
+        return Text(f"{words}: {f'{typed[:12]} was typed' if typed else 'nothing was typed'}", STYLES.failed)
+
+    @property
+    def asks_for_count(self) -> bool:
+        """Whether the number of jobs must be typed."""
+        return self._count > 1
+
+    def compose_question(self) -> ComposeResult:
+        """Yield the box for the count."""
+        if self.asks_for_count:
+            yield self._count_text
+            yield self._count_input
+
+    def first_focus(self) -> Widget | None:
+        """Return the box for the count, without which nothing happens; else the harmless button."""
+        return self._count_input if self.asks_for_count else super().first_focus()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the button's answer."""
+        if event.button.id == "confirm":
+            self.action_confirm()
+        else:
+            self.dismiss(False)
+
+    def on_input_submitted(self) -> None:
+        """Confirm once the count is right."""
+        self.action_confirm()
+
+    def action_confirm(self) -> None:
+        """Answer yes, if the count was typed where it is asked for; else say what is missing."""
+        typed = self._count_input.value
+        if self.asks_for_count and typed != str(self._count):
+            self._count_text.update(self._count_words(typed))
+            self.set_focus(self._count_input)
+            return
+        self.dismiss(True)

@@ -115,14 +115,28 @@ class PacedScreen(OnDashboard, GatedUpdates):
     never pile up. It leaves only while it is on top, and its workers are heard when they fail.
     """
 
+    app: Any
     is_active: Any
 
+    # The answer to leave with once the screen is on top again, in a tuple since it may be None.
+    _answer: tuple[Any] | None = None
+
     def dismiss(self, result: Any = None) -> AwaitComplete:
-        """Leave, with an answer; nothing happens where that was done already.
+        """Leave with an answer, as soon as no other screen is above; nothing happens where that was done already.
 
         Textual takes away whatever screen is on top: of two keys that come at once the second would take the one below.
         """
-        return super().dismiss(result) if self.is_active else AwaitComplete()  # type: ignore[misc]
+        if self.is_active:
+            self._answer = None
+            return super().dismiss(result)  # type: ignore[misc]
+        if self._answer is None and self in self.app.screen_stack:
+            self._answer = (result,)
+        return AwaitComplete()
+
+    def on_screen_resume(self) -> None:
+        """Leave if that was due while another screen was above."""
+        if self._answer is not None:
+            self.dismiss(*self._answer)
 
     def may_draw(self) -> bool:
         """Return whether the terminal has taken enough of the frames before."""

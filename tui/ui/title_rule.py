@@ -7,6 +7,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
+from .drawing import guard_render
 from .palette import STYLES
 from .theme import glyphs_of
 
@@ -31,6 +32,7 @@ class TitleRule(Widget):
         self.set_reactive(TitleRule.title, title if isinstance(title, Text) else Text(title))
         self.set_reactive(TitleRule.info, info if isinstance(info, Text) else Text(info))
 
+    @guard_render
     def render(self) -> Text:
         """Draw the rule in the widget's width; the right-hand text goes first when there is no room."""
         glyphs = glyphs_of(self.app)
