@@ -13,6 +13,7 @@ from ..guest.settings import guest_settings
 from ..specs import AppDef, AppDefError, ArgumentError, ComponentLoadError
 from ..specs.errors import describe_error
 from ..specs.serialize import appdef_from_dict
+from ..specs.trust import check_owner
 from .finder import Component, describe, find
 from .model import ComponentDoc
 from .sbatch import build_script
@@ -45,6 +46,7 @@ def build_app(
         ArgumentError: An argument is unknown, missing, or not a value of its type.
         ComponentLoadError: The component raised an error, hung, ended its process, or returned no AppDef; the message
             has file and line where they are known.
+        UntrustedError: Its file, or the folder or repository of that, belongs to another user and is not trusted.
         TorchXTuiError: As for `describe`.
     """
     if is_script_name(name):
@@ -54,7 +56,14 @@ def build_app(
     component = find(name)
     if component.kind == "builtin":
         return _run_builtin(component, values)
+    check_trusted(component)
     return _ask_guest(component, doc, values, check, report)
+
+
+def check_trusted(component: Component) -> None:
+    """Refuse a component that would run code of another user. Raises UntrustedError."""
+    if component.kind == "file":
+        check_owner(component.path)
 
 
 def interpreter_of(component: Component) -> Interpreter | None:

@@ -1,10 +1,9 @@
-"""Answers of a guest about components: their AppDefs, and what is installed where it runs.
+"""Answers of a guest about components: their AppDefs, and named resources.
 
 A request is ``{"component": {...}, "values": {...}, "timeout": 9.5}``; its answer has ``app`` or ``error``, ``files``
 that were imported with the times of their changes, and ``loaded``, false where the file itself failed.
-``{"resources": true}`` asks for all named resources of others, ``{"packages": true}`` and ``{"module": NAME}`` for
-where components are installed, ``{"inspect": true}`` for the version of TorchX; an empty line keeps the guest from
-ending as idle. `components/build.py` makes requests and reads answers.
+``{"resources": true}`` asks for all named resources of others; an empty line keeps the guest from ending as idle.
+`components/build.py` makes requests and reads answers.
 """
 
 from __future__ import annotations
@@ -70,15 +69,6 @@ def _current_folder() -> str:
         return ""
 
 
-def _inspect() -> dict[str, Any]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    for distribution in ("torchx", "torchx-nightly"):
-        with contextlib.suppress(PackageNotFoundError):
-            return {"loaded": True, "torchx": version(distribution)}
-    return {"loaded": True, "torchx": ""}
-
-
 def _write(descriptor: int, answer: dict[str, Any]) -> None:
     data = (json.dumps(answer) + "\n").encode()
     while data:
@@ -88,15 +78,9 @@ def _write(descriptor: int, answer: dict[str, Any]) -> None:
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if "component" in request:
         return _run_component(request)
-    if "resources" in request:
-        from .resources import make_resources
+    from .resources import make_resources
 
-        return make_resources()
-    if "inspect" in request:
-        return _inspect()
-    from .packages import describe_module, describe_packages
-
-    return describe_module(request["module"]) if "module" in request else describe_packages()
+    return make_resources()
 
 
 def _run_component(request: dict[str, Any]) -> dict[str, Any]:

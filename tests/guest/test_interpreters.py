@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from support.component_files import ComponentFile, make_environment
 
-from torchx_tui.components import build_app
+from torchx_tui.components import build_app, describe
 from torchx_tui.components.build import interpreter_of
 from torchx_tui.components.finder import find
 from torchx_tui.guest.host import guests
 from torchx_tui.guest.interpreter import choose_interpreter
 from torchx_tui.specs import ComponentLoadError
+from torchx_tui.specs.trust import UntrustedError, trust_folder
 
 PATHS = 'def f() -> AppDef:\n    """Do."""\n    import sys\n    return AppDef(sys.prefix)\n'
 
@@ -72,13 +73,63 @@ def test_which_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert choose_interpreter(file).path == sys.executable
 
 
+def linked_environment(tmp_path: Path) -> tuple[ComponentFile, Path]:
+    """Return a component below a folder with a link to an environment, whose Python notes that it ran."""
+    environment = make_environment(tmp_path / "elsewhere")
+    program = environment / "bin" / "python"
+    program.unlink()
+    fake_python(program, f'#!/bin/sh\ntouch {tmp_path / "ran"}\nexec {sys.executable} "$@"\n')
+    (tmp_path / ".venv").symlink_to(environment)
+    (tmp_path / "project").mkdir()
+    return ComponentFile(tmp_path / "project" / "train.py").write(PATHS), tmp_path / "ran"
+
+
+def test_a_linked_environment_runs_only_a_chosen_component(tmp_path: Path) -> None:
+    file, ran = linked_environment(tmp_path)
+    describe(file.name("f"))
+    assert not ran.exists()
+    build_app(file.name("f"), {})
+    assert ran.exists()
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_an_environment_of_another_user_is_not_taken(tmp_path: Path) -> None:
-    (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    program = fake_python(tmp_path / ".venv" / "bin" / "python", "#!/bin/sh\n")
-    assert choose_interpreter(tmp_path / "a.py").path == program
-    os.chown(tmp_path / ".venv", 4242, 4242)
-    assert choose_interpreter(tmp_path / "a.py").path == sys.executable
+@pytest.mark.parametrize("entry", [".venv", "elsewhere", "elsewhere/bin/python"])
+def test_an_environment_of_another_user_is_refused(tmp_path: Path, entry: str) -> None:
+    file, ran = linked_environment(tmp_path)
+    os.lchown(tmp_path / entry, 4242, 4242)
+    with pytest.raises(ComponentLoadError) as caught:
+        build_app(file.name("f"), {})
+    assert f"{tmp_path / entry} belongs to the user 4242" in str(caught.value)
+    assert "activate an environment, or set python of [components] in config.toml" in str(caught.value)
+    assert not ran.exists()
+    trust_folder(tmp_path)
+    build_app(file.name("f"), {})
+    assert ran.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_an_environment_that_the_user_activated_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """Software of a cluster often belongs to an account of its own."""
+    file, ran = linked_environment(tmp_path)
+    os.lchown(tmp_path / "elsewhere", 4242, 4242)
+    monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
+    build_app(file.name("f"), {})
+    assert ran.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_component_of_another_user_is_not_run(tmp_path: Path) -> None:
+    file = ComponentFile(tmp_path / "train.py").write(f"open({str(tmp_path / 'ran')!r}, 'w')\n{PATHS}")
+    os.chown(file.path, 4242, 4242)
+    assert describe(file.name("f")).summary == "Do."
+    with pytest.raises(UntrustedError, match="belongs to the user 4242"):
+        build_app(file.name("f"), {})
+    assert not (tmp_path / "ran").exists()
+    trust_folder(tmp_path)
+    assert build_app(file.name("f"), {}).name == sys.prefix
 
 
 # Says hello as another program would.
