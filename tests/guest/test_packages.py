@@ -137,7 +137,11 @@ def test_what_is_broken_there_is_listed_with_its_reason(project: Project) -> Non
 
 def test_what_cannot_be_read_there_costs_one_row(project: Project) -> None:
     project.install("acme", "site = acme")
-    for name, make in {"fifo": os.mkfifo, "folder": os.mkdir, "bad": lambda path: path.write_text("[torchx.components]\nb")}.items():
+    for name, make in {
+        "fifo": os.mkfifo,
+        "folder": os.mkdir,
+        "bad": lambda path: path.write_text("[torchx.components]\nb"),
+    }.items():
         (project.packages / f"{name}-1.dist-info").mkdir()
         make(project.packages / f"{name}-1.dist-info" / "entry_points.txt")
         make(project.packages / f"{name}.pth")
