@@ -52,7 +52,7 @@ def build_app(
     if is_script_name(name):
         return build_script(name, arguments)
     doc = describe(name)
-    values = _parse_arguments(doc, arguments)
+    values = parse_arguments(doc, arguments)
     component = find(name)
     if component.kind == "builtin":
         return _run_builtin(component, values)
@@ -81,7 +81,8 @@ def _choose_interpreter(component: Component) -> Interpreter:
     return choose_interpreter(None if component.module else component.path, guest_settings.python)
 
 
-def _parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+def parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+    """Parse the texts of a component's arguments. Raises ArgumentError."""
     unknown = [name for name in arguments if doc.parameter(name) is None]
     if unknown:
         valid = ", ".join(parameter.name for parameter in doc.parameters) or "it has none"

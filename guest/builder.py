@@ -27,6 +27,7 @@ from ..specs import AppDefError, ArgumentError, ComponentLoadError, TorchXTuiErr
 from ..specs.errors import describe_error
 from ..specs.serialize import decode_value
 from .plain import call_component, plain_app
+from .torchx_modules import NOT_INSTALLED
 
 
 def serve(requests: int, answers: int, idle_s: float) -> None:
@@ -171,8 +172,9 @@ def _describe(error: BaseException, path: str) -> dict[str, Any]:
         return {"kind": "app", "path": path, "reason": str(error)}
     else:
         reason = describe_error(error)
-        if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "torchx":
-            reason += f". It is part of TorchX, which is not installed for {sys.executable}"
+        is_torchx = isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "torchx"
+        if is_torchx and NOT_INSTALLED not in reason:
+            reason += f". {NOT_INSTALLED} {sys.executable}"
     return {"path": path, "line": lines[-1] if lines else None, "reason": reason}
 
 
