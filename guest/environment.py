@@ -125,8 +125,9 @@ def _read_mapping(path: Path) -> dict[str, str]:
     """Read the literal ``MAPPING`` of the finder that setuptools writes for an editable install."""
     try:
         for node in parse_source(read_file(path), path).body:
-            target = node.target if isinstance(node, ast.AnnAssign) else None
-            if isinstance(target, ast.Name) and target.id == "MAPPING" and node.value is not None:
+            if not isinstance(node, ast.AnnAssign) or node.value is None:
+                continue
+            if isinstance(node.target, ast.Name) and node.target.id == "MAPPING":
                 found = ast.literal_eval(node.value)
                 return {str(name): str(place) for name, place in found.items()}
     except (OSError, ValueError, SyntaxError, AttributeError, RecursionError, MemoryError):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.component_files import ComponentFile
 from support.dashboard import until
-from support.launching import LaunchingScheduler, drawn, launching_app, model_of, opened, ready
+from support.launching import LaunchingScheduler, drawn, launching_app, opened, ready, text_in
 
 from torchx_tui.specs.trust import trusted_list
 from torchx_tui.tui.launch.screen import LaunchScreen
@@ -70,11 +70,11 @@ async def test_torchxconfig_is_used_only_after_a_yes(app):
         screen = await chosen(pilot, app)
         await pilot.press("escape")
         await until(pilot, lambda: "is not used" in drawn(screen, "#form-warnings"), "the refusal")
-        assert model_of(screen).get("argument", "data").text == ""
+        assert text_in(screen, "data") == ""
         assert not screen.editor.is_ready
         # Another try asks again.
         await pilot.press("ctrl+s")
         await until(pilot, lambda: isinstance(app.screen, TrustDialog), "the question again")
         await pilot.press("y")
-        await until(pilot, lambda: model_of(screen).get("argument", "data").text == "corpus", "the file's value")
+        await until(pilot, lambda: text_in(screen, "data") == "corpus", "the file's value")
         await ready(pilot, screen)
