@@ -9,12 +9,13 @@ from dataclasses import MISSING, Field, fields
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import Any, Union, get_args, get_origin, get_type_hints
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 from ..specs import CfgVal, runopts
 from ..specs.modules import parse_source
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 
 class StructuredOpts(Mapping[str, CfgVal]):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..specs import ConfigError
 from ..specs.files import current_folder, home_folder, is_file, path_exists, read_file
+from ..specs.trust import UntrustedError, check_owner
 
 if TYPE_CHECKING:
     import configparser
@@ -44,11 +45,26 @@ def configured_log_dirs() -> list[Path]:
     Each counts: TorchX takes the home folder's file before the project's, this program the other way round.
     """
     try:
-        paths = [Path(name) for name in find_configs()]
+        paths = [Path(name) for name in find_configs() if _is_trusted(name)]
         return [folder for path in paths if (folder := _log_dir(path, path.stat().st_mtime_ns)) is not None]
     except (OSError, RuntimeError, ConfigError) as error:  # no home, or the current folder is gone
         logger.debug("no log_dir of .torchxconfig: %s", error)
         return []
+
+
+def _is_trusted(path: str) -> bool:
+    try:
+        _check_trusted(path)
+    except UntrustedError as error:
+        logger.debug("%s", error)
+        return False
+    return True
+
+
+def _check_trusted(path: str | Path) -> None:
+    """Refuse a file of another user, unless the environment names it. Raises UntrustedError."""
+    if os.fspath(path) != os.environ.get(CONFIG_VARIABLE):
+        check_owner(Path(path))
 
 
 @functools.lru_cache(maxsize=16)
@@ -124,7 +140,9 @@ def read_config(path: str | Path) -> Sections:
 
     Raises:
         ConfigError: it cannot be read, or is no INI file; the message has the file and the line.
+        UntrustedError: it belongs to another user.
     """
+    _check_trusted(path)
     try:
         text = read_file(path).decode("utf-8-sig")
     except OSError as error:

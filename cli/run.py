@@ -13,6 +13,7 @@ from ..specs import TORCHX_CONTEXT_NAME, AppState, ConfigError, InvalidRunConfig
 from .output import put, put_json, say
 from .run_arguments import add_dryrun_arguments, add_run_arguments
 from .run_request import Launch, launch_of
+from .trust import ask_to_trust
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
@@ -27,7 +28,7 @@ def _run(arguments: Any, settings: Settings) -> int:
         from .notify import with_all_events
 
         settings = with_all_events(settings)
-    defaults = LaunchDefaults.load(settings)
+    defaults = _load_defaults(arguments, settings)
     with make_runner(settings) as runner, _advised():
         launch = launch_of(arguments, defaults, runner)
         if launch is None:
@@ -43,6 +44,15 @@ def _run(arguments: Any, settings: Settings) -> int:
             return _launch(launch, runner, arguments, settings)
 
 
+def _load_defaults(arguments: Any, settings: Settings) -> LaunchDefaults:
+    """Load the defaults of launches; ask about a `.torchxconfig` of another user."""
+    defaults = LaunchDefaults.load(settings)
+    ignored = arguments.ignore_config or "--ignore-config" in arguments.rest
+    if defaults.untrusted is not None and not ignored and ask_to_trust(defaults.untrusted):
+        return _load_defaults(arguments, settings)
+    return defaults
+
+
 @contextmanager
 def _advised() -> Iterator[None]:
     """Add to an error about run options how they are found out and given."""
@@ -54,7 +64,7 @@ def _advised() -> Iterator[None]:
 
 
 def _dryrun(arguments: Any, settings: Settings) -> int:
-    defaults = LaunchDefaults.load(settings)
+    defaults = _load_defaults(arguments, settings)
     with make_runner(settings) as runner, _advised():
         launch = launch_of(arguments, defaults, runner)
         if launch is None:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..backends.history.launch_record import ARGUMENT_PREFIX, LaunchOrigin
 from ..specs import ConfigError, UnknownSchedulerException
+from ..specs.trust import UntrustedError
 from .output import say
 from .run_arguments import read_rest
+from .trust import ask_to_trust
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
@@ -101,6 +103,7 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
     given = _with_defaults(given, doc, defaults, config)
     if arguments.verbose:
         say(f"{component} is run by {interpreter_of(find(component)) or 'torchx-tui itself'}")
+    _require_trust(component)
     app = build_app(component, given, report=lambda text: say(f"{component}: {text}"))
     overrides: dict[str, dict[str, str]] = {}
     if arguments.set:
@@ -111,6 +114,17 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
     workspace = _workspace(arguments, defaults, runner, scheduler, config)
     origin = LaunchOrigin(component, given, overrides, config=config)
     return Launch(app, scheduler, cfg, workspace, origin, arguments.parent_run_id)
+
+
+def _require_trust(component: str) -> None:
+    """Ask about a component of another user. Raises UntrustedError unless it is trusted."""
+    from ..components import check_trusted, find
+
+    try:
+        check_trusted(find(component))
+    except UntrustedError as error:
+        if not ask_to_trust(error):
+            raise
 
 
 def _scheduler(arguments: Any, defaults: LaunchDefaults, runner: Runner, config: dict[str, str], only: str = "") -> str:

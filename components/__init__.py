@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .build import build_app, interpreter_of
+    from .build import build_app, check_trusted, interpreter_of
     from .command_line import parse_command_line, to_command_line
     from .finder import (
         Component,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .values import check_argument, parse_value, to_text
 
 _HOMES = {
-    "build": ("build_app", "interpreter_of"),
+    "build": ("build_app", "check_trusted", "interpreter_of"),
     "command_line": ("parse_command_line", "to_command_line"),
     "finder": (
         "Component",
@@ -69,6 +69,7 @@ __all__ = [
     "build_app",
     "check_argument",
     "check_role_field",
+    "check_trusted",
     "component_key",
     "describe",
     "differing_lines",

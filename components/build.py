@@ -14,6 +14,7 @@ from ..specs import AppDef, AppDefError, ArgumentError, ComponentLoadError
 from ..specs.errors import describe_error
 from ..specs.files import is_file
 from ..specs.serialize import appdef_from_dict
+from ..specs.trust import check_owner
 from .finder import Component, describe, find
 from .model import ComponentDoc
 from .sbatch import build_script
@@ -46,16 +47,24 @@ def build_app(
         ArgumentError: An argument is unknown, missing, or not a value of its type.
         ComponentLoadError: The component raised an error, hung, ended its process, or returned no AppDef; the message
             has file and line where they are known.
+        UntrustedError: Its file, or the folder or repository of that, belongs to another user and is not trusted.
         TorchXTuiError: As for `describe`.
     """
     if is_script_name(name):
         return build_script(name, arguments)
     doc = describe(name)
-    values = _parse_arguments(doc, arguments)
+    values = parse_arguments(doc, arguments)
     component = find(name)
     if component.kind == "builtin":
         return _run_builtin(component, values)
+    check_trusted(component)
     return _ask_guest(component, doc, values, check, report)
+
+
+def check_trusted(component: Component) -> None:
+    """Refuse a component that would run code of another user. Raises UntrustedError."""
+    if component.kind == "file":
+        check_owner(component.path)
 
 
 def interpreter_of(component: Component) -> Interpreter | None:
@@ -73,7 +82,8 @@ def _choose_interpreter(component: Component) -> Interpreter:
     return choose_interpreter(None if component.module else component.path, guest_settings.python)
 
 
-def _parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+def parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+    """Parse the texts of a component's arguments. Raises ArgumentError."""
     unknown = [name for name in arguments if doc.parameter(name) is None]
     if unknown:
         valid = ", ".join(parameter.name for parameter in doc.parameters) or "it has none"

@@ -286,7 +286,7 @@ def each_listed(folders: Sequence[Path] = ()) -> Iterator[list[ComponentSummary]
         if (real := os.path.realpath(folder)) not in seen:
             seen.add(real)
             yield from _list_folder(folder)
-    # Its interpreter has to be started, which takes a second on a slow disk.
+    # The files of its environment take a second to read on a slow disk.
     yield _list_packages(lambda failed: _project_plugins(taken, failed))
 
 

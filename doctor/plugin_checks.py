@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,19 +31,26 @@ def plugin_findings(runner: Runner) -> Iterator[Finding]:
 
 
 def interpreter_findings() -> Iterator[Finding]:
-    """Yield which interpreter runs components of the current folder, and whether it has TorchX."""
-    from ..guest.host import GuestError, inspect_interpreter
-    from ..guest.interpreter import choose_interpreter
+    """Yield which interpreter runs components of the current folder, and whether it has TorchX. It is not run."""
+    from ..guest.environment import Environment
+    from ..guest.interpreter import OLDEST, choose_interpreter
     from ..guest.settings import guest_settings
 
     interpreter = choose_interpreter(Path.cwd() / "component.py", guest_settings.python)
-    try:
-        version, torchx = inspect_interpreter(interpreter)
-    except GuestError as error:
-        yield Finding("error", str(error), "set python of [components] in config.toml, or repair the environment")
+    environment = Environment(interpreter.path)
+    version = tuple(int(part) for part in environment.version.split(".") if part)
+    fault = interpreter.fault()
+    if not shutil.which(interpreter.path):
+        fault = f"{interpreter} is not a program"
+    elif version and version < OLDEST:
+        fault = f"{interpreter} is Python {environment.version}: components need {OLDEST[0]}.{OLDEST[1]} or newer"
+    if fault:
+        yield Finding("error", fault, "set python of [components] in config.toml, or repair the environment")
         return
+    torchx = environment.package_version("torchx", "torchx-nightly")
     names = f"TorchX {torchx}" if torchx else "no TorchX: `import torchx` gives torchx-tui's names"
-    yield Finding("ok", f"files of this folder are run by {interpreter}: Python {version}, {names}")
+    python = f"Python {environment.version}" if environment.version else "a Python of unknown version"
+    yield Finding("ok", f"files of this folder are run by {interpreter}: {python}, {names}")
 
 
 def _schedulers(runner: Runner) -> Iterator[Finding]:

@@ -1,10 +1,9 @@
-"""Answers of a guest about components: their AppDefs, and what is installed where it runs.
+"""Answers of a guest about components: their AppDefs, and named resources.
 
 A request is ``{"component": {...}, "values": {...}, "timeout": 9.5}``; its answer has ``app`` or ``error``, ``files``
 that were imported with the times of their changes, and ``loaded``, false where the file itself failed.
-``{"resources": true}`` asks for all named resources of others, ``{"packages": true}`` and ``{"module": NAME}`` for
-where components are installed, ``{"inspect": true}`` for the version of TorchX; an empty line keeps the guest from
-ending as idle. `components/build.py` makes requests and reads answers.
+``{"resources": true}`` asks for all named resources of others; an empty line keeps the guest from ending as idle.
+`components/build.py` makes requests and reads answers.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from ..specs import AppDefError, ArgumentError, ComponentLoadError, TorchXTuiErr
 from ..specs.errors import describe_error
 from ..specs.serialize import decode_value
 from .plain import call_component, plain_app
+from .torchx_modules import NOT_INSTALLED
 
 
 def serve(requests: int, answers: int, idle_s: float) -> None:
@@ -70,15 +70,6 @@ def _current_folder() -> str:
         return ""
 
 
-def _inspect() -> dict[str, Any]:
-    from importlib.metadata import PackageNotFoundError, version
-
-    for distribution in ("torchx", "torchx-nightly"):
-        with contextlib.suppress(PackageNotFoundError):
-            return {"loaded": True, "torchx": version(distribution)}
-    return {"loaded": True, "torchx": ""}
-
-
 def _write(descriptor: int, answer: dict[str, Any]) -> None:
     data = (json.dumps(answer) + "\n").encode()
     while data:
@@ -88,15 +79,9 @@ def _write(descriptor: int, answer: dict[str, Any]) -> None:
 def _answer(request: dict[str, Any]) -> dict[str, Any]:
     if "component" in request:
         return _run_component(request)
-    if "resources" in request:
-        from .resources import make_resources
+    from .resources import make_resources
 
-        return make_resources()
-    if "inspect" in request:
-        return _inspect()
-    from .packages import describe_module, describe_packages
-
-    return describe_module(request["module"]) if "module" in request else describe_packages()
+    return make_resources()
 
 
 def _run_component(request: dict[str, Any]) -> dict[str, Any]:
@@ -187,8 +172,9 @@ def _describe(error: BaseException, path: str) -> dict[str, Any]:
         return {"kind": "app", "path": path, "reason": str(error)}
     else:
         reason = describe_error(error)
-        if isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "torchx":
-            reason += f". It is part of TorchX, which is not installed for {sys.executable}"
+        is_torchx = isinstance(error, ImportError) and (error.name or "").partition(".")[0] == "torchx"
+        if is_torchx and NOT_INSTALLED not in reason:
+            reason += f". {NOT_INSTALLED} {sys.executable}"
     return {"path": path, "line": lines[-1] if lines else None, "reason": reason}
 
 

@@ -25,12 +25,9 @@ from typing import Any
 
 from ..specs import TorchXTuiError
 from ..specs.files import modified_ns
-from .interpreter import Interpreter
+from .interpreter import OLDEST, Interpreter
 from .program import PROTOCOL
 from .settings import GuestSettings, guest_settings
-
-OLDEST = (3, 10)
-"""The oldest Python that runs components."""
 
 _log = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parents[1]
@@ -142,20 +139,6 @@ guests = Guests(guest_settings)
 """Those that components are built by."""
 
 
-def inspect_interpreter(interpreter: Interpreter) -> tuple[str, str]:
-    """Start an interpreter as a guest; return its version and that of its TorchX, empty where it has none.
-
-    Raises:
-        GuestError: It cannot run components.
-    """
-    process = GuestProcess(interpreter, guest_settings, lambda: None)
-    try:
-        data = process.ask({"inspect": True}, guest_settings, lambda: None, lambda text: None).data
-        return process.version, str(data.get("torchx", ""))
-    finally:
-        process.end()
-
-
 class _Guest:
     def __init__(self, interpreter: Interpreter) -> None:
         self._interpreter = interpreter
@@ -234,7 +217,6 @@ class GuestProcess:
         self._received = bytearray()
         self._output = bytearray()
         self._child = 0
-        self.version = ""
         # An answer that is not wanted any more comes by then.
         self._busy_until: float | None = None
         self.printed_size = 0
@@ -247,6 +229,8 @@ class GuestProcess:
             raise
 
     def _start(self, settings: GuestSettings, service: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+        if fault := self._interpreter.fault():
+            raise GuestError(fault)
         requests, self._requests = os.pipe()
         self._answers, answers = os.pipe()
         life, self._life = os.pipe()
@@ -292,7 +276,6 @@ class GuestProcess:
             found, wanted = (".".join(str(part) for part in parts) for parts in (version, OLDEST))
             raise GuestError(f"{self._interpreter} is Python {found}: components need {wanted} or newer")
         self._child = int(hello.get("process", 0))
-        self.version = ".".join(str(part) for part in version)
 
     def is_current(self) -> bool:
         """Tell whether it still runs, in the world of today: environment, folder and files as they are now."""

@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..specs.files import path_exists
+from ..specs.trust import ROOTS, program_fault
 
+OLDEST = (3, 10)
+"""The oldest Python that runs components."""
 _OWN_SOURCE = "torchx-tui's own"
 _ENVIRONMENTS = (".venv", "venv")
-# A repository's root has one of these; no further up is looked.
-_ROOTS = (".git", ".hg")
+_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 @dataclass(frozen=True)
@@ -23,13 +25,21 @@ class Interpreter:
     Args:
         path: The program.
         source: Who says so: a setting, a variable, a folder.
+        is_found: It was found beside a component; the user has not named it.
     """
 
     path: str
     source: str
+    is_found: bool = False
 
     def __str__(self) -> str:
         return f"{self.path} ({self.source})"
+
+    def fault(self) -> str:
+        """Say why it must not be run, and what to do; empty if it may be. What the user has named is not checked."""
+        fault = program_fault(Path(self.path)) if self.is_found else ""
+        way = "activate an environment, or set python of [components] in config.toml"
+        return f"{self.path} is not run, because {fault}: {way}" if fault else ""
 
 
 def own_interpreter() -> Interpreter:
@@ -46,7 +56,7 @@ def choose_interpreter(file: Path | None, configured: str = "") -> Interpreter:
 
     Returns:
         That of config, else of `VIRTUAL_ENV` or `CONDA_PREFIX`, else of a `.venv` or `venv` beside the file or above
-        it up to the root of its repository, else ours.
+        it up to the root of its repository, else ours. `Interpreter.fault` says whether it may be run.
     """
     if configured:
         return Interpreter(str(Path(configured).expanduser()), "[components] python of config.toml")
@@ -54,28 +64,20 @@ def choose_interpreter(file: Path | None, configured: str = "") -> Interpreter:
         return own_interpreter()
     for folder, source in _candidates(file):
         program = folder / "bin" / "python"
-        if folder.resolve() == Path(sys.prefix).resolve():
+        if os.path.realpath(folder) == os.path.realpath(sys.prefix):
             return own_interpreter()
-        if os.access(program, os.X_OK) and _is_trusted(folder):
-            return Interpreter(str(program), source)
+        if os.access(program, os.X_OK):
+            return Interpreter(str(program), source, is_found=source not in _VARIABLES)
     return own_interpreter()
 
 
 def _candidates(file: Path) -> Iterator[tuple[Path, str]]:
-    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+    for variable in _VARIABLES:
         if os.environ.get(variable):
             yield Path(os.environ[variable]), variable
-    for folder in file.resolve().parents:
+    for folder in Path(os.path.realpath(file)).parents:
         for name in _ENVIRONMENTS:
             if path_exists(folder / name / "bin" / "python"):
                 yield folder / name, str(folder / name)
-        if any(path_exists(folder / root) for root in _ROOTS):
+        if any(path_exists(folder / root) for root in ROOTS):
             return
-
-
-def _is_trusted(folder: Path) -> bool:
-    """Tell whether an environment is this user's or the system's: anybody can put one into /tmp."""
-    try:
-        return folder.stat().st_uid in (os.getuid(), 0)
-    except OSError:
-        return False

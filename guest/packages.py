@@ -1,16 +1,18 @@
-"""Packages that register components, in this environment and in that of the project: both ends. Nothing is imported."""
+"""Packages that register components, in this environment and in that of the project. Nothing is run."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..specs.errors import describe_error
 from ..specs.files import current_folder, modified_ns
-from ..specs.modules import module_path, submodules
+from ..specs.modules import SearchPath, module_path, submodules
+from .environment import Environment
 from .interpreter import Interpreter, choose_interpreter, own_interpreter
 from .settings import guest_settings
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
 
 ENTRY_POINT_GROUP = "torchx.components"
+# Links in a damaged package may lead around for ever.
+_MAX_MODULES = 10_000
 
 _log = logging.getLogger(__name__)
 
@@ -43,10 +47,16 @@ def installed_packages(failed: Callable[[str, str], object]) -> Iterator[Compone
     Args:
         failed: Called with an entry point without modules, or a package that cannot be read, and the reason.
     """
-    for entry in _entry_points(failed):
+    return _packages(_entry_points(failed), None, failed)
+
+
+def _packages(
+    entries: Iterable[EntryPoint], where: SearchPath | None, failed: Callable[[str, str], object]
+) -> Iterator[ComponentPackage]:
+    for entry in entries:
         base = entry.value.partition(":")[0].strip()
         try:
-            modules = tuple(submodules(base))
+            modules = tuple(islice(submodules(base, where), _MAX_MODULES))
         except Exception as error:  # finders of editable installs may raise anything
             failed(entry.name, f"its module {base} cannot be searched for: {describe_error(error)}")
             continue
@@ -54,7 +64,10 @@ def installed_packages(failed: Callable[[str, str], object]) -> Iterator[Compone
             # TorchX's rule: a name that begins with an underscore adds no prefix.
             yield ComponentPackage("" if entry.name.startswith("_") else entry.name, base, modules)
         else:
-            failed(entry.name, f"its module {base} is missing: reinstall its package, or remove it")
+            way = "reinstall its package, or remove it"
+            if where is not None:
+                way += ". Nothing is run to find it: FILE.py:COMPONENT names one that is elsewhere"
+            failed(entry.name, f"its module {base} is missing: {way}")
 
 
 def _entry_points(failed: Callable[[str, str], object]) -> Iterator[EntryPoint]:
@@ -82,7 +95,7 @@ def _distribution_name(distribution: Distribution) -> str:
         return "a package"
 
 
-# The environment of the project
+# The environment of the project. Its interpreter is not run: whoever wrote the project could run anything by it.
 
 
 def project_interpreter() -> Interpreter | None:
@@ -96,10 +109,10 @@ def project_interpreter() -> Interpreter | None:
 
 @dataclass
 class _Listing:
-    packages: list[ComponentPackage] = field(default_factory=list)
-    problems: list[tuple[str, str]] = field(default_factory=list)
+    packages: list[ComponentPackage]
+    problems: list[tuple[str, str]]
     # The folders that it was read from, and when they changed.
-    folders: dict[str, int] = field(default_factory=dict)
+    folders: dict[str, int]
 
 
 _listings: dict[str, _Listing] = {}
@@ -108,21 +121,21 @@ _listings: dict[str, _Listing] = {}
 def packages_of(interpreter: Interpreter, failed: Callable[[str, str], object]) -> list[ComponentPackage]:
     """List the packages of another environment that register components, as `installed_packages` does of ours.
 
-    Its interpreter is asked in a guest, again only when a folder that packages are in has changed.
+    Its files are read again only when a folder that packages are in has changed.
     """
     listing = _listings.get(interpreter.path)
     if listing is None or any(modified_ns(folder) != modified for folder, modified in listing.folders.items()):
-        data = _ask(interpreter, {"packages": True}, failed)
-        if not data:
-            return []
-        listing = _listings[interpreter.path] = _Listing(
-            [
-                ComponentPackage(prefix, base, tuple((module, Path(path)) for module, path in modules))
-                for prefix, base, modules in data["packages"]
-            ],
-            [(name, reason) for name, reason in data["problems"]],
-            dict(data["folders"]),
-        )
+        problems: list[tuple[str, str]] = []
+        note = lambda name, reason: problems.append((name, reason))  # noqa: E731
+        environment = Environment(interpreter.path)
+        where = environment.search_path()
+        folders = {folder: modified_ns(folder) for folder in where.folders}
+        packages = list(_packages(environment.entry_points(ENTRY_POINT_GROUP, note), where, note))
+        folders |= {
+            folder: modified_ns(folder)
+            for folder in {str(path.parent) for package in packages for _, path in package.modules}
+        }
+        listing = _listings[interpreter.path] = _Listing(packages, problems, folders)
     for name, reason in listing.problems:
         failed(name, reason)
     return listing.packages
@@ -130,36 +143,4 @@ def packages_of(interpreter: Interpreter, failed: Callable[[str, str], object]) 
 
 def module_path_of(interpreter: Interpreter, module: str) -> Path | None:
     """Find the file of a module in another environment; None if there is none."""
-    path = _ask(interpreter, {"module": module}, lambda name, reason: _log.warning("%s: %s", name, reason)).get("path")
-    return Path(path) if path else None
-
-
-def _ask(interpreter: Interpreter, request: dict[str, Any], failed: Callable[[str, str], object]) -> dict[str, Any]:
-    from .host import GuestError, guests
-
-    try:
-        return guests.ask(interpreter, "", request).data
-    except GuestError as error:
-        failed(str(interpreter), str(error))
-        return {}
-
-
-def describe_packages() -> dict[str, Any]:
-    """List the packages of this environment as plain data, in the guest."""
-    import sys
-
-    problems: list[tuple[str, str]] = []
-    packages = list(installed_packages(lambda name, reason: problems.append((name, reason))))
-    folders = {str(path.parent) for package in packages for _, path in package.modules} | set(filter(None, sys.path))
-    return {
-        "loaded": True,
-        "packages": [[item.prefix, item.base, [[name, str(path)] for name, path in item.modules]] for item in packages],
-        "problems": problems,
-        "folders": {folder: modified_ns(folder) for folder in folders},
-    }
-
-
-def describe_module(name: str) -> dict[str, Any]:
-    """Find the file of a module of this environment, in the guest."""
-    path = module_path(name)
-    return {"loaded": True, "path": str(path) if path else ""}
+    return module_path(module, Environment(interpreter.path).search_path())

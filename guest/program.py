@@ -23,7 +23,6 @@ import resource
 import select
 import signal
 import sys
-import types
 from collections.abc import Callable
 from typing import Any
 
@@ -32,29 +31,6 @@ PROTOCOL = 1
 _LOWEST_DESCRIPTOR = 200
 _SIGNALS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGTTIN", "SIGTTOU")
 _PR_SET_CHILD_SUBREAPER = 36
-# Modules of TorchX, by where their names are here. Parts of `torchx_tui.`.
-_TORCHX_MODULES = {
-    "torchx": "",
-    "torchx.components": "components",
-    "torchx.components.dist": "components.dist",
-    "torchx.components.structured_arg": "components.structured_arg",
-    "torchx.components.utils": "components.utils",
-    "torchx.runner": "backends.runner",
-    "torchx.runner.api": "backends.runner",
-    "torchx.schedulers": "backends.registry",
-    "torchx.schedulers.api": "backends.api",
-    "torchx.schedulers.ids": "specs",
-    "torchx.specs": "specs",
-    "torchx.specs.api": "specs",
-    "torchx.specs.file_linter": "components",
-    "torchx.specs.finder": "components",
-    "torchx.specs.named_resources_aws": "specs.named_resources_aws",
-    "torchx.specs.named_resources_generic": "specs.named_resources_generic",
-    "torchx.specs.serialize": "specs.serialize",
-    "torchx.version": "components.image",
-    "torchx.workspace": "backends.workspace",
-    "torchx.workspace.api": "backends.workspace",
-}
 
 
 def main() -> None:
@@ -174,7 +150,7 @@ def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
         _limit_memory(settings["memory"])
     sys.meta_path.insert(0, _Ours(settings["root"]))
     sys.meta_path.append(_Libraries(settings["libraries"]))
-    sys.meta_path.append(_TorchX())
+    sys.meta_path.append(importlib.import_module("torchx_tui.guest.torchx_modules").TorchXModules())
     service = importlib.import_module(settings["service"])
     gc.freeze()
     gc.enable()
@@ -224,46 +200,6 @@ class _Libraries:
         """Find a library."""
         folder = self._folders.get(name)
         return importlib.machinery.PathFinder.find_spec(name, [folder]) if folder else None
-
-
-class _TorchX:
-    """Answers `torchx` with ours where TorchX cannot be imported.
-
-    It is the last that is asked, so it hears of `torchx` only where nobody else has it; then of all below it first.
-    """
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """Find a module of TorchX."""
-        if name.partition(".")[0] != "torchx":
-            return None
-        if name not in _TORCHX_MODULES:
-            raise ModuleNotFoundError(
-                f"No module named '{name}'. It is part of TorchX, which is not installed for {sys.executable}",
-                name=name,
-            )
-        return importlib.machinery.ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
-        """Make a module whose names are those of ours, looked up when they are used."""
-        home = ".".join(("torchx_tui", _TORCHX_MODULES[spec.name])).rstrip(".")
-        module = types.ModuleType(spec.name, f"Names of TorchX from {home}.")
-
-        def get(name: str) -> Any:
-            if name.startswith("__"):
-                raise AttributeError(name)
-            if name == "TORCHX_IMAGE" or (spec.name == "torchx" and name == "IMAGE"):
-                return importlib.import_module("torchx_tui.components.image").DEFAULT_IMAGE
-            return getattr(importlib.import_module(home), name)
-
-        module.__getattr__ = get  # type: ignore[method-assign]
-        if spec.name != "torchx":
-            names = getattr(importlib.import_module(home), "__all__", None)
-            if names is not None:
-                module.__all__ = names  # type: ignore[attr-defined]
-        return module
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        """Do nothing: the names are looked up when they are used."""
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from ..backends.torchxconfig import (
     section_options,
 )
 from ..specs import ConfigError, get_type_name, split_context
+from ..specs.trust import UntrustedError
 
 if TYPE_CHECKING:
     from ..backends.history.journal import LaunchRecord
@@ -60,6 +61,7 @@ class LaunchDefaults:
         profile: the profile in force, empty for none.
         problems: what does not keep a launch back, in words.
         file_faults: why a file cannot be read, in words.
+        untrusted: the refusal of a file of another user, which is one of the faults.
     """
 
     def __init__(
@@ -69,12 +71,14 @@ class LaunchDefaults:
         profile: str = "",
         problems: Sequence[str] = (),
         file_faults: Sequence[str] = (),
+        untrusted: UntrustedError | None = None,
     ) -> None:
         self._sections = sections
         self.profile = profile if profile in profiles else ""
         self._profile = profiles.get(profile)
         self._problems = dict.fromkeys(problems)
         self._file_faults = dict.fromkeys(file_faults)
+        self.untrusted = untrusted
         self._profile_faults: dict[str, None] = {}
 
     @classmethod
@@ -101,6 +105,7 @@ class LaunchDefaults:
         if chosen and chosen not in settings.profiles:
             known = ", ".join(settings.profiles) or "none"
             problems.append(f"{chosen} is not a profile of config.toml; there are {known}")
+        untrusted: UntrustedError | None = None
         paths: list[str] = []
         try:
             paths = [] if ignore_files else find_configs(environ=environ)
@@ -111,7 +116,9 @@ class LaunchDefaults:
                 files.append(read_config(path))
             except ConfigError as error:
                 faults.append(str(error))
-        return cls(merged(files), settings.profiles, chosen, problems, faults)
+                if isinstance(error, UntrustedError):
+                    untrusted = untrusted or error
+        return cls(merged(files), settings.profiles, chosen, problems, faults, untrusted)
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -130,7 +137,7 @@ class LaunchDefaults:
 
     def ignore_files(self) -> None:
         """Leave out what the files `.torchxconfig` say, and what is wrong with them."""
-        self._sections, self._file_faults = {}, {}
+        self._sections, self._file_faults, self.untrusted = {}, {}, None
 
     def scheduler(self) -> Given | None:
         """Return where to launch."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,19 +61,39 @@ def namespace_modules(part: str) -> Iterator[tuple[str, Path]]:
         yield from _modules_in(f"{NAMESPACE}.{part}", Path(folder, part))
 
 
-def module_spec(name: str) -> ModuleSpec | None:
+@dataclass(frozen=True)
+class SearchPath:
+    """Where the modules of another environment are found.
+
+    Args:
+        folders: What its ``sys.path`` would have.
+        mapped: Files and folders of single top-level modules, by name, as editable installs have them.
+    """
+
+    folders: tuple[str, ...]
+    mapped: Mapping[str, str] = field(default_factory=dict)
+
+
+def module_spec(name: str, where: SearchPath | None = None) -> ModuleSpec | None:
     """Find the spec of a module by its dotted name; None if there is none.
 
     `importlib.util.find_spec` would import the packages above it.
+
+    Args:
+        name: The module.
+        where: The environment; this one if None.
     """
-    search: list[str] | None = None
+    search = None if where is None else list(where.folders)
     spec: ModuleSpec | None = None
     parts = name.split(".")
     for depth in range(1, len(parts) + 1):
         if not all(parts[:depth]):
             return None
-        spec = _find_spec(".".join(parts[:depth]), search)
-        if spec is None and depth == 1:
+        if depth == 1 and where is not None and parts[0] in where.mapped:
+            spec = _mapped_spec(parts[0], Path(where.mapped[parts[0]]))
+        else:
+            spec = _find_spec(".".join(parts[:depth]), search)
+        if spec is None and depth == 1 and where is None:
             spec = _from_other_finders(parts[0])
         if spec is None:
             return None
@@ -79,15 +101,15 @@ def module_spec(name: str) -> ModuleSpec | None:
     return spec
 
 
-def module_path(name: str) -> Path | None:
+def module_path(name: str, where: SearchPath | None = None) -> Path | None:
     """Find the file of a module's Python source; None if there is none."""
-    spec = module_spec(name)
+    spec = module_spec(name, where)
     return Path(spec.origin) if spec and spec.origin and spec.origin.endswith(".py") else None
 
 
-def submodules(name: str) -> Iterator[tuple[str, Path]]:
+def submodules(name: str, where: SearchPath | None = None) -> Iterator[tuple[str, Path]]:
     """Yield the names and files of a module and, if it is a package, of all modules below it."""
-    spec = module_spec(name)
+    spec = module_spec(name, where)
     if spec is None:
         return
     if spec.origin and spec.origin.endswith(".py"):
@@ -96,7 +118,7 @@ def submodules(name: str) -> Iterator[tuple[str, Path]]:
         for path in sorted(Path(folder).iterdir()):
             is_package = is_file(path / "__init__.py")
             if is_package or (path.suffix == ".py" and path.name != "__init__.py"):
-                yield from submodules(f"{name}.{path.stem}")
+                yield from submodules(f"{name}.{path.stem}", where)
 
 
 def parse_source(text: str | bytes, path: Path | str = "<text>") -> ast.Module:
@@ -136,6 +158,12 @@ def _find_spec(name: str, search: list[str] | None) -> ModuleSpec | None:
         places = [Path(folder, name.rpartition(".")[2]) for folder in search or []]
         spec.submodule_search_locations = [str(place) for place in places if is_folder(place)]
         return spec
+
+
+def _mapped_spec(name: str, path: Path) -> ModuleSpec | None:
+    folder = path if is_folder(path) else None
+    file = path / "__init__.py" if folder else path
+    return spec_from_file_location(name, file, submodule_search_locations=[str(folder)] if folder else None)
 
 
 def _from_other_finders(name: str) -> ModuleSpec | None:

@@ -193,8 +193,10 @@ def _git(
     folder: Path, patience: float, *arguments: str
 ) -> Iterator[tuple[subprocess.Popen[bytes] | None, IO[bytes] | None]]:
     """Run git, which is ended once it has taken too long."""
-    # The index is not locked to make the next call faster: somebody may be committing just now.
-    command = ["git", "--no-optional-locks", "-c", "diff.autoRefreshIndex=false", "-C", str(folder), *arguments]
+    # The index is not locked to make the next call faster: somebody may be committing just now. A repository may name
+    # any program as its file system monitor.
+    options = ("-c", "diff.autoRefreshIndex=false", "-c", "core.fsmonitor=false")
+    command = ["git", "--no-optional-locks", *options, "-C", str(folder), *arguments]
     try:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     except OSError:

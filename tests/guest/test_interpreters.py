@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from support.component_files import ComponentFile, make_environment
 
-from torchx_tui.components import build_app
+from torchx_tui.components import DEFAULT_IMAGE, build_app, describe
 from torchx_tui.components.build import interpreter_of
 from torchx_tui.components.finder import find
 from torchx_tui.guest.host import guests
 from torchx_tui.guest.interpreter import choose_interpreter
 from torchx_tui.specs import ComponentLoadError
+from torchx_tui.specs.trust import UntrustedError, trust_folder
 
 PATHS = 'def f() -> AppDef:\n    """Do."""\n    import sys\n    return AppDef(sys.prefix)\n'
 
@@ -72,13 +73,63 @@ def test_which_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert choose_interpreter(file).path == sys.executable
 
 
+def linked_environment(tmp_path: Path) -> tuple[ComponentFile, Path]:
+    """Return a component below a folder with a link to an environment, whose Python notes that it ran."""
+    environment = make_environment(tmp_path / "elsewhere")
+    program = environment / "bin" / "python"
+    program.unlink()
+    fake_python(program, f'#!/bin/sh\ntouch {tmp_path / "ran"}\nexec {sys.executable} "$@"\n')
+    (tmp_path / ".venv").symlink_to(environment)
+    (tmp_path / "project").mkdir()
+    return ComponentFile(tmp_path / "project" / "train.py").write(PATHS), tmp_path / "ran"
+
+
+def test_a_linked_environment_runs_only_a_chosen_component(tmp_path: Path) -> None:
+    file, ran = linked_environment(tmp_path)
+    describe(file.name("f"))
+    assert not ran.exists()
+    build_app(file.name("f"), {})
+    assert ran.exists()
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_an_environment_of_another_user_is_not_taken(tmp_path: Path) -> None:
-    (tmp_path / ".venv" / "bin").mkdir(parents=True)
-    program = fake_python(tmp_path / ".venv" / "bin" / "python", "#!/bin/sh\n")
-    assert choose_interpreter(tmp_path / "a.py").path == program
-    os.chown(tmp_path / ".venv", 4242, 4242)
-    assert choose_interpreter(tmp_path / "a.py").path == sys.executable
+@pytest.mark.parametrize("entry", [".venv", "elsewhere", "elsewhere/bin/python"])
+def test_an_environment_of_another_user_is_refused(tmp_path: Path, entry: str) -> None:
+    file, ran = linked_environment(tmp_path)
+    os.lchown(tmp_path / entry, 4242, 4242)
+    with pytest.raises(ComponentLoadError) as caught:
+        build_app(file.name("f"), {})
+    assert f"{tmp_path / entry} belongs to the user 4242" in str(caught.value)
+    assert "activate an environment, or set python of [components] in config.toml" in str(caught.value)
+    assert not ran.exists()
+    trust_folder(tmp_path)
+    build_app(file.name("f"), {})
+    assert ran.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
+def test_an_environment_that_the_user_activated_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """Software of a cluster often belongs to an account of its own."""
+    file, ran = linked_environment(tmp_path)
+    os.lchown(tmp_path / "elsewhere", 4242, 4242)
+    monkeypatch.setenv(variable, str(tmp_path / "elsewhere"))
+    build_app(file.name("f"), {})
+    assert ran.exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+def test_a_component_of_another_user_is_not_run(tmp_path: Path) -> None:
+    file = ComponentFile(tmp_path / "train.py").write(f"open({str(tmp_path / 'ran')!r}, 'w')\n{PATHS}")
+    os.chown(file.path, 4242, 4242)
+    assert describe(file.name("f")).summary == "Do."
+    with pytest.raises(UntrustedError, match="belongs to the user 4242"):
+        build_app(file.name("f"), {})
+    assert not (tmp_path / "ran").exists()
+    trust_folder(tmp_path)
+    assert build_app(file.name("f"), {}).name == sys.prefix
 
 
 # Says hello as another program would.
@@ -185,6 +236,71 @@ def test_components_written_for_torchx_run_without_it(tmp_path: Path, monkeypatc
     assert build_app(file.name("greeting"), {"msg": "hello"}).roles[0].args == ["hello"]
     given = {"name": "t5/", "j": "2", "h": "aws_p4d.24xlarge"}
     assert build_app(file.name("structured"), given).roles[0].args == ["t5/train 2x8"]
+
+
+IMPORTS = """
+import torchx
+import torchx.specs
+from torchx.components.component_test_base import ComponentTestCase
+from torchx.components.dist import _args_join, _noquote, _TORCH_DEBUG_FLAGS, get_role_name, parse_nnodes
+from torchx.components import utils
+from torchx.runner import Runner, get_runner
+from torchx.runner.config import apply, get_config, load_sections
+from torchx.schedulers.docker_scheduler import LABEL_APP_ID, DockerScheduler
+from torchx.schedulers.kubernetes_scheduler import KubernetesScheduler, app_to_resource
+from torchx.schedulers.local_scheduler import LocalScheduler
+from torchx.schedulers.slurm_scheduler import SlurmScheduler
+from torchx.specs.builders import materialize_appdef, parse_mounts
+from torchx.specs.finder import ComponentNotFoundException, get_component, get_components
+from torchx.version import TORCHX_IMAGE
+from torchx.workspace import Workspace, WorkspaceMixin
+from torchx.workspace.dir_workspace import DirWorkspaceMixin
+from torchx.workspace.docker_workspace import DockerWorkspaceMixin
+"""
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("torchx.version.TORCHX_IMAGE", DEFAULT_IMAGE),
+        ("TORCHX_IMAGE.endswith(':' + torchx.__version__)", True),
+        ("torchx.specs.api.AppDef is AppDef", True),
+        ("parse_nnodes('2')", (1, 1, 2, "1")),
+        ("parse_nnodes('1:4x8')", (1, 4, 8, "1:4")),
+        ("get_role_name('a/train.py', None), get_role_name(None, 'a.train')", ("train", "train")),
+        ("_args_join(['a b', _noquote('$X')])", "'a b' $X"),
+        ("'LOGLEVEL' in _TORCH_DEBUG_FLAGS, 'CUDA_LAUNCH_BLOCKING' in _TORCH_DEBUG_FLAGS", (False, True)),
+        ("get_runner('mine', cache_size=3).scheduler_names()[:2]", ["local_docker", "local_cwd"]),
+        ("sorted(get_components())[:1]", ["demo.train"]),
+        ("get_component('utils.echo').fn(msg='hi').roles[0].args", ["hi"]),
+        ("get_component(__file__ + ':f').fn_name", "f"),
+        ("materialize_appdef(utils.echo, ['--msg', 'a b']).roles[0].args", ["a b"]),
+        ("ComponentTestCase().validate(utils, 'echo')", None),
+        ("LocalScheduler('mine').run_opts() is not None", True),
+        ("LABEL_APP_ID", "torchx.pytorch.org/app-id"),
+    ],
+)
+def test_names_of_torchx_work_without_it(
+    tmp_path: Path, bare_environment: None, expression: str, value: object
+) -> None:
+    text = f'{IMPORTS}\ndef f() -> AppDef:\n    """Do."""\n    return AppDef(repr(({expression})))\n'
+    file = ComponentFile(tmp_path / "jobs.py").write(text)
+    assert build_app(file.name("f"), {}).name == repr(value)
+
+
+@pytest.fixture
+def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run components by a Python without any package."""
+    environment = make_environment(tmp_path / "environment")
+    monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
+
+
+def test_a_missing_module_of_torchx_is_named_once_with_those_there_are(tmp_path: Path, bare_environment: None) -> None:
+    file = ComponentFile(tmp_path / "jobs.py").write(f"import torchx.components.base\n{PATHS}")
+    with pytest.raises(ComponentLoadError) as caught:
+        build_app(file.name("f"), {})
+    assert str(caught.value).count("It is part of TorchX") == 1
+    assert "torchx-tui has torchx.components.component_test_base, torchx.components.dist, " in str(caught.value)
 
 
 @pytest.mark.parametrize(

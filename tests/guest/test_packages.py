@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
+from support.completion import completed
 from support.component_files import HEADER, make_environment
+from support.terminal import COMMAND
+from support.waiting import PATIENCE
 
-from torchx_tui.components import build_app, describe, list_components
+from torchx_tui.components import build_app, describe, each_listed, list_components
 from torchx_tui.components.finder import find
 from torchx_tui.specs import ComponentNotFoundException
 
@@ -86,20 +91,31 @@ def test_modules_of_that_environment_are_found_by_name(project: Project) -> None
             find(name)
 
 
-def test_an_editable_install_is_found_by_its_own_finder(project: Project, tmp_path: Path) -> None:
+def test_an_editable_install_is_found_without_its_finder(project: Project, tmp_path: Path) -> None:
+    """As setuptools writes it; the finder is only read."""
     source = project.install("acme", "site = acme.jobs", folder=tmp_path / "source")
-    (project.packages / "_acme_finder.py").write_text(
+    module = "__editable___acme_1_0_finder"
+    (project.packages / f"{module}.py").write_text(
         "import importlib.util, sys\n"
+        f"MAPPING: dict[str, str] = {{'acme': {str(source)!r}}}\n"
         "class Finder:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name == 'acme':\n"
-        f"            return importlib.util.spec_from_file_location(name, {str(source / '__init__.py')!r},"
-        f" submodule_search_locations=[{str(source)!r}])\n"
-        "sys.meta_path.append(Finder())\n"
+        "        if name in MAPPING:\n"
+        "            return importlib.util.spec_from_file_location(name, MAPPING[name] + '/__init__.py',"
+        " submodule_search_locations=[MAPPING[name]])\n"
+        "def install():\n"
+        "    sys.meta_path.append(Finder())\n"
     )
-    (project.packages / "acme.pth").write_text("import _acme_finder\n")
-    assert "site.train" in listed()
+    (project.packages / "__editable__.acme-1.0.pth").write_text(f"import {module}; {module}.install()\n")
+    assert listed() == {"site.train": None}
+    assert not project.imported.exists()
     assert build_app("site.train", {}).roles[0].entrypoint == "only there"
+
+
+def test_an_editable_install_is_found_by_its_path(project: Project, tmp_path: Path) -> None:
+    project.install("acme", "site = acme.jobs", folder=tmp_path / "source")
+    (project.packages / "acme.pth").write_text(f"# comment\n\n{tmp_path / 'source'}\n/gone\nimport os\n")
+    assert listed() == {"site.train": None}
 
 
 def test_a_package_that_comes_or_changes_meanwhile_is_listed(project: Project) -> None:
@@ -119,11 +135,43 @@ def test_what_is_broken_there_is_listed_with_its_reason(project: Project) -> Non
     assert "syntax error" in str(names["bad.jobs"])
 
 
-def test_an_interpreter_that_does_not_start_costs_one_row(project: Project) -> None:
+def test_what_cannot_be_read_there_costs_one_row(project: Project) -> None:
+    project.install("acme", "site = acme")
+    for name, make in {
+        "fifo": os.mkfifo,
+        "folder": os.mkdir,
+        "bad": lambda path: path.write_text("[torchx.components]\nb"),
+    }.items():
+        (project.packages / f"{name}-1.dist-info").mkdir()
+        make(project.packages / f"{name}-1.dist-info" / "entry_points.txt")
+        make(project.packages / f"{name}.pth")
+        make(project.packages / f"__editable___{name}_finder.py")
+    names = listed()
+    assert names.pop("site.jobs.train") is None
+    ((name, reason),) = names.items()
+    assert (name, "its entry points cannot be read" in str(reason)) == ("bad", True)
+
+
+@pytest.mark.parametrize("way", ["builtins", "doctor", "completion", "picker", "a name"])
+def test_nothing_of_the_project_is_run_to_list_it(project: Project, tmp_path: Path, way: str) -> None:
+    project.install("acme", "site = acme")
     program = project.environment / "bin" / "python"
     program.unlink()
-    program.write_text("#!/bin/sh\nexit 3\n")
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
     program.chmod(0o755)
-    ((name, error),) = listed().items()
-    assert str(program) in name
-    assert "exit code 3" in str(error)
+    (project.packages / "evil.pth").write_text(f"import os; open({str(tmp_path / 'ran')!r}, 'w')\n")
+    found = {
+        "builtins": lambda: run_command("builtins"),
+        "doctor": lambda: run_command("doctor"),
+        "completion": lambda: completed("torchx-tui run site.", Path.cwd()),
+        "picker": lambda: [item.name for part in each_listed([Path.cwd()]) for item in part],
+        "a name": lambda: [find("acme.jobs:train").name, find("site.jobs.train").name],
+    }[way]()
+    assert "site.jobs.train" in found or "1 component of acme.jobs" in found
+    assert not (tmp_path / "ran").exists()
+
+
+def run_command(name: str) -> str:
+    """Return what the installed command prints."""
+    ended = subprocess.run([COMMAND, name], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    return ended.stdout

@@ -15,9 +15,18 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from ...components import ComponentSummary, component_key, name_here, read_component
+from ...components import (
+    ComponentSummary,
+    check_trusted,
+    component_key,
+    find,
+    is_script_name,
+    name_here,
+    read_component,
+)
 from ...specs import AppState
 from ...specs.errors import describe_error
+from ...specs.trust import UntrustedError, trust_folder
 from ..format import count
 from ..terminal.editor import EditorError, editor_command
 from ..terminal.external import run_outside
@@ -29,6 +38,7 @@ from .component_docs import ComponentDocs
 from .component_list import LastLaunch, component_folders, growing_list, launches_of, newest_launches
 from .component_picker import ComponentPicker
 from .messages import ComponentDescribed, ComponentsListed
+from .trust_dialog import TrustDialog
 
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
@@ -137,17 +147,24 @@ class ComponentChooser(OnDashboard, Horizontal):
 
     # In a group of its own: word of the highlight, which may come after the choice, must not end it.
     @work(thread=True, group="choose", exclusive=True, exit_on_error=False)
-    def choose(self, listed: ComponentSummary) -> None:
-        """Read a component and make its form."""
-        self._read(listed, chosen=True)
+    def choose(self, listed: ComponentSummary, trusted: Path | None = None) -> None:
+        """Read a component and make its form.
 
-    def _read(self, listed: ComponentSummary, *, chosen: bool) -> None:
+        Args:
+            listed: the component.
+            trusted: a folder that the user has just trusted.
+        """
+        self._read(listed, chosen=True, trusted=trusted)
+
+    def _read(self, listed: ComponentSummary, *, chosen: bool, trusted: Path | None = None) -> None:
         launches = launches_of(component_key(listed.name), self.dashboard.runner.journal, _JOURNAL_PATIENCE)
         try:
+            if trusted is not None:
+                trust_folder(trusted)
             doc = read_component(listed.name)
             faults = [fault for fault in doc.findings if fault.severity == "error"]
             error = f"{doc.path}:{faults[0].line}: {faults[0].description}" if faults else ""
-            message = ComponentDescribed(listed, doc, launches, error, chosen)
+            message = ComponentDescribed(listed, doc, launches, error, chosen, _refusal(doc.name) if chosen else None)
         except Exception as failure:
             # The list has shorter words for what it found.
             words = listed.error or describe_error(failure)
@@ -170,6 +187,11 @@ class ComponentChooser(OnDashboard, Horizontal):
             return
         if not message.chosen:
             self.docs.show(message.doc, message.launches, now_of(self.app))
+            return
+        if (untrusted := message.untrusted) is not None:
+            self.app.push_screen(
+                TrustDialog(untrusted), lambda yes: self.choose(message.listed, untrusted.folder) if yes else None
+            )
             return
         self.post_message(self.Chosen(message.doc, message.launches))
 
@@ -214,3 +236,14 @@ class ComponentChooser(OnDashboard, Horizontal):
             self.dashboard.status.say(failure or f"{command[0]} ended with exit code {code}", failed=True)
         self.list_components()
         self._describe(component)
+
+
+def _refusal(name: str) -> UntrustedError | None:
+    """Return why a component may not be run before the user trusts its folder; None if it may."""
+    if is_script_name(name):
+        return None
+    try:
+        check_trusted(find(name))
+    except UntrustedError as error:
+        return error
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import work
@@ -17,6 +18,7 @@ from ...components import ComponentDoc
 from ...guest.settings import guest_settings
 from ...settings.launch_defaults import LaunchDefaults
 from ...specs.errors import describe_error
+from ...specs.trust import trust_folder
 from ..messages import ActionDone
 from ..ui.pane import Divider
 from ..ui.status import OnDashboard
@@ -38,6 +40,7 @@ from .messages import (
 )
 from .places import PlacesLook
 from .preview import Preview
+from .trust_dialog import TrustDialog
 from .work import list_shipped, named_resource, resource_rows, why_unusable
 
 if TYPE_CHECKING:
@@ -154,9 +157,13 @@ class FormEditor(OnDashboard, Horizontal):
         self._load_options(job.scheduler, first=True)
 
     @work(thread=True, group="options", exclusive=True, exit_on_error=False)
-    def _load_options(self, scheduler: str, *, first: bool = False, refill: bool = False) -> None:
+    def _load_options(
+        self, scheduler: str, *, first: bool = False, refill: bool = False, trusted: Path | None = None
+    ) -> None:
         """Read what a form needs; the scheduler is config's, else that of the last launch, where none is named."""
         try:
+            if trusted is not None:
+                trust_folder(trusted)
             self._read_options(scheduler, first=first, refill=refill)
         except Exception as error:
             # A scheduler's own code, which raises what it likes.
@@ -200,6 +207,10 @@ class FormEditor(OnDashboard, Horizontal):
             workspace = defaults.workspace()
             model.fill_given(LAUNCH, {"workspace": workspace} if workspace else {})
             self._config_fault = _config_fault(defaults)
+            if (untrusted := defaults.untrusted) is not None:
+                self.app.push_screen(
+                    TrustDialog(untrusted), lambda yes: self.read_config(untrusted.folder) if yes else None
+                )
         if defaults.problems:
             self.dashboard.status.say(defaults.problems[0], failed=True)
         if message.first:
@@ -304,21 +315,23 @@ class FormEditor(OnDashboard, Horizontal):
             self.dashboard.status.say(f"{'without' if self.model.ignores_config else 'with'} .torchxconfig")
             self.read_config()
 
-    def read_config(self) -> None:
-        """Read config again; what was typed stays."""
-        self._reload(self.model.scheduler if self.model else "", refill=True)
+    def read_config(self, trusted: Path | None = None) -> None:
+        """Read config again, after trusting a folder if one is given; what was typed stays."""
+        # A file that was not read before may choose the scheduler.
+        scheduler = self.model.scheduler if self.model and trusted is None else ""
+        self._reload(scheduler, refill=True, trusted=trusted)
 
     def take_profile(self, name: str | None) -> None:
         """Take the defaults of a profile, none's where None."""
         self.dashboard.profile = name
         self._reload("", refill=True)
 
-    def _reload(self, scheduler: str, *, refill: bool = False) -> None:
+    def _reload(self, scheduler: str, *, refill: bool = False, trusted: Path | None = None) -> None:
         # ctrl+s may come before the new options: it must not launch with the old ones.
         if self.model is not None:
             self.model.expect_options(scheduler or self.model.scheduler)
             self._refresh_form()
-        self._load_options(scheduler, refill=refill)
+        self._load_options(scheduler, refill=refill, trusted=trusted)
 
     def _changed(self, delay: float = DRY_RUN_DELAY) -> None:
         model = self.model

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ...components import ComponentDoc, ComponentSummary
     from ...settings.launch_defaults import LaunchDefaults
     from ...specs import AppDef, Resource, runopts
+    from ...specs.trust import UntrustedError
     from .foreign_job import ForeignJob
     from .form_field import Field
     from .plan import LaunchPlan
@@ -47,6 +48,7 @@ class ComponentDescribed(Message):
         launches: its launches, newest first.
         error: why it cannot be launched, empty where it can.
         chosen: whether its form is wanted.
+        untrusted: set where its file belongs to another user, and has to be trusted before its form is opened.
     """
 
     listed: ComponentSummary
@@ -54,6 +56,7 @@ class ComponentDescribed(Message):
     launches: list[LaunchRecord]
     error: str = ""
     chosen: bool = False
+    untrusted: UntrustedError | None = None
 
 
 @dataclass

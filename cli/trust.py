@@ -1,0 +1,20 @@
+"""Asks on a terminal whether a folder of another user is trusted."""
+
+from __future__ import annotations
+
+import sys
+
+from ..logs.text.sanitize import plain
+from ..specs.trust import UntrustedError, trust_folder
+
+
+def ask_to_trust(error: UntrustedError) -> bool:
+    """Ask whether to trust the folder of a refused file, and remember a yes; without a terminal it is a no."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    question = f"{error.reason}. It could run anything as you. Trust everything in {error.folder} from now on? [y/N] "
+    print(plain(question), end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        return False
+    trust_folder(error.folder)
+    return True

@@ -1,0 +1,62 @@
+"""Asks whether a folder of another user is trusted."""
+
+from __future__ import annotations
+
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import Button
+
+from ...logs.text.sanitize import plain
+from ..ui.dialog import TEXT_WIDTH, Dialog
+from ..ui.palette import STYLES
+
+if TYPE_CHECKING:
+    from ...specs.trust import UntrustedError
+
+
+class TrustDialog(Dialog[bool]):
+    """Gives whether to trust the folder.
+
+    Args:
+        error: the refusal of a file.
+    """
+
+    HELP_TITLE = "Trust"
+    BINDINGS = [Binding("y", "confirm", "Trust the folder", id="dialog.trust", show=False)]
+
+    def __init__(self, error: UntrustedError) -> None:
+        super().__init__()
+        self._error = error
+
+    def heading(self) -> str:
+        """Return the question."""
+        return "Trust this folder?"
+
+    def lines(self) -> list[Text]:
+        """Return whose the file is, and what a yes means."""
+        paragraphs = (
+            (f"{self._error.reason}. It could run anything as you.", STYLES.text),
+            (f"A yes trusts everything in {self._error.folder} from now on.", STYLES.muted),
+        )
+        return [
+            line
+            for text, style in paragraphs
+            for line in (*(Text(part, style) for part in wrap(plain(text), TEXT_WIDTH)), Text())
+        ]
+
+    def compose_buttons(self) -> ComposeResult:
+        """Yield the harmless button, and the other."""
+        yield Button("Back", compact=True, id="keep")
+        yield Button(Text.assemble(("y", STYLES.failed), (" Trust", STYLES.text)), compact=True, id="confirm")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        """Take the button's answer."""
+        self.dismiss(event.button.id == "confirm")
+
+    def action_confirm(self) -> None:
+        """Answer yes."""
+        self.dismiss(True)
