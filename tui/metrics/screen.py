@@ -29,6 +29,7 @@ from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.job_cells import name_text, state_text
+from ..ui.new_file import write_new_file
 from ..ui.palette import STYLES
 from ..ui.pane import Divider, Pane
 from ..ui.title_rule import TitleRule
@@ -484,17 +485,7 @@ def _first_shown(series: Sequence[Series], capacity: int) -> list[str]:
 def _save(tables: Sequence[tuple[str, Sequence[Series]]], picture: str) -> list[Path]:
     paths = []
     for name, series in tables:
-        path = _free_path(name, "csv")
-        with path.open("x", encoding="utf-8", newline="") as file:
-            write_csv(file, series)
-        paths.append(path)
-    path = _free_path(tables[0][0], "svg")
-    path.write_text(picture, encoding="utf-8")
-    return [*paths, path]
-
-
-def _free_path(name: str, ending: str) -> Path:
-    """Return a path in the current folder at which nothing is."""
-    safe = "".join(char if char.isalnum() or char in "-_." else "_" for char in plain(name)).lstrip(".") or "job"
-    paths = (Path(f"{safe}-metrics{f'-{n}' if n else ''}.{ending}") for n in range(1_000))
-    return next((path for path in paths if not path.exists()), Path(f"{safe}-metrics.{ending}"))
+        table = io.StringIO()
+        write_csv(table, series)
+        paths.append(write_new_file(f"{name}-metrics", "csv", table.getvalue()))
+    return [*paths, write_new_file(f"{tables[0][0]}-metrics", "svg", picture)]
