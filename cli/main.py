@@ -239,6 +239,9 @@ def run_arguments(arguments: Any) -> int:
 
 
 def _carry_out(arguments: Any) -> int:
+    from ..specs.files import refuse_foreign_folders
+
+    refuse_foreign_folders()
     settings, problem = _settings(arguments)
     _log_to_file(arguments.debug)
     is_dashboard = not getattr(arguments, "command", None)

@@ -113,9 +113,8 @@ def _added(folder: Path) -> Iterator[Path]:
     """Yield the folders that ``.pth`` files add; their lines of code are not run."""
     for file in sorted(folder.glob("*.pth")):
         for line in map(str.rstrip, _lines(file)):
-            if line and not line.startswith(("#", "import ", "import\t")):
-                if is_folder(folder / line):
-                    yield folder / line
+            if line and not line.startswith(("#", "import ", "import\t")) and is_folder(folder / line):
+                yield folder / line
 
 
 def _read_mapping(path: Path) -> dict[str, str]:

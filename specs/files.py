@@ -13,6 +13,7 @@ import stat
 from pathlib import Path
 
 from .errors import ConfigError
+from .processes import is_own, user_of
 
 _APP_FOLDER = "torchx-tui"
 SMALL = 1 << 20
@@ -147,10 +148,26 @@ def private_folder(path: Path) -> Path:
     Raises:
         OSError: the folder cannot be created.
     """
-    for folder in reversed([path, *path.parents]):
-        if not path_exists(folder):
-            folder.mkdir(mode=0o700, exist_ok=True)
+    if not path_exists(path):
+        private_folder(path.parent)
+        path.mkdir(mode=0o700, exist_ok=True)
     return path
+
+
+def refuse_foreign_folders() -> None:
+    """Refuse a state or cache folder of another user, who could make this program overwrite files or read records.
+
+    Raises:
+        ConfigError: the folder, whose it is, and what to set.
+    """
+    for variable, find in (("XDG_STATE_HOME", state_folder), ("XDG_CACHE_HOME", cache_folder)):
+        try:
+            folder = find()
+            for path in (folder, os.path.realpath(folder)):
+                if folder.exists() and not is_own(path):
+                    raise ConfigError(f"{path} belongs to {user_of(path)}: set {variable} to a folder of your own")
+        except (NoHomeError, OSError):
+            continue  # what needs the folder says so
 
 
 class NoHomeError(ConfigError):

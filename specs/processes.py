@@ -1,4 +1,4 @@
-"""Process identity: pids are reused, so a process is identified by its start time too.
+"""Process identity: pids are reused, so a process is identified by its start time too. And file ownership.
 
 Standard library only: the supervisor of a local app loads this file by its path, without the package.
 """
@@ -6,7 +6,7 @@ Standard library only: the supervisor of a local app loads this file by its path
 from __future__ import annotations
 
 import os
-import subprocess
+import pwd
 import sys
 from collections import namedtuple
 
@@ -23,7 +23,26 @@ def boot_id() -> str:
         return file.read().strip()
 
 
+def is_own(path: str | os.PathLike[str]) -> bool:
+    """Tell whether something is at ``path``, be it a link, that this user or root owns: others may have planted it."""
+    try:
+        return os.lstat(path).st_uid in (0, os.geteuid())
+    except OSError:
+        return False
+
+
+def user_of(path: str | os.PathLike[str]) -> str:
+    """Return the name of the user who owns a file, or its number; OSError where there is no file."""
+    uid = os.lstat(path).st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
 def _output(*command: str) -> str:
+    import subprocess  # slow, and not needed on Linux
+
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True).stdout
 
 
@@ -61,6 +80,19 @@ def has_job_id(pid: int, job_id: str) -> bool:
             return os.fsencode(wanted) in file.read().split(b"\0")
     except OSError:
         return False
+
+
+def describe_process(pid: int) -> str:
+    """Return a process's pid, program and user, such as "4711 (sleep) of root"; its program's name is not sanitised."""
+    if not _LINUX:
+        user, _, name = _output("ps", "-o", "user=,comm=", "-p", str(pid)).strip().partition(" ")
+        return f"{pid} ({name.strip()}) of {user}"
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            name = file.read().rstrip(b"\n").decode("utf-8", "replace")
+        return f"{pid} ({name}) of {user_of(f'/proc/{pid}')}"
+    except OSError:  # it has just ended
+        return str(pid)
 
 
 def job_processes(job_id: str, roots: set[int]) -> list[Process]:

@@ -445,7 +445,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     @contextmanager
     def suspend(self) -> Iterator[None]:
         """Leave the terminal to another program, which alone gets what is typed, ctrl+c too."""
-        with super().suspend(), self._signals.leave_interrupts():
+        with super().suspend(), self._signals.lend_terminal():
             yield
 
     def show_new_job(self, row: JobRow) -> None:

@@ -162,7 +162,9 @@ def _replica_error(run: Run, entry: dict[str, Any]) -> OutputError:
 def _cancelled(run: Run) -> str:
     asked = run.document.get("cancel") or {}
     began = run.document.get("started_at") or run.document["submitted_at"]
-    return format_cancelled(str(asked.get("by") or ""), float(asked.get("at") or began) - began, run.over)
+    said = format_cancelled(str(asked.get("by") or ""), float(asked.get("at") or began) - began, run.over)
+    left = [plain(process) for process in run.document.get("not_ended", [])]
+    return f"{said}; cannot end process {some_of(left)}: end it as its user" if left else said
 
 
 def _waiting(run: Run) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -17,6 +18,7 @@ from typing import Any
 from ...specs import AppDef, SchedulerError, appdef_to_dict, make_app_handle
 from ...specs.files import private_folder, read_file, user_name, write_private
 from ...specs.foreign import decode_json, encode_json
+from ...specs.processes import is_own, user_of
 from . import supervisor
 from .environment import JOB_ID, launcher_environment
 from .record import Run
@@ -72,7 +74,6 @@ def launch(
     message = {
         "adopt": False,
         "folder": str(folder),
-        "mode": 0o600 if request.private else 0o666,
         "turn": str(runs.turns / f"{int(submitted_at * 1e6):020d}-{request.app_id}"),
         "max_running": max_running,
         "grace": grace_seconds,
@@ -148,6 +149,8 @@ def write_cancel(folder: Path, by: str) -> dict[str, Any]:
     """
     path = folder / "cancel.json"
     try:
+        if not is_own(path):
+            raise FileNotFoundError(path)
         return decode_json(read_file(path))
     except (OSError, ValueError):
         asked = {"format": supervisor.FORMAT, "by": by, "host": os.uname().nodename, "at": time.time()}
@@ -235,17 +238,15 @@ def _make_folders(runs: Runs, request: PopenRequest) -> None:
     for folder in (runs.records, runs.turns):
         private_folder(folder)
     folder = Path(request.log_dir)
-    if request.private:
-        private_folder(folder.parent)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    mode = 0o700 if request.private else 0o777
-    folder.mkdir(mode=mode)
+    session = private_folder(folder.parent)
+    if not is_own(session):
+        reason = f"it belongs to {user_of(session)}, who could replace the job's files"
+        raise PermissionError(errno.EPERM, reason, str(session))
+    folder.mkdir(mode=0o700)
     for role, folders in request.role_log_dirs.items():
-        (folder / role).mkdir(mode=mode, exist_ok=True)
-        for path in folders:
-            Path(path).mkdir(mode=mode, parents=True, exist_ok=True)
+        for path in (folder / role, *map(Path, folders)):
+            private_folder(path)
     for path in request.insight_folders():
-        # Whoever reaches a rank's socket can read its stack, whatever the mode of the logs.
         private_folder(path)
 
 
@@ -255,8 +256,8 @@ def _remove(runs: Runs, request: PopenRequest) -> None:
 
 
 def _refused(request: PopenRequest, reason: str) -> str:
-    other = "set XDG_STATE_HOME to another folder" if request.private else "choose another log_dir"
-    return f"{request.app_id} was not launched: {reason}. Make room there, or {other}"
+    advice = "Set XDG_STATE_HOME to another folder" if request.private else "Choose another log_dir"
+    return f"{request.app_id} was not launched: {reason}. {advice}, or make this one usable"
 
 
 def _state(

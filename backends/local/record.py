@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, AppState, appdef_from_dict
-from ...specs.files import LARGE, path_exists, read_file
+from ...specs.files import LARGE, read_file
 from ...specs.foreign import (
     Check,
     decode_json,
@@ -25,7 +26,7 @@ from ...specs.foreign import (
     is_text,
     is_time,
 )
-from ...specs.processes import boot_id, is_running, job_processes
+from ...specs.processes import boot_id, is_own, is_running, job_processes
 from . import supervisor
 
 TORCHX_FOLDER = "torchx_folder"
@@ -33,6 +34,8 @@ TORCHX_FOLDER = "torchx_folder"
 
 
 FORMAT = supervisor.FORMAT
+# Errors of `read_file`: at the path is a folder, a pipe or a device, or a file that is too large.
+_NOT_A_STATE_FILE = (errno.EISDIR, errno.EINVAL, errno.EFBIG)
 # A supervisor writes a heartbeat every 5 s; on a busy network file system it is seen late.
 _QUIET_SECONDS = 30.0
 # What it writes on this machine is seen at once: after so long, that it could not write is as good as certain.
@@ -78,7 +81,7 @@ _REQUIRED: dict[str, Check] = {
 }
 _OPTIONAL: dict[str, Check] = {
     **dict.fromkeys(("started_at", "finished_at"), is_optional(is_time)),
-    **dict.fromkeys(("waits_for", "notes"), is_list_of(is_text)),
+    **dict.fromkeys(("waits_for", "notes", "not_ended"), is_list_of(is_text)),
     **dict.fromkeys(("session", "reason", "app_id"), is_text),
     **dict.fromkeys(("log_dir", TORCHX_FOLDER), is_path),
     "cancel": is_optional(_is_cancel),
@@ -192,6 +195,8 @@ def read_run(app_id: str, folder: Path) -> Run | None:
     """
     path = folder / "state.json"
     try:
+        if not is_own(path) and path.exists():
+            return _damaged(app_id, folder, "another user owns it")
         text = read_file(path, LARGE)
         while True:
             run = _judged(app_id, folder, text)
@@ -202,13 +207,21 @@ def read_run(app_id: str, folder: Path) -> Run | None:
             text = again
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except OSError as error:
+        if error.errno not in _NOT_A_STATE_FILE:
+            raise
+        return _damaged(app_id, folder, str(error.strerror))
+
+
+def _damaged(app_id: str, folder: Path, fault: str) -> Run:
+    return Run(app_id, folder, {}, over=True, reason=f"its state file is damaged: {folder / 'state.json'}: {fault}")
 
 
 def _judged(app_id: str, folder: Path, text: bytes) -> Run:
     try:
         run = Run(app_id, folder, read_document(text))
     except ValueError as error:
-        return Run(app_id, folder, {}, over=True, reason=f"its state file is damaged: {folder / 'state.json'}: {error}")
+        return _damaged(app_id, folder, str(error))
     _judge(run)
     return run
 
@@ -238,7 +251,7 @@ def _judge(run: Run) -> None:
     elif not is_running(document["pid"], document["pid_started"]):
         _judge_unsupervised(run)
     elif quiet > _STUCK_SECONDS and _has_ended(run):
-        asked = document.get("cancel") or path_exists(run.folder / "cancel.json")
+        asked = document.get("cancel") or is_own(run.folder / "cancel.json")
         reason = "its processes have ended, but its state cannot be written: is the disk full?"
         _lost(run, AppState.CANCELLED if asked else AppState.UNKNOWN, reason)
     elif quiet > _QUIET_SECONDS:

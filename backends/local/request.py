@@ -127,7 +127,7 @@ class PopenRequest:
         log_dir: the app's folder.
         role_params: how each replica is started, by role.
         role_log_dirs: the folder of each replica, by role.
-        private: whether the folder is our own, closed to other users.
+        private: whether the folder is below the state folder, not below a ``log_dir``.
         insight: whether ranks can be asked why they hang, see `insight_environment`; what that takes is added to the
             environment of each replica when it is started, since `role_params` are TorchX's.
     """

@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ...specs import JobNotFoundError
-from ...specs.files import LARGE, is_missing, path_exists, read_file, write_private
+from ...specs.files import LARGE, is_folder, is_missing, path_exists, read_file, write_private
 from ...specs.foreign import decode_json
-from ...specs.processes import boot_id, is_running
+from ...specs.processes import Process, boot_id, is_own, is_running, read_process
 from .record import Run, read_run
-from .supervisor import FORMAT
+from .supervisor import FORMAT, read_note
 
 DELETE = "delete"
 """A file of this name in an app's folder: the folder is to be removed as soon as the app has ended."""
@@ -183,12 +183,25 @@ class Runs:
         except OSError as error:
             logger.warning("the state of %s cannot be read: %s", app_id, error)
             return Run(app_id, folder, {}, reason=f"its state cannot be read: {error.strerror}: {error.filename}")
-        if run is not None and run.over and run.document:
-            if path_exists(folder / DELETE) and run.here:
+        if run is not None and not run.document:
+            run.over = run.over and self.supervisor(run) is None
+        elif run is not None and run.over:
+            if is_own(folder / DELETE) and run.here:
                 self.remove(run)
                 return None
             self._settle(run, signature)
         return run
+
+    def supervisor(self, run: Run) -> Process | None:
+        """Return the process that supervises an app on this machine; None if it has ended or runs elsewhere."""
+        document = run.document
+        if not document:  # its state file is damaged
+            turn = next((path for path in self.turns.glob("*-*") if path.name.partition("-")[2] == run.app_id), None)
+            document = {} if turn is None else read_note(str(turn))
+        if (document.get("host"), document.get("boot_id")) != (os.uname().nodename, boot_id()):
+            return None
+        process = read_process(document.get("pid") or 0)
+        return process if process and is_running(process.pid, document.get("pid_started")) else None
 
     def get(self, app_id: str) -> Run:
         """Return an app as it is now.
@@ -255,7 +268,8 @@ def remove_folder(folder: Path) -> None:
         OSError: something in it cannot be removed.
     """
     # Without its state file the app does not exist any more, even if the rest takes long.
-    (folder / "state.json").unlink(missing_ok=True)
+    if not is_folder(folder / "state.json"):
+        (folder / "state.json").unlink(missing_ok=True)
     if path_exists(folder):
         import shutil
 

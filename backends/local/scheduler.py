@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_app_handle, make_unique, runopts
 from ...specs.files import state_folder, user_name
-from ...specs.processes import is_running, read_process, send_signal
+from ...specs.processes import send_signal
 from ..api import (
     RUN_BESIDE_S,
     Capabilities,
@@ -264,7 +264,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
         if run.read_only:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.notes[-1]}")
-        if not run.document:
+        process = self._runs.supervisor(run)
+        if not run.document and process is None:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.reason}")
         if run.by_torchx and "pid" not in run.document:  # no supervisor of ours knows it yet
             adopt_torchx(self._runs, run, user_name(), self._grace_seconds)
@@ -279,9 +280,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             logger.warning("who cancelled %s cannot be written: %s", run.app_id, error)
         if not run.here:
             return  # its supervisor finds the file
-        pid, started = run.document["pid"], run.document["pid_started"]
-        process = read_process(pid) if is_running(pid, started) else None
-        if process is not None and process.start == started:
+        if process is not None:
             send_signal(process, signal.SIGTERM)
         elif not run.supervised:
             adopt(run, asked, self._grace_seconds)

@@ -21,10 +21,10 @@ import time
 import traceback
 
 if __package__:
-    from ...specs.processes import boot_id, is_running, job_processes, read_process, send_signal
+    from ...specs import processes
 else:  # started by path: the package may not be importable
     sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "specs"))
-    from processes import boot_id, is_running, job_processes, read_process, send_signal  # type: ignore[import-not-found]
+    import processes  # type: ignore[import-not-found,no-redef]
 
     del sys.path[0]
 
@@ -41,6 +41,8 @@ _ENDING_SECONDS = 0.05  # between two rounds of ending processes
 _COPY_SECONDS = 0.01  # between two rounds of copying: a flood is copied in blocks, not line by line
 _PARTIAL_SECONDS = 0.2  # a line without an end is copied after this long: a progress bar, a prompt
 _CHUNK = 1 << 18
+_RESERVED_FILES = 32  # descriptors for everything but logs: state.json, /proc, pipes of helpers
+_FILES_PER_LOG = 4
 _LINUX = sys.platform.startswith("linux")
 _FOREVER = float("inf")
 
@@ -50,26 +52,29 @@ _FOREVER = float("inf")
 
 def replace_file(path: str, data: bytes, sync: bool = True) -> None:
     """Replace ``path`` at once, for this user only; OSError, and ``path`` as it was, when that is not possible."""
-    beside = f"{path}.{os.getpid()}.new"
+    beside = f"{path}.{os.getpid()}.{time.monotonic_ns()}.new"
+    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
-        with open(beside, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        with open(descriptor, "wb") as file:
             file.write(data)
             file.flush()
             if sync:
                 os.fsync(file.fileno())
+        if os.path.isdir(path) and not os.path.islink(path):
+            os.rename(path, f"{beside}.folder")  # no file can replace a folder
         os.replace(beside, path)
     except OSError:
-        if os.path.exists(beside):
-            os.unlink(beside)
+        os.unlink(beside)
         raise
 
 
 def read_note(path: str) -> dict:
-    """Return the small JSON object in a file, an empty one where it holds none; a named pipe is not waited for."""
+    """Return the small JSON object in a file of this user, an empty one where it holds none; never wait for a pipe."""
+    flags = os.O_NONBLOCK | os.O_NOFOLLOW
     try:
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+        with open(path, "rb", opener=lambda name, more: os.open(name, more | flags)) as file:
             note = json.loads(file.read(_CHUNK))
-            return note if isinstance(note, dict) else {}
+            return note if isinstance(note, dict) and processes.is_own(path) else {}
     except (OSError, ValueError, RecursionError):
         return {}
 
@@ -79,30 +84,54 @@ class CombinedLog:
 
     Beside it combined.index has one line for each run of bytes: ``<offset> <epoch seconds> <o|e>``. It is written
     before the bytes, so that after a crash every byte of combined.log has its record.
+
+    Without ``keep_open`` its files are open only during a copy, since this process may have few descriptors.
     """
 
-    def __init__(self, files: dict[str, str], mode: int) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        self.data = os.open(files["combined"], flags, mode)
-        self.index = os.open(os.path.splitext(files["combined"])[0] + ".index", flags, mode)
+    def __init__(self, spec: dict[str, str], keep_open: bool) -> None:
+        append, index = os.O_WRONLY | os.O_APPEND, os.path.splitext(spec["combined"])[0] + ".index"
+        self.paths = [(spec["stdout"], os.O_RDONLY), (spec["stderr"], os.O_RDONLY)]
+        self.paths += [(spec["combined"], append), (index, append)]
+        self.files: list[int] = []  # the open ones of ``paths``
         self.size = self.index_size = 0
-        self.files = [(os.open(files[name], os.O_RDONLY), name[3:4].encode()) for name in ("stdout", "stderr")]
         self.copied = [0, 0]  # bytes of each stream
         self.partial_since = [0.0, 0.0]  # since when each stream has a line without an end, 0.0 without one
+        self.keep_open = keep_open
+        self._open(os.O_CREAT)
+        self._close_unless_kept()
+
+    def _open(self, more_flags: int = 0) -> None:
+        try:
+            for path, flags in self.paths[len(self.files) :]:
+                self.files.append(os.open(path, flags | more_flags, 0o600))
+        except OSError:
+            self.close()
+            raise
+
+    def _close_unless_kept(self) -> None:
+        if not self.keep_open:
+            self.close()
+
+    def close(self) -> None:
+        """Close the files; the next copy opens them again."""
+        while self.files:
+            os.close(self.files.pop())
 
     def copy(self, last: bool = False) -> float:
         """Copy what came, if ``last`` a partial line too; return the seconds to the next copy, infinity for a write."""
         try:
+            self._open()
             return min(self._copy_stream(0, last), self._copy_stream(1, last))
         except OSError:  # the disk is full: what was not written is copied later
             return _LOOK_SECONDS
+        finally:
+            self._close_unless_kept()
 
     def _copy_stream(self, at: int, last: bool) -> float:
-        file, code = self.files[at]
-        data = os.pread(file, _CHUNK, self.copied[at])
+        data = os.pread(self.files[at], _CHUNK, self.copied[at])
         if not data:
             self.partial_since[at] = 0.0
-            if os.fstat(file).st_size < self.copied[at]:
+            if os.fstat(self.files[at]).st_size < self.copied[at]:
                 self.copied[at] = 0  # someone truncated it: begin anew
             return _FOREVER
         now, end, full = time.time(), data.rfind(b"\n") + 1, len(data) == _CHUNK
@@ -113,19 +142,19 @@ class CombinedLog:
                 return left
             end = len(data)
         self.partial_since[at] = now if end < len(data) else 0.0
-        self.copied[at] += self._append(code, data[:end], now)
+        self.copied[at] += self._append(b"oe"[at : at + 1], data[:end], now)
         return 0.0 if full or (last and end < len(data)) else _PARTIAL_SECONDS if end < len(data) else _FOREVER
 
     def _append(self, code: bytes, data: bytes, now: float) -> int:
-        record = b"%d %.3f %b\n" % (self.size, now, code)
+        record, (combined, index) = b"%d %.3f %b\n" % (self.size, now, code), self.files[2:]
         try:
-            if os.write(self.index, record) < len(record):
+            if os.write(index, record) < len(record):
                 raise OSError("a record fits in part only")
         except OSError:
-            os.ftruncate(self.index, self.index_size)
+            os.ftruncate(index, self.index_size)
             raise
         self.index_size += len(record)
-        written = os.write(self.data, data)
+        written = os.write(combined, data)
         self.size += written
         return written
 
@@ -171,7 +200,7 @@ class Supervisor:
 
     def __init__(self, request: dict) -> None:
         self.request, self.state, self.folder = request, request["state"], request["folder"]
-        self.replicas: dict[int, dict] = {}  # the running ones, by pid
+        self.replicas: dict[int, int] = {}  # pids of the running ones, and their positions in the state
         self.processes: list[subprocess.Popen] = []  # kept, since a forgotten Popen warns
         self.logs: dict[int, CombinedLog] = {}
         self.copy_at: dict[int, float] = {}  # when to look at which log
@@ -180,6 +209,7 @@ class Supervisor:
         self.terminated = self.childless = self.changed = self.failed = False
         self.ending_since = self.saved_at = self.looked_at = 0.0
         self.told: set[int] = set()  # process groups that were asked to end
+        self.stubborn: list[int] = []  # processes that outlive SIGKILL: another user's, or stuck in the kernel
         self.watch = Watch()
         self.woken, wake = os.pipe()
         for end in (self.woken, wake):
@@ -194,9 +224,9 @@ class Supervisor:
 
     def prepare(self) -> None:
         """Write that the app is in the hands of this process; OSError when a folder is read-only or full."""
-        mine = read_process(os.getpid())
+        mine = processes.read_process(os.getpid())
         started = mine.start if mine else ""
-        who = {"host": os.uname().nodename, "boot_id": boot_id(), "pid": os.getpid(), "pid_started": started}
+        who = {"host": os.uname().nodename, "boot_id": processes.boot_id(), "pid": os.getpid(), "pid_started": started}
         self.state.update(who)
         if not self.request["adopt"]:
             self.enter("SUBMITTED")
@@ -247,7 +277,7 @@ class Supervisor:
         now, path = time.monotonic(), os.path.join(self.folder, "cancel.json")
         asked, self.terminated = self.terminated, False
         if now - self.looked_at >= _LOOK_SECONDS:
-            asked, self.looked_at = asked or os.path.exists(path), now
+            asked, self.looked_at = asked or processes.is_own(path), now
         if asked and (self.queued or self.replicas) and not self.state["cancel"]:
             said = read_note(path)
             usable = isinstance(said.get("by"), str) and type(said.get("at")) in (int, float) and 0 <= said["at"] < 1e11
@@ -263,7 +293,7 @@ class Supervisor:
                 break
             other = read_note(os.path.join(folder, name))
             here = (other.get("host"), other.get("boot_id")) == (self.state["host"], self.state["boot_id"])
-            if here and type(other.get("pid")) is int and is_running(other["pid"], other.get("pid_started")):
+            if here and type(other.get("pid")) is int and processes.is_running(other["pid"], other.get("pid_started")):
                 before.append(name.partition("-")[2])
         before = before if len(before) >= most else []
         if before and self.state["state"] != "PENDING":
@@ -276,47 +306,55 @@ class Supervisor:
         """Start the replicas; when one cannot be started, all end."""
         self.queued = False
         self.state["started_at"] = time.time()
-        for spec, replica in zip(self.request["replicas"], self.state["replicas"], strict=True):
+        for number, (spec, replica) in enumerate(zip(self.request["replicas"], self.state["replicas"], strict=True)):
             try:
-                self.spawn(spec, replica)
+                replica.update(pid=self.spawn(spec), started_at=time.time())
+                self.replicas[replica["pid"]] = number
             except (OSError, ValueError) as error:
                 replica["not_started"] = [getattr(error, "errno", 0), getattr(error, "filename", ""), str(error)]
                 self.failed = True
                 return
         if self.stdin >= 0:
             os.close(self.stdin)  # whoever writes into this pipe hears when its only reader has ended
-        for replica in self.replicas.values():
-            process = read_process(replica["pid"])
-            replica["pid_started"] = process.start if process else ""
+        for pid, number in self.replicas.items():
+            process = processes.read_process(pid)
+            self.state["replicas"][number]["pid_started"] = process.start if process else ""
         self.enter("RUNNING")
         self.saved_at = 0.0  # save at once
         self.start_helper("start")
-        # Only now, since the replicas would inherit it: four files a replica are held open.
-        if _LINUX:  # elsewhere the hard limit may be more than the system accepts
-            most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        kept_open = (self.raise_file_limit() - _RESERVED_FILES) // _FILES_PER_LOG
         for number, spec in enumerate(self.request["replicas"]):
             try:
-                self.logs[number] = CombinedLog(spec, self.request["mode"])
+                self.logs[number] = CombinedLog(spec, keep_open=number < kept_open)
             except OSError:
                 continue  # readers take both streams then
             self.watch.add(spec["stdout"], number)
             self.watch.add(spec["stderr"], number)
             self.copy_at[number] = 0.0
 
-    def spawn(self, spec: dict, replica: dict) -> None:
-        """Start one replica in a session of its own; OSError when a command, folder or file cannot be used."""
+    def raise_file_limit(self) -> int:
+        """Allow as many open files as this user may have; return how many. Later: replicas inherit the limit."""
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if _LINUX:  # elsewhere the hard limit may be more than the system accepts
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        return 1 << 20 if soft == resource.RLIM_INFINITY else soft
+
+    def spawn(self, spec: dict) -> int:
+        """Start one replica in a session of its own and return its pid.
+
+        OSError when a command, folder or file cannot be used.
+        """
         flags, env = os.O_WRONLY | os.O_CREAT | os.O_APPEND, {**os.environ, **spec["env"]}
-        out, err = (os.open(spec[name], flags, self.request["mode"]) for name in ("stdout", "stderr"))
+        out, err = (os.open(spec[name], flags, 0o600) for name in ("stdout", "stderr"))
         start = functools.partial(subprocess.Popen, stdin=self.stdin, start_new_session=True)
         try:
             process = start(spec["args"], cwd=spec["cwd"], env=env, stdout=out, stderr=err)
         finally:
             os.close(out)
             os.close(err)
-        replica.update(pid=process.pid, started_at=time.time())
         self.processes.append(process)
-        self.replicas[process.pid] = replica
+        return process.pid
 
     def start_helper(self, moment: str) -> None:
         """Start the program that tells others of this moment, if there is one; nothing waits for it or minds it."""
@@ -339,7 +377,7 @@ class Supervisor:
         """Sleep until there is something to do."""
         wait = _TURN_SECONDS if self.queued or self.changed else _LOOK_SECONDS
         wait = _COPY_SECONDS * 2 if self.watch.file < 0 and self.logs else wait
-        wait = _ENDING_SECONDS if self.ending_since else wait
+        wait = _ENDING_SECONDS if self.ending_since and not self.stubborn else wait
         wait = min([wait, *(at - now for at in self.copy_at.values())])
         files = [self.woken] + ([self.watch.file] if self.watch.file >= 0 else [])
         ready = select.select(files, [], [], max(0.0, wait))[0]
@@ -358,9 +396,13 @@ class Supervisor:
                 return
             if pid == 0:
                 return
-            replica = self.replicas.pop(pid, {})
-            replica.update(exit_code=os.waitstatus_to_exitcode(status), finished_at=time.time())
-            self.changed = self.changed or "pid" in replica
+            number = self.replicas.pop(pid, None)
+            if number is not None:
+                ended = {"exit_code": os.waitstatus_to_exitcode(status), "finished_at": time.time()}
+                self.state["replicas"][number].update(ended)
+                self.changed = True
+                if number in self.logs:
+                    self.logs[number].keep_open, self.copy_at[number] = False, 0.0
 
     def end_processes(self, everything: bool) -> bool:
         """End what is left: SIGTERM first, after the grace SIGKILL until it works; tell whether nothing is left.
@@ -370,8 +412,8 @@ class Supervisor:
         if not everything and self.childless and _LINUX:
             return True
         adopted = self.state["replicas"] if self.request["adopt"] else ()
-        roots = {os.getpid(), *(it["pid"] for it in adopted if is_running(it["pid"], it["pid_started"]))}
-        left = job_processes(self.state["job_id"], roots if everything else set())
+        roots = {os.getpid(), *(it["pid"] for it in adopted if processes.is_running(it["pid"], it["pid_started"]))}
+        left = processes.job_processes(self.state["job_id"], roots if everything else set())
         now = time.monotonic()
         if left and not self.ending_since:
             self.ending_since = now
@@ -382,10 +424,15 @@ class Supervisor:
         self.told |= groups
         for process in left:
             if now - self.ending_since >= self.request["grace"]:
-                send_signal(process, signal.SIGKILL)
+                processes.send_signal(process, signal.SIGKILL)
             elif process.group in groups:  # the rest hears of it from its parent, or when that has ended
-                send_signal(process, signal.SIGTERM)
-                send_signal(process, signal.SIGCONT)
+                processes.send_signal(process, signal.SIGTERM)
+                processes.send_signal(process, signal.SIGCONT)
+        is_late = now - self.ending_since >= self.request["grace"] + _LOOK_SECONDS
+        stubborn = [process.pid for process in left] if is_late else []
+        if stubborn != self.stubborn:
+            self.stubborn, self.changed = stubborn, True
+            self.state["not_ended"] = [processes.describe_process(pid) for pid in stubborn]
         return not (left or self.replicas)
 
     def finish(self) -> None:
@@ -440,7 +487,8 @@ def main() -> None:
         try:
             supervisor.run()
         except BaseException:
-            with open(os.path.join(supervisor.folder, "supervisor.log"), "a") as file:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
+            with open(os.open(os.path.join(supervisor.folder, "supervisor.log"), flags, 0o600), "a") as file:
                 traceback.print_exc(file=file)
             raise
 

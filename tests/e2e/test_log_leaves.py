@@ -1,11 +1,16 @@
 """What leaves the log pane in a real terminal: the plain view in a pager, copies, saved files."""
 
 import base64
+import os
 import re
+import signal
+import sys
 
 import pytest
 from actions import open_with, wait_top
+from support.processes import processes_of_job
 from support.terminal import Terminal
+from support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +60,20 @@ def test_a_pager_has_the_terminal_and_the_app_comes_back(terminal, pager, tmp_pa
     app.wait("Quit\\?")
     app.press("y")
     assert app.wait_for_end() == 0
+
+
+@pytest.mark.parametrize("stubborn", [False, True])
+def test_a_pager_does_not_hold_up_sigterm(terminal, tmp_path, stubborn):
+    path = tmp_path / "stays"
+    program = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); " if stubborn else "import signal; "
+    path.write_text(f"#!{sys.executable}\n{program}print('PAGER', 'RUNS', flush=True); signal.pause()\n")
+    path.chmod(0o755)
+    app = logs_of_a_job(terminal, str(path), steps="3", step_seconds="0.05")
+    app.press("m")
+    app.wait("PAGER RUNS")
+    os.kill(app.pid, signal.SIGTERM)
+    assert app.wait_for_end() == 0
+    wait_until(lambda: not processes_of_job(f"PAGER={path}"), "the end of the pager")
 
 
 def copied(app: Terminal) -> list[str]:

@@ -186,6 +186,7 @@ class LogOutput:
         except ValueError as error:
             self._pane.say(f"PAGER is not a command: {error}", failed=True)
             return
+        failure = ""
         lines = plain_lines(self._reading.anew(), self._form(), *([] if command else [MOST_PRINTED]))
         try:
             with self._pane.app.suspend():

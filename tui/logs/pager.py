@@ -13,6 +13,7 @@ from itertools import islice
 from typing import BinaryIO
 
 from ..format import count
+from ..terminal.external import wait_for
 from .reading import AnyLog
 from .text import LineForm, whole_lines
 
@@ -80,7 +81,7 @@ def show_plain(lines: Iterator[str], command: list[str]) -> str:
     assert pager.stdin is not None
     stop = threading.Event()
     threading.Thread(target=_feed, args=(pager.stdin, lines, stop), name="log-pager", daemon=True).start()
-    status = pager.wait()
+    status = wait_for(pager)
     stop.set()
     # A pager that a signal ended, such as ctrl+c's, has done what it was to do.
     return f"the pager {command[0]} ended with exit code {status}" if 1 < status < 128 else ""

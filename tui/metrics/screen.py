@@ -23,7 +23,6 @@ from ...diagnosis.metrics.files import plain_name
 from ...diagnosis.metrics.series import Series
 from ...diagnosis.progress.activity import Activity, main_series
 from ...logs.text.sanitize import plain
-from ...specs.files import path_exists
 from ..format import age, count, cut
 from ..messages import Told
 from ..rows import JobRow
@@ -31,6 +30,7 @@ from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.drawing import guard_update
 from ..ui.job_cells import name_text, state_text
+from ..ui.new_file import write_new_file
 from ..ui.palette import STYLES
 from ..ui.pane import Divider, Pane
 from ..ui.title_rule import TitleRule
@@ -482,17 +482,7 @@ def _first_shown(series: Sequence[Series], capacity: int) -> list[str]:
 def _save(tables: Sequence[tuple[str, Sequence[Series]]], picture: str) -> list[Path]:
     paths = []
     for name, series in tables:
-        path = _free_path(name, "csv")
-        with path.open("x", encoding="utf-8", newline="") as file:
-            write_csv(file, series)
-        paths.append(path)
-    path = _free_path(tables[0][0], "svg")
-    path.write_text(picture, encoding="utf-8")
-    return [*paths, path]
-
-
-def _free_path(name: str, ending: str) -> Path:
-    """Return a path in the current folder at which nothing is."""
-    safe = "".join(char if char.isalnum() or char in "-_." else "_" for char in plain(name)).lstrip(".") or "job"
-    paths = (Path(f"{safe}-metrics{f'-{n}' if n else ''}.{ending}") for n in range(1_000))
-    return next((path for path in paths if not path_exists(path)), Path(f"{safe}-metrics.{ending}"))
+        table = io.StringIO()
+        write_csv(table, series)
+        paths.append(write_new_file(f"{name}-metrics", "csv", table.getvalue()))
+    return [*paths, write_new_file(f"{tables[0][0]}-metrics", "svg", picture)]

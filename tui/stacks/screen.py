@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.text import Text
@@ -29,6 +28,7 @@ from ..messages import StacksTaken
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.job_cells import name_text, state_text
+from ..ui.new_file import write_new_file
 from ..ui.options import Options
 from ..ui.palette import STYLES
 from ..ui.pane import Divider, Pane
@@ -365,18 +365,17 @@ class StacksScreen(BaseScreen):
 
     def action_save(self) -> None:
         """Save the finding and the stacks of all groups to a file in the current folder."""
-        path = Path(f"{self.row.name}-stacks.txt".replace("/", "-"))
-        self._save(path, self._report())
+        self._save(self._report())
 
     @work(thread=True, group="save", exclusive=True, exit_on_error=False)
-    def _save(self, path: Path, report: str) -> None:
+    def _save(self, report: str) -> None:
         from ..messages import Told
 
         try:
-            path.write_text(report, encoding="utf-8")
+            path = write_new_file(f"{self.row.name}-stacks", "txt", report)
             self.dashboard.post_from_thread(Told(f"Saved {path.absolute()}"))
         except OSError as error:
-            self.dashboard.post_from_thread(Told(f"not saved: {error.strerror}: {path}", failed=True))
+            self.dashboard.post_from_thread(Told(f"not saved: {error.strerror}: {error.filename}", failed=True))
 
     def _report(self) -> str:
         if self.found is None:

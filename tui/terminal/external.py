@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -10,9 +11,26 @@ from typing import TYPE_CHECKING
 from textual.app import SuspendNotSupported
 
 from ...logs.text.sanitize import plain
+from .signals import Ended
 
 if TYPE_CHECKING:
     from ..app import TorchXTuiApp
+
+# How long a program has between SIGTERM and SIGKILL when the app ends (s).
+_GRACE_SECONDS = 1.0
+
+
+def wait_for(program: subprocess.Popen[bytes]) -> int:
+    """Wait for the program that has the terminal, and return its exit code; end it when a signal ends the app."""
+    try:
+        return program.wait()
+    except Ended:
+        program.terminate()
+        try:
+            return program.wait(_GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            program.kill()
+            return -signal.SIGKILL
 
 
 def run_outside(app: TorchXTuiApp, command: Sequence[str], what: str, words: str = "") -> tuple[int, str]:
@@ -27,6 +45,7 @@ def run_outside(app: TorchXTuiApp, command: Sequence[str], what: str, words: str
     Returns:
         its exit code, and why it could not be started, empty where it was.
     """
+    code, failure = 127, ""
     try:
         with app.suspend():
             if words:
@@ -34,10 +53,11 @@ def run_outside(app: TorchXTuiApp, command: Sequence[str], what: str, words: str
                 sys.__stdout__.write(f"\r\n{plain(words)}\r\n")
                 sys.__stdout__.flush()
             try:
-                return subprocess.call(command), ""
+                code = wait_for(subprocess.Popen(command))
             except OSError as error:
-                return 127, f"{command[0]} cannot be started: {error.strerror}"
+                failure = f"{command[0]} cannot be started: {error.strerror}"
             except ValueError as error:
-                return 127, f"{command[0]} cannot be started: {error}"
+                failure = f"{command[0]} cannot be started: {error}"
     except SuspendNotSupported:
-        return 127, f"this terminal cannot be suspended for {what}"
+        failure = f"this terminal cannot be suspended for {what}"
+    return code, failure

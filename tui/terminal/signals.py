@@ -13,6 +13,10 @@ from functools import partial
 _INTERRUPTS_PASS = 0.2
 
 
+class Ended(BaseException):
+    """A signal that ends the app came while another program had the terminal and the event loop stood still."""
+
+
 def stop_group() -> bool:
     """Stop this process and its group until the shell continues them; return False without a shell that could."""
     if not _has_job_control():
@@ -54,8 +58,11 @@ class Signals:
                 return
 
     @contextmanager
-    def leave_interrupts(self) -> Iterator[None]:
-        """Leave SIGINT to the other program that has the terminal."""
+    def lend_terminal(self) -> Iterator[None]:
+        """Leave SIGINT to the program that has the terminal; raise `Ended` in the block on SIGTERM and SIGHUP.
+
+        The block ends early then, and the event loop handles the signal as usual.
+        """
         loop = asyncio.get_running_loop()
         try:
             loop.remove_signal_handler(signal.SIGINT)
@@ -64,8 +71,23 @@ class Signals:
         except (NotImplementedError, RuntimeError, ValueError):
             yield
             return
+        before = {number: signal.getsignal(number) for number in (signal.SIGHUP, signal.SIGTERM)}
+        came: list[int] = []
+
+        def end(number: int, _: object) -> None:
+            came.append(number)
+            if len(came) == 1:
+                raise Ended
+
         try:
+            for number in before:
+                signal.signal(number, end)
             yield
+        except Ended:
+            pass
         finally:
+            came.append(0)  # nothing is raised from here on
+            for number, handler in before.items():
+                signal.signal(number, handler)
             # Not at once: the loop has yet to see the signals of this time, which were not meant for it.
             loop.call_later(_INTERRUPTS_PASS, loop.add_signal_handler, signal.SIGINT, partial(self._end, True))

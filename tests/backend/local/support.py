@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +27,24 @@ def role(script: str, *, name: str = "r", replicas: int = 1, **fields: Any) -> R
 def app(script: str, *, name: str = "job", replicas: int = 1, **fields: Any) -> AppDef:
     """Return an app of one role."""
     return AppDef(name, [role(script, replicas=replicas, **fields)])
+
+
+_LAUNCHER = (
+    "import sys\n"
+    "from pathlib import Path\n"
+    "from torchx_tui.backends.local.scheduler import LocalScheduler\n"
+    "from torchx_tui.specs import AppDef, Role\n"
+    "root, script, replicas = sys.argv[1:]\n"
+    "role = Role('r', '', entrypoint='sh', args=['-c', script], num_replicas=int(replicas))\n"
+    "scheduler = LocalScheduler('session', root=Path(root), grace_seconds=1.0)\n"
+    "print(scheduler.submit(AppDef('job', [role]), {}))\n"
+)
+
+
+def launch_from_another_process(root: Path, script: str, replicas: int, prepare: Callable[[], Any]) -> str:
+    """Launch an app from a process of which ``prepare``, called in it, has changed limits or rights."""
+    argv = [sys.executable, "-c", _LAUNCHER, str(root), script, str(replicas)]
+    return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, preexec_fn=prepare).stdout.strip()
 
 
 class Local:

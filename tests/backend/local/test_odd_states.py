@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from backend.local.support import Local
 from support.odd_values import odd_text
+from support.waiting import wait_until
 
 from torchx_tui.backends.api import ListAppResponse
 from torchx_tui.backends.history.journal import Journal
@@ -20,6 +23,7 @@ from torchx_tui.backends.local import describe as listing
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppState
 from torchx_tui.specs.foreign import encode_json
+from torchx_tui.specs.processes import is_running
 
 CASES = 2000
 _BATCH = 500
@@ -119,3 +123,39 @@ def test_a_row_of_torchx_is_made_anew_when_its_job_has_changed(monkeypatch):
     assert [row.state for row in rows.rows()] == [AppState.FAILED]
     # What has not changed is read once.
     assert made == [AppState.RUNNING, AppState.FAILED]
+
+
+def _put_a_folder_in_place_of(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "inside").touch()
+
+
+@pytest.mark.parametrize("end", ["cancel", "delete", "signal"])
+def test_a_folder_as_state_file_does_not_keep_a_job_running(local: Local, end: str) -> None:
+    app_id = local.start("sleep 300")
+    state, folder = local.running(app_id), local.run(app_id).folder
+    _put_a_folder_in_place_of(folder / "state.json")
+    if end == "signal":
+        os.kill(state["pid"], signal.SIGTERM)
+    else:
+        getattr(local.scheduler, end)(app_id)
+    wait_until(lambda: not is_running(state["pid"], state["pid_started"]), "the end of its supervisor")
+    assert not is_running(state["replicas"][0]["pid"], state["replicas"][0]["pid_started"])
+    described = local.scheduler.describe(app_id)
+    if end == "delete":
+        assert (described, folder.exists()) == (None, False)
+    else:
+        assert described is not None
+        assert described.state is AppState.CANCELLED
+
+
+def test_an_ended_job_with_a_folder_as_state_file_can_be_deleted(local: Local) -> None:
+    app_id = local.start("exit 0")
+    folder = local.ended(app_id).folder
+    wait_until(lambda: not list((local.root / "turns").iterdir()), "the end of its supervisor")
+    _put_a_folder_in_place_of(folder / "state.json")
+    (row,) = local.scheduler.list()
+    assert (row.state, "state.json: Is a directory" in row.msg) == (AppState.UNKNOWN, True)
+    local.scheduler.delete(app_id)
+    assert (local.scheduler.list(), folder.exists()) == ([], False)
