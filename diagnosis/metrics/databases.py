@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -113,7 +114,7 @@ def _bound(connection: sqlite3.Connection, deadline: float) -> None:
 
     connection.set_authorizer(authorize)
     connection.set_progress_handler(lambda: time.monotonic() > deadline, 1_000)
-    if hasattr(connection, "setlimit"):  # Python 3.11
+    if sys.version_info >= (3, 11):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LARGEST_VALUE)
 
 

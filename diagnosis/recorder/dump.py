@@ -98,7 +98,7 @@ class _Opcodes(dict[int, Any]):
         unpickler: what carries them out.
     """
 
-    def __init__(self, handlers: dict[int, Any], unpickler: _PlainUnpickler) -> None:
+    def __init__(self, handlers: dict[int, Any], unpickler: Any) -> None:
         super().__init__(handlers)
         self._left = _MOST_OPCODES
         self._unpickler = unpickler
@@ -137,7 +137,8 @@ class _PlainUnpickler(pickle._Unpickler):  # pyrefly: ignore
 
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data))
-        self.dispatch = _Opcodes(type(self).dispatch, self)
+        # The base class looks its handlers up here, by subscript.
+        self.dispatch = _Opcodes(type(self).dispatch, self)  # pyrefly: ignore
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")
