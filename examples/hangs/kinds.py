@@ -127,7 +127,9 @@ def watch(runner: Runner, handle: str) -> tuple[Conclusion, list[Take]]:
         if len(begun) * 2 < takes[-1].world_size:
             continue
         begun_at = begun_at or time.monotonic()
-        stands = found.pace == "hangs" or (found.pace == "waits" and bool(found.culprits))
+        # Ranks that end one after the other are at no end yet.
+        is_stable = len(takes) > 1 and takes[-1].exited.keys() == takes[-2].exited.keys()
+        stands = found.pace == "hangs" or (found.pace == "waits" and bool(found.culprits) and is_stable)
         if stands or time.monotonic() > begun_at + LIMIT_S:
             break
     return found, takes

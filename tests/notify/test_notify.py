@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from email import message_from_string
 from pathlib import Path
 
 import pytest
@@ -207,7 +208,9 @@ def test_a_stall_and_the_end_are_told_on_every_way(home: Path, hook: Hook, monke
     assert "rank 0 saves a checkpoint" in stall["sentence"]
     assert any("step 11/90" in line for line in stall["lines"])
     assert stall["sentence"] in told("command")[0]
-    assert stall["sentence"] in told("mail")[0]
+    mail = message_from_string(told("mail")[0]).get_payload(decode=True)
+    assert isinstance(mail, bytes)
+    assert stall["sentence"] in mail.decode()
     with make_runner(settings) as runner:
         runner.cancel(handle)
     wait_until(lambda: len(hook.posted) == len(told("command")) == len(told("mail")) == 2, "the end")
