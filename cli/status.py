@@ -175,7 +175,7 @@ def _reason(runner: Runner, found: DescribeAppResponse, handle: str, settings: S
 
     logs = replica_logs(runner.replica_log, handle, found)
     explained = explain_job(runner, handle, found, logs, extra_patterns=settings.logs.error_patterns)
-    return "; ".join(filter(None, [explained.sentence, *found.reasons[1:]])) or found.msg
+    return "; ".join(reason for reason in (explained.sentence, *found.reasons[1:]) if reason) or found.msg
 
 
 def _stall(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> str:

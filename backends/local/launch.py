@@ -89,7 +89,7 @@ def launch(
         write_cancel(folder, "")  # should it live after all, it ends before it starts anything
         raise SchedulerError(f"{request.app_id} was not launched: {error}") from error
     except SchedulerError as error:
-        Path(message["turn"]).unlink(missing_ok=True)
+        Path(str(message["turn"])).unlink(missing_ok=True)
         _remove(runs, request)
         raise SchedulerError(_refused(request, str(error))) from error
 

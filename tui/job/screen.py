@@ -241,7 +241,7 @@ class JobScreen(JobActions):
         left = state_text(self.row.state, glyphs)
         reason = (
             self.dashboard.jobs.explained.get(self.row.handle)
-            or (self.described and self.described.reason)
+            or (self.described.reason if self.described else "")
             or self.row.why
         )
         if reason:

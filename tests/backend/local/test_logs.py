@@ -195,7 +195,7 @@ def test_combined_log_by_hand(tmp_path: Path) -> None:
     files = {name: str(tmp_path / f"{name}.log") for name in ("stdout", "stderr", "combined")}
     for name in ("stdout", "stderr"):
         Path(files[name]).write_bytes(b"")
-    log = CombinedLog(files, 0o600)
+    log = CombinedLog(files, keep_open=True)
     assert log.copy() == float("inf")
     with open(files["stdout"], "ab") as out, open(files["stderr"], "ab") as err:
         out.write(b"a\nb")
@@ -222,7 +222,7 @@ def test_a_line_without_an_end_waits_for_the_rest(tmp_path: Path, monkeypatch: p
     files = {name: str(tmp_path / f"{name}.log") for name in ("stdout", "stderr", "combined")}
     Path(files["stdout"]).write_bytes(b"part")
     Path(files["stderr"]).write_bytes(b"")
-    log = CombinedLog(files, 0o600)
+    log = CombinedLog(files, keep_open=True)
     assert log.copy() == 1.0
     now += 0.75
     assert log.copy() == 0.25
@@ -242,7 +242,7 @@ def test_what_came_before_there_was_a_combined_log_is_in_it(tmp_path: Path) -> N
     files = {name: str(tmp_path / f"{name}.log") for name in ("stdout", "stderr", "combined")}
     Path(files["stdout"]).write_bytes(b"out\n")
     Path(files["stderr"]).write_bytes(b"err\n")
-    assert CombinedLog(files, 0o600).copy() == float("inf")
+    assert CombinedLog(files, keep_open=True).copy() == float("inf")
     assert Path(files["combined"]).read_bytes() == b"out\nerr\n"
     records = [line.split() for line in (tmp_path / "combined.index").read_text().splitlines()]
     assert [(start, letter) for start, _, letter in records] == [("0", "o"), ("4", "e")]
