@@ -164,7 +164,7 @@ def refuse_foreign_folders() -> None:
         try:
             folder = find()
             for path in (folder, os.path.realpath(folder)):
-                if folder.exists() and not is_own(path):
+                if path_exists(folder) and not is_own(path):
                     raise ConfigError(f"{path} belongs to {user_of(path)}: set {variable} to a folder of your own")
         except (NoHomeError, OSError):
             continue  # what needs the folder says so

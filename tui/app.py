@@ -149,6 +149,8 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         self.ascii_glyphs = settings.ascii
         self.animation_level = "none"
         self.jobs = JobStore()
+        self.relaunching: set[str] = set()
+        """The handles of jobs that are being launched again."""
         self.ui_state = ui_state or UiStateFile()
         self._feed: Feed | None = None
         self._problem, self._opens = problem, opens
@@ -413,10 +415,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         from .job.relaunch import RelaunchDialog
 
         relaunch = message.relaunch
-        answers = {"launch": relaunch.launch, "edit": relaunch.edit}
-        self.push_screen(
-            RelaunchDialog(relaunch.rows, message.changes), lambda answer: answers.get(answer or "", lambda: None)()
-        )
+        self.push_screen(RelaunchDialog(relaunch.rows, message.changes), relaunch.answer)
 
     def on_action_done(self, message: ActionDone) -> None:
         """Say how an action ended, and ask its backends at once."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ...specs import AppDef, AppState, appdef_from_dict
-from ...specs.files import LARGE, read_file
+from ...specs.files import LARGE, path_exists, read_file
 from ...specs.foreign import (
     Check,
     decode_json,
@@ -195,7 +195,7 @@ def read_run(app_id: str, folder: Path) -> Run | None:
     """
     path = folder / "state.json"
     try:
-        if not is_own(path) and path.exists():
+        if not is_own(path) and path_exists(path):
             return _damaged(app_id, folder, "another user owns it")
         text = read_file(path, LARGE)
         while True:

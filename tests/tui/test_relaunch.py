@@ -88,6 +88,28 @@ async def test_where_nothing_has_changed_it_is_launched_at_once(app, scheduler):
         assert app.runner.journal.records()[0].relaunch_of == record.id
 
 
+@pytest.mark.parametrize("is_changed", [False, True])
+async def test_relaunch_key_pressed_twice_launches_once(app, scheduler, tree, is_changed):
+    launch(app)
+    if is_changed:
+        tree.write("train.py", "lr = 0.2\n")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await jobs_of(pilot, app, 1)
+        await pilot.press("r", "r")
+        if is_changed:
+            await dialog_of(pilot, app)
+            await pilot.press("y")
+        await until(pilot, lambda: "Launched job-0 again" in status(app))
+        await jobs_of(pilot, app, 2)
+        assert not isinstance(app.screen, RelaunchDialog)
+        # The launch is over: the key works again.
+        await pilot.press("r")
+        if is_changed:
+            await dialog_of(pilot, app)
+            await pilot.press("y")
+        await jobs_of(pilot, app, 3)
+
+
 async def test_a_job_of_which_nothing_was_noted_is_launched_and_nothing_is_claimed(app, scheduler, tree):
     (record,) = launch(app)
     app.runner.journal.update(record, world={})

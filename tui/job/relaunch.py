@@ -57,23 +57,42 @@ class Relaunch:
         self.rows = list(rows)
 
     def start(self) -> None:
-        """Look, off the event loop, what has changed; launch at once where nothing has, else ask."""
-        self._app.run_worker(self._check, thread=True, group="actions", exit_on_error=False)
+        """Launch at once if nothing has changed, else ask. A job that is being launched again is left to that launch."""
+        handles = {row.handle for row in self.rows}
+        if handles & self._app.relaunching:
+            self._app.status.say(f"{job_names(self.rows)}: already being launched again")
+            return
+        self._app.relaunching |= handles
+        self._run(self._check)
 
-    def launch(self) -> None:
-        """Launch, whatever has changed."""
-        self._app.run_worker(partial(self._launch, "again"), thread=True, group="actions", exit_on_error=False)
+    def answer(self, answer: str | None) -> None:
+        """Act on the answer of a `RelaunchDialog`: ``launch``, ``edit``, or None."""
+        if answer == "launch":
+            self._run(partial(self._launch, "again"))
+            return
+        self._app.relaunching.difference_update(row.handle for row in self.rows)
+        if answer == "edit":
+            open_edit(self._app, self.rows[0])
 
-    def edit(self) -> None:
-        """Open the form with the first job's launch instead."""
-        open_edit(self._app, self.rows[0])
+    def _run(self, work: Callable[[], bool]) -> None:
+        """Do something off the event loop; it returns whether the jobs' launch is over."""
 
-    def _check(self) -> None:
+        def run() -> None:
+            is_over = True
+            try:
+                is_over = work()
+            finally:
+                if is_over:
+                    self._app.relaunching.difference_update(row.handle for row in self.rows)
+
+        self._app.run_worker(run, thread=True, group="actions", exit_on_error=False)
+
+    def _check(self) -> bool:
         changes, known = self._changes()
         if changes:
             self._app.post_from_thread(RelaunchAsked(self, changes))
-        else:
-            self._launch("again, as it was" if known and len(self.rows) == 1 else "again")
+            return False
+        return self._launch("again, as it was" if known and len(self.rows) == 1 else "again")
 
     def _changes(self) -> tuple[dict[str, list[Changed]], bool]:
         """Return what has changed since each launch of which something has, and whether of all enough was noted."""
@@ -99,11 +118,12 @@ class Relaunch:
                 found[row.handle] = changed
         return found, known
 
-    def _launch(self, after: str) -> None:
+    def _launch(self, after: str) -> bool:
         app = self._app
         progress = app.launches.begin(job_names(self.rows))
         act = partial(app.runner.relaunch, progress=progress)
         app.post_from_thread(act_on_jobs(self.rows, act, "Launched", after, progress=progress))
+        return True
 
 
 def summed_up(changes: Mapping[str, Sequence[Changed]]) -> list[tuple[Changed, int]]:
