@@ -57,7 +57,7 @@ class Relaunch:
         self.rows = list(rows)
 
     def start(self) -> None:
-        """Launch at once if nothing has changed, else ask. A job that is being launched again is left to that launch."""
+        """Launch at once if nothing has changed, else ask; refuse jobs that are already being launched again."""
         handles = {row.handle for row in self.rows}
         if handles & self._app.relaunching:
             self._app.status.say(f"{job_names(self.rows)}: already being launched again")
