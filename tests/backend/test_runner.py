@@ -258,7 +258,7 @@ def test_a_workspace_may_be_given_as_such(projects):
 
 
 def test_lines_of_a_job_that_is_gone(runner, scheduler):
-    def gone(app_id, *_):
+    def gone(app_id, *_, streams):
         raise JobNotFoundError(app_id, "local_cwd")
 
     scheduler.log_iter = gone

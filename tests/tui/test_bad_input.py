@@ -174,6 +174,9 @@ class Cluster(WorkspaceMixin[Any], LaunchingScheduler):
         opts.add("labels", dict[str, str], "Of the job.")
         return opts
 
+    def build_workspace_and_update_role(self, role: Any, workspace: str, cfg: Any) -> None:
+        """Leave the image as it is."""
+
     def check_names(self, app, cfg):
         return [NameFault("", app.name, "a dot is in it", "letters and digits alone")] if "." in app.name else []
 

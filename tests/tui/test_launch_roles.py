@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from support.dashboard import screen_text, settled, until
 from support.launching import (
+    LaunchingScheduler,
     ShippingScheduler,
     drawn,
     form_of,
@@ -243,7 +244,8 @@ async def test_what_would_be_shipped_is_listed(app, tmp_path):
         await until(pilot, lambda: "nosuch" in preview(screen), "why not")
 
 
-async def test_a_scheduler_that_takes_no_workspace_has_no_field_for_it(app):
+@pytest.mark.parametrize("scheduler", [LaunchingScheduler()])
+async def test_a_scheduler_that_takes_no_workspace_has_no_field_for_it(app, scheduler):
     async with app.run_test(size=(120, 50)) as pilot:
         screen = await form_of(pilot, app, NAME)
         assert screen.editor.form.row("launch", "workspace") is None
