@@ -16,6 +16,7 @@ from statistics import median
 
 from ...specs.durations import duration
 from ..metrics.series import Series
+from .prefilter import compile_needles
 
 _SHORTEST_S = 30.0
 _MEDIANS, _LAST_PAUSES = 10.0, 50
@@ -34,7 +35,7 @@ _BUFFERED_AFTER_S = 60.0
 _MADS, _SPIKE_POINTS, _FEWEST_SPIKE_POINTS = 8.0, 100, 20
 _LOSS = re.compile(r"(?i)(?:^|[_/ ])(?:nll_?|lm |ce ?)?loss$")
 _NAN_COUNTER = "number of nan iterations"
-EXCUSES = re.compile(rb"(?i)evaluat|validat|checkpoint|saving|compil|autotun|download|warm[ -]?up")
+EXCUSES = compile_needles(text=rb"(?i)evaluat|validat|checkpoint|saving|compil|autotun|download|warm[ -]?up")
 """Words of lines that say why no step comes."""
 
 
