@@ -69,7 +69,7 @@ def launch(
             _remove(runs, request)
         raise SchedulerError(_refused(request, f"{error.strerror}: {error.filename}")) from error
     submitted_at = time.time()
-    message = {
+    message: dict[str, Any] = {
         "adopt": False,
         "folder": str(folder),
         "mode": 0o600 if request.private else 0o666,
