@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import builtins
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -39,7 +40,6 @@ from .types import (
     StateChange,
     Stream,
     WorkspaceListing,
-    line_pattern,
 )
 from .workspace import WorkspaceMixin
 
@@ -357,8 +357,7 @@ class Scheduler(abc.ABC, Generic[T]):
     ) -> LogStream:
         """Return the log of one replica as it comes, until the app is final; what breaks off can be taken up again.
 
-        This one is made of `log_iter`: it begins anew and passes over the lines that its cursor counts. Schedulers
-        that can be asked from a time on, or that tell stdout from stderr within one stream, have their own.
+        This one is made of `log_iter`: it begins anew and skips the lines that its cursor counts.
 
         Args:
             app_id: an app that exists.
@@ -482,8 +481,7 @@ def check_launchable(app: AppDef, most_replicas: int = sys.maxsize) -> None:
 
 def filter_regex(regex: str, data: Iterable[str]) -> Iterable[str]:
     """Return the texts in which ``regex`` is found, as they come."""
-    pattern = line_pattern(regex)
-    return data if pattern is None else filter(pattern.search, data)
+    return filter(re.compile(regex).search, data)
 
 
 def split_lines(text: str) -> list[str]:

@@ -48,12 +48,8 @@ def line_pattern(regex: str | None) -> re.Pattern[str] | None:
     """
     try:
         return re.compile(regex) if regex else None
-    except re.error as error:
-        raise ValueError(f"not a regular expression: {regex}: {error}") from error
-    except (RecursionError, OverflowError) as error:
-        raise ValueError(
-            f"not a regular expression: {regex:.40}... is nested too deeply, or repeats too often"
-        ) from error
+    except (re.error, RecursionError, OverflowError) as error:  # nested too deeply; repeated too often
+        raise ValueError(f"not a regular expression: {regex:.200}: {error}") from error
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..logs.source.stream import Record
 from ..settings.make_runner import make_runner
-from ..specs import MalformedAppHandleException, UnknownAppException
+from ..specs import MalformedAppHandleException, TorchXTuiError, UnknownAppException
 from ..specs.errors import describe_error as described_error
 from .log_printers import JsonPrinter, LogPrinter, Target, log_printer
 from .output import say
@@ -48,7 +48,10 @@ def _log(arguments: Any, settings: Settings) -> int:
     from ..backends.types import Stream, line_pattern
 
     streams = Stream(arguments.streams) if arguments.streams else None
-    pattern = line_pattern(arguments.regex)
+    try:
+        pattern = line_pattern(arguments.regex)
+    except ValueError as error:
+        raise TorchXTuiError(str(error)) from error
     with make_runner(settings) as runner:
         if arguments.tail:
             found = runner.until_answered(handle, lambda: described(runner, handle), on_lost=say_outage)

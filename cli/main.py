@@ -145,14 +145,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     Args:
         argv: its arguments; those of this process if None, which then ends with the exit code.
     """
-    if argv is None:
-        _open_standard_files()
-        try:
-            code = _main(sys.argv[1:])
-        except SystemExit as ended:  # argparse has printed a help, a version or what is wrong
-            code = ended.code if isinstance(ended.code, int) else 1
-        leave(_flushed(code))
-    return _main(list(argv))
+    if argv is not None:
+        return _main(list(argv))
+    _open_standard_files()
+    try:
+        code = _main(sys.argv[1:])
+    except SystemExit as ended:  # argparse has printed a help, a version or what is wrong
+        code = ended.code if isinstance(ended.code, int) else 1
+    code = _flushed(code)
+    leave(code)
+    return code
 
 
 def _open_standard_files() -> None:

@@ -71,7 +71,7 @@ def launch(
             _remove(runs, request)
         raise SchedulerError(_refused(request, f"{error.strerror}: {error.filename}")) from error
     submitted_at = time.time()
-    message = {
+    message: dict[str, Any] = {
         "adopt": False,
         "folder": str(folder),
         "turn": str(runs.turns / f"{int(submitted_at * 1e6):020d}-{request.app_id}"),

@@ -39,7 +39,7 @@ _LOOK_SECONDS = 1.0  # between two looks for a cancel request that came without 
 _TURN_SECONDS = 0.3  # between two looks whether it is a queued app's turn, and between two saves
 _ENDING_SECONDS = 0.05  # between two rounds of ending processes
 _COPY_SECONDS = 0.01  # between two rounds of copying: a flood is copied in blocks, not line by line
-_PARTIAL_SECONDS = 0.2  # a line without an end is copied after this long: a progress bar, a prompt
+_PARTIAL_SECONDS = 0.25  # a line without an end is copied after this long: a progress bar, a prompt
 _CHUNK = 1 << 18
 _RESERVED_FILES = 32  # descriptors for everything but logs: state.json, /proc, pipes of helpers
 _FILES_PER_LOG = 4
@@ -146,7 +146,12 @@ class CombinedLog:
         return 0.0 if full or (last and end < len(data)) else _PARTIAL_SECONDS if end < len(data) else _FOREVER
 
     def _append(self, code: bytes, data: bytes, now: float) -> int:
-        record, (combined, index) = b"%d %.3f %b\n" % (self.size, now, code), self.files[2:]
+        combined, index = self.files[2:]
+        size = os.fstat(combined).st_size
+        if size < self.size:  # someone truncated it: the records of its old bytes would give the new ones their times
+            os.ftruncate(index, 0)
+            self.size, self.index_size = size, 0
+        record = b"%d %.3f %b\n" % (self.size, now, code)
         try:
             if os.write(index, record) < len(record):
                 raise OSError("a record fits in part only")

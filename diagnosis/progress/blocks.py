@@ -18,6 +18,8 @@ from ...specs.files import path_exists
 _MOST_REPLICAS = 16
 # A line that does not end within so many bytes is taken as it is.
 _LONGEST_REST = 65_536
+# Lines that were printed within this time (s) are one block: a block of each line costs 50 times as much.
+_JOIN_S = 0.1
 
 
 class LogBlock(NamedTuple):
@@ -121,7 +123,7 @@ class LogBlocks:
 
     def _reader(self, log: ReplicaLog) -> LogReader:
         if log.spool is None:
-            return ReplicaReader(log, "combined", self._register, _notice)
+            return ReplicaReader(log, "combined", self._register, _notice, join_s=_JOIN_S)
         return log.spool.reader(log, "combined", self._add, _notice)
 
     def _register(self, path: Path) -> tuple[LogFile, int]:

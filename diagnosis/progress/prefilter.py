@@ -21,14 +21,15 @@ _NEEDLES = (
 _WITHOUT_NAMES = re.compile(rb"\(\?P<\w+>")
 
 
-def compile_needles(patterns: Collection[str] = ()) -> Any:
+def compile_needles(patterns: Collection[str] = (), text: bytes = _NEEDLES) -> Any:
     """Return what finds the lines.
 
     Args:
         patterns: regular expressions for further lines.
+        text: a regular expression for lines.
     """
     # Each of them chooses by itself whether case counts.
-    needles = b"|".join([b"(?:%b)" % text for text in (_NEEDLES, *(pattern.encode() for pattern in patterns))])
+    needles = b"|".join([b"(?:%b)" % each for each in (text, *(pattern.encode() for pattern in patterns))])
     try:
         import re2
     except ImportError:

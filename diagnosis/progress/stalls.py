@@ -16,6 +16,7 @@ from statistics import median
 
 from ...specs.durations import duration
 from ..metrics.series import Series
+from .prefilter import compile_needles
 
 SHORTEST_PAUSE_S = 30.0
 """No pause that is shorter is long, whatever is usual (s)."""
@@ -37,9 +38,10 @@ _BUFFERED_AFTER_S = 60.0
 _MADS, _SPIKE_POINTS, _FEWEST_SPIKE_POINTS = 8.0, 100, 20
 _LOSS = re.compile(r"(?i)(?:^|[_/ ])(?:nll_?|lm |ce ?)?loss$")
 _NAN_COUNTER = "number of nan iterations"
-EXCUSES = re.compile(
-    rb"(?i)evaluat|validat|checkpoint|saving|compil|autotun|download|warm[ -]?up|inferen|predict|generat|upload"
-    rb"|(?<![a-z])(?:test(?:s|ing)?|eval|sampl(?:e|es|ing)|writ(?:e|es|ing)|dump(?:s|ing)?|sync(?:s|ing|hroniz\w*)?)(?![a-z])"
+EXCUSES = compile_needles(
+    text=rb"(?i)evaluat|validat|checkpoint|saving|compil|autotun|download|warm[ -]?up|inferen|predict|generat|upload"
+    rb"|(?:^|[^a-z])(?:test(?:s|ing)?|eval|sampl(?:e|es|ing)|writ(?:e|es|ing)|dump(?:s|ing)?|sync(?:s|ing|hroniz\w*)?)"
+    rb"(?:[^a-z]|$)"
 )
 """Words of lines that say why no step comes."""
 

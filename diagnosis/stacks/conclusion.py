@@ -92,10 +92,12 @@ def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] 
     details = [found.sentence for found in settled if found is not verdict]
     if without := without_dump(take.dumps, take.world_size) if take.dumps else ():
         details.append(f"no flight recorder of {name_ranks(without)}")
-    if not take.ranks:
+    if all(reply.has_ended for reply in take.replies):
         sentence, culprits = _ended(take, verdict, errors or {})
     elif take.exited:
         sentence, culprits = _partly_ended(take, groups, verdict)
+    elif not take.ranks:
+        sentence, culprits = _not_read(take, verdict)
     elif verdict is not None and verdict.kind not in ("unseen", "sources"):
         sentence, culprits = _by_recorder(groups, verdict), verdict.culprits
     else:
@@ -278,6 +280,14 @@ def _partly_ended(take: Take, groups: list[Group], verdict: Verdict | None) -> t
     waits = f"; {verdict.sentence}" if verdict is not None and verdict.kind == "mismatch" else ""
     told = describe_groups(rest).replace("all ", "the other ", 1) if rest else ""
     return f"{sentence}; {told}{waits}" if rest else sentence, () if is_end else culprits
+
+
+def _not_read(take: Take, verdict: Verdict | None) -> tuple[str, tuple[int, ...]]:
+    """Conclude for a running job of which no rank was found, such as one without Python."""
+    if verdict is not None and verdict.kind != "unseen":
+        return verdict.sentence, verdict.culprits
+    reasons = ", ".join(dict.fromkeys(reply.error for reply in take.replies if reply.error))
+    return f"no stacks of this running job: {reasons or 'no Python process was found'}", ()
 
 
 def _ended(take: Take, verdict: Verdict | None, errors: Mapping[int, str]) -> tuple[str, tuple[int, ...]]:

@@ -77,10 +77,12 @@ class ChunkIndex:
 
     Args:
         index: the index file; malformed records are skipped.
+        join_s: records of one stream within this time (s) are one chunk when they are read forwards.
     """
 
-    def __init__(self, index: GrowingFile) -> None:
+    def __init__(self, index: GrowingFile, join_s: float = 0.0) -> None:
         self._index = index
+        self._join_s = join_s
         self._read_to = 0
         self._queue: deque[Chunk] = deque()
 
@@ -135,10 +137,17 @@ class ChunkIndex:
             self._read_to += end
             for line in data[:end].splitlines():
                 chunk = _record(line)
-                if chunk is not None and (not self._queue or chunk.start >= self._queue[-1].start):
+                if chunk is not None and (not self._queue or self._is_next(self._queue[-1], chunk)):
                     self._queue.append(chunk)
             if len(data) < _READ_SIZE:
                 break
+
+    def _is_next(self, last: Chunk, chunk: Chunk) -> bool:
+        """Tell whether a record begins a chunk after the last one."""
+        if chunk.start < last.start:
+            return False
+        joins = chunk.stream == last.stream and chunk.time is not None and last.time is not None
+        return not (joins and 0 <= chunk.time - last.time < self._join_s)  # type: ignore[operator]
 
     def _whole_records(self, size: int) -> int:
         """Return the end of the last whole line within ``size`` bytes of the index."""

@@ -29,6 +29,7 @@ class ReplicaReader:
         stream: which stream is wanted.
         register: opens a file and returns it with its number.
         say: adds a notice and returns its segment.
+        join_s: what was written within this time (s) to one stream has one time.
     """
 
     def __init__(
@@ -37,11 +38,14 @@ class ReplicaReader:
         stream: StreamName,
         register: Callable[[Path], tuple[LogFile, int]],
         say: Callable[[str], LogSegment],
+        *,
+        join_s: float = 0.0,
     ) -> None:
         self.log = log
         self._letters = LETTERS[stream]
         self._register = register
         self._say = say
+        self._join_s = join_s
         self._indexed = _is_indexed(log)
         self._index_files: list[LogFile] = []
         self._sources = self._make_sources()
@@ -125,7 +129,7 @@ class ReplicaReader:
         if not self._indexed or index is None:
             return WholeFile("c")
         self._index_files.append(LogFile(index))
-        return ChunkIndex(self._index_files[-1])
+        return ChunkIndex(self._index_files[-1], self._join_s)
 
     def _source(self, path: Path, chunks: Chunks, floor: int = 0, order: float = -math.inf) -> FileSource:
         file, number = self._register(path)

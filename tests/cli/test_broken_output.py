@@ -43,7 +43,9 @@ def test_run_names_the_job_if_stdout_is_full() -> None:
     assert ended.stderr.startswith(f"torchx-tui: launched {handle}")
 
 
-@pytest.mark.parametrize("regex", ["(" * 5000 + ")" * 5000, "a{99999999999}", "(" * 5000])
+@pytest.mark.parametrize(
+    "regex", ["(" * 5000 + ")" * 5000, "a{99999999999}", "(" * 5000], ids=["nested", "repeated", "open"]
+)
 def test_extreme_regex_is_refused_in_words(command: Command, regex: str) -> None:
     ended = command("log", "local_cwd://torchx/none-there", "--regex", regex)
     assert ended.code == 2

@@ -61,6 +61,19 @@ def test_a_job_that_runs_and_one_that_is_over(
     assert "has ended" in over.out
 
 
+def test_running_job_without_python_has_not_ended(command: Command) -> None:
+    handle = command("run", "-s", "local_cwd", "--detach", "utils.sh", "sleep", "600").out.strip()
+
+    def printed() -> str:
+        answer = command("stacks", handle, "--once")
+        return answer.out if answer.code == 0 else ""
+
+    assert wait_until(printed, "an answer about the running job") == (
+        "no stacks of this running job: no Python process was found there\n"
+    )
+    command("delete", handle)
+
+
 def test_what_cannot_be_asked(command: Command) -> None:
     unknown = command("stacks", "local_cwd://torchx/no-such-job")
     assert unknown.code in (1, 2)
