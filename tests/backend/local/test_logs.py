@@ -245,7 +245,7 @@ def test_truncated_combined_log_keeps_true_times(tmp_path: Path, monkeypatch: py
     out = Path(files["stdout"])
     out.write_bytes(b"the first line\n")
     Path(files["stderr"]).write_bytes(b"")
-    log = CombinedLog(files, 0o600)
+    log = CombinedLog(files, keep_open=True)
     log.copy()
     os.truncate(files["combined"], 0)
     now = 2000.0
