@@ -460,4 +460,4 @@ def test_an_app_whose_processes_end_while_its_supervisor_lives_is_over_before_lo
 def test_what_local_jobs_can_do() -> None:
     can = LocalScheduler.capabilities
     assert (can.log_files, can.log_time_range, can.native, can.usage, can.working_folder) == (True,) * 5
-    assert (can.retries, can.resources, can.workspace, can.shell) == (False,) * 4
+    assert (can.retries, can.resources, can.shell) == (False,) * 3
