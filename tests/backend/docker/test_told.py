@@ -258,7 +258,7 @@ def test_what_it_says_that_it_can_do_it_has_a_method_for() -> None:
         is_own = getattr(DockerScheduler, method) is not getattr(Scheduler, method)
         assert getattr(can, capability) is is_own, capability
     # What the tests of the engine show, and the screens offer by.
-    assert all((can.log_time_range, can.retries, can.resources, can.workspace))
+    assert all((can.log_time_range, can.retries, can.resources))
     assert set(can.log_streams) == set(Stream)
     assert not can.remembers_cancel
 

@@ -195,7 +195,7 @@ def test_a_job_that_was_listed_is_not_taken_for_another_one(
 def test_what_is_refused_is_not_offered_any_more(server: ScriptedServer, scheduler: KubernetesScheduler) -> None:
     can = scheduler.capabilities
     assert all((can.cancel, can.delete, can.shell, can.native, can.run_beside))
-    assert all((can.log_time_range, can.retries, can.resources, can.workspace))
+    assert all((can.log_time_range, can.retries, can.resources))
     server.answers["GET", f"{AT}/job-x"] = 200, on_server()
     server.answers["PUT", f"{AT}/job-x/status"] = status(403, "Forbidden", FORBIDDEN.format("update", "jobs/status"))
     with pytest.raises(NotAllowedError, match="alice may not update jobs/status"):
