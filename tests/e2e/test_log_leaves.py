@@ -88,7 +88,7 @@ def test_lines_are_copied_and_saved(terminal, tmp_path):
     app.press("y")
     app.wait("3 lines sent to the terminal's clipboard")
     [text] = copied(app)
-    assert len(text.splitlines()) == 3
+    assert len(text.split("\n")) == 3  # the last one may be empty: the two streams end in any order
     assert all("│" not in line for line in text.splitlines())
     app.press("S")
     app.wait(r"demo-train-\w+-merged\.log")
