@@ -38,6 +38,8 @@ _STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
 # Of the logs that are not followed, so many ends of so many bytes are read every `_FILE_INTERVAL_S`, for at most so
 # long (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
 _TAILS_IN_TURN, _TAIL_IN_TURN, _TURN_S = 32, 16_384, 0.1
+# So many last pauses between steps are told.
+_MOST_PAUSES = 200
 # What a job uses is measured over so long (s).
 _MEASURE_S = 1.0
 # So much of the end of a log is read at once (bytes).
@@ -264,6 +266,19 @@ def read_timed_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> Non
                 tracker.feed(*block)
         else:
             read_tail([log], tracker)
+
+
+def step_times(logs: Sequence[ReplicaLog]) -> tuple[tuple[float, ...], float | None]:
+    """Return the pauses between the last steps in logs that are files, and when the last step was printed."""
+    tracker = ProgressTracker(is_bounded=True)
+    try:
+        read_timed_tail(logs, tracker)
+    except (OSError, ValueError) as error:
+        _log.info("when steps came is not known: %s", error)
+    if tracker.main is None:
+        return (), None
+    moments = tracker.main.moments
+    return tuple(round(pause, 3) for pause in moments.pauses()[-_MOST_PAUSES:]), moments.last
 
 
 def last_written(logs: Sequence[ReplicaLog]) -> tuple[float, int]:

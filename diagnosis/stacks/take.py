@@ -24,8 +24,7 @@ from ...specs import AppState, ReplicaStatus, SchedulerError, TorchXTuiError, Un
 from ...specs.errors import join_names
 from ...specs.files import is_folder
 from ...specs.foreign import decode_json
-from ..progress.reader import read_timed_tail
-from ..progress.tracker import Moments, ProgressTracker
+from ..progress.reader import step_times
 from ..recorder.dump import Dump, DumpError, parse_dump, rank_of_file, read_dump
 from .frames import Thread, main_frames, parse_faulthandler, parse_pyspy
 from .groups import RankState
@@ -49,8 +48,6 @@ _RUNS = (AppState.RUNNING,)
 Pace = Literal["hangs", "waits", "moves", ""]
 """Whether a job moved between two snapshots: it ``waits`` where nothing ended but the wait is not longer than usual."""
 _PACES: tuple[Pace, ...] = ("hangs", "waits", "moves")
-# The last pauses between steps that are kept with a snapshot.
-_MOST_PAUSES = 200
 
 
 @dataclass(frozen=True)
@@ -344,19 +341,8 @@ def take_stacks(
     recorded = recorded_dumps(described, role) if recorder else {}
     take = Take(handle, role, at, time.monotonic() - began, ordered, others, recorded)
     if take.ranks and capabilities.log_files:
-        take.pauses, take.moved_at = _step_times(runner, handle, described)
+        take.pauses, take.moved_at = step_times(replica_logs(runner.replica_log, handle, described))
     return take
-
-
-def _step_times(runner: Runner, handle: str, described: DescribeAppResponse) -> tuple[tuple[float, ...], float | None]:
-    """Return the pauses between the last steps, and when the last step was printed, by the end of the job's log."""
-    tracker = ProgressTracker(is_bounded=True)
-    try:
-        read_timed_tail(replica_logs(runner.replica_log, handle, described), tracker)
-    except (OSError, ValueError, TorchXTuiError) as error:
-        logger.info("the steps of %s are not known: %s", handle, error)
-    moments = tracker.main.moments if tracker.main else Moments()
-    return tuple(round(pause, 3) for pause in moments.pauses()[-_MOST_PAUSES:]), moments.last
 
 
 def ask_replicas(

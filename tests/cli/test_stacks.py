@@ -51,9 +51,9 @@ def test_a_job_that_runs_and_one_that_is_over(
     assert all(thread.keys() == {"name", "is_main", "frames"} for thread in threads)
     printed = printed_with("ranks 0-1", "--once")
     assert f'    File "{path}", line 3, in rests\n      time.sleep(600)\n' in printed
-    assert "two takes" not in printed
+    assert "Two snapshots" not in printed
     monkeypatch.setattr(stacks, "_PAUSE_S", 0.1)
-    printed_with("  two takes 0.1 s apart: it ")
+    printed_with("  Two snapshots ")
     command("cancel", handle)
     command("wait", handle)
     over = command("stacks", handle)
