@@ -47,9 +47,9 @@ _MOST_RANKS = 1 << 17
 _RUNS = (AppState.RUNNING,)
 
 Pace = Literal["hangs", "waits", "moves", ""]
-"""Whether a job moved between two snapshots: it ``waits`` where nothing ended but the wait is not longer than usual."""
+"""The comparison of two snapshots: a job ``waits`` if it made no progress for no longer than usual."""
 _PACES: tuple[Pace, ...] = ("hangs", "waits", "moves")
-# The last pauses between steps that are kept with a snapshot.
+# Most recent pauses between steps to keep with a snapshot.
 _MOST_PAUSES = 200
 
 
@@ -137,9 +137,9 @@ class Take:
     pace: Pace = ""
     """Whether the job moved since a take some seconds before, which is not kept itself."""
     pauses: tuple[float, ...] = ()
-    """The seconds between the last steps in the job's log, the first ones first."""
+    """The seconds between the last steps in the job's log, oldest first."""
     moved_at: float | None = None
-    """When the last step was printed, in seconds since the epoch; None where that is not known."""
+    """Time of the last printed step, in seconds since the epoch; None if unknown."""
 
     @cached_property
     def processes(self) -> tuple[ProcessStack, ...]:
@@ -349,7 +349,7 @@ def take_stacks(
 
 
 def _step_times(runner: Runner, handle: str, described: DescribeAppResponse) -> tuple[tuple[float, ...], float | None]:
-    """Return the pauses between the last steps, and when the last step was printed, by the end of the job's log."""
+    """Return the pauses between the last steps and the time of the last step, read from the end of the job's log."""
     tracker = ProgressTracker(is_bounded=True)
     try:
         read_timed_tail(replica_logs(runner.replica_log, handle, described), tracker)
