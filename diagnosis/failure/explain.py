@@ -1,4 +1,4 @@
-"""Why a job failed: one sentence for all that show it, ranked from what its ranks, its logs and its backend tell."""
+"""Explain in one sentence why a job failed, from its ranks, its logs and its backend."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...backends.types import DescribeAppResponse
     from ...logs.source.replica_log import ReplicaLog
 
-# A process ended by itself, and its backend does not know why; a signal has its cause elsewhere.
+# The backend reports only that a process exited by itself. Signals do not match: their cause is elsewhere.
 _JUST_EXITED = re.compile(r"(?:[\w ]+: )?exit (?:\d{1,2}|1[01]\d|12[0-8])\b")
 _ENDS_WITH_EXIT = re.compile(r"\bexit \d+(?: \(\w+\))?$")
 
@@ -28,7 +28,7 @@ class Explanation:
 
     Attributes:
         sentence: the reason in one line; empty where nothing is known.
-        end: which rank ended it, and where its ranks stood.
+        end: the rank that ended the job, and the position of every rank at that time.
         failure: the errors in its logs.
     """
 
@@ -46,37 +46,37 @@ def explain_job(
     extra_patterns: Sequence[str] = (),
     stopped: Callable[[], bool] = lambda: False,
 ) -> Explanation:
-    """Explain the state of a job; of a failed one its logs are read, so call it in a thread.
+    """Explain the state of a job. This reads the logs of a failed job, so call it in a thread.
 
     Args:
-        runner: asks the job's scheduler.
-        handle: the job.
-        described: what its backend says of it.
+        runner: gives access to the job's scheduler.
+        handle: the job's handle.
+        described: the backend's description of the job.
         logs: the logs of its replicas.
-        extra_patterns: regular expressions for errors besides the table.
-        stopped: tells whether to give up.
+        extra_patterns: regular expressions for errors that the table does not list.
+        stopped: returns True to cancel the search.
     """
-    told = plain(described.reason)
+    reason = plain(described.reason)
     if described.state is not AppState.FAILED or not logs:
-        return Explanation(told)
+        return Explanation(reason)
     failure = explain_failure(logs, _first_failed(described), extra_patterns=extra_patterns, stopped=stopped)
     try:
         end = explain_end(runner, handle, logs)
     except (TorchXTuiError, OSError, ValueError):
-        end = End()  # the backend cannot be asked; the logs tell all the same
-    return Explanation(_rank(told, end, failure), end, failure)
+        end = End()  # explain the failure from the logs alone
+    return Explanation(_choose_sentence(reason, end, failure), end, failure)
 
 
-def _rank(told: str, end: End, failure: Failure) -> str:
-    """Return the sentence: of the rank that ended the job, with its error, or else of the logs and of the backend."""
+def _choose_sentence(reason: str, end: End, failure: Failure) -> str:
+    """Prefer the rank that ended the job, with its error; else use the error in the logs and the backend's reason."""
     is_own = failure.cause is not None and not failure.cause.is_consequence
-    said = plain(failure.sentence) if is_own or failure.last_lines else ""
+    error = plain(failure.sentence) if is_own or failure.last_lines else ""
     if end.sentences:
         finding = plain(end.sentences[0])
-        return f"{finding}, {said}" if said and _ENDS_WITH_EXIT.search(finding) else finding
-    if said and said not in told and (not told or _JUST_EXITED.match(told)):
-        return f"{said}: {told}" if told else said
-    return told
+        return f"{finding}, {error}" if error and _ENDS_WITH_EXIT.search(finding) else finding
+    if error and error not in reason and (not reason or _JUST_EXITED.match(reason)):
+        return f"{error}: {reason}" if reason else error
+    return reason
 
 
 def _first_failed(described: DescribeAppResponse) -> int:

@@ -24,9 +24,9 @@ _MOST_TEXT = 400
 # A dump of 2,000 collectives, the recorder's default, with stacks of 30 frames has 350,000 opcodes. A million take 2 s
 # and 100 MB; the 64 million of a hostile file would take minutes and gigabytes.
 _MOST_OPCODES, _MOST_STACK = 1_000_000, 100_000
-# So many opcodes are carried out between two checks of the stack.
+# Opcodes between two checks of the stack.
 _STACK_CHECK = 1_024
-# Values of the JSON form, which has no stacks.
+# Maximum values in the JSON form, which has no stacks.
 _MOST_VALUES = 2_000_000
 _GLOO = "gloo:"
 # A rank at the end of a file's name, where all writers put it: fr_3, nccl_trace_rank_3, fr.json.3.
@@ -91,11 +91,11 @@ class Dump:
 
 
 class _Opcodes(dict[int, Any]):
-    """The handlers of the opcodes that are allowed, so many times.
+    """Handlers of the allowed opcodes, which count the opcodes and limit the stack.
 
     Args:
-        handlers: the handlers.
-        unpickler: what carries them out.
+        handlers: the handlers by opcode.
+        unpickler: the unpickler that calls the handlers.
     """
 
     def __init__(self, handlers: dict[int, Any], unpickler: Any) -> None:

@@ -22,7 +22,7 @@ Kind = Literal["mismatch", "missing", "crossed", "p2p", "sources", "stuck", "uns
 DEFAULT_GROUP = "default_pg"
 # Collectives whose inputs have the same number of elements and one type on all ranks.
 _ALIKE = re.compile(r"all_?reduce|broadcast|reduce|_?all_?gather(_base|_into_tensor)?|_?reduce_scatter(_base|_tensor)?")
-# Collectives of one source or destination, which recorders do not hold.
+# Collectives with one source or destination rank, which flight recorders do not record.
 _ROOTED = re.compile(r"broadcast\w*|reduce|gather|scatter")
 _P2P = re.compile(r"(?P<what>send|recv) (?P<own>\d+)(?:->|<-)(?P<other>\d+)")
 _NOT_USER = ("/site-packages/", "/dist-packages/", "/torch/", "/lib/python")

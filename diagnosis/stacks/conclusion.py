@@ -21,7 +21,7 @@ from .take import Pace, Take
 
 # A wait that has just begun is none: ranks are read one after the other, and a job that runs waits all the time.
 _LEAST_WAIT_S = 1.0
-# Ranks that differ from the others in these ways hold them up from the first moment on.
+# A rank in one of these states holds up the others at once, however short the wait.
 _CERTAIN = (Standing.EXITED, Standing.STOPPED)
 _PACE_SENTENCES: Mapping[Pace, str] = {
     "hangs": "Two snapshots are equal, and the wait is longer than usual: it hangs.",
@@ -29,7 +29,7 @@ _PACE_SENTENCES: Mapping[Pace, str] = {
     "moves": "Two snapshots differ: it moves.",
     "": "",
 }
-# Less CPU time between two snapshots than this part of one core is no work.
+# A rank that uses fewer cores than this between two snapshots is not working.
 _WORKS_CORES, _TICKS_PER_S = 0.2, 100
 _LOST = re.compile(
     r"Connection (?:closed|reset|refused)|Broken pipe|Socket closed|connection was (?:closed|reset)"
@@ -50,8 +50,8 @@ class Conclusion:
 
     Args:
         sentence: the finding.
-        culprits: the ranks that hold up the others, or that ended it; empty where that cannot be told, and while the
-            others wait no longer than usual.
+        culprits: the ranks that hold up the others, or that ended the job; empty if unknown, and while the others wait
+            no longer than usual.
         pace: whether the job hangs or moves, where two takes tell.
         details: what else is worth knowing, a sentence each, the most telling first.
         verdict: what the flight recorder tells, if anything.
@@ -67,7 +67,7 @@ class Conclusion:
 
     @property
     def pace_sentence(self) -> str:
-        """What two snapshots show; empty where there was one."""
+        """The comparison of two snapshots in a sentence; empty if there is only one snapshot."""
         return _PACE_SENTENCES[self.pace]
 
 
@@ -106,7 +106,7 @@ def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] 
     if take.ranks and pace == "moves" and (verdict is None or verdict.kind == "straggler"):
         sentence, culprits = f"it moves, it does not hang; {sentence}", ()
     elif take.ranks and pace == "waits" and not culprits:
-        usual = _usual_words(take)
+        usual = _longest_pause_text(take)
         sentence = f"{_seconds_apart(take, earlier)}{f' ({usual})' if usual else ''}; {sentence}"
     starting = {rank for group in groups if group.standing is Standing.STARTING for rank in group.ranks}
     culprits = tuple(rank for rank in culprits if rank not in starting)
@@ -115,9 +115,9 @@ def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] 
 
 
 def compare(take: Take, earlier: Take) -> Pace:
-    """Tell whether a job moved between two takes; nothing where that cannot be told.
+    """Compare two snapshots of a job; return an empty text if they are not comparable.
 
-    It hangs where no collective ended, all stacks are equal, and the wait is longer than its usual pauses.
+    A job hangs if no collective ended, all stacks are equal, and the wait is longer than its usual pauses.
     """
     before, now = _progress(earlier), _progress(take)
     common = before.keys() & now.keys()
@@ -136,7 +136,7 @@ def compare(take: Take, earlier: Take) -> Pace:
 
 
 def wait_seconds(take: Take) -> float | None:
-    """Return the seconds since a step was printed or a collective began anywhere; None where neither is known."""
+    """Return the seconds since the last step was printed or the last collective began; None if neither is known."""
     ages = [] if take.moved_at is None else [take.at - take.moved_at]
     for rank, dump in take.dumps.items():
         began = max((call.created_ns for call in dump.collectives), default=0) / 1e9
@@ -146,19 +146,19 @@ def wait_seconds(take: Take) -> float | None:
 
 
 def usual_limit(take: Take) -> float | None:
-    """Return the seconds after which a pause is longer than usual, by steps and collectives; None if few are known."""
+    """Return the longest usual pause between steps or collectives, in seconds; None if too few are known."""
     limits = [limit for pauses in (take.pauses, _gaps(take)) if (limit := pause_limit(pauses)) is not None]
     return max(limits, default=None)
 
 
 def _gaps(take: Take) -> list[float]:
-    """Return the seconds between the beginnings of collectives, of the rank that recorded most of them."""
+    """Return the seconds between the starts of collectives on the rank that recorded the most."""
     calls = max((dump.collectives for dump in take.dumps.values()), key=len, default=())
     times = sorted(call.created_ns / 1e9 for call in calls if call.created_ns)
     return [after - before for before, after in itertools.pairwise(times)]
 
 
-def _usual_words(take: Take) -> str:
+def _longest_pause_text(take: Take) -> str:
     pauses = take.pauses or _gaps(take)
     longest = max(pauses[-50:], default=0.0)
     return f"the longest pause was {duration(longest) if longest >= 10 else f'{longest:.1f} s'}" if longest else ""
@@ -178,9 +178,9 @@ def _stacks(take: Take) -> dict[tuple[str, int], tuple[str, frozenset[Thread]]]:
 
 
 def _is_held_up(take: Take, earlier: Take | None, pace: Pace) -> bool:
-    """Return whether the ranks wait longer than usual, so that the ones they wait for can be named.
+    """Return whether the ranks wait longer than usual.
 
-    Where the job's usual pauses are not known yet, equal stacks without use of the CPU have to show it.
+    While the usual pauses of the job are unknown, equal stacks and an idle CPU count as a long wait.
     """
     if not take.ranks or pace == "hangs":
         return True
@@ -211,7 +211,7 @@ def _progress(take: Take) -> dict[int, frozenset[tuple[str, int]]]:
 
 
 def _is_settled(verdict: Verdict, take: Take, is_held_up: bool) -> bool:
-    """Tell whether a wait has lasted long enough to be one: a mismatch never ends, others may be usual."""
+    """Return whether a wait is long enough to report. A mismatch never ends, other waits may be usual."""
     if verdict.kind in ("straggler", "agree") or not verdict.since_ns or not take.ranks:
         return True
     if verdict.kind in ("missing", "stuck", "unseen", "sources") and not is_held_up:
@@ -272,18 +272,18 @@ def _partly_ended(take: Take, groups: list[Group], verdict: Verdict | None) -> t
     culprits = tuple(sorted(take.exited))
     has_failed = any(reply is not None and (reply.signal or reply.exit_code) for reply in take.exited.values())
     rest = [group for group in groups if group.standing is not Standing.EXITED]
-    # At the end of a job some ranks end before the others: they hold up nobody who does not wait for them.
+    # At the end of a job some ranks end before the others, which do not wait for them.
     is_end = not has_failed and not any(group.standing in (Standing.WAITS, Standing.ASYNC) for group in rest)
     ends = {rank: reply.end_words if reply else "" for rank, reply in take.exited.items()}
     words = ", ".join(dict.fromkeys(filter(None, ends.values())))
     sentence = f"{name_ranks(culprits)} {Standing.EXITED.words(len(culprits))}{f' ({words})' if words else ''}"
     waits = f"; {verdict.sentence}" if verdict is not None and verdict.kind == "mismatch" else ""
-    told = describe_groups(rest).replace("all ", "the other ", 1) if rest else ""
-    return f"{sentence}; {told}{waits}" if rest else sentence, () if is_end else culprits
+    others = describe_groups(rest).replace("all ", "the other ", 1) if rest else ""
+    return f"{sentence}; {others}{waits}" if rest else sentence, () if is_end else culprits
 
 
 def _not_read(take: Take, verdict: Verdict | None) -> tuple[str, tuple[int, ...]]:
-    """Conclude for a running job of which no rank was found, such as one without Python."""
+    """Conclude for a running job without a readable rank, such as a job without Python."""
     if verdict is not None and verdict.kind != "unseen":
         return verdict.sentence, verdict.culprits
     reasons = ", ".join(dict.fromkeys(reply.error for reply in take.replies if reply.error))

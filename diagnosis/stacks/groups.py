@@ -25,7 +25,7 @@ _WAITS = re.compile(
 # A call into C++ has no frame: the user's line alone tells that it waits.
 _WAITS_IN_C = re.compile(r"\.(wait|barrier|all_?reduce|broadcast|all_?gather\w*|reduce_scatter\w*)\(")
 _STORE = re.compile(r"(?i)store\w*(?:\(\))?\.(?:get|wait)\(")
-_OF_THE_STORE = "a key of the store"
+_STORE_KEY = "a key of the store"
 # Where all ranks stand when kernels are launched ahead of them: it says nothing of who is late.
 _ASYNC = re.compile(r"(?:^|\.)(?:synchronize|item|cpu|tolist|step|clip_grad_norm_?|_to_copy|nonzero|is_nonzero)$")
 _TORCH = re.compile(r"/torch/")
@@ -38,7 +38,7 @@ _LOADER = re.compile(r"/torch/utils/data/|/dataloader|/webdataset/|/streaming/|/
 _SAVES = re.compile(r"^(?:save\w*|torch_save|_save|dump|write_checkpoint\w*|\w*checkpoint\w*|async_save)$")
 _COMPILES = re.compile(r"/torch/_inductor/|/torch/_dynamo/|/triton/")
 _IMPORTS = re.compile(r"^<frozen (?:importlib|zipimport|site)|/importlib/\w+\.py$|/lib/python[\d.]+/site\.py$")
-# The ends of a process: of its threads, of its process groups, and of what was registered with `atexit`.
+# Functions at the end of a process: they end threads and process groups, and run the callbacks of `atexit`.
 _ENDS = re.compile(r"(?:^|\.)(?:destroy_process_group|_shutdown|_exit_function|_python_exit|_run_exitfuncs)$")
 # How many of the innermost frames tell that a rank waits, or saves a checkpoint.
 _WAIT_DEPTH, _SAVE_DEPTH = 4, 8
@@ -95,7 +95,7 @@ class Group:
         place: the line that says where: of the user's own where there is one.
         function: what is called there, such as the collective.
         detail: what the kernel waits for, where it holds them.
-        doing: what they wait for outside collectives, where that shows.
+        doing: the wait or other activity outside collectives, if known.
     """
 
     standing: Standing
@@ -108,7 +108,7 @@ class Group:
 
     @property
     def words(self) -> str:
-        """What they do: ``waits for a subprocess``; ``is at`` where only the line is known."""
+        """The activity as a verb phrase: ``waits for a subprocess``; ``is at`` if only the line is known."""
         if self.doing is not None:
             return self.doing.several if len(self.ranks) > 1 else self.doing.one
         words = self.standing.words(len(self.ranks))
@@ -179,7 +179,7 @@ def _who(group: Group) -> str:
 
 def _verb(group: Group) -> str:
     if group.standing is Standing.WAITS and group.function:
-        inside = "for" if group.function == _OF_THE_STORE else "in"
+        inside = "for" if group.function == _STORE_KEY else "in"
         return f"{'waits' if len(group.ranks) == 1 else 'wait'} {inside} {group.function}{_at(group)}"
     at = _at(group).removeprefix(",") if group.words.endswith(" at") else _at(group)
     return f"{group.words}{f' ({group.detail})' if group.detail else ''}{at}"
@@ -204,7 +204,7 @@ def _standing(state: RankState, frames: tuple[Frame, ...]) -> Standing:
     calls = [frame for frame in frames if not _NOISE.search(frame.function)]
     if any(_ENDS.search(frame.function) for frame in calls[:_SAVE_DEPTH]):
         return Standing.ENDING
-    if _waits(calls, state.source):
+    if _waits_for_ranks(calls, state.source):
         return Standing.WAITS
     if _is_importing(frames):
         return Standing.STARTING
@@ -219,7 +219,7 @@ def _standing(state: RankState, frames: tuple[Frame, ...]) -> Standing:
     return Standing.HELD if state.state == "D" else Standing.ELSEWHERE
 
 
-def _waits(calls: list[Frame], source: str) -> bool:
+def _waits_for_ranks(calls: list[Frame], source: str) -> bool:
     """Return whether a rank waits for other ranks."""
     inner = calls[:_WAIT_DEPTH]
     if any(_WAITS.search(frame.function) and _DISTRIBUTED.search(frame.file) for frame in inner):
@@ -229,7 +229,7 @@ def _waits(calls: list[Frame], source: str) -> bool:
 
 
 def _is_importing(frames: Iterable[Frame]) -> bool:
-    """Return whether modules are being imported: a script may run all of its training inside an import."""
+    """Return whether a rank imports modules, but not if the imported module already runs functions of the user."""
     for frame in frames:
         if _IMPORTS.search(frame.file):
             return True
@@ -254,7 +254,7 @@ def _called(frames: tuple[Frame, ...], source: str) -> str:
     """Return the function that a stack waits in: the outermost function of a library that the rule knows."""
     if frames and not frames[0].is_library:
         if _STORE.search(source):
-            return _OF_THE_STORE
+            return _STORE_KEY
         if found := _WAITS_IN_C.search(source):
             return f"{found[1]}()"
     named = ""

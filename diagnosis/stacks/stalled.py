@@ -1,4 +1,4 @@
-"""The finding of a stalled job: where its ranks stand, the same for the screens and for notifications."""
+"""Stacks of a stalled job and their conclusion, for the screens and for notifications."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ logger = logging.getLogger(__name__)
 
 
 def find_stalled(runner: Runner, handle: str, since: float, *, may_take: bool) -> tuple[Take, Conclusion] | None:
-    """Return the last stacks since a job stalls and what they mean; None where no rank was read.
+    """Return the latest snapshot since a job stalled, with its conclusion; None if no rank could be read.
 
     Args:
-        runner: asks the job's scheduler.
-        handle: the job.
-        since: when it made its last step (seconds since the epoch).
-        may_take: take and keep new stacks, in ways that stop no process, where there are none since.
+        runner: gives access to the job's scheduler.
+        handle: the job's handle.
+        since: time of its last step (seconds since the epoch).
+        may_take: if there is no such snapshot, take and keep one without stopping processes.
     """
     kept = [take for take in kept_takes(handle, 1) if take.at >= since]
     if not kept and not may_take:

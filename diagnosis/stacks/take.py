@@ -46,7 +46,7 @@ _MOST_RANKS = 1 << 17
 _RUNS = (AppState.RUNNING,)
 
 Pace = Literal["hangs", "waits", "moves", ""]
-"""Whether a job moved between two snapshots: it ``waits`` where nothing ended but the wait is not longer than usual."""
+"""The comparison of two snapshots: a job ``waits`` if it made no progress for no longer than usual."""
 _PACES: tuple[Pace, ...] = ("hangs", "waits", "moves")
 
 
@@ -134,9 +134,9 @@ class Take:
     pace: Pace = ""
     """Whether the job moved since a take some seconds before, which is not kept itself."""
     pauses: tuple[float, ...] = ()
-    """The seconds between the last steps in the job's log, the first ones first."""
+    """The seconds between the last steps in the job's log, oldest first."""
     moved_at: float | None = None
-    """When the last step was printed, in seconds since the epoch; None where that is not known."""
+    """Time of the last printed step, in seconds since the epoch; None if unknown."""
 
     @cached_property
     def processes(self) -> tuple[ProcessStack, ...]:

@@ -1,4 +1,4 @@
-"""What a rank waits for outside collectives, as far as its frames, its line of source and the kernel show it."""
+"""The wait of a rank outside collectives, read from its frames, source line and kernel state."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from .frames import Frame
 
 
 class Doing(NamedTuple):
-    """What one rank does, and the same of several."""
+    """An activity as a verb phrase, for one rank and for several."""
 
     one: str
     several: str
 
 
-def _waits(what: str) -> Doing:
-    return Doing(f"waits for {what}", f"wait for {what}")
+def _waits_for(target: str) -> Doing:
+    return Doing(f"waits for {target}", f"wait for {target}")
 
 
-_SUBPROCESS, _LOCK, _FILE_LOCK, _SOCKET = map(_waits, ("a subprocess", "a lock", "a file lock", "a socket"))
-_INPUT, _QUEUE, _THREAD = map(_waits, ("input", "a queue", "a thread"))
+_SUBPROCESS, _LOCK, _FILE_LOCK, _SOCKET = map(_waits_for, ("a subprocess", "a lock", "a file lock", "a socket"))
+_INPUT, _QUEUE, _THREAD = map(_waits_for, ("input", "a queue", "a thread"))
 _SLEEPS, _PIPE = Doing("sleeps", "sleep"), Doing("reads a pipe", "read a pipe")
-# Libraries that wait in Python: file and function of a frame inside the innermost one of the user's. A queue waits for
-# a condition, so the general ones come last.
+# Libraries that wait in Python, matched against file and function of the library frames inside the user's innermost
+# frame. The first match counts: a queue waits for a condition, so general patterns come last.
 _FRAMES = (
-    (r"/(?:pdb|bdb|cmd)\.py:|/IPython/.*:", _waits("input (debugger)")),
+    (r"/(?:pdb|bdb|cmd)\.py:|/IPython/.*:", _waits_for("input (debugger)")),
     (r"/(?:code|codeop|getpass)\.py:", _INPUT),
     (r"/(?:filelock|portalocker|fasteners)/", _FILE_LOCK),
     (r"/subprocess\.py:", _SUBPROCESS),
-    (r"/multiprocessing/(?:popen_\w+|process)\.py:(?:\w+\.)*(?:wait|poll|join)$", _waits("a child process")),
-    (r"/multiprocessing/pool\.py:(?:\w+\.)*(?:get|wait|next|join)$", _waits("a pool of processes")),
+    (r"/multiprocessing/(?:popen_\w+|process)\.py:(?:\w+\.)*(?:wait|poll|join)$", _waits_for("a child process")),
+    (r"/multiprocessing/pool\.py:(?:\w+\.)*(?:get|wait|next|join)$", _waits_for("a pool of processes")),
     (r"/(?:multiprocessing/queues|queue)\.py:(?:\w+\.)*(?:get|put|join)$", _QUEUE),
-    (r"/concurrent/futures/", _waits("a future")),
+    (r"/concurrent/futures/", _waits_for("a future")),
     (r"/(?:socket|ssl|http/client)\.py:|/(?:urllib3|requests|httpx|aiohttp|botocore|paramiko|grpc)/", _SOCKET),
-    (r"/asyncio/", _waits("an event loop")),
+    (r"/asyncio/", _waits_for("an event loop")),
     (r"/threading\.py:(?:\w+\.)*(?:join|_wait_for_tstate_lock)$", _THREAD),
     (r"/threading\.py:(?:\w+\.)*(?:wait|wait_for|acquire|__enter__)$", _LOCK),
 )
-# Calls into C have no frame: the line that the user's innermost frame is at.
+# Calls into C have no frame, so these match the source line of the user's innermost frame.
 _SOURCES = (
     (r"\bsleep\(", _SLEEPS),
     (r"\b(?:input|breakpoint|set_trace|getpass)\(", _INPUT),
@@ -49,7 +49,7 @@ _SOURCES = (
     (r"(?i)[\w.]*(?:sock|conn)\w*\.\w+\(|\.(?:recv\w*|accept|sendall)\(", _SOCKET),
     (r"\bos\.read\(", _PIPE),
 )
-# The function of the kernel that the main thread waits in. A futex may be a lock, or the interpreter's own.
+# The kernel function in which the main thread waits. A futex is not listed: the interpreter uses it as well.
 _KERNEL = (
     (r"do_wait$", _SUBPROCESS),
     (r"hrtimer_nanosleep|do_nanosleep", _SLEEPS),
@@ -61,12 +61,12 @@ _KERNEL = (
 
 
 def describe_wait(frames: Sequence[Frame], source: str, kernel: str) -> Doing | None:
-    """Return what a process waits for; None where nothing shows it.
+    """Describe the wait of a process; return None if it is unknown.
 
     Args:
         frames: the frames of its main thread, innermost first.
-        source: the line that the innermost frame is at, where that is the user's own.
-        kernel: the kernel's function that it waits in; empty where that is not known.
+        source: the source line of the innermost frame, if that is the user's code.
+        kernel: the kernel function in which it waits; empty if unknown.
     """
     inner: list[str] = []
     for frame in frames:

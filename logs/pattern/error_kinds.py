@@ -17,13 +17,13 @@ from .pattern import Pattern, parse_pattern
 
 
 class Role(IntEnum):
-    """What an error says of a failure; of several errors, the one with the highest role is the cause.
+    """The part of an error in a failure; the error with the highest role is the cause.
 
     Attributes:
         NOISE: an error that ends nothing, such as one in a destructor at the exit of Python.
-        WRAPPER: a launcher says that something it started has failed.
-        CONSEQUENCE: another process has failed before, or the other end of a connection.
-        ASIDE: an error of another thread or task, or an interrupt; the main thread may go on.
+        WRAPPER: a launcher reports that a process it started has failed.
+        CONSEQUENCE: another process, or the other end of a connection, has failed before.
+        ASIDE: an error of another thread or task, or an interrupt; the main thread may continue.
         SIGN: an error in one line; it may be handled.
         CAUSE: an error that ends a process.
     """
@@ -42,7 +42,7 @@ class ErrorKind(NamedTuple):
     Attributes:
         name: its name, in a word or two.
         pattern: a case-sensitive regular expression.
-        role: what it says of a failure.
+        role: its part in a failure.
     """
 
     name: str
@@ -51,7 +51,7 @@ class ErrorKind(NamedTuple):
 
     @property
     def is_consequence(self) -> bool:
-        """Whether something else failed before, or nothing did."""
+        """Whether this error cannot be the cause of a failure."""
         return self.role <= Role.CONSEQUENCE
 
 
@@ -79,7 +79,7 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
         r"|Terminating process \d+ via signal",
         Role.WRAPPER,
     ),
-    # Of torchrun; a signal but SIGTERM, which it sends itself, is no consequence.
+    # Of torchrun, without SIGTERM: torchrun itself sends that one to workers after a failure.
     ErrorKind(KILLED_KIND, r"failed \(exitcode: -(?:[1-9]|1[0-4])\) local_rank: \d+"),
     ErrorKind(
         "failed worker",
@@ -186,8 +186,8 @@ class KindFinder:
         return next((kind for kind, pattern in self._kinds if pattern.matches(line)), None)
 
     def find(self, lines: Sequence[str]) -> list[int]:
-        """Return the indexes of the lines with an error, found in all of them at once."""
-        # Each character is one byte, and ASCII text is searched in linear time.
+        """Return the indexes of the lines with an error."""
+        # One byte per character, so that offsets match; the engine searches ASCII text in linear time.
         block = "\n".join(lines).encode("ascii", "replace")
         starts = [*accumulate((len(line) + 1 for line in lines), initial=0)]
         return [bisect_right(starts, start) - 1 for start in self._any.engine.starts(block)]
@@ -195,7 +195,7 @@ class KindFinder:
 
 @cache
 def known_kinds() -> KindFinder:
-    """Return the finder of the table's own kinds."""
+    """Return the finder for the default table."""
     return KindFinder()
 
 

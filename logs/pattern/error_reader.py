@@ -1,7 +1,7 @@
-"""Reads errors from the lines of a log, each as one sentence: of a traceback, the exception's type and message.
+"""Parser that reduces each error in a log to one sentence, such as the type and message of an exception.
 
-Read are the tracebacks of Python, rich, typer, loguru, IPython and Ray, also behind a logger's prefix or in JSON,
-chains of them and exception groups; boxes of typer and tyro; and single lines of the table in `error_kinds`.
+It supports tracebacks of Python, rich, typer, loguru, IPython and Ray, with chains and exception groups, also behind a
+logger's prefix or in JSON. It also supports boxes of typer and tyro, and the one-line errors in `error_kinds`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ..text.line_kinds import level_of, split_worker
 from ..text.sanitize import plain
 from .error_kinds import KILLED_KIND, TRACEBACK_KIND, USAGE_KIND, ErrorKind, KindFinder, Role, known_kinds
 
-# The longest traceback, in its own lines.
+# Maximum lines of one traceback; lines of other workers in between do not count.
 MAX_TRACEBACK_LINES = 400
-# Lines that are neither a frame nor an exception, such as another process may write into a traceback.
+# A traceback ends after this many lines of other output, which another process may write into it.
 _MAX_FOREIGN_LINES = 8
-# Lines of a message that are looked through for a traceback that follows from it, and that are joined to one sentence.
+# Lines searched for the next traceback of a chain, and wrapped lines joined to one message.
 _MAX_LINES_BETWEEN, _MAX_JOINED = 6, 6
-# Lines after the one that announces a traceback, such as "Exception ignored in: ...".
+# Lines from an announcement such as "Exception ignored in: ..." to its traceback.
 _MAX_LINES_BEFORE = 3
-# The last lines of an output, where no error is recognised.
+# Last lines of an output to show if no error is recognised.
 _LAST_LINES = 5
 _LONGEST = 300
 
@@ -36,23 +36,23 @@ _EXCEPTION = re.compile(
 _LEVELS = frozenset({"DEBUG", "INFO", "WARN", "WARNING", "ERROR", "CRITICAL", "FATAL", "TRACE", "SUCCESS"})
 _FRAME = re.compile(r"[ \t]|[>-]+ ?(?:File \"|\d)|File \S+:\d|\"|line \d+, in ")
 _NEXT = re.compile(r"During handling of the above|The above exception was|-- Process \d+ terminated|\"\"\"$")
-# What a group draws before the lines of its exceptions: `  | `, `  +-+------ 1 ------`, `    +-----`.
+# Margin of the exceptions in a group: `  | `, `  +-+------ 1 ------`, `    +-----`.
 _MARGIN = re.compile(r" *(?:\| ?|\+-\+?-{4,}(?: [\d.]+ -+)?|\+ (?=Exception Group))")
 _FRAME_FILE = re.compile(r'  +File "')
 _HAS_WORD = re.compile(r"\w")
-# The indentation of messages in the columns of rich's log handler, at the least.
+# Minimum indentation of messages in the columns of rich's log handler.
 _CELL_INDENT = 8
 _GROUP = re.compile(r"(?:Base)?ExceptionGroup$")
 _SUB_EXCEPTION = re.compile(r"╭─+ Sub-exception #")
 _DIGIT = re.compile(r"\d")
-# What says nothing of a failure at the end of an output: bars, messages of loggers that are no error, advice.
+# Last lines that do not explain a failure: progress bars, log messages below ERROR, advice.
 _IDLE = re.compile(
     r"\d%\||\d(?:it|s|B)/s\b|\bit/s|(?<!\w)(?:DEBUG|INFO|WARN(?:ING)?)(?!\w)|[\[(][IW]\d{4} |[IW]\d{4} \d\d:\d\d"
     r"|Warning: |wandb: |Set the environment variable HYDRA_FULL_ERROR|(?i:\b(?:epoch|step|iter\w*|loss)\b.*\d)"
 )
 _KILLED = re.compile(r"failed \(exitcode: -(\d{1,3})\) local_rank: (\d{1,7})")
-_LAST_WORDS = ErrorKind("last line", "", Role.SIGN)
-# What a logger writes before a message: up to the level, or of glog `[E1126 10:45:13.040000 4127 `.
+_LAST_LINE = ErrorKind("last line", "", Role.SIGN)
+# The prefix that glog writes before a message: `[E1126 10:45:13.040000 4127 `.
 _GLOG = re.compile(r"\[?[EF]\d{3,4} \d\d:\d\d:\d\d\.\d+ +(?:\d+ )?")
 
 
@@ -61,8 +61,8 @@ class ReadError(NamedTuple):
 
     Attributes:
         number: the number of its first line.
-        text: its sentence: of a traceback, the exception's type and message.
-        kind: what it is; of a traceback with a consequence as its exception, that consequence's.
+        text: the error in one sentence, such as the type and message of an exception.
+        kind: its kind; a traceback whose exception is a consequence has the kind of that consequence.
         worker: the prefix of the worker that printed it; empty without one.
         quote: its lines, without prefixes.
         used: the numbers of its lines.
@@ -77,15 +77,15 @@ class ReadError(NamedTuple):
 
     @property
     def process(self) -> Hashable:
-        """The process that printed it: torch adds `[rank0]: ` to what torchrun wrote."""
+        """The prefix that identifies the process: the first one, since PyTorch adds `[rank0]: ` after torchrun's."""
         return self.worker.partition("]")[0]
 
 
 def read_error(lines: Iterable[tuple[int, str]], kinds: KindFinder) -> ReadError | None:
-    """Read the error that begins at the first of some lines; None if none does.
+    """Read the error that begins at the first line; return None if no error begins there.
 
     Args:
-        lines: the lines of a log from there on, as they are shown, with their numbers.
+        lines: numbered lines of a log, sanitized.
         kinds: the table of errors.
     """
     rest = iter(lines)
@@ -97,7 +97,7 @@ def read_error(lines: Iterable[tuple[int, str]], kinds: KindFinder) -> ReadError
     own = _Lines(number, text, ((at, line) for at, line in _of_worker(rest, worker)))
     start = 0
     if kind.role in (Role.NOISE, Role.ASIDE):
-        # It announces a traceback, which is one of its kind.
+        # The line may announce a traceback, which then has the same kind.
         near = range(1, _MAX_LINES_BEFORE + 1)
         start = next((at for at in near if _TRACEBACK.search(own.text(at) or "")), 0)
     if start or kind.name == TRACEBACK_KIND:
@@ -105,34 +105,34 @@ def read_error(lines: Iterable[tuple[int, str]], kinds: KindFinder) -> ReadError
     if kind.name == USAGE_KIND and "─" in text:
         return _read_box(own, kind, worker)
     if kind.name == KILLED_KIND and (killed := _KILLED.search(text)):
-        said = f"local rank {killed[2]} was killed by {_signal_name(int(killed[1]))}"
-        return ReadError(number, said, kind, worker, (text.strip(),), frozenset({number}))
-    said = _GLOG.sub("", text.strip(), count=1)
-    if (level := level_of(said)) is not None and level.level == "error":
+        sentence = f"local rank {killed[2]} was killed by {_signal_name(int(killed[1]))}"
+        return ReadError(number, sentence, kind, worker, (text.strip(),), frozenset({number}))
+    sentence = _GLOG.sub("", text.strip(), count=1)
+    if (level := level_of(sentence)) is not None and level.level == "error":
         start = level.start
-        said = said[start - (said[start - 1 : start] in ("[", "(", "<")) :]
-    if said.endswith(":") and (following := own.text(1)):
-        said = f"{said} {following.strip()}"
-    return ReadError(number, shorten(said), kind, worker, (text.strip(),), frozenset({number}))
+        sentence = sentence[start - (sentence[start - 1 : start] in ("[", "(", "<")) :]
+    if sentence.endswith(":") and (following := own.text(1)):
+        sentence = f"{sentence} {following.strip()}"
+    return ReadError(number, shorten(sentence), kind, worker, (text.strip(),), frozenset({number}))
 
 
 def read_unknown(number: int, text: str) -> ReadError | None:
-    """Read the line before the first of some errors that are all consequences, such as the text of ``sys.exit``.
+    """Read a line of no known kind as an error, such as the message of ``sys.exit`` before its consequences.
 
-    None if it can be no error: a progress bar, a message of a logger, part of a traceback.
+    Return None for a progress bar, a log message below ERROR, or a part of a traceback.
     """
-    worker, said = split_worker(text)
-    if not said.strip() or said.startswith((" ", "\t")) or _IDLE.search(said):
+    worker, sentence = split_worker(text)
+    if not sentence.strip() or sentence.startswith((" ", "\t")) or _IDLE.search(sentence):
         return None
-    return ReadError(number, shorten(said), _LAST_WORDS, worker, (said.strip(),), frozenset({number}))
+    return ReadError(number, shorten(sentence), _LAST_LINE, worker, (sentence.strip(),), frozenset({number}))
 
 
 def read_errors(lines: list[str], kinds: KindFinder | None = None) -> list[ReadError]:
     """Read all errors of an output, in order.
 
     Args:
-        lines: its lines, as they are shown.
-        kinds: the table of errors, if it is another than the known one.
+        lines: the lines of the output, sanitized.
+        kinds: the table of errors; the default table if None.
     """
     kinds = kinds or known_kinds()
     errors: list[ReadError] = []
@@ -147,18 +147,18 @@ def read_errors(lines: list[str], kinds: KindFinder | None = None) -> list[ReadE
 
 
 def last_lines(lines: Iterable[str]) -> tuple[str, ...]:
-    """Return the last lines of an output that may tell why it ended: no progress bars, warnings or blank lines."""
+    """Return the last lines of an output, without progress bars, warnings and blank lines."""
     texts = (split_worker(line)[1].rstrip() for line in lines)
     kept = [text for text in texts if text and not _IDLE.search(text)]
     return tuple(kept[-_LAST_LINES:])
 
 
 class AnyError(Protocol):
-    """What `choose_error` needs to know of an error."""
+    """The attributes that `choose_error` reads."""
 
     @property
     def kind(self) -> ErrorKind:
-        """What it is."""
+        """The kind of the error."""
         ...
 
     @property
@@ -168,7 +168,7 @@ class AnyError(Protocol):
 
     @property
     def process(self) -> Hashable:
-        """The process that printed it."""
+        """An id of the process that printed it."""
         ...
 
 
@@ -176,11 +176,11 @@ _E = TypeVar("_E", bound=AnyError)
 
 
 def choose_error(errors: Sequence[_E]) -> _E | None:
-    """Return the error of an output that the others follow from; None if there are none.
+    """Return the error that caused the others; None if there are no errors.
 
-    The highest role counts first. A process ends with its last error, and of several processes that share an output,
-    the one that failed first is the cause. An error with the prefix of a worker goes before one without: the launcher
-    prints there as well.
+    Only errors with the highest role are considered. A process ends with its last error. If several processes share an
+    output, the one that failed first is the cause. Errors of workers come before errors without a prefix, which the
+    launcher prints.
 
     Args:
         errors: the errors in order.
@@ -192,12 +192,12 @@ def choose_error(errors: Sequence[_E]) -> _E | None:
 
 
 class OutputError(NamedTuple):
-    """Why a process ended, by its output.
+    """The error in the output of a process.
 
     Attributes:
-        sentence: in one line; empty where nothing tells.
-        quote: the lines that say it.
-        is_consequence: it says that another process failed before.
+        sentence: the error in one line; empty if there is none.
+        quote: the lines of the error.
+        is_consequence: the error follows from the failure of another process.
     """
 
     sentence: str = ""
@@ -206,12 +206,12 @@ class OutputError(NamedTuple):
 
 
 def explain_output(stderr: str, stdout: str = "", *, guess: bool = True) -> OutputError:
-    """Find out why a process ended, from the end of its output.
+    """Find the error that ended a process in the end of its output.
 
     Args:
-        stderr: what it wrote to stderr, or to either.
-        stdout: what it wrote to stdout, where some programs write their errors.
-        guess: whether the last lines of stderr are the reason if no error is recognised.
+        stderr: the end of stderr, or of both streams together.
+        stdout: the end of stdout, where some programs write their errors.
+        guess: return the last lines of stderr if no error is recognised.
     """
     for text in (stderr, stdout):
         lines = [plain(line.expandtabs(4)) for line in text.splitlines()]
@@ -221,12 +221,12 @@ def explain_output(stderr: str, stdout: str = "", *, guess: bool = True) -> Outp
             error = read_unknown(first - 1, lines[first - 1]) or error
         if error is not None:
             return OutputError(error.text, "\n".join(error.quote), error.kind.is_consequence)
-    said = last_lines(map(plain, stderr.splitlines())) if guess else ()
-    return OutputError(shorten(said[-1]), "\n".join(said)) if said else OutputError()
+    last = last_lines(map(plain, stderr.splitlines())) if guess else ()
+    return OutputError(shorten(last[-1]), "\n".join(last)) if last else OutputError()
 
 
 class _Lines:
-    """The lines of one worker from an error on, read as far as they are needed."""
+    """The lines of one worker, beginning with an error; read lazily."""
 
     def __init__(self, number: int, text: str, rest: Iterator[tuple[int, str]]) -> None:
         # An exception in a JSON record is one line.
@@ -235,12 +235,12 @@ class _Lines:
         self._known = [(number, line) for line in record] if record else [(number, text)]
 
     def text(self, at: int) -> str | None:
-        """Return a line's text; None after the last one."""
+        """Return the text of a line; None past the end."""
         self._read(at)
         return self._known[at][1] if at < len(self._known) else None
 
     def used(self, end: int) -> frozenset[int]:
-        """Return the numbers of the lines before one of them."""
+        """Return the line numbers before a position."""
         return frozenset(number for number, _ in self._known[:end])
 
     def _read(self, at: int) -> None:
@@ -259,7 +259,7 @@ def _of_worker(lines: Iterator[tuple[int, str]], worker: str) -> Iterator[tuple[
 
 
 def _traceback_of_record(text: str) -> list[str]:
-    """Return the traceback in a line that is a JSON record; empty if there is none."""
+    """Return the lines of the traceback in a JSON record; empty if there is none."""
     if not text.lstrip().startswith("{") or "\\n" not in text:
         return []
     try:
@@ -286,17 +286,17 @@ def _read_traceback(lines: _Lines, start: int, kind: ErrorKind, worker: str, kin
 
 
 class _Link(NamedTuple):
-    """One traceback of a chain: its exceptions, of a group all of them, and its lines."""
+    """One traceback of a chain: its exception, or all exceptions of a group, and its lines."""
 
     exceptions: list[str]
     quote: list[str]
 
 
 class _TracebackReader:
-    """Reads a traceback, and those that follow from it.
+    """Parser of a traceback and of the chain that follows it.
 
     Attributes:
-        end: the line after the last one that was read.
+        end: the position after the last line of the chain.
     """
 
     def __init__(self, lines: _Lines) -> None:
@@ -305,7 +305,7 @@ class _TracebackReader:
         self.end = 1
 
     def choose(self, kinds: KindFinder) -> tuple[str, tuple[str, ...]]:
-        """Return the exception that tells most, and the lines of its traceback: the last one that is a cause."""
+        """Return the last exception that is not a consequence, and the lines of its traceback."""
         for link in reversed(self._links):
             leaves = [text for text in link.exceptions if not _is_group(text)] or link.exceptions
             for text in leaves:
@@ -315,7 +315,7 @@ class _TracebackReader:
         return link.exceptions[0], tuple(link.quote)
 
     def read(self, at: int) -> int | None:
-        """Read the traceback that begins at a line; return where the one begins that follows from it, if any."""
+        """Read the traceback at a position; return the position of the next one in its chain, if any."""
         first = self._lines.text(at) or ""
         begins = _TRACEBACK.search(first)
         assert begins is not None
@@ -354,7 +354,7 @@ class _TracebackReader:
             self.end = at
             if is_exception and not is_group:
                 at = self._read_rest(at, prefix, link)
-                if not self._goes_on(at, prefix):
+                if not self._has_frames_after(at, prefix):
                     break
                 self._links.append(link)
                 link = _Link([], [])
@@ -364,7 +364,7 @@ class _TracebackReader:
         return self._next(at, prefix)
 
     def _read_rest(self, at: int, prefix: str, link: _Link) -> int:
-        """Read what belongs to an exception: more lines of its message, and of a group rich's boxes."""
+        """Read the further lines of an exception's message, and the boxes that rich draws for a group."""
         start = at
         while (line := self._lines.text(at)) is not None and line.startswith((" ", "\t")) and not prefix:
             if _FRAME_FILE.match(line) or at - start > _MAX_FOREIGN_LINES:
@@ -390,8 +390,8 @@ class _TracebackReader:
         self.end = max(self.end, at)
         return at
 
-    def _goes_on(self, at: int, prefix: str) -> bool:
-        """Tell whether frames follow an exception, as those of a task of Ray do."""
+    def _has_frames_after(self, at: int, prefix: str) -> bool:
+        """Return whether frames follow an exception, as in errors of Ray tasks."""
         for number in range(at, at + _MAX_FOREIGN_LINES):
             line = _without_prefix(self._lines.text(number) or "", prefix)
             if _FRAME_FILE.match(line):
@@ -415,8 +415,8 @@ class _TracebackReader:
         return None
 
     def _join(self, line: str, at: int, prefix: str, width: int) -> tuple[str, int]:
-        """Return an exception's line with what was wrapped of it, or a message that goes on, and its last line."""
-        said = last = line.strip()
+        """Join an exception with its wrapped or continued lines; return the text and the position of the last line."""
+        text = last = line.strip()
         is_cell = len(prefix) >= _CELL_INDENT and prefix.isspace()
         for _ in range(_MAX_JOINED):
             following = self._lines.text(at + 1) or ""
@@ -426,26 +426,26 @@ class _TracebackReader:
             else:
                 is_wrapped = 0 < width < len(last) + 1 + len(rest.partition(" ")[0])
             if (
-                not (is_wrapped or said.endswith(":"))
+                not (is_wrapped or text.endswith(":"))
                 or not _HAS_WORD.search(rest)
                 or rest.startswith(("╭", "│", "--"))
             ):
                 break
             if _TRACEBACK.search(rest):
                 break
-            said, last, at = f"{said} {rest}", rest, at + 1
-        return said, at
+            text, last, at = f"{text} {rest}", rest, at + 1
+        return text, at
 
 
 def _read_box(lines: _Lines, kind: ErrorKind, worker: str) -> ReadError:
     quote = [(lines.text(0) or "").rstrip()]
-    said: list[str] = []
+    parts: list[str] = []
     while (line := lines.text(len(quote))) is not None and line.startswith("│"):
         quote.append(line.rstrip())
-        said.append(line.strip("│ "))
-    told = " ".join(takewhile(_HAS_WORD.search, said)) or quote[0].strip("╭╮─ ")
+        parts.append(line.strip("│ "))
+    text = " ".join(takewhile(_HAS_WORD.search, parts)) or quote[0].strip("╭╮─ ")
     (number,) = lines.used(1)
-    return ReadError(number, shorten(told), kind, worker, tuple(quote), lines.used(len(quote)))
+    return ReadError(number, shorten(text), kind, worker, tuple(quote), lines.used(len(quote)))
 
 
 def _signal_name(number: int) -> str:
@@ -468,7 +468,7 @@ def _is_group(exception: str) -> bool:
 
 
 def _without_prefix(line: str, prefix: str) -> str:
-    """Strip what a logger wrote before a line, where it has the form of the prefix of the first one."""
+    """Strip a logger's prefix that equals the given one except for its digits."""
     size = len(prefix)
     return line[size:] if size and _DIGIT.sub("0", line[:size]) == _DIGIT.sub("0", prefix) else line
 

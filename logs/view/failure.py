@@ -21,9 +21,9 @@ _MAX_SECONDS = 2.0
 _MAX_ERRORS = 200
 # The job recovered from an error that is so much older (s) than its last one.
 _RECENT_S = 120.0
-# The longest traceback of one replica, in the lines of all replicas among which its own are.
+# Maximum lines of all replicas in which the traceback of one replica is searched.
 _MAX_LINES_AFTER_START = 4_000
-# Lines that are read at once, of an error of one replica.
+# Lines per read while following an error of one replica.
 _CHUNK = 64
 
 
@@ -35,7 +35,7 @@ class LoggedError(NamedTuple):
         line: the number of its line in the log that was read; of a traceback, of its first line.
         time: when it was logged (seconds since the epoch), None where that is not known.
         text: its message in one line: of a traceback, the exception.
-        kind: what it is, and what it says of a failure.
+        kind: its kind, which has its role in a failure.
         worker: the prefix of the worker that printed it; empty without one.
     """
 
@@ -48,12 +48,12 @@ class LoggedError(NamedTuple):
 
     @property
     def is_consequence(self) -> bool:
-        """Whether its kind says that something else failed before."""
+        """Whether this error cannot be the cause of a failure."""
         return self.kind.is_consequence
 
     @property
     def process(self) -> Hashable:
-        """The process that printed it."""
+        """An id of the process that printed it."""
         return self.replica, self.worker.partition("]")[0]
 
 
@@ -64,8 +64,8 @@ class Failure:
     Attributes:
         cause: the error that the others follow from, None if there is no error.
         consequences: the errors after it, in order; the same text of one replica is there once.
-        is_only: the whole log was read, and the cause is its only error.
-        last_lines: the last lines of the replica that failed first, where there is no error.
+        is_only: the whole log was read and has no other error.
+        last_lines: the last lines of the replica that failed first, if no error is recognised.
     """
 
     cause: LoggedError | None = None
@@ -75,7 +75,7 @@ class Failure:
 
     @property
     def sentence(self) -> str:
-        """The cause, or the last line without one; empty where neither is known."""
+        """The cause, or else the last line; empty if neither is known."""
         return self.cause.text if self.cause else self.last_lines[-1] if self.last_lines else ""
 
 
@@ -125,8 +125,8 @@ def find_cause(
 def choose_cause(errors: Sequence[LoggedError], first_failed: int) -> Failure:
     """Split errors into the cause and its consequences.
 
-    The cause is what `choose_error` chooses of the errors of the replica that failed first, or else of all replicas.
-    Where all are consequences, it is the earliest.
+    `choose_error` chooses the cause among the errors of the replica that failed first, or else among those of all
+    replicas. If all errors are consequences, the cause is the earliest one.
 
     Args:
         errors: a job's last errors in order, without those long before its end.
@@ -149,7 +149,7 @@ def choose_cause(errors: Sequence[LoggedError], first_failed: int) -> Failure:
 def _last_errors(
     log: MergedLog, extra_patterns: Sequence[str], stopped: Callable[[], bool]
 ) -> tuple[list[LoggedError], bool]:
-    """List the last errors of a log, in order, and tell whether these are all that it has."""
+    """List the last errors of a log, in order; the second value is True if the log has no others."""
     if not any(log.index.sizes()):
         return [], True
     kinds = KindFinder(extra_patterns)
@@ -171,7 +171,7 @@ def _last_errors(
 def _error_lines(
     log: MergedLog, extra_patterns: Sequence[str], stopped: Callable[[], bool]
 ) -> tuple[list[LogLine], bool]:
-    """List the last lines of errors, in order, and tell whether these are all."""
+    """List the last lines of errors, in order; the second value is True if there are no others."""
     matches = MatchIndex(log, RulesScanner([Rule(error_pattern(extra_patterns))], take_sample(log)))
     found: list[LogLine] = []
     at = log.bounds().end - 1
@@ -190,7 +190,7 @@ def _error_lines(
 
 
 def _replica_lines(log: MergedLog, first: LogLine) -> Iterator[tuple[int, str]]:
-    """Yield the lines of one replica from a line on."""
+    """Yield the lines of one replica, starting at a line."""
     yield first.number, shown_text(first.data)
     for start in range(first.number + 1, first.number + _MAX_LINES_AFTER_START, _CHUNK):
         lines = log.lines(start, _CHUNK)
@@ -200,14 +200,14 @@ def _replica_lines(log: MergedLog, first: LogLine) -> Iterator[tuple[int, str]]:
 
 
 def _unknown_before(log: MergedLog, first: LoggedError) -> list[LoggedError]:
-    """Return the line before the first consequence, where it may be an error that the table does not know."""
+    """Return the line before the first consequence if it may be an error of unknown kind."""
     before = [line for line in log.lines(first.line - 1, 1) if line.number < first.line and line.stream != "o"]
     found = [(line, read_unknown(line.number, shown_text(line.data))) for line in before if line.replica >= 0]
     return [LoggedError(line.replica, line.number, line.time, error.text, error.kind) for line, error in found if error]
 
 
 def _last_lines(log: MergedLog, replica: int) -> tuple[str, ...]:
-    """Return the last lines that a replica wrote to stderr, or to either stream where these are one."""
+    """Return the last lines of a replica's stderr, or of its combined output if the streams are not separate."""
     end = log.bounds().end
     lines = log.lines(max(log.bounds().first, end - _MAX_LINES_AFTER_START), _MAX_LINES_AFTER_START)
     return last_lines(shown_text(line.data) for line in lines if line.replica == replica and line.stream in "ec")
