@@ -186,7 +186,7 @@ class ProgressWatcher(WatchingThread):
             if self._noted.get(handle) != (reason := describe_error(error)):
                 self._noted[handle] = reason
                 logger.warning("progress of %s", handle, exc_info=True)
-                self._post(Told(f"progress of {handle}: {reason}; the log file says more", failed=True))
+                self._post(Told(f"progress of {handle}: {reason}; see the log file", failed=True))
 
     def _look(self, handle: str) -> RowProgress | None:
         watched = self._watched(handle)
