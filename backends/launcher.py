@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ENV_JOB_ID = "TORCHX_JOB_ID"
 ENV_SESSION_ID = "TORCHX_INTERNAL_SESSION_ID"
 ENV_PARENT_RUN_ID = "TORCHX_PARENT_RUN_ID"
-# What `macros.Values.apply` substitutes in.
+# Fields in which `macros.Values.apply` substitutes macros.
 _SUBSTITUTED = ("entrypoint", "args", "env", "metadata")
 _DOUBLE_DOLLAR = re.compile(r"\$\$(?!\{)")
 
@@ -201,7 +201,7 @@ class Launcher:
 
 
 def _dollar_notes(app: AppDef) -> list[str]:
-    """Note where macro substitution shortens ``$$``, such as a shell's process id, to ``$``.
+    """Warn about fields in which macro substitution turns ``$$``, a shell's process id, into ``$``.
 
     Components write ``$${NAME}`` on purpose, where NAME is the value of a macro.
     """

@@ -48,7 +48,7 @@ class StructuredOpts(Mapping[str, CfgVal]):
     def from_cfg(cls, cfg: Mapping[str, CfgVal]) -> Self:
         """Return the options that a mapping holds; what is no option is kept beside them.
 
-        Of an option in two spellings, the field's own counts. `runopts.resolve` refuses two values.
+        If an option has two spellings, the name of the field wins. `runopts.resolve` refuses two values.
 
         Raises:
             TypeError: an option without a default is missing.

@@ -1,4 +1,4 @@
-"""Names of `torchx.runner` that are others here."""
+"""Functions of `torchx.runner` that have other names in torchx-tui."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def get_runner(
 
     Args:
         name: The session's name.
-        component_defaults: Not used: a Runner of ours takes an AppDef, whose component was given its arguments.
+        component_defaults: Not used, since this Runner takes an AppDef and no component.
         scheduler_params: Keyword arguments of every scheduler's factory.
     """
     del component_defaults

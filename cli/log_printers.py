@@ -1,4 +1,4 @@
-"""Printing the logs of replicas: unchanged bytes into a pipe, safe text with live progress bars on a terminal, JSON."""
+"""Print the logs of replicas: unchanged bytes to a pipe, sanitized text and progress bars to a terminal, or JSON."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
     from ..logs.source.stream import Record
 
-# A role and the number of a replica.
+# Role and number of the replica.
 Target = tuple[str, int]
-# A stream of a replica: its role, its number, and the stream's letter.
+# Role, number of the replica, and letter of the stream.
 StreamKey = tuple[str, int, str]
 
-# An unfinished line is shown after this long (s): a progress bar or a prompt, rather than a line that is on its way.
+# Show an unfinished line after this time (s): it is then a progress bar or a prompt, not a line still being written.
 _UNFINISHED_S = 0.2
 
 
 @dataclass
 class _Unfinished:
-    """A line without its end.
+    """A line without a line feed so far.
 
     Attributes:
-        data: its bytes; on a terminal only what may still be visible.
-        since: when its first byte came, on the clock of `time.monotonic`.
-        changed: when its last byte came.
+        data: its bytes; a terminal keeps only those that may still be visible.
+        since: the arrival of its first byte (`time.monotonic`).
+        changed: the arrival of its last byte.
     """
 
     data: bytearray = field(default_factory=bytearray)
@@ -45,10 +45,10 @@ class _Unfinished:
 
 
 class LogPrinter(abc.ABC):
-    """Joins the bytes of each stream of each replica to lines and prints these.
+    """Printer that joins the bytes of each stream of each replica to lines.
 
     Args:
-        pattern: only lines in which this is found.
+        pattern: print only lines that contain a match.
     """
 
     def __init__(self, pattern: re.Pattern[str] | None = None) -> None:
@@ -56,7 +56,7 @@ class LogPrinter(abc.ABC):
         self._unfinished: dict[StreamKey, _Unfinished] = {}
 
     def add(self, target: Target, record: Record) -> None:
-        """Print the lines that end in a record, and keep the rest."""
+        """Print the lines that a record completes, and buffer the rest."""
         key = (*target, record.stream)
         line = self._unfinished.setdefault(key, _Unfinished())
         data, start = record.data, 0
@@ -73,7 +73,7 @@ class LogPrinter(abc.ABC):
         self._flush()
 
     def end(self, target: Target) -> None:
-        """Print what a replica's log ends with, if its last line has no end."""
+        """Print the last line of a replica's log if it has no line feed."""
         for key in [key for key in self._unfinished if key[:2] == target]:
             line = self._unfinished.pop(key)
             if line.data:
@@ -81,11 +81,11 @@ class LogPrinter(abc.ABC):
         self._flush()
 
     def refresh(self) -> None:
-        """Show how unfinished lines look now; called several times a second."""
+        """Draw unfinished lines; called several times a second."""
         return
 
     def pause(self) -> None:
-        """Make room for a message on a line of its own."""
+        """End the current line, so that a message can follow on a new one."""
         return
 
     def _print_matching(self, key: StreamKey, line: bytes) -> None:
@@ -93,7 +93,7 @@ class LogPrinter(abc.ABC):
             self._print(key, line)
 
     def _shorten(self, data: bytearray) -> None:
-        """Remove what need not be kept of an unfinished line."""
+        """Remove bytes of an unfinished line that are no longer visible."""
         return
 
     @abc.abstractmethod
@@ -102,16 +102,16 @@ class LogPrinter(abc.ABC):
 
     @abc.abstractmethod
     def _flush(self) -> None:
-        """Write what is buffered."""
+        """Flush the output."""
 
 
 def log_printer(file: TextIO, pattern: re.Pattern[str] | None = None) -> LogPrinter:
-    """Return the printer of lines for a terminal, a pipe or a file."""
+    """Return the printer for a terminal, or for a pipe or file."""
     return TerminalPrinter(file, pattern) if file.isatty() else BytesPrinter(file, pattern)
 
 
 class JsonPrinter(LogPrinter):
-    """Prints each line as a JSON object on stdout."""
+    """Printer of one JSON object per line on stdout."""
 
     def _print(self, key: StreamKey, line: bytes) -> None:
         role, k, _ = key
@@ -123,11 +123,11 @@ class JsonPrinter(LogPrinter):
 
 
 class BytesPrinter(LogPrinter):
-    """Prints whole lines unchanged, each after the name of its replica.
+    """Printer of unchanged complete lines, each with the name of its replica as prefix.
 
     Args:
         file: the pipe or file.
-        pattern: only lines in which this is found.
+        pattern: print only lines that contain a match.
     """
 
     def __init__(self, file: TextIO, pattern: re.Pattern[str] | None = None) -> None:
@@ -142,7 +142,7 @@ class BytesPrinter(LogPrinter):
         self._is_within_line = not line.endswith(b"\n")
 
     def pause(self) -> None:
-        """End a last line that had no end."""
+        """End a last line that had no line feed."""
         if self._is_within_line:
             self._file.buffer.write(b"\n")
             self._is_within_line = False
@@ -152,14 +152,14 @@ class BytesPrinter(LogPrinter):
 
 
 class TerminalPrinter(LogPrinter):
-    """Prints lines as safe text, and the unfinished line that changed last below them.
+    """Printer of sanitized lines, with the most recently changed unfinished line below them.
 
-    Text that is appended to the shown line is written after it, so that what a person typed at a prompt stays where it
-    is. Any other change draws the line anew.
+    Text appended to the shown line is written after it, so that input typed at a prompt stays on the screen. Any other
+    change redraws the line.
 
     Args:
         file: the terminal.
-        pattern: only lines in which this is found; unfinished lines are not shown then.
+        pattern: print only lines that contain a match, and no unfinished lines.
     """
 
     def __init__(self, file: TextIO, pattern: re.Pattern[str] | None = None) -> None:
@@ -169,7 +169,7 @@ class TerminalPrinter(LogPrinter):
         self._shown_key: StreamKey | None = None
 
     def refresh(self) -> None:
-        """Draw the unfinished line that changed last."""
+        """Draw the most recently changed unfinished line."""
         now = time.monotonic()
         lines = [(line.changed, key) for key, line in self._unfinished.items() if line.data]
         if self._pattern is not None or not lines:
@@ -209,7 +209,7 @@ class TerminalPrinter(LogPrinter):
             return 80
 
     def _shorten(self, data: bytearray) -> None:
-        # A progress bar that runs for days is one line.
+        # A progress bar that runs for days is a single line.
         if len(data) > 2 * LINE_CAP and b"\r" in data[-LINE_CAP:]:
             data[:] = cap_line(bytes(data))[0]
 
@@ -223,14 +223,14 @@ def _label(key: StreamKey) -> str:
 
 
 def _shown_text(line: bytes) -> str:
-    """Return a line as a terminal would leave it: of a progress bar its last frame."""
+    """Return the text that a terminal would show at the end of a line, such as the last frame of a progress bar."""
     if len(line) > LINE_CAP and b"\r" in line[-LINE_CAP:]:
         line, _ = cap_line(line)
     return sanitize(line, limit=len(line)).text
 
 
 def _first_cells(text: str, cells: int) -> str:
-    """Return the beginning of a text that fits into a row of so many cells."""
+    """Cut a text to a number of terminal cells."""
     if len(text) * 2 <= cells or (text.isascii() and len(text) <= cells):
         return text
     used = 0

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _TARGET = re.compile(r"^(?P<handle>.+?://[^/]*/[^/]+)(?:/(?P<role>[^/]+)(?:/(?P<replicas>\d+(?:,\d+)*))?)?/?$")
 _STREAMS = ("stdout", "stderr", "combined")
-# How often unfinished lines are drawn, and a wait for threads checks for signals (s).
+# Interval for drawing unfinished lines and for checking for signals (s).
 _REFRESH_S = 0.1
 
 
@@ -106,7 +106,7 @@ class _Reading:
         runner: the way to its backend.
         handle: the job's handle.
         follows: read until the job ends, and survive outages.
-        pattern: only lines in which this is found.
+        pattern: read only lines that contain a match.
         streams: which output.
     """
 
@@ -127,7 +127,7 @@ class _Reading:
 
 
 def _records(lines: Iterable[str]) -> Iterator[Record]:
-    """Yield the bytes of a log as they come; of schedulers that give only lines, each line."""
+    """Yield the bytes of a log as they arrive, or line by line if the scheduler gives only lines."""
     records: Callable[[], Iterator[Record]] | None = getattr(lines, "records", None)
     if records is not None:
         yield from records()
@@ -172,7 +172,7 @@ class _Printing:
 
     Args:
         reading: what is read.
-        printer: prints what was read.
+        printer: prints the records.
     """
 
     def __init__(self, reading: _Reading, printer: LogPrinter) -> None:
@@ -181,7 +181,7 @@ class _Printing:
         self._lock = threading.Lock()
         self._open: list[Iterable[str]] = []
         self._is_any_read = self._is_closed = False
-        self._told: set[Target] = set()
+        self._reported: set[Target] = set()
         self.failures: dict[Target, Exception] = {}
         self.broken: OSError | None = None
 
@@ -211,20 +211,20 @@ class _Printing:
                 self.broken = error
 
     def pause(self) -> None:
-        """Make room for a message on the terminal."""
+        """End the current line, so that a message can follow on a new one."""
         self._print(self._printer.pause)
 
     def refresh(self) -> None:
-        """Show unfinished lines, and say which replicas cannot be read, once something of others was."""
+        """Draw unfinished lines. Report replicas that cannot be read once another one was read."""
         self._print(self._printer.refresh)
-        failed = sorted(target for target in list(self.failures) if target not in self._told)
+        failed = sorted(target for target in list(self.failures) if target not in self._reported)
         for role, k in failed if self._is_any_read else ():
-            self._told.add((role, k))
+            self._reported.add((role, k))
             self.pause()
             say(f"{role}/{k} cannot be read: {described_error(self.failures[role, k])}")
 
     def close(self) -> None:
-        """End what is still read, and print nothing from now on."""
+        """Stop reading and printing."""
         self._is_closed = True
         for lines in list(self._open):
             close = getattr(lines, "close", None)

@@ -64,7 +64,7 @@ class Arguments:
 # Values of TERM for what has no cursor to move, such as a shell within Emacs.
 _CANNOT_DRAW = ("dumb", "unknown")
 
-# Errors of a write to stdout, which names no file.
+# Errors of writes to stdout; such an OSError has no file name.
 _OUTPUT_ERRORS = (errno.EBADF, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # How long backends may take to close at the end (s).
@@ -150,7 +150,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_standard_files()
     try:
         code = _main(sys.argv[1:])
-    except SystemExit as ended:  # argparse has printed a help, a version or what is wrong
+    except SystemExit as ended:  # argparse has printed a help, a version or an error
         code = ended.code if isinstance(ended.code, int) else 1
     code = _flushed(code)
     leave(code)
@@ -158,9 +158,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_standard_files() -> None:
-    """Open what the shell closed, as by ``>&-``, so that no other file takes its descriptor.
+    """Open descriptors 0 to 2 if the shell closed them, as by ``>&-``, so that no other file gets them.
 
-    Writing to such a stdout fails, which is an error like any other; stderr has nobody to read it.
+    Writing to such a stdout fails and is reported. Messages to such a stderr are discarded.
     """
     for descriptor in range(3):
         try:
@@ -173,7 +173,7 @@ def _open_standard_files() -> None:
 
 
 def _flushed(code: int) -> int:
-    """Write what is buffered for stdout, and return the exit code: another one if it cannot be written."""
+    """Flush stdout and return the exit code, which is 2 if that fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -184,7 +184,7 @@ def _flushed(code: int) -> int:
 
 
 def _output_failed(error: OSError) -> int:
-    """Say that stdout cannot be written, and return the exit code."""
+    """Report that stdout cannot be written, and return the exit code."""
     from .output import say
 
     say(f"the output cannot be written: {error.strerror}")
@@ -193,7 +193,7 @@ def _output_failed(error: OSError) -> int:
 
 
 def _drop_output() -> None:
-    """Let what is buffered for stdout go nowhere, so that it is not tried again at the interpreter's end."""
+    """Discard the buffer of stdout, so that the interpreter does not flush it again at its exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -226,7 +226,7 @@ def run_arguments(arguments: Any) -> int:
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
     except BrokenPipeError:
-        # Whoever read our output has gone; nothing is left to say.
+        # The reader of the pipe has ended.
         _drop_output()
         return 0
     except Exception as error:  # what a scheduler of another package raises, or a file system
@@ -247,7 +247,7 @@ def _carry_out(arguments: Any) -> int:
     settings, problem = _settings(arguments)
     _log_to_file(arguments.debug)
     is_dashboard = not getattr(arguments, "command", None)
-    # The dashboard shows them itself; after its end only the log file has them.
+    # The dashboard shows them itself; after it closes they are only logged.
     report_thread_failures((lambda _: None) if is_dashboard else _say_on_stderr)
     if problem:
         logging.getLogger(__name__).warning("%s", problem)

@@ -51,7 +51,7 @@ def progress_at_end(runner: Runner, handle: str, found: DescribeAppResponse, set
 
 
 def stall_at_end(runner: Runner, handle: str, found: DescribeAppResponse, settings: Settings) -> str:
-    """Return that a running job is stalled, by the end of its logs and its CPU; empty where it is not."""
+    """Describe the stall of a running job, from the end of its logs and its CPU use; empty if there is none."""
     import time
 
     from ..backends.replica_logs import replica_logs

@@ -45,7 +45,7 @@ def _run(arguments: Any, settings: Settings) -> int:
 
 
 def _load_defaults(arguments: Any, settings: Settings) -> LaunchDefaults:
-    """Load the defaults of launches; ask about a `.torchxconfig` of another user."""
+    """Load the launch defaults; ask for trust in a `.torchxconfig` of another user."""
     defaults = LaunchDefaults.load(settings)
     ignored = arguments.ignore_config or "--ignore-config" in arguments.rest
     if defaults.untrusted is not None and not ignored and ask_to_trust(defaults.untrusted):
@@ -146,7 +146,7 @@ def _put_handle(handle: str) -> None:
 
 
 def _can_read_stdin() -> bool:
-    """Tell whether stdin is open and, if it is a terminal, whether it is this command's turn to read it."""
+    """Return whether stdin is open and, if it is a terminal, this process is in the foreground."""
     try:
         os.fstat(0)
         return not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()

@@ -117,7 +117,7 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
 
 
 def _require_trust(component: str) -> None:
-    """Ask about a component of another user. Raises UntrustedError unless it is trusted."""
+    """Ask for trust in a component of another user. Raises UntrustedError without it."""
     from ..components import check_trusted, find
 
     try:

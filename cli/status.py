@@ -164,7 +164,7 @@ def _status(arguments: Any, settings: Settings) -> int:
 
 
 def _reason(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> str:
-    """Return why a job is in its state; of a failed one also by its logs, if these are files of this machine."""
+    """Return the reason for a job's state. For a failed job, read its logs if they are files on this machine."""
     if (
         found.state is not AppState.FAILED
         or not runner.capabilities(parse_app_handle(handle).scheduler_backend).log_files
@@ -179,7 +179,7 @@ def _reason(runner: Runner, found: DescribeAppResponse, handle: str, settings: S
 
 
 def _stall(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> str:
-    """Return that a running job is stalled, where its logs are files here."""
+    """Describe the stall of a running job; empty if there is none or the logs are not files on this machine."""
     from .progress import stall_at_end
 
     has_files = runner.capabilities(parse_app_handle(handle).scheduler_backend).log_files

@@ -1,4 +1,4 @@
-"""Asks on a terminal whether a folder of another user is trusted."""
+"""Ask on a terminal for trust in a folder of another user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..specs.trust import UntrustedError, trust_folder
 
 
 def ask_to_trust(error: UntrustedError) -> bool:
-    """Ask whether to trust the folder of a refused file, and remember a yes; without a terminal it is a no."""
+    """Ask for trust in the folder of a refused file, and store a yes. Return False without a terminal."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
     question = f"{error.reason}. It could run anything as you. Trust everything in {error.folder} from now on? [y/N] "

@@ -1,4 +1,4 @@
-"""The base of tests of components: `torchx.components.component_test_base`."""
+"""Base class for tests of components, as in `torchx.components.component_test_base`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .finder import describe
 
 
 class ComponentTestCase(unittest.TestCase):
-    """A test of components."""
+    """Base class for tests of components."""
 
     def validate(self, module: ModuleType, function_name: str) -> None:
         """Fail unless a function of a module is a component that can be launched."""

@@ -1,4 +1,4 @@
-"""Names of `torchx.specs.finder`, `torchx.specs.builders` and `torchx.components.dist` that are others here."""
+"""Names of `torchx.specs.finder`, `torchx.specs.builders` and `torchx.components.dist` that differ in torchx-tui."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class LoadedComponent:
         description: Its summary.
         fn_name: The name of its function.
         fn: The function.
-        validation_errors: What the linter finds.
+        validation_errors: The errors of the linter.
     """
 
     name: str
@@ -68,13 +68,13 @@ def materialize_appdef(
     cmpnt_defaults: Mapping[str, str] | None = None,
     config: Mapping[str, Any] | None = None,
 ) -> AppDef:
-    """Call a component's function with the words of a command line.
+    """Call a component's function with the arguments of a command line.
 
     Args:
         cmpnt_fn: The function.
-        cmpnt_args: The words.
-        cmpnt_defaults: Texts of arguments that the words do not have.
-        config: Values of these, which count more than the defaults.
+        cmpnt_args: The arguments.
+        cmpnt_defaults: Texts of arguments that are not on the command line.
+        config: Values for these arguments; they override the defaults.
     """
     name = f"{inspect.getsourcefile(cmpnt_fn)}:{cmpnt_fn.__name__}"
     doc = describe(name)
@@ -86,7 +86,7 @@ def materialize_appdef(
 
 
 def parse_nnodes(j: str) -> tuple[int, int, int, str]:
-    """Parse `2x8`, `1:4x8` or `8`: the fewest and the most nodes, the workers of each, the nodes as text."""
+    """Parse `2x8`, `1:4x8` or `8`: the fewest and the most nodes, the workers per node, the nodes as text."""
     topology = parse_topology(j)
     return topology.fewest, topology.nodes, topology.workers, topology.nodes_text
 
@@ -103,11 +103,11 @@ def get_role_name(script: str | None, m: str | None) -> str:
 
 
 class Unquoted(str):
-    """A word that `join_arguments` leaves as it is, so that a shell expands it."""
+    """An argument that `join_arguments` does not quote, so that a shell expands it."""
 
     __slots__ = ()
 
 
 def join_arguments(words: Iterable[str]) -> str:
-    """Quote words for a shell and join them."""
+    """Quote arguments for a shell and join them."""
     return " ".join(word if isinstance(word, Unquoted) else shlex.quote(word) for word in words)

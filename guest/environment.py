@@ -1,4 +1,4 @@
-"""An environment of Python, read from its files: nothing in it is run."""
+"""Inspect a Python environment by reading its files, without running it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Environment:
         minor = _MINOR.search(real.name)
         version = _VERSION.match(self._config.get("version", self._config.get("version_info", "")))
         self.version = version[0] if version else minor[1] if minor else ""
-        """Such as 3.11.7, or 3.11; empty if its files do not say it."""
+        """Such as 3.11.7 or 3.11; empty if unknown."""
         prefixes = [prefix] if self._config else [prefix, real_prefix]
         if self._config.get("include-system-site-packages", "").lower() == "true" and "home" in self._config:
             prefixes.append(Path(self._config["home"]).parent)
@@ -46,7 +46,7 @@ class Environment:
         self._folders = list({os.path.realpath(folder): folder for folder in found}.values())
 
     def search_path(self) -> SearchPath:
-        """Return where its modules are: its folders of packages, and what their ``.pth`` files add."""
+        """Return its package folders and the folders that their ``.pth`` files add."""
         mapped: dict[str, str] = {}
         for folder in self._folders:
             for path in sorted(folder.glob("__editable__*_finder.py")):
@@ -82,7 +82,7 @@ class Environment:
 
 
 class _Files(Distribution):
-    """The metadata of a package; a named pipe or gigabytes in their place are as good as nothing."""
+    """The metadata of a package; files that are too large or not regular count as missing."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -1,4 +1,4 @@
-"""`import torchx` where TorchX is not installed: which of our modules answers for each of TorchX's."""
+"""Support `import torchx` without TorchX: map its modules to those of torchx-tui."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import types
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-# For each module of TorchX those of `torchx_tui` that have its names; the first that has one counts.
+# Modules of torchx_tui with the names of each TorchX module; the first module that has a name wins.
 _HOMES: dict[str, tuple[str, ...]] = {
     "torchx": (),
     "torchx.components": ("components",),
@@ -42,7 +42,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "torchx.workspace.dir_workspace": ("backends.workspace.mixin",),
     "torchx.workspace.docker_workspace": ("backends.workspace.docker_workspace",),
 }
-# Names that are others here.
+# Names that differ in torchx_tui.
 _RENAMED = {
     ("torchx", "IMAGE"): ("components.image", "DEFAULT_IMAGE"),
     ("torchx", "__version__"): ("components.image", "TORCHX_VERSION"),
@@ -78,7 +78,7 @@ class TorchXModules:
         return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """Make a module whose names are those of ours, looked up when they are used."""
+        """Make a module that looks up its names in torchx_tui on first use."""
         module = types.ModuleType(spec.name, f"The names of {spec.name} that torchx-tui has.")
 
         def get(name: str) -> Any:

@@ -107,7 +107,7 @@ def watch(runner: Runner, handle: str, settings: Settings) -> None:
                 reader.acknowledge()
                 stall = reader.latest.observed(Kind.STALLED)
                 news = {FIRST_STEP: _first_step(reader)}
-                # A job that works is none: its CPU is measured before a stall is believed.
+                # Report a stall only after a CPU measurement: a busy job is not stalled.
                 if stall is not None and was_stalled:
                     news[STALL] = _stall_words(runner, handle, stall, settings)
                 was_stalled = stall is not None

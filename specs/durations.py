@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 LONGEST = 99_999 * _DAY
-"""Longer durations are shown as this: estimates may be infinite."""
+"""Longest duration to show: estimates may be infinite."""
 
 
 def duration(seconds: float) -> str:

@@ -69,7 +69,7 @@ def is_file(path: str | os.PathLike[str]) -> bool:
 
 
 def is_missing(path: str | os.PathLike[str]) -> bool:
-    """Tell whether there is surely nothing at a path; False if that cannot be found out."""
+    """Return whether a path surely does not exist; False if that cannot be found out."""
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError, ValueError):
@@ -155,10 +155,10 @@ def private_folder(path: Path) -> Path:
 
 
 def refuse_foreign_folders() -> None:
-    """Refuse a state or cache folder of another user, who could make this program overwrite files or read records.
+    """Refuse a state or cache folder of another user, who could forge records or redirect writes.
 
     Raises:
-        ConfigError: the folder, whose it is, and what to set.
+        ConfigError: a folder belongs to another user.
     """
     for variable, find in (("XDG_STATE_HOME", state_folder), ("XDG_CACHE_HOME", cache_folder)):
         try:
@@ -167,7 +167,7 @@ def refuse_foreign_folders() -> None:
                 if path_exists(folder) and not is_own(path):
                     raise ConfigError(f"{path} belongs to {user_of(path)}: set {variable} to a folder of your own")
         except (NoHomeError, OSError):
-            continue  # what needs the folder says so
+            continue  # reported when the folder is needed
 
 
 class NoHomeError(ConfigError):

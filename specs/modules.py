@@ -63,10 +63,10 @@ def namespace_modules(part: str) -> Iterator[tuple[str, Path]]:
 
 @dataclass(frozen=True)
 class SearchPath:
-    """Where the modules of another environment are found.
+    """The search path for modules of another environment.
 
     Args:
-        folders: What its ``sys.path`` would have.
+        folders: The entries of its ``sys.path``.
         mapped: Files and folders of single top-level modules, by name, as editable installs have them.
     """
 

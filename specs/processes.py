@@ -24,7 +24,7 @@ def boot_id() -> str:
 
 
 def is_own(path: str | os.PathLike[str]) -> bool:
-    """Tell whether something is at ``path``, be it a link, that this user or root owns: others may have planted it."""
+    """Return whether a file or link exists and belongs to this user or root; others may have planted it."""
     try:
         return os.lstat(path).st_uid in (0, os.geteuid())
     except OSError:
@@ -32,7 +32,7 @@ def is_own(path: str | os.PathLike[str]) -> bool:
 
 
 def user_of(path: str | os.PathLike[str]) -> str:
-    """Return the name of the user who owns a file, or its number; OSError where there is no file."""
+    """Return the name of a file's owner, or the number if it has none. Raises OSError if there is no file."""
     uid = os.lstat(path).st_uid
     try:
         return pwd.getpwuid(uid).pw_name

@@ -1,4 +1,4 @@
-"""Exceptions that end threads: each is logged with its traceback and shown, whoever started the thread."""
+"""Log and show exceptions that end threads, also threads of libraries."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _log = logging.getLogger(__name__)
 
 
 def report_thread_failures(show: Callable[[str], object]) -> Callable[[], None]:
-    """Log and show every exception that ends a thread of this process, from now on.
+    """Install a hook that logs and shows every exception that ends a thread.
 
     Args:
-        show: called in the thread that failed, with a sentence; the same sentence is shown once.
+        show: called in the failed thread with a sentence; never called twice with the same one.
 
     Returns:
-        what restores the reporter that was there before.
+        a function that restores the previous hook.
     """
     before = threading.excepthook
     shown: set[str] = set()
@@ -27,7 +27,7 @@ def report_thread_failures(show: Callable[[str], object]) -> Callable[[], None]:
         name = failure.thread.name if failure.thread is not None else "a thread"
         error = failure.exc_value or failure.exc_type()
         _log.error("the thread %s ended", name, exc_info=error)
-        sentence = f"{name} stopped: {describe_error(error)}; the log file says more"
+        sentence = f"{name} stopped: {describe_error(error)}; see the log file"
         if sentence not in shown:
             shown.add(sentence)
             show(sentence)

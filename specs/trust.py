@@ -1,7 +1,7 @@
-"""Which files of other users are used: none, until the user trusts their folder.
+"""Refuse files of other users until the user trusts their folder.
 
-Shared folders of a cluster hold files of everybody. A component, a `.torchxconfig` or the Python of an environment that
-somebody else can change would run as this user. Trusted folders are listed in a file, as by git's ``safe.directory``.
+A component, a `.torchxconfig` or a Python interpreter runs with the rights of this user. In shared folders of a cluster
+other users may be able to change them. Trusted folders are listed in a file, like git's ``safe.directory``.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from .errors import ConfigError
 from .files import NoHomeError, config_folder, path_exists, private_folder, read_file, write_private
 
 ROOTS = (".git", ".hg")
-"""A repository's root has one of these."""
-_MAX_LINKS = 40  # as Linux follows at most
+"""Entries that mark the root of a repository."""
+_MAX_LINKS = 40  # the limit of Linux
 
 
 class UntrustedError(ConfigError):
     """A file of another user is not used until the user trusts its folder.
 
     Args:
-        reason: Which file, and whose it is.
+        reason: The path of the file and its owner.
         folder: The folder to trust.
     """
 
@@ -40,15 +40,15 @@ class UntrustedError(ConfigError):
 
 
 def trusted_list() -> Path:
-    """Return the file that lists the trusted folders, one a line. Raises NoHomeError."""
+    """Return the file that lists the trusted folders, one per line. Raises NoHomeError."""
     return config_folder() / "trusted_folders"
 
 
 def trust_folder(folder: Path) -> None:
-    """Add a folder to the trusted ones.
+    """Add a folder to the list of trusted folders.
 
     Raises:
-        ConfigError: The list cannot be written, or has no way to write such a name.
+        ConfigError: The list cannot be written, or the name has a control character.
     """
     line = os.fsencode(folder)
     if any(byte < 0x20 for byte in line):
@@ -63,10 +63,10 @@ def trust_folder(folder: Path) -> None:
 
 
 def check_owner(path: Path) -> None:
-    """Refuse a file, or a file in a folder or repository, of another user, unless that is trusted.
+    """Check that a file, its folder and its repository belong to this user or root, or are trusted.
 
     Raises:
-        UntrustedError: It is not to be used.
+        UntrustedError: One of them belongs to another user.
     """
     real = Path(os.path.realpath(path))
     folder = _project_folder(real)
@@ -76,18 +76,18 @@ def check_owner(path: Path) -> None:
         try:
             owner = entry.lstat().st_uid
         except OSError:
-            # It is missing, or cannot be read either: opening it says so.
+            # Opening the file later reports that it is missing or not readable.
             continue
         if not _is_own(owner):
             raise UntrustedError(f"{entry} belongs to {_user(owner)}", folder)
 
 
 def program_fault(path: Path) -> str:
-    """Say why a program may not be run: somebody else could have put it there. Empty if it may.
+    """Return why a program must not be run; empty if it may. Another user could have put it there.
 
     The program, each link and each folder on the way to it must belong to this user or to root, and must not be
-    writable by others. Sticky folders may be: in these, nobody can replace what belongs to the user. Groups may write
-    to folders of root, such as those of a project: what they put there belongs to them, and is refused for that.
+    writable by others. Two kinds of folders may be writable. In sticky folders nobody can replace files of the user. In
+    folders of root, such as those of a project, a group may add files; these have another owner and are refused.
     """
     trusted = _trusted_folders()
     try:
@@ -103,8 +103,8 @@ def program_fault(path: Path) -> str:
 
 
 def _way_to(path: Path) -> Iterator[Path]:
-    """Yield every folder, link and file on the way to a file, below the root folder."""
-    # In reverse: the next part is the last.
+    """Yield every folder and link on the way to a file, and the file itself; the root folder is left out."""
+    # A stack of parts: the next one is at the end.
     parts = [*reversed(path.absolute().parts)]
     folder, links = Path("/"), 0
     while parts:
@@ -142,7 +142,7 @@ def _is_own(user: int) -> bool:
 
 
 def _is_private_group(group: int) -> bool:
-    """Tell whether a group has no other members: root's, or that of Linux's user private groups."""
+    """Return whether a group has no other members: the group of root, or a user private group."""
     if group == 0:
         return True
     try:
@@ -162,14 +162,14 @@ def _trusted_folders() -> list[Path]:
 
 
 def _is_covered(entry: Path, trusted: list[Path]) -> bool:
-    """Tell whether an entry is a trusted folder, in one, or on the way to one."""
+    """Return whether an entry is a trusted folder, is inside one, or is on the way to one."""
     return any(folder == entry or folder in entry.parents or entry in folder.parents for folder in trusted)
 
 
 def _project_folder(file: Path) -> Path:
-    """Return the root of the repository that a file is in, else the file's folder.
+    """Return the root of a file's repository, or the file's folder if it is in none.
 
-    Folders of another owner end the search: a ``.git`` that somebody puts into a shared folder makes that no root.
+    The search stops at a folder of another owner, so that a ``.git`` in a shared folder has no effect.
     """
     owners = {}
     for folder in file.parents:

@@ -40,16 +40,16 @@ def run_beside(engine: Engine, app_id: str, role: str, k: int, argv: Sequence[st
 
 
 def run_in_container(engine: Engine, container: str, argv: Sequence[str], timeout_s: float) -> CommandOutput:
-    """Run a command in a container, bounded in time and in what it prints; use within `Engine.translate_errors`.
+    """Run a command in a container with limits on time and output; call within `Engine.translate_errors`.
 
     Raises:
         SchedulerError: it printed too much.
-        docker.errors.DockerException, OSError: the engine refused, or cannot be reached.
+        docker.errors.DockerException, OSError: the engine refused the command, or cannot be reached.
     """
     deadline = time.monotonic() + timeout_s
     api = engine.client().api
     asked = api.exec_create(container, list(argv))["Id"]
-    # A connection of its own, as it may be left before its end.
+    # A separate connection, since it may be closed before the response ends.
     client = engine.new_client(timeout_s)
     try:
         connection, first = start_exec(client.api, asked)

@@ -157,7 +157,7 @@ def _asked(engine: Engine, label: str) -> list[ContainerSummary]:
     return [container for container in checked if labels.APP_ID in container["Labels"]]
 
 
-# What is read of a container in a list, but for Id and Labels; all of it may be missing.
+# Fields of a container in a list besides Id and Labels; all are optional.
 _FIELDS = {
     "State": is_text,
     "Status": is_text,

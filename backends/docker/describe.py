@@ -113,14 +113,14 @@ def describe_app(engine: Engine, app_id: str, times: KnownTimes, host: str) -> D
 def _first_failure(
     engine: Engine, app: AppSummary, inspected: list[ContainerDetails]
 ) -> tuple[int, OutputError] | None:
-    """Return the place of the replica that failed first by itself, and its error; None where none failed."""
+    """Return the index of the first replica that failed by itself, and its error; None if none failed."""
     places = [place for place, replica in enumerate(app.replicas) if replica.state is AppState.FAILED]
     places.sort(key=lambda place: finished_at(inspected[place]) or 0.0)
     return first_cause((place, _own_error(engine, inspected[place])) for place in places)
 
 
 def _own_error(engine: Engine, inspected: ContainerDetails) -> OutputError:
-    """Return the error at the end of a replica's output; what cannot be read says nothing."""
+    """Return the error at the end of a replica's output; an empty one if the output cannot be read."""
     try:
         with engine.translate_errors():
             logs = engine.client().api.logs

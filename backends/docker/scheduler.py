@@ -242,5 +242,5 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> DockerScheduler:
-    """Return the scheduler local_docker; further arguments are those of `DockerScheduler`, others are ignored."""
+    """Return the scheduler local_docker. Pass the arguments that `DockerScheduler` takes, and ignore others."""
     return DockerScheduler(session_name, **accepted_arguments(DockerScheduler, kwargs))

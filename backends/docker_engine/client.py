@@ -299,7 +299,7 @@ class Engine:
         from .bounded_api import BoundedApi
 
         # A thread may live for one question only: the version, once asked for, is not asked for again.
-        # The SDK's own constructor does nothing but make its own kind of API client.
+        # Skip the SDK's constructor, which only makes its own API client.
         made = docker.DockerClient.__new__(docker.DockerClient)
         made.api = BoundedApi(
             self._caller, timeout=timeout, version=self._version, use_ssh_client=True, **self._where()

@@ -193,8 +193,8 @@ def _git(
     folder: Path, patience: float, *arguments: str
 ) -> Iterator[tuple[subprocess.Popen[bytes] | None, IO[bytes] | None]]:
     """Run git, which is ended once it has taken too long."""
-    # The index is not locked to make the next call faster: somebody may be committing just now. A repository may name
-    # any program as its file system monitor.
+    # Do not lock the index: the user may be committing now. Disable the file system monitor: a repository may
+    # name any program as one.
     options = ("-c", "diff.autoRefreshIndex=false", "-c", "core.fsmonitor=false")
     command = ["git", "--no-optional-locks", *options, "-C", str(folder), *arguments]
     try:

@@ -41,7 +41,7 @@ _NOBODY = "system:anonymous"
 JSON = "application/json"
 # Seconds in which a server takes a connection and begins to answer.
 TIMEOUT_S = 10.0
-# A whole answer may take so many times as long as its next part.
+# The whole answer may take this many times the limit of one part.
 _WHOLE = 6
 # A server that asks for patience (429) gets it so many times, and for so many seconds at most.
 _TRIES, _LONGEST_WAIT = 3, 3.0
@@ -244,7 +244,7 @@ class ApiServer:
             path: such as ``/api/v1/namespaces``.
             params: the query.
             body: an object that goes along.
-            timeout: seconds that the next part of the answer may take; the server's own where None. All of it may take
+            timeout: seconds for each part of the answer; the default of this server if None. The whole answer may take
                 six times as long.
 
         Raises:
@@ -300,11 +300,11 @@ class ApiServer:
             for setting in settings
             if setting["in"] == "header" and setting["value"]
         }
-        # The error of an HTTP client would quote it.
+        # The error of an HTTP client would quote the token.
         if not all(value.isprintable() for value in headers.values()):
             raise BackendUnavailableError(
                 f"the token for {_of(self.context)} has a line break or a control character: correct it in the "
-                "kubeconfig, or in what prints it"
+                "kubeconfig, or in the program that prints it"
             )
         return headers
 
@@ -319,7 +319,7 @@ class ApiServer:
     # Inside
 
     def _ask(self, request: _Request) -> tuple[Any, bytes]:
-        """Return urllib3's response and its body, unread of a stream; one that the server refused is an error."""
+        """Return urllib3's response and its body, which is unread for a stream. Raises ApiError if it is refused."""
         logged_in_again = False
         tries = 0
         while True:
@@ -351,7 +351,7 @@ class ApiServer:
 
         def exchange() -> tuple[Any, bytes]:
             deadline = time.monotonic() + request.timeout * _WHOLE
-            # Of a redirect the body would be read without a limit, and the token would go to another server.
+            # urllib3 would read the body of a redirect without a limit, and send the token to another server.
             response = pool.request(
                 request.method, url, body=request.data, headers=headers, timeout=limits, preload_content=False,
                 retries=False, redirect=False,

@@ -31,12 +31,12 @@ _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
-# The entries that name files.
+# Keys whose values are paths.
 _USER_FILES, _CLUSTER_FILES = ("tokenFile", "client-certificate", "client-key"), ("certificate-authority",)
 
 TIMEOUT_S = 60.0
 """How long a program may take: some open a browser, in which somebody logs in."""
-# The most bytes that it may print, both outputs together.
+# Maximum output of such a program (bytes), stdout and stderr together.
 _MOST_OUTPUT = 1 << 20
 # A credential is renewed so many seconds before it expires, but kept for so many: this machine's clock may be wrong.
 _MARGIN_S, _SHORTEST_S = 60.0, 10.0
@@ -108,7 +108,7 @@ class Login:
         cluster: the cluster's entry.
         user: the user's entry, empty where the context has none.
         folder: the folder of the file that the cluster stands in, from which relative paths begin.
-        user_folder: the same of the user.
+        user_folder: the folder of the file with the user's entry.
     """
 
     cluster: Mapping[str, Any]
@@ -117,10 +117,10 @@ class Login:
     user_folder: Path
 
     def check_files(self) -> None:
-        """Read the files that it names: the package reads them without a limit, and waits for a named pipe.
+        """Check the files that the entries name, since the kubernetes package would read any size, or wait for a pipe.
 
         Raises:
-            OSError: one cannot be read, is not a regular file, or is larger than 1 MB.
+            OSError: a file cannot be read, is not a regular file, or is larger than 1 MB.
         """
         of_user = [self.user_folder / str(self.user[key]) for key in _USER_FILES if self.user.get(key)]
         of_cluster = [self.folder / str(self.cluster[key]) for key in _CLUSTER_FILES if self.cluster.get(key)]
@@ -211,7 +211,7 @@ class CredentialPlugin:
         if self._closed:
             raise BackendUnavailableError(f"{name}, is no longer asked")
         try:
-            # A session of its own: without one it could still open this terminal as /dev/tty.
+            # A new session, so that the program cannot open this terminal as /dev/tty.
             done = run_command(
                 command, timeout_s=self._timeout, max_bytes=_MOST_OUTPUT, env={**os.environ, **environ},
                 cwd=str(folder), on_start=self._started,

@@ -20,7 +20,7 @@ from .shapes import KubernetesObject, checked_job, items_of, list_version
 _log = logging.getLogger(__name__)
 
 _PAGE = 500
-# A server may name a next page for ever.
+# A broken server may announce pages without end.
 _MOST_PAGES, _LONGEST_LIST_S = 400, 120.0
 
 

@@ -288,5 +288,5 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KubernetesScheduler:
-    """Return the scheduler kubernetes; further arguments are those of `KubernetesScheduler`, others are ignored."""
+    """Return the scheduler kubernetes. Pass the arguments that `KubernetesScheduler` takes, and ignore others."""
     return KubernetesScheduler(session_name, **accepted_arguments(KubernetesScheduler, kwargs))

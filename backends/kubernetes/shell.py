@@ -159,10 +159,10 @@ class PodExec:
             self._result = json.loads(data)
 
     def output(self, deadline: float) -> tuple[bytes, bytes, bool]:
-        """Read to the end, or to a deadline; return stdout, stderr and whether the program has ended.
+        """Read until the program or the deadline ends; return stdout, stderr and whether the program has ended.
 
         Raises:
-            SchedulerError: it printed too much, or the connection broke off.
+            SchedulerError: the output is too large, or the connection was lost.
         """
         from websocket import WebSocketException
 
@@ -173,7 +173,7 @@ class PodExec:
             while (left := deadline - time.monotonic()) > 0:
                 if not self.has_more and not select.select([self.fileno()], [], [], left)[0]:
                     break
-                # A part of a frame is not waited for longer.
+                # Do not wait longer for an incomplete frame.
                 self._connection.settimeout(left)
                 frame = self.read()
                 if frame is None:
@@ -244,7 +244,7 @@ def run_in_pod(
     address = urlunsplit((scheme, parts.netloc, parts.path, urlencode(query), ""))
     headers = [f"{name}: {value}" for name, value in server.headers().items()]
     made: list[websocket.WebSocket] = []
-    # A redirect would take the token to another server.
+    # A redirect would send the token to another server.
     connect = partial(
         websocket.create_connection, address, timeout=_TIMEOUT_S, header=headers, subprotocols=[_PROTOCOL],
         sslopt=_tls(settings), redirect_limit=0, class_=_bounded_socket(made.append), **_proxy(settings),
@@ -254,7 +254,7 @@ def run_in_pod(
     except websocket.WebSocketBadStatusException as error:
         raise _refused(error, server) from error
     except Exception as error:  # whatever the websocket, TLS and the socket raise
-        # What still waits for the server's headers, which may have no end, ends with the connection.
+        # Closing the connection also ends a thread that waits for endless headers.
         for one in made:
             _shut(one)
         raise BackendUnavailableError(describe_unavailable(error, server.host, server.context)) from error
@@ -266,10 +266,10 @@ def run_in_pod(
 
 
 def _bounded_socket(on_made: Callable[[websocket.WebSocket], object]) -> type[websocket.WebSocket]:
-    """Return a class of websockets that refuse messages of more than 16 MB: the library keeps all that a server sends.
+    """Return a websocket class that refuses messages over 16 MB; the library itself has no limit.
 
     Args:
-        on_made: called with each, before it is connected.
+        on_made: called with each new websocket before it connects.
     """
     import websocket
 
@@ -300,7 +300,7 @@ def _bounded_socket(on_made: Callable[[websocket.WebSocket], object]) -> type[we
 def _shut(connection: websocket.WebSocket) -> None:
     if isinstance(connection.sock, socket.socket):
         with suppress(OSError):
-            # Below TLS: another thread reads above it.
+            # Below TLS, since another thread reads the TLS stream.
             socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
 
 

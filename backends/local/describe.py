@@ -93,7 +93,7 @@ Failed = tuple[dict[str, Any], OutputError]
 
 
 def first_failure(run: Run) -> Failed | None:
-    """Return the replica that failed first by itself, and its error; None when none failed."""
+    """Return the first replica that failed by itself, and its error; None if none failed."""
     failed = [entry for entry in run.replicas if entry.get("not_started") or entry["exit_code"]]
     failed.sort(key=lambda entry: entry.get("finished_at") or 0.0)
     return first_cause((entry, _replica_error(run, entry)) for entry in failed)
@@ -162,9 +162,9 @@ def _replica_error(run: Run, entry: dict[str, Any]) -> OutputError:
 def _cancelled(run: Run) -> str:
     asked = run.document.get("cancel") or {}
     began = run.document.get("started_at") or run.document["submitted_at"]
-    said = format_cancelled(str(asked.get("by") or ""), float(asked.get("at") or began) - began, run.over)
+    sentence = format_cancelled(str(asked.get("by") or ""), float(asked.get("at") or began) - began, run.over)
     left = [plain(process) for process in run.document.get("not_ended", [])]
-    return f"{said}; cannot end process {some_of(left)}: end it as its user" if left else said
+    return f"{sentence}; cannot end process {some_of(left)}: end it as its user" if left else sentence
 
 
 def _waiting(run: Run) -> str:

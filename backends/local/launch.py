@@ -59,9 +59,9 @@ def launch(
     """
     folder = Path(request.log_dir)
     env = launcher_environment()
-    # The terminal or pipe itself, rather than a copy of its bytes: the replica takes only what it reads.
+    # Pass the terminal or pipe itself: copying its bytes would take input that the replica never reads.
     stdin = os.dup(0) if passes_stdin else None
-    starting = _start_supervisor(env, stdin)  # it starts up while the folders are made
+    starting = _start_supervisor(env, stdin)  # start it while the folders are made
     try:
         _make_folders(runs, request)
         runs.write_record(request.app_id, folder)
@@ -165,7 +165,7 @@ def write_cancel(folder: Path, by: str) -> dict[str, Any]:
 
 
 def _start_supervisor(env: Mapping[str, str], stdin: int | None = None) -> subprocess.Popen[bytes]:
-    """Start a supervisor that has no request yet; it ends by itself where it is never given one.
+    """Start a supervisor without a request; it ends by itself if it never receives one.
 
     Args:
         env: its environment.

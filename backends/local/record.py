@@ -34,7 +34,7 @@ TORCHX_FOLDER = "torchx_folder"
 
 
 FORMAT = supervisor.FORMAT
-# Errors of `read_file`: at the path is a folder, a pipe or a device, or a file that is too large.
+# Errors of `read_file` if the path is a folder, a pipe, a device, or too large a file.
 _NOT_A_STATE_FILE = (errno.EISDIR, errno.EINVAL, errno.EFBIG)
 # A supervisor writes a heartbeat every 5 s; on a busy network file system it is seen late.
 _QUIET_SECONDS = 30.0

@@ -393,6 +393,6 @@ def create_scheduler(
     image_provider_class: Callable[[Mapping[str, CfgVal]], ImageProvider] = CWDImageProvider,
     **kwargs: Any,
 ) -> LocalScheduler:
-    """Return the scheduler local_cwd; further arguments are those of `LocalScheduler`, others are ignored."""
+    """Return the scheduler local_cwd. Pass the arguments that `LocalScheduler` takes, and ignore others."""
     more = accepted_arguments(LocalScheduler, kwargs)
     return LocalScheduler(session_name, image_provider_class, cache_size, extra_paths, **more)

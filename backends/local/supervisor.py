@@ -69,7 +69,7 @@ def replace_file(path: str, data: bytes, sync: bool = True) -> None:
 
 
 def read_note(path: str) -> dict:
-    """Return the small JSON object in a file of this user, an empty one where it holds none; never wait for a pipe."""
+    """Return the JSON object in a small file of this user, or an empty one; never wait for a pipe."""
     flags = os.O_NONBLOCK | os.O_NOFOLLOW
     try:
         with open(path, "rb", opener=lambda name, more: os.open(name, more | flags)) as file:
@@ -320,7 +320,7 @@ class Supervisor:
                 self.failed = True
                 return
         if self.stdin >= 0:
-            os.close(self.stdin)  # whoever writes into this pipe hears when its only reader has ended
+            os.close(self.stdin)  # the writer of a pipe gets SIGPIPE once the only reader ends
         for pid, number in self.replicas.items():
             process = processes.read_process(pid)
             self.state["replicas"][number]["pid_started"] = process.start if process else ""
@@ -338,7 +338,7 @@ class Supervisor:
             self.copy_at[number] = 0.0
 
     def raise_file_limit(self) -> int:
-        """Allow as many open files as this user may have; return how many. Later: replicas inherit the limit."""
+        """Raise the soft limit of open files to the hard limit and return it; replicas started later inherit it."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if _LINUX:  # elsewhere the hard limit may be more than the system accepts
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,4 +1,4 @@
-"""Whole answers over HTTP, bounded in size and in time: a server or a proxy may send gigabytes, or nothing."""
+"""Read HTTP responses with limits: a server or a proxy may send gigabytes, or stall."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 
 from ...specs.files import LARGE
 
-_READ = 1 << 18
+_READ_BYTES = 1 << 18
 
 
 class AnswerError(OSError):
-    """An answer is not read to its end; the message says why and can be shown."""
+    """A response was refused; the message has the reason and is safe to show."""
 
 
 def read_answer(response: Any, deadline: float, limit: int = LARGE) -> bytes:
-    """Read the body of an answer and give its connection back; a connection of a refused answer is closed.
+    """Read the body of a response and release its connection; close the connection if the response is refused.
 
-    The request must have asked for ``Accept-Encoding: identity``. A compressed answer is refused, because 1 MB can
+    The request must have sent ``Accept-Encoding: identity``. A compressed response is refused, because 1 MB can
     become 1 GB.
 
     Args:
         response: urllib3's response, unread.
-        deadline: when it must be complete, on the clock of `time.monotonic`.
-        limit: the most bytes that it may have.
+        deadline: the time at which it must be complete (`time.monotonic`).
+        limit: its maximum size in bytes.
 
     Raises:
-        AnswerError: it is too large, or is compressed.
-        TimeoutError: it takes too long.
+        AnswerError: the response is too large, or compressed.
+        TimeoutError: the deadline has passed.
     """
     pieces: list[bytes] = []
     size = 0
@@ -35,7 +35,7 @@ def read_answer(response: Any, deadline: float, limit: int = LARGE) -> bytes:
         encoding = response.headers.get("Content-Encoding", "identity")
         if encoding.lower() not in ("", "identity"):
             raise AnswerError("it sent a compressed answer, which was not asked for")
-        while data := response.read1(_READ, decode_content=False):
+        while data := response.read1(_READ_BYTES, decode_content=False):
             pieces.append(data)
             size += len(data)
             if size > limit:

@@ -13,7 +13,7 @@ from ...specs import NONE
 from ...specs.foreign import decode_json
 
 T = TypeVar("T")
-# Replicas whose errors are read to find one that is no consequence of another's.
+# Maximum replicas to read in search of an error that is not a consequence.
 _MOST_READ = 8
 
 
@@ -51,7 +51,7 @@ def signal_of(exit_code: int | None) -> str:
 
 
 def error_sentence(error: str) -> str:
-    """Return the sentence of an error file: of TorchX's JSON, a traceback, or any other text by its first line."""
+    """Summarise an error file: TorchX's JSON, a traceback, or the first line of any other text."""
     if error == NONE:
         return ""
     message: Any = error
@@ -83,7 +83,7 @@ def first_cause(errors: Iterable[tuple[T, OutputError]]) -> tuple[T, OutputError
 
 
 def may_tell(exit_code: int | None) -> bool:
-    """Tell whether the last lines of a process may be why it ended: it failed by itself, not because of a signal."""
+    """Return whether the last lines of a process may explain its end: it failed, and not by a signal."""
     return 0 < (exit_code or 0) <= 128
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def accepted_arguments(function: Callable[..., Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keyword arguments that a function takes.
+    """Return the given keyword arguments that a function accepts.
 
     TorchX's Runner passes the arguments of all schedulers to each factory.
     """

@@ -46,7 +46,7 @@ _BEARER = re.compile(r"\bbearer\s+(?P<value>[\w.~+/=\\-]{8,})", re.IGNORECASE)
 _HEADER = re.compile(r"""\bauthorization["']?\s*[:=]\s*["']?(?P<value>[^\s"',;]+(?:\s+[^\s"',;]+)?)""", re.IGNORECASE)
 _NAMED = (_PAIR, _FLAG, _QUOTED, _QUERY)
 _UNNAMED = (_PASSWORD, _USER, _BEARER, _HEADER)
-# What messages and help write for a value: `key=value`, KEY=VALUE,..., KEY1=value1,KEY2=value2, KEY1=v1.
+# Placeholders of values in messages and help: `key=value`, KEY=VALUE,..., KEY1=value1,KEY2=value2, KEY1=v1.
 _IS_PLACEHOLDER = re.compile(r"(?:(?:value|VALUE)\d?|v\d)[)`'\"]*(?:,?\.\.\.|[.:,])?")
 _IS_FLAG = re.compile(r"--?(?P<name>[A-Za-z][\w.-]+)")
 _chosen: tuple[str, ...] = SECRET_NAMES

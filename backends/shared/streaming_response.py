@@ -17,7 +17,7 @@ from ...specs.files import SOURCE
 _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 # Bytes that are asked for at once; less comes as soon as there is any.
 _READ = 1 << 18
-# The most bytes of one object of a stream, and of the line before a chunk: a server may send no end of a line.
+# Maximum size of one object in a stream, and of the line before a chunk (bytes): a server may never end a line.
 _LONGEST_OBJECT, _LONGEST_HEAD = SOURCE, 1 << 16
 # Seconds of silence after which the other machine is asked whether it is there, how often, and how many times.
 _KEEP_ALIVE = ((getattr(socket, "TCP_KEEPIDLE", None), 30), (getattr(socket, "TCP_KEEPINTVL", None), 10),

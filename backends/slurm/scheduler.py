@@ -484,7 +484,7 @@ class _Outlook:
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> SlurmScheduler:
-    """Return the scheduler slurm; further arguments are those of `SlurmScheduler`, others are ignored."""
+    """Return the scheduler slurm. Pass the arguments that `SlurmScheduler` takes, and ignore others."""
     return SlurmScheduler(session_name, **accepted_arguments(SlurmScheduler, kwargs))
 
 

@@ -38,9 +38,9 @@ _STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
 # Of the logs that are not followed, so many ends of so many bytes are read every `_FILE_INTERVAL_S`, for at most so
 # long (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
 _TAILS_IN_TURN, _TAIL_IN_TURN, _TURN_S = 32, 16_384, 0.1
-# So many last pauses between steps are told.
+# The number of last pauses between steps to report.
 _MOST_PAUSES = 200
-# What a job uses is measured over so long (s).
+# Duration of a CPU measurement (s).
 _MEASURE_S = 1.0
 # So much of the end of a log is read at once (bytes).
 _TAIL = 65_536

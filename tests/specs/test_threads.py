@@ -32,7 +32,7 @@ def fail() -> None:
 def test_failure_of_a_thread_is_shown_and_logged(shown: list[str], caplog: pytest.LogCaptureFixture) -> None:
     run(fail)
     assert shown == [
-        "read-history stopped: PermissionError: [Errno 13] Permission denied: '/restricted'; the log file says more"
+        "read-history stopped: PermissionError: [Errno 13] Permission denied: '/restricted'; see the log file"
     ]
     (record,) = caplog.records
     assert record.levelname == "ERROR"
@@ -42,7 +42,7 @@ def test_failure_of_a_thread_is_shown_and_logged(shown: list[str], caplog: pytes
 
 def test_thread_that_leaves_the_program_is_shown(shown: list[str]) -> None:
     run(lambda: sys.exit("a plugin that leaves"))
-    assert shown == ["read-history stopped: SystemExit: a plugin that leaves; the log file says more"]
+    assert shown == ["read-history stopped: SystemExit: a plugin that leaves; see the log file"]
 
 
 def test_failure_of_a_timer_is_shown(shown: list[str]) -> None:

@@ -24,7 +24,7 @@ from torchx_tui.diagnosis.progress.activity import Activity
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.ui.drawing import guard_render, guard_render_line
 
-NOTE = "cannot be drawn; the log file says why"
+NOTE = "cannot be drawn; see the log file"
 
 
 class Whole(Widget):

@@ -1,4 +1,4 @@
-"""Asks whether a folder of another user is trusted."""
+"""Dialog that asks for trust in a folder of another user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class TrustDialog(Dialog[bool]):
-    """Gives whether to trust the folder.
+    """Asks for trust in a folder; the answer is True for yes.
 
     Args:
         error: the refusal of a file.

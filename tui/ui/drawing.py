@@ -1,4 +1,4 @@
-"""Guards of code that draws data: what it raises is logged, and never ends the program."""
+"""Guards that log exceptions of drawing code, so that they never end the program."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .status import Status
 
 _log = logging.getLogger(__name__)
 
-_WORDS = "cannot be drawn; the log file says why"
+_NOTE = "cannot be drawn; see the log file"
 
 Render = TypeVar("Render", bound=Callable[..., Any])
 
 
 def guard_render(render: Render) -> Render:
-    """Decorate `render` of a widget: draw a note where it raises."""
-    return _guard(render, lambda _: Text(f" {_WORDS}", STYLES.failed))
+    """Decorate a widget's `render`: draw a note if it raises."""
+    return _guard(render, lambda _: Text(f" {_NOTE}", STYLES.failed))
 
 
 def guard_render_line(render_line: Render) -> Render:
-    """Decorate `render_line` of a widget: draw a note in the row where it raises."""
-    return _guard(render_line, lambda widget: Strip([Segment(f" {_WORDS}")]).crop_extend(0, widget.size.width, None))
+    """Decorate a widget's `render_line`: draw a note in the row if it raises."""
+    return _guard(render_line, lambda widget: Strip([Segment(f" {_NOTE}")]).crop_extend(0, widget.size.width, None))
 
 
 def _guard(method: Render, note: Callable[[Widget], object]) -> Render:
@@ -39,7 +39,7 @@ def _guard(method: Render, note: Callable[[Widget], object]) -> Render:
         try:
             return method(widget, *arguments)
         except Exception as error:
-            _log_once(f"{type(widget).__name__} {_WORDS.partition(';')[0]}: {type(error).__name__}: {error}"[:200])
+            _log_once(f"{type(widget).__name__} {_NOTE.partition(';')[0]}: {type(error).__name__}: {error}"[:200])
             return note(widget)
 
     return cast("Render", guarded)
@@ -47,15 +47,15 @@ def _guard(method: Render, note: Callable[[Widget], object]) -> Render:
 
 @contextmanager
 def guard_update(status: Status, what: str) -> Iterator[None]:
-    """Say in the status line that something cannot be drawn, where the block that updates its widgets raises."""
+    """Show a note in the status line if the block, which updates widgets, raises."""
     try:
         yield
     except Exception as error:
-        _log_once(f"{what} {_WORDS.partition(';')[0]}: {type(error).__name__}: {error}"[:200])
-        status.say(f"{what} {_WORDS}", failed=True)
+        _log_once(f"{what} {_NOTE.partition(';')[0]}: {type(error).__name__}: {error}"[:200])
+        status.say(f"{what} {_NOTE}", failed=True)
 
 
-# A row is drawn many times a second: each failure is logged once.
+# Log each failure once: a row may be drawn many times a second.
 @lru_cache(maxsize=1_000)
-def _log_once(words: str) -> None:
-    _log.exception(words)
+def _log_once(text: str) -> None:
+    _log.exception(text)

@@ -14,7 +14,7 @@ _MOST_TRIES = 1_000
 def write_new_file(stem: str, ending: str, text: str) -> Path:
     """Write a new file into the current folder under the first free name, and return its path.
 
-    Nothing that exists is overwritten, nor is a link followed that another user may have put there.
+    It overwrites no file and follows no link, which another user may have planted.
 
     Raises:
         OSError: it cannot be written, or has no free name.

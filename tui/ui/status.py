@@ -80,7 +80,7 @@ class Status:
             from ...specs.errors import describe_error
 
             _log.error("%s failed", event.worker.group, exc_info=error)
-            self.say(f"{event.worker.group}: {describe_error(error)}; the log file says more", failed=True)
+            self.say(f"{event.worker.group}: {describe_error(error)}; see the log file", failed=True)
 
     def text(self) -> Text:
         """Return the message with its glyph, empty where there is none."""

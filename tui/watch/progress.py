@@ -41,7 +41,7 @@ _INTERVAL_S = 5.0
 # Where a job's logs are is asked once. Servers are asked for one job in so many seconds; this machine at once.
 _SERVER_PAUSE_S = 10.0
 _MOST_KNOWN = 500
-# The CPU of a job that seems to be stalled is measured again after so long (s).
+# Interval between CPU measurements of a job that seems stalled (s).
 _MEASURE_AGAIN_S = 30.0
 
 
@@ -183,11 +183,11 @@ class ProgressWatcher(WatchingThread):
         try:
             found[handle] = look(handle)
         except Exception as error:
-            # Once, not with each of a day's looks.
+            # Report each failure once, not at every poll.
             if self._noted.get(handle) != (reason := describe_error(error)):
                 self._noted[handle] = reason
                 logger.warning("progress of %s", handle, exc_info=True)
-                self._post(Told(f"progress of {handle}: {reason}; the log file says more", failed=True))
+                self._post(Told(f"progress of {handle}: {reason}; see the log file", failed=True))
 
     def _look(self, handle: str) -> RowProgress | None:
         watched = self._watched(handle)

@@ -43,7 +43,7 @@ class JobStore:
         self.taken: dict[str, StacksTaken] = {}
         """The last stacks that were taken of jobs, and what they mean."""
         self.explained: dict[str, str] = {}
-        """Why jobs failed, in a sentence each, of those whose logs were read."""
+        """Reasons of failed jobs by handle, found in their logs."""
         self.marked: list[JobRow] = []
         """The jobs that are marked in the table."""
         # Kept as rows come and go: with many jobs, counting them would cost more than drawing the screen.

@@ -87,7 +87,7 @@ class _WithoutNotices:
 
 
 def _close_server():
-    """Take no more requests: one that asks for the GIL while Python ends would abort the process."""
+    """Stop serving requests: a request that needs the GIL during finalization would abort the process."""
     import time
 
     try:

@@ -380,6 +380,6 @@ def test_reader_that_cannot_go_on_is_shown(folder: Path) -> None:
         reader = ActivityReader(HANDLE, [ReplicaLog("trainer", 0, stdout=folder / "0.log")], fail, lambda: None)
         reader.start()
         assert reader.join(PATIENCE)
-        assert shown == ["job-activity stopped: AttributeError: no such thing; the log file says more"]
+        assert shown == ["job-activity stopped: AttributeError: no such thing; see the log file"]
     finally:
         restore()
