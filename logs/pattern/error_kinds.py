@@ -93,7 +93,7 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
         r"|exited with non-zero status|MPI_ABORT was invoked|srun: error: .*(?:: task|Exited with)"
         r"|_step_signal: Terminating|STEP \S+ ON \S+ CANCELLED AT [^ ]+ \*|make(?:\[\d+\])?: \*\*\*"
         r"|Child process with PID \d+ terminated|Error is not recoverable: exiting now|Fatal Python error: Aborted"
-        r"|^Aborted(?: \(core dumped\))?$",
+        r"|^(?:Aborted|Segmentation fault|Bus error)(?: \(core dumped\))?$",
         Role.WRAPPER,
     ),
     ErrorKind(

@@ -211,7 +211,7 @@ def explain_output(stderr: str, stdout: str = "", *, guess: bool = True) -> Outp
     Args:
         stderr: the end of stderr, or of both streams together.
         stdout: the end of stdout, where some programs write their errors.
-        guess: return the last lines of stderr if no error is recognised.
+        guess: return the last lines of stderr if no error is recognised; False for a process that a signal ended.
     """
     for text in (stderr, stdout):
         lines = [plain(line.expandtabs(4)) for line in text.splitlines()]
@@ -219,7 +219,8 @@ def explain_output(stderr: str, stdout: str = "", *, guess: bool = True) -> Outp
         error = choose_error(errors)
         if error is not None and error.kind.is_consequence and (first := errors[0].number):
             error = read_unknown(first - 1, lines[first - 1]) or error
-        if error is not None:
+        # A shell's or launcher's line about its child says less than the signal that ended the process.
+        if error is not None and (guess or error.kind.role > Role.WRAPPER):
             return OutputError(error.text, "\n".join(error.quote), error.kind.is_consequence)
     last = last_lines(map(plain, stderr.splitlines())) if guess else ()
     return OutputError(shorten(last[-1]), "\n".join(last)) if last else OutputError()
