@@ -250,7 +250,7 @@ def test_a_refusal_without_what_the_sdk_puts_around_it() -> None:
         ('{"message": "as JSON"}', "as JSON"),
         ('{"other": 1}', '{"other": 1}'),
         ("[1]", "[1]"),
-        (b"\xff", "\ufffd"),
+        (b"\xff", "the engine refused with HTTP status None and gave no reason"),
         (None, "around"),
     ):
         error = docker.errors.APIError("around")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -186,7 +187,9 @@ def test_a_server_that_is_busy_is_given_time(
     scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch, header: str | None, waits: list[float], words: str
 ) -> None:
     slept: list[float] = []
-    monkeypatch.setattr(api_server, "time", SimpleNamespace(sleep=slept.append, time=lambda: 1.0))
+    monkeypatch.setattr(
+        api_server, "time", SimpleNamespace(sleep=slept.append, time=lambda: 1.0, monotonic=time.monotonic)
+    )
     busy = 429, {}, {} if header is None else {"Retry-After": header}
     scripted.answers["GET", "/things"] = busy
     server = scripted.api()

@@ -24,7 +24,7 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm import usage
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse, Stream
-from torchx_tui.diagnosis.stacks.conclusion import conclude
+from torchx_tui.diagnosis.stacks.conclusion import Conclusion, conclude
 from torchx_tui.diagnosis.stacks.take import Take, take_stacks
 from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, Resource, Role, SchedulerError, macros
 
@@ -463,14 +463,17 @@ def test_the_rank_that_holds_up_the_others_is_named(runner: Runner, tmp_path: Pa
     made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=4, resource=LARGE)
     handle = runner.run(AppDef("job", [made]), "slurm", {"nodes": "2", "sbatch_args": ["--ntasks-per-node=2"]})
 
-    def look() -> Take | None:
-        try:
-            take = take_stacks(runner, handle)
-        except SchedulerError:  # it waits still
-            return None
-        return take if conclude(take).verdict else None
+    takes: list[Take] = []
 
-    take = wait_until(look, "the rank is named")
-    assert conclude(take).culprits == (1,)
-    assert len(take.ranks) == 4
+    def conclusion() -> Conclusion | None:
+        try:
+            takes.append(take_stacks(runner, handle))
+        except SchedulerError:  # it is still pending
+            return None
+        found = conclude(takes[-1], *takes[-2:-1])
+        return found if found.verdict else None
+
+    found = wait_until(conclusion, "the rank is named")
+    assert found.culprits == (1,)
+    assert len(takes[-1].ranks) == 4
     runner.cancel(handle)
