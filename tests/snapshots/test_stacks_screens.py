@@ -64,8 +64,7 @@ def test_job_that_hung_and_failed(snap_compare, tmp_path, monkeypatch):
     scheduler = busy_scheduler(tmp_path / "logs")
 
     def stands(app):
-        why = app.screen.why
-        return stands_at_cause(app) and why._end is not None and why._failure is not None
+        return stands_at_cause(app) and FAILED in app.jobs.explained
 
     run_before = at_job(FAILED, "enter", wait=stands)
     assert snap_compare(make_app(scheduler, tmp_path), sizes=SIZES, run_before=run_before)

@@ -96,7 +96,7 @@ async def test_jobs_are_shown_before_anything_ends(app, kind, verb, keep, confir
         since = f"since {clock(NOW - 50, NOW)}"
         facts = [f"state      ● Running   1m, {since}", "where      local", "replicas   1 of 2 running", ""]
         assert lines[:6] == ["x" * (TEXT_WIDTH - 1) + "…", "", *facts]
-        assert lines[-3:] == [last, f"$ torchx {verb.lower()} {ROW.handle}", ""]
+        assert lines[-3:] == [last, f"$ torchx-tui {verb.lower()} {ROW.handle}", ""]
         assert (dialog.heading(), buttons(dialog)) == (f"{verb} this job?", [keep, confirm, "esc back"])
         # Both buttons answer, and the key does.
         for way in (["enter"], ["right", "enter"], ["y"], ["escape"]):

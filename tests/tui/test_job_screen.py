@@ -193,7 +193,7 @@ async def test_what_explains_an_end_and_fails_is_heard(scheduler, tmp_path, monk
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: f"local_cwd://torchx/{FAILED}" in app.jobs.rows, "rows")
         app.push_screen(JobScreen(app.jobs.rows[f"local_cwd://torchx/{FAILED}"]))
-        words = "why it failed is not known: ZeroDivisionError: division by zero"
+        words = "explain-failure stopped: ZeroDivisionError: division by zero"
         await until(pilot, lambda: words in app.status.text().plain, "the words")
 
 

@@ -1,5 +1,6 @@
 """The Launch screen on a scheduler with canned answers: pick, fill, preview, submit, edit and launch again."""
 
+import copy
 import itertools
 import threading
 import time
@@ -195,15 +196,15 @@ async def test_typing_over_a_field_that_was_entered_replaces_its_value(app, sche
 
 
 async def test_nothing_is_launched_with_the_options_of_the_scheduler_before(app, scheduler, monkeypatch):
-    answer, options_of = threading.Event(), app.runner.run_opts
+    answer, other, scheduler_of = threading.Event(), copy.copy(scheduler), app.runner.scheduler
 
-    def run_opts(name):
-        assert name == "local_cwd" or answer.wait(PATIENCE)
-        return options_of("local_cwd")
+    def run_opts():
+        assert answer.wait(PATIENCE)
+        return scheduler.run_opts()
 
+    monkeypatch.setattr(other, "run_opts", run_opts)
     monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["local_cwd", "other"])
-    monkeypatch.setattr(app.runner, "run_opts", run_opts)
-    monkeypatch.setattr(app.runner, "capabilities", lambda name: scheduler.capabilities)
+    monkeypatch.setattr(app.runner, "scheduler", lambda name: other if name == "other" else scheduler_of(name))
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await form_of(pilot, app, "demo.train")
         screen.editor.form.scheduler.choices = ("local_cwd", "other")
