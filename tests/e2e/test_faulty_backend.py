@@ -101,7 +101,7 @@ def test_a_backend_that_hangs_delays_no_local_job(terminal, plugin):
     app.wait(r"Succeeded\s+demo-train")
     app.wait("synthetic –")
     app.press("3")
-    app.wait("synthetic does not answer   no answer")
+    app.wait("synthetic does not answer   (no answer|3 earlier requests)")
     switch.write_text("")
     app.wait(r"synthetic 300")
     app.press("0")
