@@ -289,11 +289,11 @@ async def test_columns_of_progress(scheduler: CannedScheduler, tmp_path: Path) -
 
 
 async def test_ended_job_has_the_metric_that_was_kept(scheduler: CannedScheduler, tmp_path: Path) -> None:
-    """Its log is not read again."""
+    """Kept metrics count where they are further than the end of the log."""
     series = Series("loss")
     for step in range(3):
         series.add(step, 0.5, printed="0.50719")
-    save_series(FAILED, {"loss": series}, {"step": 270, "total": 1000})
+    save_series(FAILED, {"loss": series}, {"step": 27_000, "total": 100_000})
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(160, 40)) as pilot:
         await at_job(RUNNING)(pilot)
