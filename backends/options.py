@@ -11,7 +11,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-from ..specs import CfgVal, runopts
+from ..specs import CfgVal, InvalidRunConfigException, runopts
 from ..specs.modules import parse_source
 
 if TYPE_CHECKING:
@@ -48,10 +48,9 @@ class StructuredOpts(Mapping[str, CfgVal]):
     def from_cfg(cls, cfg: Mapping[str, CfgVal]) -> Self:
         """Return the options that a mapping holds; what is no option is kept beside them.
 
-        If an option has two spellings, the name of the field wins. `runopts.resolve` refuses two values.
-
         Raises:
             TypeError: an option without a default is missing.
+            InvalidRunConfigException: an option is given in two spellings, with two values.
         """
         given: dict[str, Any] = {}
         for option in _options(cls):
@@ -59,7 +58,7 @@ class StructuredOpts(Mapping[str, CfgVal]):
             if group is None:
                 spellings = [key for key in cfg if _option_named(cls, key) is option]
                 if spellings:
-                    given[option.name] = cfg[option.name if option.name in spellings else spellings[0]]
+                    given[option.name] = _one_value(option, spellings, cfg)
             else:
                 inside = _of_group(option, cfg)
                 if inside or _is_required(option):
@@ -173,6 +172,16 @@ def _option_named(cls: type[StructuredOpts], key: str) -> Field[Any] | None:
 
 def _snake(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+def _one_value(option: Field[Any], spellings: list[str], cfg: Mapping[str, CfgVal]) -> CfgVal:
+    first, *others = spellings
+    for other in others:
+        if cfg[other] != cfg[first]:
+            raise InvalidRunConfigException(
+                f"`{first}` and `{other}` are one option, and have two values: give one", _key_of(option), dict(cfg)
+            )
+    return cfg[first]
 
 
 def _of_group(option: Field[Any], cfg: Mapping[str, CfgVal]) -> dict[str, CfgVal]:

@@ -157,7 +157,9 @@ class TestStructuredOpts:
         assert list(opts)[-2:] == ["image_repo", "some.thing"]
 
     def test_two_spellings_with_two_values(self) -> None:
-        assert Opts.from_cfg({"clusterName": "c", "cluster_name": "d"}).cluster_name == "d"
+        assert Opts.from_cfg({"clusterName": "c", "cluster_name": "c"}).cluster_name == "c"
+        with pytest.raises(InvalidRunConfigException, match="`clusterName` and `cluster_name` are one option"):
+            Opts.from_cfg({"clusterName": "c", "cluster_name": "d"})
 
     def test_a_missing_required_option(self) -> None:
         with pytest.raises(TypeError, match="cluster_name"):
