@@ -93,7 +93,7 @@ class Scheduler(abc.ABC, Generic[T]):
     takes_contexts: bool = True
     """Whether the run option ``context``, where there is one, chooses among these."""
     passes_stdin: bool = False
-    """Whether the only replica of an app that is launched now reads this process's standard input; local_cwd can."""
+    """Set before a launch: its only replica inherits this process's standard input. Only local_cwd supports it."""
 
     def __init__(self, backend: str, session_name: str) -> None:
         self.backend = backend
@@ -101,7 +101,7 @@ class Scheduler(abc.ABC, Generic[T]):
 
     @property
     def takes_workspace(self) -> bool:
-        """Whether local folders can travel with an app: what `WorkspaceMixin` adds."""
+        """True if local folders can travel with an app, by `WorkspaceMixin`."""
         return isinstance(self, WorkspaceMixin)
 
     def close(self) -> None:

@@ -366,7 +366,7 @@ def sparkline(series: Series, width: int) -> str:
     parts = [means[number * len(means) // width : (number + 1) * len(means) // width] for number in range(width)]
     values = [sum(part) / len(part) for part in parts]
     low, high = min(values), max(values)
-    # What only the rounding of means makes differ is flat.
+    # A smaller range, relative to the values, is rounding noise and is drawn flat.
     if high - low <= _ROUNDING * max(abs(low), abs(high)):
         return "▄" * width
     return "".join("▁▂▃▄▅▆▇"[int((value - low) / (high - low) * 6.999)] for value in values)

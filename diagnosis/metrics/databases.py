@@ -26,7 +26,7 @@ _LOCK_TIMEOUT_S = 0.2
 _TIMEOUT_S, _MOST_TIMEOUTS = 2.0, 5
 # The largest value of a row, and all rows of a poll together (bytes).
 _LARGEST_VALUE, _LARGEST_POLL = 1 << 20, 64 << 20
-# What an authorizer allows.
+# The SQLite actions that the authorizer allows.
 _PLAIN_READS = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_PRAGMA)
 _LARGEST = 1.7e308  # MLflow writes infinities as the largest doubles
 
