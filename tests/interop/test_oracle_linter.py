@@ -63,6 +63,9 @@ RULES = {
 def test_the_corpus(torchx: str, tmp_path: Path, number: int) -> None:
     for source in corpus()[number : number + 50]:
         their_messages, our_messages = both(tmp_path / "component.py", source)
+        if "\0" in source and isinstance(their_messages, Refused):
+            # Python before 3.11.4 raises ValueError for NUL characters, and TorchX does not catch it.
+            continue
         hold(AREA, their_messages, our_messages, lambda their, our, text=source: explained(text, their, our), source)
 
 

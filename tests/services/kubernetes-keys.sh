@@ -4,7 +4,7 @@ make_authority() {
     [ ! -s "$PKI/ca.crt" ] || return 0
     openssl genrsa -out "$PKI/service-account.key" 2048 2>/dev/null
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$PKI/ca.key" -out "$PKI/ca.crt" \
-        -days 365 -subj /CN=kubernetes-test-ca 2>/dev/null
+        -days 365 -subj /CN=kubernetes-test-ca -addext keyUsage=critical,keyCertSign,cRLSign 2>/dev/null
 }
 
 make_key() { # file name, user, group
@@ -14,6 +14,7 @@ make_key() { # file name, user, group
     openssl x509 -req -in "$PKI/$1.csr" -CA "$PKI/ca.crt" -CAkey "$PKI/ca.key" -CAcreateserial -days 365 \
         -out "$PKI/$1.crt" -extfile <(
             echo 'subjectAltName=DNS:localhost,IP:127.0.0.1'
+            echo 'authorityKeyIdentifier=keyid' # Python 3.13 and newer refuse certificates without it.
             echo 'extendedKeyUsage=serverAuth,clientAuth'
         ) 2>/dev/null
 }

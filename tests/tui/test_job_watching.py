@@ -88,7 +88,7 @@ def test_when_a_job_is_asked_about_again(runner, scheduler, monkeypatch, state, 
         monkeypatch.setattr(scheduler, "describe", failing(error))
     idle_since = time.monotonic() - idle
     watcher = JobWatcher(runner, posted.append, SETTINGS, lambda: idle_since)
-    watcher._handle = ONE
+    watcher.watch(ONE)
     # Whatever was before: what is new is a change.
     watcher._changed_at -= 1e6
     assert watcher._describe(ONE) == seconds
@@ -99,7 +99,7 @@ def test_when_a_job_is_asked_about_again(runner, scheduler, monkeypatch, state, 
 def test_a_description_is_posted_again_after_a_failure(runner, scheduler, monkeypatch):
     posted: list[Any] = []
     watcher = JobWatcher(runner, posted.append, SETTINGS, time.monotonic)
-    watcher._handle = ONE
+    watcher.watch(ONE)
     for error in (SchedulerError("away"), NoAnswerError("late")):
         watcher._describe(ONE)
         with monkeypatch.context() as patched:
@@ -115,9 +115,9 @@ def test_there_is_a_pause_before_usage_is_measured_again(runner, scheduler, monk
     monkeypatch.setattr(scheduler, "capabilities", Capabilities(usage=True))
     monkeypatch.setattr(scheduler, "usage", asked.append)
     watcher = UsageWatcher(runner, lambda _: None, SETTINGS.timeout_seconds)
-    watcher._handle = ONE
     watcher.start()
     try:
+        watcher.watch(ONE)
         wait_until(lambda: asked, "the first job")
         watcher.watch("local_cwd://torchx/two-x")
         wait_until(lambda: "two-x" in asked, "the second job")

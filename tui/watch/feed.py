@@ -62,7 +62,7 @@ class JobWatcher(JobWatchingThread):
                 self._posted = ""
             if self._ended.is_set():
                 return
-            handle = self._handle
+            handle = self._job
             delay = None if handle is None else self._describe(handle)
 
     def _describe(self, handle: str) -> float | None:
@@ -72,7 +72,7 @@ class JobWatcher(JobWatchingThread):
         caller = self._callers.setdefault(backend, LimitedCaller(f"describe-{backend}"))
         try:
             # An answer about this job is taken, also where it was asked for once more meanwhile.
-            described, logs = caller.call(lambda: self.read(handle), self._limit, lambda: self._handle != handle)
+            described, logs = caller.call(lambda: self.read(handle), self._limit, lambda: self._job != handle)
         except CallDroppedError:
             # Whoever looks at another job wakes this thread.
             return None
@@ -126,7 +126,7 @@ class UsageWatcher(JobWatchingThread):
     def run(self) -> None:
         """Measure until `end`."""
         while not self._ended.is_set():
-            handle = self._handle
+            handle = self._job
             if handle is not None:
                 self._measure(handle)
             self._wake.wait(None if handle is None else _USAGE_SECONDS)
@@ -134,11 +134,11 @@ class UsageWatcher(JobWatchingThread):
 
     def _measure(self, handle: str) -> None:
         try:
-            usages = self._caller.call(lambda: self._runner.usage(handle), self._limit, lambda: self._handle != handle)
+            usages = self._caller.call(lambda: self._runner.usage(handle), self._limit, lambda: self._job != handle)
         except Exception as error:
             logger.debug("usage of %s: %s", handle, error)
             return
-        if usages and handle == self._handle:
+        if usages and handle == self._job:
             self._post(UsageSampled(handle, usages))
 
 

@@ -32,9 +32,9 @@ class JobWatchingThread(WatchingThread):
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-        self._handle: str | None = None
+        self._job: str | None = None
 
     def watch(self, handle: str | None) -> None:
         """Look at this job from now on, or at none."""
-        self._handle = handle
+        self._job = handle
         self._wake.set()
