@@ -49,8 +49,8 @@ def test_builtins(command: Command):
 def test_a_builtin_that_is_printed_can_be_launched(
     command: Command, tmp_path: Path, name: str, words: list[str], printed: str
 ):
-    (tmp_path / "copy.py").write_text(command("builtins", "--print", name).out)
-    ended = command("run", "-s", "local_cwd", f"copy.py:{name.partition('.')[2]}", *words)
+    (tmp_path / "printed.py").write_text(command("builtins", "--print", name).out)
+    ended = command("run", "-s", "local_cwd", f"printed.py:{name.partition('.')[2]}", *words)
     assert (ended.code, printed in ended.err) == (0, True), ended.err
 
 

@@ -161,7 +161,7 @@ class TestProcesses:
 
     @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("unshare"), reason="only root can part the files of one")
     def test_those_in_a_container_are_not_regarded(self, local: Local, spawn: Spawn) -> None:
-        parted = spawn(arguments=("unshare", "--mount", *SLEEP))
+        parted = spawn(arguments=("unshare", "--mount", "--propagation", "unchanged", *SLEEP))
         here = os.stat("/proc/self/ns/mnt").st_ino
         wait_until(lambda: os.stat(f"/proc/{parted.pid}/ns/mnt").st_ino != here, "files of its own")
         spawn(app_id=OTHER)
