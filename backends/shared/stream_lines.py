@@ -18,13 +18,17 @@ from .outage import until_answered
 _FIRST_LOOK_S, _LONGEST_LOOK_S = 0.1, 2.0
 LATE = 1.0
 """Seconds that a line may be on its way."""
+_MAX_LINE_BYTES = 1 << 24
 
 
 @dataclass
 class LineAssembler:
-    """Makes whole lines of the records of both streams, however they were cut."""
+    """Whole lines of the records of both streams, however these were cut.
 
-    _parts: dict[str, list[bytes]] = field(default_factory=dict)
+    A line of more than 16 MiB comes in pieces: a stream without line ends would fill the memory.
+    """
+
+    _parts: dict[str, bytearray] = field(default_factory=dict)
     _began: dict[str, float | None] = field(default_factory=dict)
 
     def add(self, record: Record) -> list[tuple[float | None, bytes]]:
@@ -32,21 +36,20 @@ class LineAssembler:
         lines = []
         start = 0
         while start < len(record.data):
-            parts = self._parts.setdefault(record.stream, [])
-            if not parts:
+            line = self._parts.setdefault(record.stream, bytearray())
+            if not line:
                 self._began[record.stream] = record.time
-            end = record.data.find(b"\n", start) + 1
-            parts.append(record.data[start : end or None])
-            if end == 0:
-                break
-            lines.append((self._began[record.stream], b"".join(parts)))
-            parts.clear()
+            end = record.data.find(b"\n", start) + 1 or len(record.data)
+            line += record.data[start:end]
+            if line.endswith(b"\n") or len(line) > _MAX_LINE_BYTES:
+                lines.append((self._began[record.stream], bytes(line)))
+                line.clear()
             start = end
         return lines
 
     def rest(self) -> list[tuple[float | None, bytes]]:
         """Return the last lines, which have no end."""
-        rest = [(self._began[stream], b"".join(parts)) for stream, parts in self._parts.items() if parts]
+        rest = [(self._began[stream], bytes(line)) for stream, line in self._parts.items() if line]
         self._parts.clear()
         return rest
 

@@ -79,6 +79,14 @@ def test_pieces_become_lines_each_with_the_time_of_its_first_byte() -> None:
     assert assembler.rest() == []
 
 
+def test_line_of_40_mib_comes_in_pieces() -> None:
+    assembler = LineAssembler()
+    piece = record("x" * (1 << 20))
+    pieces = [len(line) for _ in range(40) for _, line in assembler.add(piece)]
+    assert pieces == [17 << 20, 17 << 20]
+    assert [len(line) for _, line in assembler.rest()] == [6 << 20]
+
+
 def test_the_lines_of_a_log_with_its_last_one_that_has_no_end() -> None:
     stream = Canned([record("a\nb"), record("b\nc")])
     backend = Backend(stream)
