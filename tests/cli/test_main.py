@@ -264,11 +264,11 @@ def test_the_dashboard_as_a_command_of_torchx(command: Command, dashboard, monke
     assert str(parser.description).startswith("Open the dashboard")
     take_terminal(monkeypatch)
     with monkeypatch.context() as of_torchx:
-        of_torchx.setattr(logging.root, "handlers", handlers := [logging.StreamHandler()])
+        of_torchx.setattr(logging.root, "handlers", [logging.StreamHandler()])
         with pytest.raises(SystemExit):
             made.run(parser.parse_args(["--read-only", "--no-mouse"]))
+        assert logging.root.handlers == []
     assert (dashboard["settings"].read_only, dashboard["mouse"], dashboard["code"]) == (True, False, 0)
-    assert handlers == []
 
 
 @pytest.mark.parametrize(
