@@ -57,9 +57,9 @@ def test_a_help_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, colu
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     assert help_formatter("x")._width == width
-    with open(os.devnull) as closed:
-        monkeypatch.setattr(sys, "stdout", closed)
-    assert help_formatter("x")._width == width
+    with open(os.devnull) as no_terminal:
+        monkeypatch.setattr(sys, "stdout", no_terminal)
+        assert help_formatter("x")._width == width
 
 
 def test_a_help_is_as_wide_as_a_terminal_that_says_so_and_no_wider_than_can_be_read(
