@@ -40,7 +40,7 @@ def test_a_failure_names_the_rank_and_shows_its_traceback_then_runs_again(termin
     app.press("enter")
     app.wait(r"trainer/2.*exit 1")
     app.wait(r"(?s)Why.*▎ Traceback \(most recent call last\)")
-    app.wait(r"▎ \w+Error: ")
+    app.wait("FloatingPointError: loss is nan")
     app.press("escape")
     app.wait("STATE")
     app.press("r")
