@@ -180,7 +180,7 @@ def _resource_from_dict(data: Any, where: str) -> Resource:
 
 def _mount_from_dict(data: Any, where: str) -> Mount:
     data = _check_object(data, where)
-    kind = _MOUNT_TYPES.get(data.pop("type", ""))
+    kind = _MOUNT_TYPES.get(_take_field(data, "type", str, where, ""))
     if kind is None:
         raise AppDefError(f"{where}: its type is not valid. Valid types: {', '.join(_MOUNT_TYPES)}")
     if not all(isinstance(value, (str, bool)) for value in data.values()):

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import json
 import re
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -69,7 +70,9 @@ SAME = ("run", "cancel", "delete", "list", "status", "wait", "log_lines", "close
 
 def parameters(function: Any) -> list[tuple[str, Any, Any]]:
     """Return name, kind and default of each parameter of TorchX's that ours has too, in order."""
-    return [(one.name, one.kind, one.default) for one in inspect.signature(function).parameters.values()]
+    # From Python 3.14 on annotations are evaluated late, where `list` is the method of that name: 4 is Format.STRING.
+    texts = {"annotation_format": 4} if sys.version_info >= (3, 14) else {}
+    return [(one.name, one.kind, one.default) for one in inspect.signature(function, **texts).parameters.values()]
 
 
 @pytest.mark.parametrize("name", SAME)

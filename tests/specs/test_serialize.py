@@ -109,7 +109,7 @@ def test_numbers_become_the_texts_that_a_process_gets() -> None:
         ),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "tape"}]}]}, "bind, volume, device"),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "bind"}]}]}, "mounts[0]"),
-        ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": []}]}]}, "AppDef: unhashable"),
+        ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": []}]}]}, "mounts[0]: type is list"),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "resource": {"cpu": 1}}]}, "gpu is missing"),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "env": {"A": []}}]}, "use a text, not list"),
         ({"name": "app", 3: "x", "metadata": {}}, "AppDef: "),
