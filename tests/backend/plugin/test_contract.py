@@ -111,7 +111,7 @@ class OwnWays(WorkspaceMixin, Scheduler):
         pass
 
     def log_iter(self, app_id, role_name, k=0, regex=None, since=None, until=None, should_tail=False, *, streams=None):
-        return iter([f"{streams}\\n"])
+        return iter([f"{streams!s}\\n"])
 
 def create(session_name, **kwargs):
     return OwnWays("own", session_name)
