@@ -16,6 +16,7 @@ from ..specs.files import NoHomeError, config_folder, read_file
 from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, NotifyEvent, ThemeName
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
+_MAX_NUMBER = 1_000_000_000
 
 
 def _torchx_log_dirs() -> list[Path]:
@@ -319,10 +320,10 @@ def load_settings(path: Path | None = None) -> Settings:
 
 
 def settings_that_hold() -> tuple[Settings, str]:
-    """Return what holds of the settings, and what is wrong with the file in words, empty where nothing is.
+    """Load the settings without the invalid ones; return them, and a message that names all invalid ones or is empty.
 
-    Of a file with a mistake in it every setting without one holds, so that ``read_only`` does, and the names of
-    secrets. Of a file that is no TOML the defaults hold.
+    Valid settings of a file with mistakes are used, so that ``read_only`` and the names of secrets are. Of a file that
+    is not TOML none are.
     """
     try:
         return load_settings(), ""
@@ -334,26 +335,33 @@ def settings_that_hold() -> tuple[Settings, str]:
     except ConfigError:
         return Settings(), f"{fault}; the defaults are used"
     sound: dict[str, Any] = {}
+    faults: list[str] = []
     # What is set elsewhere may name a profile.
     for name, value in sorted(data.items(), key=lambda item: item[0] != "profiles"):
-        if _holds({**sound, name: value}, path):
+        found = _find_fault({**sound, name: value}, path)
+        if not found:
             sound[name] = value
         elif isinstance(value, Mapping):
             table: dict[str, Any] = {}
             for key, item in value.items():
-                if _holds({**sound, name: {**table, key: item}}, path):
+                if found := _find_fault({**sound, name: {**table, key: item}}, path):
+                    faults.append(found)
+                else:
                     table[key] = item
             if table:
                 sound[name] = table
-    return _decode(sound, path), f"{fault}; the rest of the file is used"
+        else:
+            faults.append(found)
+    more = [found.removeprefix(f"{path}: ") for found in faults[1:]]
+    return _decode(sound, path), f"{'; '.join([*faults[:1], *more])}; the rest of the file is used"
 
 
-def _holds(data: Mapping[str, Any], path: Path) -> bool:
+def _find_fault(data: Mapping[str, Any], path: Path) -> str:
     try:
         _decode(data, path)
-    except ConfigError:
-        return False
-    return True
+    except ConfigError as error:
+        return str(error)
+    return ""
 
 
 def _read(path: Path, *, named: bool) -> dict[str, Any]:
@@ -388,9 +396,11 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
     try:
         settings = msgspec.convert(data, Settings)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{path}: {error}") from error
+        words, _, where = str(error).partition(" - at `$.")
+        raise ConfigError(f"{path}: {where.rstrip('`')}{': ' if where else ''}{words}") from error
     if settings.frames_per_second and settings.frames_per_second not in FRAMES_PER_SECOND:
         raise ConfigError(f"{path}: frames_per_second: {settings.frames_per_second}: {FRAMES_WORDS}, or 0")
+    _check_numbers(settings, path)
     _check_patterns(settings.logs.error_patterns, path)
     _check_metric_patterns(settings.metrics.patterns, path)
     try:
@@ -399,6 +409,16 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
         raise ConfigError(f"{path}: launch.profile: {error}") from None
     _check_keys(settings.keys, path)
     return settings
+
+
+def _check_numbers(settings: Any, path: Path, where: str = "") -> None:
+    """Refuse numbers below 0, too large for a clock, and NaN."""
+    for item in dataclasses.fields(settings):
+        value = getattr(settings, item.name)
+        if dataclasses.is_dataclass(value):
+            _check_numbers(value, path, f"{item.name}.")
+        elif isinstance(value, (int, float)) and not 0 <= value <= _MAX_NUMBER:
+            raise ConfigError(f"{path}: {where}{item.name} is {value}: use a number from 0 to {_MAX_NUMBER:,}")
 
 
 def check_profile(name: str, settings: Settings) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import builtins
 import json
 import logging
+import math
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -131,6 +132,9 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         super().__init__("local", session_name)
         if int(cache_size) <= 0:
             raise ValueError(f"cache_size must be greater than zero, not {cache_size}")
+        for name, value in (("max_running", max_running), ("grace_seconds", grace_seconds)):
+            if not 0 <= value < math.inf:
+                raise ValueError(f"{name} must be a number from 0 on, not {value}")
         self._image_provider_class = image_provider_class
         self._extra_paths = list(extra_paths or [])
         self._root = (root or state_folder() / "local").absolute()

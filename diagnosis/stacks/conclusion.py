@@ -23,12 +23,8 @@ from .take import Pace, Take
 _LEAST_WAIT_S = 1.0
 # A rank in one of these states holds up the others at once, however short the wait.
 _CERTAIN = (Standing.EXITED, Standing.STOPPED)
-_PACE_SENTENCES: Mapping[Pace, str] = {
-    "hangs": "Two snapshots are equal, and the wait is longer than usual: it hangs.",
-    "waits": "Two snapshots show no progress, for no longer than usual.",
-    "moves": "Two snapshots differ: it moves.",
-    "": "",
-}
+# A rank that stands here may compute for as long as it uses the CPU. Ranks that wait for a device use it too.
+_MAY_COMPUTE = (Standing.LOADS, Standing.SAVES, Standing.COMPILES, Standing.ELSEWHERE, Standing.STARTING)
 # A rank that uses fewer cores than this between two snapshots is not working.
 _WORKS_CORES, _TICKS_PER_S = 0.2, 100
 _LOST = re.compile(
@@ -56,6 +52,7 @@ class Conclusion:
         details: what else is worth knowing, a sentence each, the most telling first.
         verdict: what the flight recorder tells, if anything.
         groups: the ranks by where they stand.
+        pace_sentence: the comparison of two snapshots in a sentence; empty if there is only one snapshot.
     """
 
     sentence: str
@@ -64,11 +61,7 @@ class Conclusion:
     details: tuple[str, ...]
     verdict: Verdict | None
     groups: tuple[Group, ...]
-
-    @property
-    def pace_sentence(self) -> str:
-        """The comparison of two snapshots in a sentence; empty if there is only one snapshot."""
-        return _PACE_SENTENCES[self.pace]
+    pace_sentence: str
 
 
 def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] | None = None) -> Conclusion:
@@ -111,13 +104,27 @@ def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] 
     starting = {rank for group in groups if group.standing is Standing.STARTING for rank in group.ranks}
     culprits = tuple(rank for rank in culprits if rank not in starting)
     details = [*_children(take, culprits), *_waiting_for(verdict, take), *details]
-    return Conclusion(sentence, culprits, pace, tuple(details), verdict, tuple(groups))
+    return Conclusion(sentence, culprits, pace, tuple(details), verdict, tuple(groups), _describe_pace(pace, take))
+
+
+def _describe_pace(pace: Pace, take: Take) -> str:
+    if pace == "hangs":
+        return "Two snapshots are equal, and the wait is longer than usual: it hangs."
+    if pace != "waits":
+        return "Two snapshots differ: it moves." if pace else ""
+    waited, limit = wait_seconds(take), usual_limit(take)
+    if waited is None or limit is None:
+        return "Two snapshots show no progress; how long its usual pauses are is not known yet."
+    if waited <= limit:
+        return "Two snapshots show no progress, for no longer than usual."
+    return "Two snapshots show no progress, for longer than usual; a rank may still be computing."
 
 
 def compare(take: Take, earlier: Take) -> Pace:
     """Compare two snapshots of a job; return an empty text if they are not comparable.
 
-    A job hangs if no collective ended, all stacks are equal, and the wait is longer than its usual pauses.
+    A job hangs if no collective ended, all stacks are equal, the wait is longer than its usual pauses, and no rank
+    computes: a long call of a library and an endless loop look the same.
     """
     before, now = _progress(earlier), _progress(take)
     common = before.keys() & now.keys()
@@ -132,7 +139,26 @@ def compare(take: Take, earlier: Take) -> Pace:
             return "moves"
     waited, limit = wait_seconds(take), usual_limit(take)
     is_longer = waited is not None and limit is not None and waited > limit
-    return "hangs" if is_longer and _stacks(take) == _stacks(earlier) else "waits"
+    is_equal = _stacks(take) == _stacks(earlier)
+    return "hangs" if is_longer and is_equal and not _computes(take, earlier) else "waits"
+
+
+def _computes(take: Take, earlier: Take) -> bool:
+    """Return whether a rank that does not wait used the CPU between two snapshots."""
+    cores = _used_cores(take, earlier)
+    ranks = [rank for group in group_ranks(take.states) if group.standing in _MAY_COMPUTE for rank in group.ranks]
+    return any(cores.get(rank, 0.0) >= _WORKS_CORES for rank in ranks)
+
+
+def _used_cores(take: Take, earlier: Take) -> dict[int, float]:
+    """Return the cores that each rank used between two snapshots, its children included."""
+    ticks = {(stack.host, stack.pid): stack.cpu for stack in earlier.processes}
+    seconds = max(0.1, take.at - earlier.at)
+    used: dict[int, float] = {}
+    for stack in take.processes:
+        before = ticks.get((stack.host, stack.pid), 0)
+        used[stack.rank] = used.get(stack.rank, 0.0) + (stack.cpu - before) / _TICKS_PER_S / seconds
+    return used
 
 
 def wait_seconds(take: Take) -> float | None:
@@ -191,11 +217,7 @@ def _is_held_up(take: Take, earlier: Take | None, pace: Pace) -> bool:
         return waited > limit
     if earlier is None or (waited is not None and waited <= SHORTEST_PAUSE_S):
         return False
-    ticks = {stack.pid: stack.cpu for stack in earlier.processes}
-    used: dict[int, int] = {}
-    for stack in take.processes:
-        used[stack.rank] = used.get(stack.rank, 0) + stack.cpu - ticks.get(stack.pid, 0)
-    most = max(used.values(), default=0) / _TICKS_PER_S / max(0.1, take.at - earlier.at)
+    most = max(_used_cores(take, earlier).values(), default=0.0)
     return most < _WORKS_CORES and _stacks(take) == _stacks(earlier)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from importlib.metadata import EntryPoint
@@ -51,6 +52,8 @@ def test_a_factory_ignores_the_arguments_of_others(name: str, tmp_path: Any, mon
 def test_a_cache_of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="cache_size must be greater than zero, not 0"):
         LocalScheduler("mine", cache_size=0)
+    with pytest.raises(ValueError, match="grace_seconds must be a number from 0 on, not nan"):
+        LocalScheduler("mine", grace_seconds=math.nan)
 
 
 def test_an_unknown_name() -> None:

@@ -165,6 +165,18 @@ def test_a_usual_wait_is_no_hang(changes):
         assert found.sentence.startswith("no collective ended within 2 s (the longest pause was")
 
 
+def test_rank_that_computes_does_not_hang():
+    """It may be in one long call of a library; it is named still."""
+    take, earlier = hung_take("sleep"), hung_take("sleep")
+    earlier.at = take.at - 2
+    take.processes = tuple(replace(stack, cpu=stack.cpu + 190 * (stack.rank == 1)) for stack in take.processes)
+    found = conclude(take, earlier)
+    assert (found.pace, found.culprits) == ("waits", (1,))
+    assert found.pace_sentence.endswith("for longer than usual; a rank may still be computing.")
+    take.processes = tuple(replace(stack, cpu=stack.cpu + 190 * (stack.rank != 1)) for stack in earlier.processes)
+    assert conclude(take, earlier).pace == "hangs"
+
+
 def test_a_rank_that_imports_is_starting():
     modules = [Frame("<module>", "/home/alice/data.py", 3), Frame("_call", "<frozen importlib._bootstrap>", 241),
                Frame("<module>", "/home/alice/train.py", 1)]  # fmt: skip

@@ -91,6 +91,22 @@ def test_the_example_has_every_setting_at_its_default():
     assert load_settings(EXAMPLE) == Settings()
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[local]\ngrace_seconds = nan", "local.grace_seconds is nan"),
+        ("[local]\ngrace_seconds = inf", "local.grace_seconds is inf"),
+        ("[local]\nmax_running = -5", "local.max_running is -5"),
+        ("[watch]\ntimeout_seconds = 1e308", "watch.timeout_seconds is 1e+308"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(tmp_path, text, fault):
+    path = write(tmp_path, text)
+    with pytest.raises(ConfigError) as caught:
+        load_settings(path)
+    assert str(caught.value) == f"{path}: {fault}: use a number from 0 to 1,000,000,000"
+
+
 @pytest.mark.parametrize("frames", [-1, 1, 29, 241])
 def test_frames_so_few_that_keys_seem_slow_are_refused(tmp_path, frames):
     with pytest.raises(ConfigError, match="from 30 to 240"):
@@ -133,7 +149,12 @@ def test_of_a_broken_file_the_rest_holds(tmp_path, monkeypatch):
     path = write(tmp_path, f'read_only = true\nthmee = "pink"\n{text}')
     monkeypatch.setenv("TORCHX_TUI_CONFIG", str(path))
     settings, problem = settings_that_hold()
-    assert problem == f"{path}: thmee is not a setting; did you mean theme?; the rest of the file is used"
+    faults = (
+        "thmee is not a setting; did you mean theme?",
+        "launch.most_of_a_sweep: Expected `int`, got `str`",
+        "local.max_runing is not a setting; did you mean max_running?",
+    )
+    assert problem == f"{path}: {'; '.join(faults)}; the rest of the file is used"
     assert settings.read_only
     assert (settings.launch.profile, settings.launch.most_of_a_sweep) == ("p", 64)
     assert settings.local.grace_seconds == 3.0
