@@ -68,7 +68,8 @@ def _print(take: Take, found: Conclusion, every_rank: bool) -> None:
     if found.pace:
         put(f"  {found.pace_sentence}")
     for group in found.groups:
-        put(f"\n{name_ranks(group.ranks)}: {group.words.removesuffix(' at')}")
+        where = f" {group.place.place}" if group.place and group.words.endswith(" at") else ""
+        put(f"\n{name_ranks(group.ranks)}: {group.words}{where}")
         for rank in group.ranks if every_rank else group.ranks[:1]:
             stack = take.ranks.get(rank)
             if stack is not None:

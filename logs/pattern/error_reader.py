@@ -311,7 +311,8 @@ class _TracebackReader:
             leaves = [text for text in link.exceptions if not _is_group(text)] or link.exceptions
             for text in leaves:
                 if (kind := kinds.kind_of(text)) is None or kind.role >= Role.SIGN:
-                    return text, tuple(link.quote)
+                    more = f" (and {len(leaves) - 1} more)" if 1 < len(leaves) < len(link.exceptions) else ""
+                    return f"{text}{more}", tuple(link.quote)
         link = self._links[-1] if self._links else _Link([""], [])
         return link.exceptions[0], tuple(link.quote)
 
@@ -427,7 +428,7 @@ class _TracebackReader:
             else:
                 is_wrapped = 0 < width < len(last) + 1 + len(rest.partition(" ")[0])
             if (
-                not (is_wrapped or text.endswith(":"))
+                not (is_wrapped or text.endswith((":", ",")))
                 or not _HAS_WORD.search(rest)
                 or rest.startswith(("╭", "│", "--"))
             ):

@@ -15,7 +15,7 @@ SENTENCES = {
     "rich_tb": "KeyError: 'batch_size'",
     "rich_long": "ValueError: model.forward failed",
     "rich_syntax": "SyntaxError: invalid syntax",
-    "rich_group": "ValueError: bad shard 3",
+    "rich_group": "ValueError: bad shard 3 (and 1 more)",
     "rich_handler": "KeyError: 'labels'",
     "rich_handler_plain": "ValueError: invalid literal for int() with base 10: 'ten'",
     "typer_tb": "ValueError: learning rate 2.0 is too large",
@@ -32,7 +32,7 @@ SENTENCES = {
     # Other forms of tracebacks, chains and groups
     "absl": "ValueError: loss is nan",
     "chained": "RuntimeError: config has no learning rate",
-    "group": "ValueError: bad shard 3",
+    "group": "ValueError: bad shard 3 (and 1 more)",
     "group_cause": "RuntimeError: The data pipeline has stopped",
     "hydra": "ValueError: loss is nan",
     "ipython": "RuntimeError: config has no learning rate",
@@ -211,3 +211,10 @@ def test_what_a_job_prints_cannot_drive_the_terminal() -> None:
     found = explain_output(TRACEBACK.replace("bad", "\x1b]0;title\x07bad\x1b[31m"))
     assert found.sentence == "ValueError: bad"
     assert "\x1b" not in found.quote
+
+
+def test_message_that_goes_on_after_a_comma_is_joined() -> None:
+    text = 'Traceback (most recent call last):\n  File "/x/a.py", line 3, in <module>\n    load()\n'
+    text += "ValueError: size mismatch: copying a shape [3] from checkpoint,\nthe current model has [4].\nexpected more\n"
+    sentence = "ValueError: size mismatch: copying a shape [3] from checkpoint, the current model has [4]."
+    assert explain_output(text).sentence == sentence
