@@ -215,6 +215,6 @@ def test_what_a_job_prints_cannot_drive_the_terminal() -> None:
 
 def test_message_that_goes_on_after_a_comma_is_joined() -> None:
     text = 'Traceback (most recent call last):\n  File "/x/a.py", line 3, in <module>\n    load()\n'
-    text += "ValueError: size mismatch: copying a shape [3] from checkpoint,\nthe current model has [4].\nexpected more\n"
+    text += "ValueError: size mismatch: copying a shape [3] from checkpoint,\nthe current model has [4].\nmore\n"
     sentence = "ValueError: size mismatch: copying a shape [3] from checkpoint, the current model has [4]."
     assert explain_output(text).sentence == sentence
