@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ..specs import TorchXTuiError, UnknownAppException
+from ..specs import TorchXTuiError, UnknownAppException, is_terminal
 from .output import say
 from .status import WAIT_INTERVAL_SECONDS, say_outage
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
     from ..specs import AppStatus
+
+_PID_INTERVAL_S = 0.1
 
 
 class Interrupted(KeyboardInterrupt):
@@ -42,6 +47,50 @@ def interruptible() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def suspending(runner: Runner, handle: str) -> Iterator[None]:
+    """Stop a local job that reads this terminal while this process is suspended by Ctrl-Z, as a shell would.
+
+    The job has a session of its own, so that the terminal does not stop it: it would take keys from the shell.
+    """
+    groups: list[int] = []
+
+    def find_groups() -> None:
+        # The first process of a replica leads its process group. It is looked up here: a signal handler takes no lock.
+        with suppress(TorchXTuiError, OSError):
+            while (status := runner.status(handle)) is not None and not is_terminal(status.state):
+                groups[:] = [one.pid for role in status.roles for one in role.replicas if one.pid]
+                if groups:
+                    return
+                time.sleep(_PID_INTERVAL_S)
+
+    def send(number: int) -> None:
+        for group in groups:
+            with suppress(OSError):
+                os.killpg(group, number)
+
+    def hang_up(_number: int, _frame: object) -> None:
+        send(signal.SIGCONT)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGHUP)
+
+    def suspend(_number: int, _frame: object) -> None:
+        send(signal.SIGSTOP)
+        on_hang_up = signal.signal(signal.SIGHUP, hang_up)
+        try:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        finally:
+            send(signal.SIGCONT)
+            signal.signal(signal.SIGHUP, on_hang_up)
+
+    threading.Thread(target=find_groups, name="find-pids", daemon=True).start()
+    before = signal.signal(signal.SIGTSTP, suspend)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTSTP, before)
 
 
 def follow(runner: Runner, handle: str, *, logs: bool) -> AppStatus:

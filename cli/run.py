@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..settings.launch_defaults import LaunchDefaults
@@ -101,7 +101,7 @@ def _say_findings(launch: Launch, runner: Runner) -> None:
 
 
 def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) -> int:
-    from .follow import end_or_leave, follow
+    from .follow import end_or_leave, follow, suspending
     from .notify import tell_end
 
     handle = ""
@@ -109,7 +109,8 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
     code = 0
     is_local = launch.scheduler.startswith("local")
     waits = not arguments.detach and (is_local or arguments.wait or arguments.log)
-    runner.scheduler(launch.scheduler).passes_stdin = waits and not arguments.stdin and _can_read_stdin()
+    passes_stdin = waits and not arguments.stdin and _can_read_stdin()
+    runner.scheduler(launch.scheduler).passes_stdin = passes_stdin
     try:
         handle = launch.run(runner)
         if arguments.notify:
@@ -121,7 +122,8 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
         if not arguments.json:
             _put_handle(handle)
         if waits:
-            status = follow(runner, handle, logs=is_local or arguments.log)
+            with suspending(runner, handle) if _reads_terminal(launch, passes_stdin) else nullcontext():
+                status = follow(runner, handle, logs=is_local or arguments.log)
             code = 0 if status.state is AppState.SUCCEEDED else 1
             tell_end(settings, handle, status)
     except KeyboardInterrupt as interrupt:
@@ -135,6 +137,11 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
 
         say_status(status)
     return code
+
+
+def _reads_terminal(launch: Launch, passes_stdin: bool) -> bool:
+    replicas = sum(role.num_replicas for role in launch.app.roles)
+    return passes_stdin and launch.scheduler == "local_cwd" and replicas == 1 and os.isatty(0)
 
 
 def _put_handle(handle: str) -> None:

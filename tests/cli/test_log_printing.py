@@ -168,6 +168,23 @@ def test_ctrl_c_at_a_prompt_cancels_the_job() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the shell's job control")
+def test_ctrl_z_suspends_the_job_that_reads_the_terminal() -> None:
+    with Terminal(["bash", "--norc", "--noprofile", "-i"], environ={"PS1": "> ", "PATH": os.environ["PATH"]}) as app:
+        app.press(shlex.join(python("print('got', input('name? '))")), "enter")
+        app.wait(r"^python/0 name\?( *)$")
+        app.press("ctrl+z")
+        app.wait("Stopped")
+        app.press("echo a$((1 + 1))", "enter")
+        app.wait("^a2$")
+        app.press("fg", "enter")
+        app.wait("^> fg$")
+        app.press("me", "enter")
+        app.wait("got me$")
+        app.press("exit", "enter")
+        assert app.wait_for_end() == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the shell's job control")
 def test_job_in_the_background_leaves_the_terminal_alone() -> None:
     with Terminal(["bash", "--norc", "--noprofile", "-i"], environ={"PS1": "> ", "PATH": os.environ["PATH"]}) as app:
         app.press(f"{shlex.join(sh('cat; echo no input'))} &", "enter")
