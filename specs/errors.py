@@ -182,7 +182,7 @@ class ReadOnlyError(TorchXTuiError):
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe any exception in one line: its type, then its message's first line."""
+    """Describe any exception in one line: of a file its path and what is wrong, else its type and its first line."""
     text = str(error).strip()
     first = text.splitlines()[0] if text else ""
     if isinstance(error, TorchXTuiError):
@@ -192,6 +192,8 @@ def describe_error(error: BaseException) -> str:
         return "the current folder was deleted: change to another folder"
     if isinstance(error, RuntimeError) and first == "Could not determine home directory.":
         return "~ has no home folder to stand for: set HOME"
+    if isinstance(error, OSError) and error.filename is not None and error.strerror:
+        return f"{error.filename}: {error.strerror}"
     name = type(error).__name__
     return f"{name}: {first}" if first else name
 

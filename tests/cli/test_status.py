@@ -127,7 +127,7 @@ def test_what_nobody_expects_is_told_in_words_too(command: Command, monkeypatch:
 
     monkeypatch.setattr(Runner, "list", fails)
     ended = command("list", "-s", "local_cwd")
-    assert (ended.code, ended.err) == (2, "torchx-tui: OSError: [Errno 5] Input/output error: '/dev/broken'\n")
+    assert (ended.code, ended.err) == (2, "torchx-tui: /dev/broken: Input/output error\n")
 
 
 def test_log_as_json_is_an_object_a_line(command: Command, failed: str):

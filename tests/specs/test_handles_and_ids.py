@@ -104,7 +104,7 @@ def test_any_exception_in_one_line() -> None:
     assert describe_error(KeyboardInterrupt()) == "KeyboardInterrupt"
     assert describe_error(TorchXTuiError("ours\nmore")) == "ours"
     assert "the current folder was deleted" in describe_error(FileNotFoundError(2, "No such file"))
-    assert describe_error(FileNotFoundError(2, "No such file", "x")) == "FileNotFoundError: [Errno 2] No such file: 'x'"
+    assert describe_error(FileNotFoundError(2, "No such file", "x")) == "x: No such file"
     assert "set HOME" in describe_error(RuntimeError("Could not determine home directory."))
     assert describe_error(ValueError("Could not determine home directory.")).startswith("ValueError: ")
     assert describe_error(RuntimeError("x")) == "RuntimeError: x"
