@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..logs.source.stream import Record
 from ..settings.make_runner import make_runner
-from ..specs import MalformedAppHandleException, TorchXTuiError, UnknownAppException
+from ..specs import MalformedAppHandleException, TorchXTuiError, UnknownRoleError
 from ..specs.errors import describe_error as described_error
 from .log_printers import JsonPrinter, LogPrinter, Target, log_printer
 from .output import say
@@ -67,17 +67,18 @@ def _chosen(found: DescribeAppResponse, handle: str, role: str | None, replicas:
     """Return the replicas that were asked for.
 
     Raises:
-        UnknownAppException: there is no such role or replica; the message has those that there are.
+        UnknownRoleError: there is no such role or replica; the message has those that there are.
     """
     every = all_targets(found)
     numbers = None if replicas is None else [int(k) for k in replicas.split(",")]
     of_role = [target for target in every if role in (None, target[0])]
     if role is not None and not of_role:
         known = ", ".join(dict.fromkeys(name for name, _ in every)) or "not known"
-        raise UnknownAppException(f"{handle}/{role}, whose job has the roles {known},")
+        raise UnknownRoleError(f"{handle} has no role {role}. Its roles: {known}")
     missing = [k for k in numbers or () if not any(k == number for _, number in of_role)]
     if missing:
-        raise UnknownAppException(f"{handle}/{role}/{missing[0]}, whose role has {len(of_role)} replicas from 0,")
+        known = f"0 to {len(of_role) - 1}" if len(of_role) > 1 else "0"
+        raise UnknownRoleError(f"{handle} has no replica {role}/{missing[0]}. Its replicas: {known}")
     return [target for target in of_role if numbers is None or target[1] in numbers]
 
 

@@ -116,9 +116,9 @@ def test_a_malformed_expression_is_told_in_words(command: Command, failed: str, 
     ended = command("log", *words, failed)
     assert (ended.code, "Traceback" in ended.err) == (2, False)
     assert re.search(told, ended.err), ended.err
-    for place, there in (("nope", "has the roles sh"), ("sh/7", "has 2 replicas from 0")):
+    for place, there in (("nope", "no role nope. Its roles: sh"), ("sh/7", "no replica sh/7. Its replicas: 0 to 1")):
         ended = command("log", f"{failed}/{place}")
-        assert (ended.code, there in ended.err) == (1, True)
+        assert (ended.code, there in ended.err) == (2, True)
 
 
 def test_what_nobody_expects_is_told_in_words_too(command: Command, monkeypatch: pytest.MonkeyPatch):
