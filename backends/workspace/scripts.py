@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath, PurePosixPath
 
 from ...specs import Role
+from ...specs.errors import describe_error
 from ...specs.files import path_exists, read_file
 from ..types import Finding
 from .build_context import DOCKERFILE, is_url
@@ -62,10 +63,17 @@ def script_findings(role: str, command: Sequence[str], folder: str) -> list[Find
         folder: the folder that it is started in, on this machine.
     """
     script = script_of(command)
-    if script is None or path_exists(Path(folder, script)):
+    if script is None:
         return []
-    hint = "correct the path, or start in the folder that it is in"
-    return [Finding("error", f"{role}: there is no file {script} in {folder}", hint)]
+    try:
+        Path(folder, script).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        where = "" if Path(script).is_absolute() else f" in {folder}"
+        hint = "correct the path, or start in the folder that it is in"
+        return [Finding("error", f"{role}: there is no file {script}{where}", hint)]
+    except (OSError, ValueError) as error:
+        return [Finding("error", f"{role}: {describe_error(error)}", "correct the path, or its permissions")]
+    return []
 
 
 def workspace_findings(role: Role) -> list[Finding]:

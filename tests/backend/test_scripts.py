@@ -80,6 +80,10 @@ def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     (finding,) = script_findings("r", ["python", "trian.py"], str(tmp_path))
     assert (finding.level, finding.what) == ("error", f"r: there is no file trian.py in {tmp_path}")
     assert finding.hint
+    (finding,) = script_findings("r", ["python", "/gone/trian.py"], str(tmp_path))
+    assert finding.what == "r: there is no file /gone/trian.py"
+    (finding,) = script_findings("r", ["python", "x" * 300], str(tmp_path))
+    assert finding.what == f"r: {tmp_path}/{'x' * 300}: File name too long"
 
 
 def test_a_script_that_does_not_travel(tmp_path: Path) -> None:
