@@ -56,12 +56,13 @@ def test_job_with_ports_and_usage(snap_compare, tmp_path, monkeypatch, size):
         await at_job(RUNNING, "enter", wait=lambda app: app.screen.query("#replica-grid"))(pilot)
         screen = app.screen
         assert isinstance(screen, JobScreen)
-        await until(pilot, lambda: str(screen.doing.rule.title) == "Stalled", "what the job is doing")
+        await until(pilot, lambda: str(screen.doing.rule.title) == "Stalled", "the pause")
         for step in range(40):
             usage = ReplicaUsage(
                 "trainer", 0, cpu=4 + 3 * (step % 7) / 7, cpu_total=8.0, memory=(20 + step) << 30, memory_total=64 << 30
             )
             screen.show_usage(UsageSampled(RUNNING, [usage]))
+        await until(pilot, lambda: str(screen.doing.rule.title) == "Doing", "no stall, since its cores are in use")
 
     columns, rows = map(int, size.split("x"))
     assert snap_compare(app, terminal_size=(columns, rows), run_before=opened)
