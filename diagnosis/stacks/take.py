@@ -152,9 +152,10 @@ class Take:
 
     @cached_property
     def world_size(self) -> int:
-        """How many ranks the job says that it has; those that were found where it says nothing."""
+        """How many ranks the job says that it has; where it says nothing, those that were found or could not be asked."""
         told = [size for line in self._lines("process") if (size := _rank(line.get("world"))) is not None]
-        return max([*told, *(rank + 1 for rank in (*self.ranks, *self.recorded))], default=len(self.replies))
+        least = told or [reply.replica + 1 for reply in self.replies if reply.error]
+        return max([*least, *(rank + 1 for rank in (*self.ranks, *self.recorded))], default=len(self.replies))
 
     @cached_property
     def states(self) -> dict[int, RankState]:
