@@ -60,6 +60,17 @@ class GrowingFile(Readable, Protocol):
         ...
 
 
+def find_fault(path: Path) -> str:
+    """Return why a file that exists cannot be read, such as that it is no regular file; empty if it can be read."""
+    try:
+        os.close(open_file(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return str(error.strerror)
+    return ""
+
+
 class LogFile:
     """One file of a log; it may be missing, grow, be truncated or be replaced while it is read.
 
