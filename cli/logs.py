@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..logs.source.stream import Record
 from ..settings.make_runner import make_runner
-from ..specs import MalformedAppHandleException, TorchXTuiError, UnknownRoleError
+from ..specs import MalformedAppHandleException, SchedulerError, TorchXTuiError, UnknownRoleError
 from ..specs.errors import describe_error as described_error
 from .log_printers import JsonPrinter, LogPrinter, Target, log_printer
 from .output import say
@@ -68,8 +68,11 @@ def _chosen(found: DescribeAppResponse, handle: str, role: str | None, replicas:
 
     Raises:
         UnknownRoleError: there is no such role or replica; the message has those that there are.
+        SchedulerError: no replica is known.
     """
     every = all_targets(found)
+    if not every:
+        raise SchedulerError(f"the log of {handle} cannot be read: {found.reason or 'its replicas are not known'}")
     numbers = None if replicas is None else [int(k) for k in replicas.split(",")]
     of_role = [target for target in every if role in (None, target[0])]
     if role is not None and not of_role:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Sequence
 
+    from ..backends.runner import Runner
     from ..diagnosis.metrics.chart import Span
     from ..diagnosis.metrics.series import Series
     from ..diagnosis.progress.activity import Activity
@@ -64,7 +65,7 @@ def _metrics(arguments: Any, settings: Settings) -> int:
     elif arguments.handle:
         names, subject = arguments.names, arguments.handle
         with make_runner(settings) as runner:
-            activity = job_activity(runner, arguments.handle, described(runner, arguments.handle), settings)
+            activity = _activity_of_job(runner, arguments.handle, settings)
     else:
         say("name a job or a file: give a job's handle, or --file with a log file; `torchx-tui list` prints handles")
         return 2
@@ -82,6 +83,28 @@ def _metrics(arguments: Any, settings: Settings) -> int:
     for failure in activity.failures:
         say(failure)
     return 0
+
+
+def _activity_of_job(runner: Runner, handle: str, settings: Settings) -> Activity:
+    """Read the logs and metric files of a job.
+
+    Raises:
+        TorchXTuiError: nothing is known because its logs cannot be read.
+    """
+    import dataclasses
+
+    from ..backends.replica_logs import replica_logs
+    from ..diagnosis.progress.blocks import unreadable_logs
+
+    found = described(runner, handle)
+    activity = job_activity(runner, handle, found, settings)
+    logs = replica_logs(runner.replica_log, handle, found)
+    faults = unreadable_logs(logs)
+    if not logs:
+        faults = [f"{handle} has no log: {found.reason or 'its replicas are not known'}"]
+    if faults and not activity.series and activity.progress.step is None:
+        raise TorchXTuiError(faults[0])
+    return dataclasses.replace(activity, failures=(*activity.failures, *faults))
 
 
 def _activity_of_file(path: str, settings: Settings) -> Activity:

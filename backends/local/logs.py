@@ -9,7 +9,7 @@ from pathlib import Path
 from ...logs.source.log_file import LogFile
 from ...logs.source.replica_log import ReplicaLog
 from ...specs import JobNotFoundError, SchedulerError
-from ..shared.file_lines import FileLines, Outlook
+from ..shared.file_lines import FileLines, Outlook, check_readable
 from ..shared.replicas import pick_replica
 from ..types import LogQuery, Stream
 from .record import Run
@@ -33,7 +33,7 @@ def check_log(run: Run, query: LogQuery) -> None:
 
     Raises:
         ValueError: there is no such role or replica; the message lists the valid ones.
-        SchedulerError: the log was removed.
+        SchedulerError: the log was removed or is no regular file.
     """
     role_name, k, stream = query.role_name, query.k, query.stream
     if not run.document:
@@ -46,8 +46,10 @@ def check_log(run: Run, query: LogQuery) -> None:
     started = pick_replica(run.app_id, roles, role_name, k)
     folder = run.replica_folder(role_name, k)
     names = ("combined", "stdout") if stream == Stream.COMBINED else (stream.value,)
-    if started and not any(LogFile(folder / f"{name}.log").stat() for name in names):
-        raise SchedulerError(f"the log was removed: {folder / names[0]}.log")
+    paths = [folder / f"{name}.log" for name in names]
+    check_readable(paths)
+    if started and not any(LogFile(path).stat() for path in paths):
+        raise SchedulerError(f"the log was removed: {paths[0]}")
 
 
 def log_outlook(find: Callable[[str], Run | None], app_id: str) -> Callable[[], Outlook]:

@@ -214,7 +214,9 @@ def read_run(app_id: str, folder: Path) -> Run | None:
 
 
 def _damaged(app_id: str, folder: Path, fault: str) -> Run:
-    return Run(app_id, folder, {}, over=True, reason=f"its state file is damaged: {folder / 'state.json'}: {fault}")
+    path = folder / "state.json"
+    reason = f"its state file is damaged: {path}: {fault}. Its logs are beside it; deleting the job removes them too"
+    return Run(app_id, folder, {}, over=True, reason=reason)
 
 
 def _judged(app_id: str, folder: Path, text: bytes) -> Run:

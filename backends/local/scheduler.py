@@ -255,7 +255,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def _cancel_existing(self, app_id: str) -> None:
         run = self._apps.get(app_id)
-        if not run.over:
+        if not run.over or not run.document:  # it may run, where its state file is damaged
             self._end(run)
 
     def _end(self, run: Run) -> None:

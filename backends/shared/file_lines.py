@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from ...logs.source.log_file import LogFile
+from ...logs.source.log_file import LogFile, find_fault
 from ...logs.source.replica_log import ReplicaLog, StreamName
 from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import LogSegment
@@ -34,6 +34,17 @@ class Outlook(Protocol):
     def supervised(self) -> bool:
         """Whether the combined file grows."""
         ...
+
+
+def check_readable(paths: Iterable[Path]) -> None:
+    """Check the files of a log that exist.
+
+    Raises:
+        SchedulerError: one cannot be read, such as a named pipe.
+    """
+    for path in paths:
+        if fault := find_fault(path):
+            raise SchedulerError(f"the log cannot be read: {path}: {fault}")
 
 
 class FileLines:

@@ -41,7 +41,7 @@ from ..api import (
     Stream,
 )
 from ..shared.factories import accepted_arguments
-from ..shared.file_lines import FileLines
+from ..shared.file_lines import FileLines, check_readable
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
@@ -333,6 +333,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         stdout = replica.stdout if query.stream is not Stream.STDERR else None
         stderr = replica.stderr if query.stream is not Stream.STDOUT else None
         files = [path for path in (stdout, stderr) if path is not None]
+        check_readable(files)
         has_run = replica.job.end is not None and replica.job.start is not None
         if has_run and not any(LogFile(path).stat() for path in files):
             raise SchedulerError(

@@ -20,10 +20,10 @@ class Bucket(NamedTuple):
     Attributes:
         step: the last one's step.
         time: when the last one was found (seconds since the epoch); nan where that is not known.
-        low: the least finite value; nan if there is none, as the next two.
-        high: the greatest.
-        last: the latest.
-        sum: of the finite values.
+        low: the least finite value; nan if there is none.
+        high: the greatest; nan if there is none.
+        last: the latest finite value; the latest one, nan or infinite, if there is none.
+        sum: of the finite values, bounded by `LARGEST`.
         count: how many finite values.
         gaps: how many values that are nan or infinite.
     """
@@ -92,8 +92,6 @@ class Series:
             self.best_high = max(self.best_high, value)
         elif value > self.best_high:
             self.best_high = value
-        if not -LARGEST <= value <= LARGEST:
-            value = bounded(value)
         if not -LARGEST <= step <= LARGEST:
             step = bounded(step)
         cells = self._cells
@@ -103,9 +101,9 @@ class Series:
                 cells = self._cells
             self._filled = 1
             if finite:
-                cells.extend((step, time, value, value, value, value, 1.0, 0.0))
+                cells.extend((step, time, value, value, value, bounded(value), 1.0, 0.0))
             else:
-                cells.extend((step, time, math.nan, math.nan, math.nan, 0.0, 0.0, 1.0))
+                cells.extend((step, time, math.nan, math.nan, value, 0.0, 0.0, 1.0))
             return
         self._filled += 1
         cells[-_WIDTH], cells[_TIME] = step, time
@@ -117,7 +115,7 @@ class Series:
         if not cells[_COUNT] or value > cells[_HIGH]:
             cells[_HIGH] = value
         cells[_LAST] = value
-        cells[_SUM] += value
+        cells[_SUM] += bounded(value)
         cells[_COUNT] += 1.0
 
     def buckets(self) -> Iterator[Bucket]:
@@ -157,7 +155,7 @@ class Series:
             full = [bucket for bucket in (first, second) if bucket.count]
             low = min((bucket.low for bucket in full), default=math.nan)
             high = max((bucket.high for bucket in full), default=math.nan)
-            last = full[-1].last if full else math.nan
+            last = full[-1].last if full else second.last
             counts = (first.sum + second.sum, first.count + second.count, first.gaps + second.gaps)
             new.extend((second.step, second.time, low, high, last, *counts))
         self._cells = new

@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...logs.source.log_file import GrowingFile, LogFile, NoticeFile, Readable
+from ...logs.source.log_file import GrowingFile, LogFile, NoticeFile, Readable, find_fault
 from ...logs.source.replica_log import LogReader, ReplicaLog
 from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import BLOCK, LogSegment
@@ -223,6 +223,12 @@ def log_paths(log: ReplicaLog) -> list[Path]:
     if log.combined is not None and path_exists(log.combined):
         return [log.combined]
     return [path for path in (log.stdout, log.stderr) if path is not None]
+
+
+def unreadable_logs(logs: Iterable[ReplicaLog]) -> list[str]:
+    """Describe the files of logs that exist and cannot be read, such as named pipes."""
+    paths = [path for log in logs if log.spool is None for path in log_paths(log)]
+    return [f"the log cannot be read: {path}: {fault}" for path in paths if (fault := find_fault(path))]
 
 
 def _files(log: ReplicaLog) -> list[GrowingFile]:

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from ...backends.replica_logs import replica_logs
 from ...backends.shared.parallel import parallel_map
 from ...logs.text.sanitize import plain
-from ...specs import AppState, ReplicaStatus, SchedulerError, TorchXTuiError, UnknownAppException, is_terminal
+from ...specs import (
+    AppState,
+    ReplicaStatus,
+    SchedulerError,
+    TorchXTuiError,
+    UnknownAppException,
+    UnknownRoleError,
+    is_terminal,
+)
 from ...specs.errors import join_names
 from ...specs.files import is_folder
 from ...specs.foreign import decode_json
@@ -152,9 +160,10 @@ class Take:
 
     @cached_property
     def world_size(self) -> int:
-        """How many ranks the job says that it has; those that were found where it says nothing."""
+        """How many ranks the job says that it has; else those that were found or could not be asked."""
         told = [size for line in self._lines("process") if (size := _rank(line.get("world"))) is not None]
-        return max([*told, *(rank + 1 for rank in (*self.ranks, *self.recorded))], default=len(self.replies))
+        least = told or [reply.replica + 1 for reply in self.replies if reply.error]
+        return max([*least, *(rank + 1 for rank in (*self.ranks, *self.recorded))], default=len(self.replies))
 
     @cached_property
     def states(self) -> dict[int, RankState]:
@@ -306,17 +315,20 @@ def take_stacks(
 
     Raises:
         UnknownAppException: there is no such job.
-        ValueError: it has no such role.
-        SchedulerError: its scheduler cannot look at running replicas, or the job waits to be started.
+        UnknownRoleError: it has no such role.
+        SchedulerError: its scheduler cannot look at running replicas, its replicas are not known, or the job waits to
+            be started.
     """
     began, at = time.monotonic(), time.time()
     described = runner.describe(handle)
     if described is None:
         raise UnknownAppException(handle)
     statuses = {status.role: status.replicas for status in described.roles_statuses}
-    role = role or next(iter(statuses), "")
+    if not statuses:
+        raise SchedulerError(f"{handle} has no stacks: {described.reason or 'its replicas are not known'}")
+    role = role or next(iter(statuses))
     if role not in statuses:
-        raise ValueError(f"{handle} has no role {role}. Its roles: {join_names(statuses) or 'none yet'}")
+        raise UnknownRoleError(f"{handle} has no role {role}. Its roles: {join_names(statuses)}")
     if not described.has_ended and described.state not in _RUNS:
         raise SchedulerError(f"{handle} is {described.state.name}: it is not running yet and has no stacks")
     name = handle.partition("://")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ..text.shown import Rendering, is_edited
 from .chunks import Chunk, Chunks
@@ -17,6 +18,14 @@ _FIRST_READ = 65536
 _REMOVED_AFTER_S = 1.0
 # Bytes of one file that are read in one poll, so that a flood from one replica does not starve the others.
 POLL_LIMIT = 4 * 1024 * 1024
+
+
+class _Headless(NamedTuple):
+    """The end of a line that begins in an earlier chunk: no line feed comes in it before the last byte."""
+
+    start: int
+    end: int
+    unfinished: bool
 
 
 class FileSource:
@@ -52,6 +61,7 @@ class FileSource:
         self._floor = floor
         self._timeless_order = timeless_order
         self._tail: LogSegment | None = None
+        self._headless: _Headless | None = None
         self._inode = 0
         self._away_since: float | None = None
 
@@ -176,26 +186,30 @@ class FileSource:
         goes_on = before is not None and before.stream == chunk.stream and self.file.read(floor - 1, 1) != b"\n"
         size = _FIRST_READ if end == self.position else BLOCK
         while end > floor:
-            start = max(floor, end - size)
-            size = BLOCK
-            data = self.file.read(start, end - start)
-            if len(data) < end - start:
-                return
-            unfinished = data[-1:] != b"\n"
-            head = 0
-            if start > floor or goes_on:
-                head = data.find(b"\n", 0, -1) + 1
-                if head == 0:
-                    line_start = self._line_start(floor, start)
-                    if line_start is None and goes_on:
-                        return
-                    start = floor if line_start is None else line_start
-                    yield self._segment(start, end, 0 if unfinished else 1, unfinished, chunk)
-                    end = start
+            line = self._headless
+            if line is None or line.end != end:
+                start = max(floor, end - size)
+                size = BLOCK
+                data = self.file.read(start, end - start)
+                if len(data) < end - start:
+                    return
+                unfinished = data[-1:] != b"\n"
+                may_be_cut = start > floor or goes_on
+                head = data.find(b"\n", 0, -1) + 1 if may_be_cut else 0
+                if head or not may_be_cut:
+                    # Copying the block without its head would cost as much as counting its lines.
+                    feeds = data.count(b"\n", head)
+                    yield self._segment(start + head, end, feeds, unfinished, chunk, _rendering_of(data))
+                    end = start + head
                     continue
-            # Copying the block without its head would cost as much as counting its lines.
-            yield self._segment(start + head, end, data.count(b"\n", head), unfinished, chunk, _rendering_of(data))
-            end = start + head
+                line = _Headless(start, end, unfinished)
+            line_start = self._line_start(floor, line.start)
+            if line_start is None and goes_on:
+                self._headless = line._replace(start=floor)
+                return
+            start = floor if line_start is None else line_start
+            yield self._segment(start, end, 0 if line.unfinished else 1, line.unfinished, chunk)
+            end = start
 
     def _line_start(self, floor: int, end: int) -> int | None:
         """Find the start of the line that reaches ``end``; None if no line ends after ``floor``."""

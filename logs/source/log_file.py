@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from ...specs.files import open_file
+from .open_files import OPEN_FILES
 
 # Extents of one sparse file that are examined to find where the last one ends.
 _MAX_EXTENTS = 100_000
@@ -59,12 +60,23 @@ class GrowingFile(Readable, Protocol):
         ...
 
 
+def find_fault(path: Path) -> str:
+    """Return why a file that exists cannot be read, such as that it is no regular file; empty if it can be read."""
+    try:
+        os.close(open_file(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return str(error.strerror)
+    return ""
+
+
 class LogFile:
     """One file of a log; it may be missing, grow, be truncated or be replaced while it is read.
 
     Args:
         path: the file.
-        keep_open: keep the descriptor open between reads; off where there are more files than descriptors.
+        keep_open: keep the descriptor open between reads, as long as `OPEN_FILES` has room for it.
     """
 
     def __init__(self, path: Path, *, keep_open: bool = True) -> None:
@@ -101,21 +113,20 @@ class LogFile:
 
     def read(self, start: int, size: int) -> bytes:
         """Return the bytes ``start`` to ``start + size`` of the file first opened; fewer at its end or on an error."""
-        with self._lock:
-            descriptor = self._open()
-            if descriptor < 0:
-                return b""
-            try:
+        try:
+            with self._lock:
+                descriptor = self._open()
+                if descriptor < 0:
+                    return b""
                 data = os.pread(descriptor, size, start)
                 # One read gives at most 2 GB, and less on some network file systems.
                 while data and len(data) < size and (more := os.pread(descriptor, size - len(data), start + len(data))):
                     data += more
-            except OSError:
-                return b""
-            finally:
-                if not self._keep_open:
-                    self._release()
-            return data
+                return data
+        except OSError:
+            return b""
+        finally:
+            self._end_read()
 
     def opened_size(self) -> int:
         """Return the size of the file that is open, even if it is no longer at the path; 0 if none is open."""
@@ -124,23 +135,28 @@ class LogFile:
 
     def stored_end(self, start: int, end: int) -> int:
         """Find where the last stored bytes end; ``end`` where the file system does not tell, see lseek(2)."""
-        with self._lock:
-            descriptor = self._open()
-            if descriptor < 0:
-                return end
-            try:
-                return _stored_end(descriptor, start, end)
-            except OSError:
-                return end
-            finally:
-                if not self._keep_open:
-                    self._release()
+        try:
+            with self._lock:
+                descriptor = self._open()
+                return end if descriptor < 0 else _stored_end(descriptor, start, end)
+        except OSError:
+            return end
+        finally:
+            self._end_read()
 
     def close(self) -> None:
         """Release the descriptor; later reads give nothing."""
         with self._lock:
             self._closed = True
-            self._release()
+        self.release()
+        OPEN_FILES.discard(self)
+
+    def release(self) -> None:
+        """Release the descriptor until the next read."""
+        with self._lock:
+            if self._descriptor >= 0:
+                os.close(self._descriptor)
+                self._descriptor = -1
 
     def _open(self) -> int:
         if self._descriptor >= 0 or self._closed:
@@ -156,10 +172,11 @@ class LogFile:
         self._descriptor, self._inode = descriptor, inode
         return descriptor
 
-    def _release(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+    def _end_read(self) -> None:
+        if not self._keep_open:
+            self.release()
+        elif self._descriptor >= 0:
+            OPEN_FILES.add(self)
 
 
 def _stored_end(descriptor: int, start: int, end: int) -> int:

@@ -11,35 +11,12 @@ from pathlib import Path
 
 from ...specs.files import is_missing
 from ..source.log_file import FileState
+from ..source.open_files import OPEN_FILES
 
-# Finished files that stay open between two reads; more are opened for each read.
-_MAX_OPEN_FILES = 64
 # Bytes share an index record, and so a time, if they arrive within so many seconds and are at most so many: a row of
 # the line index for each line would cost more than the line.
 _RECORD_TIME_S = 0.1
 _RECORD_SIZE = 512
-
-
-class _OpenFiles:
-    """Counts the descriptors of finished files."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._count = 0
-
-    def take(self) -> bool:
-        with self._lock:
-            if self._count >= _MAX_OPEN_FILES:
-                return False
-            self._count += 1
-            return True
-
-    def give_back(self) -> None:
-        with self._lock:
-            self._count -= 1
-
-
-_open_files = _OpenFiles()
 
 
 class SpoolFile:
@@ -100,12 +77,10 @@ class SpoolFile:
                 descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
             except OSError:
                 return b""
+            self._descriptor = descriptor
             data = _read(descriptor, start, size)
-            if _open_files.take():
-                self._descriptor = descriptor
-            else:
-                os.close(descriptor)
-            return data
+        OPEN_FILES.add(self)
+        return data
 
     def is_removed(self) -> bool:
         """Tell whether somebody has removed an unfinished file; False of a finished one."""
@@ -138,13 +113,17 @@ class SpoolFile:
                 os.close(self._descriptor)
                 self._descriptor = -1
 
-    def close(self) -> None:
+    def release(self) -> None:
         """Close a finished file until it is read again."""
         with self._lock:
             if self._finished and self._descriptor >= 0:
                 os.close(self._descriptor)
                 self._descriptor = -1
-                _open_files.give_back()
+
+    def close(self) -> None:
+        """Close a finished file and stop counting it; it can be read again."""
+        self.release()
+        OPEN_FILES.discard(self)
 
 
 class SpoolSegment:

@@ -17,8 +17,6 @@ from ..source.segment import BLOCK, LogSegment
 from ..text.shown import LINE_CAP, Block, Rendering, cap_line
 from .line_index import IndexRow, LineIndex, LineSlice
 
-# More files than this are opened for each read, since a process has 1,024 descriptors on many machines.
-_MAX_OPEN_FILES = 256
 ARRIVAL_WINDOW = 0.2
 """The most seconds between two polls of followed files.
 
@@ -268,7 +266,7 @@ class MergedLog:
         return True
 
     def _register(self, path: Path) -> tuple[LogFile, int]:
-        file = LogFile(path, keep_open=len(self.logs) <= _MAX_OPEN_FILES)
+        file = LogFile(path)
         return file, self._add(file)
 
     def _add(self, file: Readable) -> int:

@@ -335,6 +335,14 @@ def test_what_others_print_is_harmless():
     assert "flight recorder of rank 0" not in dict(replace(take, recorded={0: Dump(())}).not_read)
 
 
+def test_replicas_that_cannot_be_asked_count_as_ranks():
+    lines = ({"kind": "process", "rank": 0, "is_main": True},)
+    errors = [ReplicaReply(k, error="Too many open files") for k in (1, 2, 3)]
+    take = Take("a://b/c", "r", 0.0, 0.0, (ReplicaReply(0, lines), *errors))
+    assert take.how == "nothing read, 0 of 4 ranks"
+    assert take.exited == {}
+
+
 @pytest.mark.parametrize(("once_a_node", "asked"), [(True, 16), (False, 40)])
 def test_nodes_are_asked_once_where_one_answer_is_of_all_replicas_there(once_a_node, asked):
     """40 replicas, whose nodes are not known, on 8 nodes: the second part of them repeats the hosts of the first."""

@@ -71,7 +71,7 @@ def failure(component_file: ComponentFile, text: str) -> ComponentLoadError:
         ("os.write(2, b'\\33[31mall \\7red\\n'); os._exit(1)", "It printed last: all red"),
         ("input()", "EOFError"),
         ("import getpass; getpass.getpass()", "EOFError"),
-        ("open('/dev/tty')", "No such device or address: '/dev/tty'"),
+        ("open('/dev/tty')", "/dev/tty: No such device or address"),
         ("def again(): again()\nagain()", "RecursionError"),
         ("return 5", "a component returns AppDef, this one returned int"),
         ("return AppDef(name=5)", "name is int"),

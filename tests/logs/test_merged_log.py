@@ -303,16 +303,6 @@ def test_a_file_may_be_longer_than_its_size_says(tmp_path: Path) -> None:
         assert not LogFile(tmp_path / missing).is_longer(0)
 
 
-@pytest.mark.parametrize(("count", "kept"), [(256, 256), (257, 0)])
-def test_files_are_kept_open_as_long_as_they_are_not_too_many(tmp_path: Path, count: int, kept: int) -> None:
-    for number in range(count):
-        (tmp_path / f"{number}").write_bytes(b"%d\n" % number)
-    log = opened(*(ReplicaLog("r", number, stdout=tmp_path / f"{number}") for number in range(count)))
-    assert sorted(map(int, read_all(log))) == list(range(count))
-    assert sum(entry.resolve().parent == tmp_path for entry in Path("/proc/self/fd").iterdir()) == kept
-    log.close()
-
-
 def test_files_that_come_later(tmp_path: Path) -> None:
     writer = LogWriter(tmp_path / "later")
     log = opened(writer.log)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import math
 import os
+import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.logs.source.open_files import OpenFiles
 from torchx_tui.logs.source.stream import Record
 from torchx_tui.logs.spool import replica_spool, spool_file
 from torchx_tui.logs.spool.replica_spool import ReplicaSpool
@@ -105,9 +107,8 @@ def test_a_segment_is_dropped_while_it_is_written(tmp_path: Path) -> None:
 
 
 def test_only_so_many_finished_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = spool_file._OpenFiles()
-    monkeypatch.setattr(spool_file, "_open_files", opened)
-    monkeypatch.setattr(spool_file, "_MAX_OPEN_FILES", 2)
+    monkeypatch.setattr(spool_file, "OPEN_FILES", OpenFiles())
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (8, 8))
     made = [SpoolSegment(tmp_path, number) for number in range(4)]
     for segment in made:
         segment.append(LINE, None, "o")
@@ -115,9 +116,9 @@ def test_only_so_many_finished_files_stay_open(tmp_path: Path, monkeypatch: pyte
     for _ in range(2):
         assert [segment.data.read(0, 100) for segment in made] == [LINE] * 4
         assert open_in(tmp_path) == 2
-    made[0].release()
+    made[3].release()
     assert open_in(tmp_path) == 1
-    assert made[3].data.read(0, 100) == LINE
+    assert made[0].data.read(0, 100) == LINE
     assert open_in(tmp_path) == 2
     for segment in made:
         segment.drop()

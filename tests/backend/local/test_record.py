@@ -136,7 +136,8 @@ def test_a_damaged_state_file_costs_that_app_alone(local: Local, damage: Callabl
     assert described is not None
     assert described.roles == []
     local.scheduler.describe_native(hurt)
-    local.scheduler.cancel(hurt)
+    with pytest.raises(SchedulerError, match="cannot be cancelled: its state file is damaged"):
+        local.scheduler.cancel(hurt)
     local.scheduler.delete(hurt)
     assert not local.scheduler.exists(hurt)
 

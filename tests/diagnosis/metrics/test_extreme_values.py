@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 
 import pytest
@@ -9,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.diagnosis.metrics.chart import Options, draw_chart, sparkline, wants_log
+from torchx_tui.diagnosis.metrics.export import write_csv
 from torchx_tui.diagnosis.metrics.scale import fit_scale, format_label, x_axis, x_label
-from torchx_tui.diagnosis.metrics.series import Series
+from torchx_tui.diagnosis.metrics.series import MOST_BUCKETS, Series
 from torchx_tui.diagnosis.progress.tracker import Progress
 from torchx_tui.specs.durations import duration
 
@@ -103,3 +106,17 @@ def test_last_value_keeps_all_its_digits() -> None:
     """Only what is drawn is bounded."""
     series = series_of([(1e308, -LARGEST, 0.0)])
     assert series.last == series.best_low == -LARGEST
+
+
+def test_exported_values_are_as_printed() -> None:
+    values = [1e308, -LARGEST, math.inf, -math.inf, math.nan, 5e-324]
+    file = io.StringIO()
+    write_csv(file, [series_of([(step, value, 0.0) for step, value in enumerate(values)])])
+    written = [row["value"] for row in csv.DictReader(io.StringIO(file.getvalue()))]
+    assert written == [str(value) for value in values]
+
+
+def test_bucket_of_infinite_values_keeps_the_latest() -> None:
+    series = series_of([(step, math.inf, 0.0) for step in range(MOST_BUCKETS + 1)])
+    assert series.width == 2
+    assert {bucket.last for bucket in series.buckets()} == {math.inf}
