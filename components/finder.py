@@ -21,6 +21,7 @@ from ..guest.packages import installed_packages, module_path_of, packages_of, pr
 from ..specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 from ..specs.files import is_folder, is_missing, read_file
 from ..specs.modules import module_path
+from ..specs.trust import owner_of
 from .docstrings import first_sentence, read_docstring
 from .lint import lint_definition
 from .model import ComponentDoc, ComponentKind, ComponentSummary, Computed, Parameter
@@ -309,6 +310,7 @@ def summary(component: Component) -> ComponentSummary:
         line=faults[0].line if faults else node.lineno,
         summary=first_sentence(ast.get_docstring(node)),
         error=faults[0].description if faults else None,
+        owner=owner_of(component.path) if component.kind == "file" else None,
     )
 
 
@@ -354,7 +356,7 @@ def listed_by_key(key: str) -> ComponentSummary:
     try:
         return summary(find(name))
     except ComponentLoadError as error:
-        return ComponentSummary(name, "file", Path(error.path), error.line or 0, error=error.reason)
+        return _unreadable(name, Path(error.path), error)
 
 
 def shown_path(path: Path) -> str:
@@ -381,7 +383,7 @@ def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
             names = sorted(entry.name for entry in entries if entry.name.endswith((".py", *_SCRIPT_SUFFIXES)))
     except OSError as error:
         reason = f"the folder cannot be read ({error.strerror}): create it, or correct component_folders in config.toml"
-        yield [ComponentSummary(str(folder), "file", folder, 0, error=reason)]
+        yield [ComponentSummary(str(folder), "file", folder, 0, error=reason, owner=owner_of(folder))]
         return
     for name in names:
         yield _list_file(folder / name)
@@ -399,9 +401,13 @@ def _list_file(path: Path) -> list[ComponentSummary]:
     except OSError:
         return []
     except ComponentLoadError as error:
-        return [ComponentSummary(shown, "file", path, error.line or 0, error=error.reason)]
+        return [_unreadable(shown, path, error)]
     components = [Component(f"{shown}:{node.name}", "file", path, node.name) for node in source.components]
     return [summary(component) for component in components]
+
+
+def _unreadable(name: str, path: Path, error: ComponentLoadError) -> ComponentSummary:
+    return ComponentSummary(name, "file", path, error.line or 0, error=error.reason, owner=owner_of(path))
 
 
 def _list_script(path: Path) -> list[ComponentSummary]:

@@ -137,6 +137,7 @@ class ComponentSummary:
         line: Its line, from 1; if there is an error, the line of that.
         summary: The first sentence of its docstring.
         error: Why it cannot be launched, or None.
+        owner: Whose its file is; empty for this user. None unless it is of kind ``file``, and where that is unknown.
     """
 
     name: str
@@ -145,6 +146,7 @@ class ComponentSummary:
     line: int
     summary: str = ""
     error: str | None = None
+    owner: str | None = None
 
 
 @dataclass(frozen=True)

@@ -69,17 +69,38 @@ def check_owner(path: Path) -> None:
         UntrustedError: One of them belongs to another user.
     """
     real = Path(os.path.realpath(path))
-    folder = _project_folder(real)
     if _is_covered(real, _trusted_folders()):
         return
-    for entry in (path, real, real.parent, folder):
+    if foreign := _foreign_entry(path):
+        entry, owner = foreign
+        raise UntrustedError(f"{entry} belongs to {_user(owner)}", _project_folder(real))
+
+
+def owner_of(path: Path) -> str | None:
+    """Return the name of the user whose file it is; empty for this user, None if there is no such file.
+
+    A file in a folder or a repository of another user is that user's, as for `check_owner`.
+    """
+    try:
+        foreign = _foreign_entry(path)
+        owner = foreign[1] if foreign else path.stat().st_uid
+    except OSError:
+        return None
+    return "" if owner == os.geteuid() else _user_name(owner)
+
+
+def _foreign_entry(path: Path) -> tuple[Path, int] | None:
+    """Return the first of a file, its folder and its repository that another user owns, and the owner's number."""
+    real = Path(os.path.realpath(path))
+    for entry in (path, real, real.parent, _project_folder(real)):
         try:
             owner = entry.lstat().st_uid
         except OSError:
             # Opening the file later reports that it is missing or not readable.
             continue
         if not _is_own(owner):
-            raise UntrustedError(f"{entry} belongs to {_user(owner)}", folder)
+            return entry, owner
+    return None
 
 
 def program_fault(path: Path) -> str:
@@ -185,10 +206,14 @@ def _project_folder(file: Path) -> Path:
 
 
 def _user(number: int) -> str:
+    return f"the user {_user_name(number)}"
+
+
+def _user_name(number: int) -> str:
     try:
-        return f"the user {pwd.getpwuid(number).pw_name}"
+        return pwd.getpwuid(number).pw_name
     except KeyError:
-        return f"the user {number}"
+        return str(number)
 
 
 def _group(number: int) -> str:

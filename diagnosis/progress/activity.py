@@ -93,6 +93,10 @@ class Activity:
         """Return the first observation of some kinds; None if there is none."""
         return next((observation for observation in self.observations if observation.kind in kinds), None)
 
+    def at_end(self) -> Activity:
+        """Return what is still true once the job has ended: its last step and values, but no pace and no stall."""
+        return replace(self, progress=replace(self.progress, rate=None, seconds_left=None), observations=())
+
 
 def main_series(series: dict[str, Series]) -> Series | None:
     """Return the series that is shown first: the loss of the training, else any loss, else the first one."""
@@ -159,10 +163,8 @@ class JobActivity:
         """
         copies = {name: series.copy() for name, series in self._series().items()}
         observations = () if is_final else tuple(self._observations(copies, now, cores))
-        failures = tuple(self._files.failures)
-        progress = self._progress()
-        progress = replace(progress, seconds_left=None) if is_final else progress
-        return Activity(progress, copies, observations, self.is_read, failures)
+        activity = Activity(self._progress(), copies, observations, self.is_read, tuple(self._files.failures))
+        return activity.at_end() if is_final else activity
 
     def save(self) -> None:
         """Keep the series on disk, once all of the log is read; a full disk costs them."""

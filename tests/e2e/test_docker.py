@@ -75,7 +75,7 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path
     app.press("tab")
     app.wait("━ Replicas")
     app.press("y")
-    app.wait("clipboard|written to")
+    app.wait("clipboard|Wrote")
 
 
 def test_the_engine_goes_away_and_comes_back(app, own_engine):

@@ -86,7 +86,7 @@ def test_lines_are_copied_and_saved(terminal, tmp_path):
     app.press("v", "k", "k")
     app.wait("Selecting  3 lines")
     app.press("y")
-    app.wait("3 lines sent to the terminal's clipboard")
+    app.wait("Sent 3 lines to the terminal's clipboard")
     [text] = copied(app)
     assert len(text.split("\n")) == 3  # the last one may be empty: the two streams end in any order
     assert all("│" not in line for line in text.splitlines())

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from torchx_tui.specs import ConfigError
-from torchx_tui.specs.trust import UntrustedError, check_owner, program_fault, trust_folder, trusted_list
+from torchx_tui.specs.trust import UntrustedError, check_owner, owner_of, program_fault, trust_folder, trusted_list
 
 OTHER = 12345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
@@ -152,10 +152,26 @@ def test_file_or_folder_of_another_user_is_refused(tmp_path: Path, change: Calla
     file.touch()
     check_owner(file)
     change(file)
+    assert owner_of(file) == str(OTHER)
     with pytest.raises(UntrustedError, match=f"belongs to the user {OTHER}"):
         check_owner(file)
 
 
 def test_missing_file_is_left_to_who_opens_it(tmp_path: Path) -> None:
     check_owner(tmp_path / "gone" / "a.py")
+    assert owner_of(tmp_path / "gone" / "a.py") is None
+
+
+@as_root
+def test_owner_is_named_unless_it_is_this_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root's files may be used, but are root's; those of a trusted folder stay their owner's."""
+    (tmp_path / "a.py").touch()
+    assert owner_of(tmp_path / "a.py") == ""
+    give(tmp_path / "a.py")
+    trust_folder(tmp_path)
+    assert owner_of(tmp_path / "a.py") == str(OTHER)
+    (tmp_path / "root.py").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: OTHER)
+    assert owner_of(tmp_path / "root.py") == "root"
+    assert owner_of(tmp_path / "a.py") == ""
     assert program_fault(tmp_path / "gone" / "python") == ""

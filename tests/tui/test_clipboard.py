@@ -58,7 +58,7 @@ async def test_what_is_too_long_is_written_to_a_file_and_the_path_is_said(tmp_pa
         app.terminal_clipboard.copy("x" * 100_000, "5 lines")
         await until(pilot, lambda: app.status.text().plain)
         path = own_home / "state" / "torchx-tui" / "copied.txt"
-        assert f"5 lines written to {path}" in app.status.text().plain
+        assert f"Wrote 5 lines to {path}" in app.status.text().plain
         assert path.read_text() == "x" * 100_000
 
 
@@ -72,4 +72,4 @@ async def test_where_nothing_can_be_written_it_is_said(
     async with app.run_test(size=(160, 40)) as pilot:
         app.terminal_clipboard.copy("x", "the handle")
         await until(pilot, lambda: app.status.text().plain)
-        assert "The handle could not be copied: the terminal does not accept this copy, and" in app.status.text().plain
+        assert "Could not copy the handle: the terminal does not accept this copy, and" in app.status.text().plain

@@ -94,7 +94,7 @@ async def test_jobs_are_shown_before_anything_ends(app, kind, verb, keep, confir
         await until(pilot, lambda: last in [line.plain for line in dialog.lines()], "what becomes of the logs")
         lines = [line.plain for line in dialog.lines()]
         since = f"since {clock(NOW - 50, NOW)}"
-        facts = [f"state      ● Running   1m, {since}", "where      local", "replicas   1 of 2 running", ""]
+        facts = [f"state      ● Running  1m, {since}", "where      local", "replicas   1 of 2 running", ""]
         assert lines[:6] == ["x" * (TEXT_WIDTH - 1) + "…", "", *facts]
         assert lines[-3:] == [last, f"$ torchx-tui {verb.lower()} {ROW.handle}", ""]
         assert (dialog.heading(), buttons(dialog)) == (f"{verb} this job?", [keep, confirm, "esc back"])
@@ -110,6 +110,22 @@ async def test_jobs_are_shown_before_anything_ends(app, kind, verb, keep, confir
         assert lines[:2] == [f"● Running     {ROW.name}", f"✗ Failed      {'x' * (TEXT_WIDTH - 15)}…"]
         assert lines[7:10] == [f"● Running     {ROW.name}", "and 2 more", ""]
         assert dialog.heading() == f"{verb} 10 jobs?"
+
+
+@pytest.mark.parametrize(
+    ("row", "state", "replicas"),
+    [
+        (replace(ROW, state=AppState.SUCCEEDED, running=2), "✓ Succeeded  20s, ended", "2 of 2 succeeded"),
+        (replace(ROW, state=AppState.FAILED), "✗ Failed  20s, ended", "1 of 2 succeeded"),
+        (replace(ROW, state=AppState.UNKNOWN, running=0), "? Unknown  20s, ended", "2"),
+        (replace(ROW, state=AppState.SUCCEEDED, running=0, history=True), "✓ Succeeded  20s, ended", "2"),
+    ],
+)
+async def test_delete_dialog_says_how_a_job_ended(app, row, state, replicas):
+    async with app.run_test(size=(120, 40)) as pilot:
+        lines = await asked(pilot, DeleteDialog([replace(row, finished_at=NOW - 30)]), [])
+        shown = [f"state      {state} {clock(NOW - 30, NOW)}", "where      local", f"replicas   {replicas}"]
+        assert lines[2:5] == shown
 
 
 def test_what_becomes_of_logs_is_said_for_each_backend():

@@ -4,6 +4,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from support.canned import CannedScheduler
 from support.dashboard import PATIENCE, make_app, screen_text, until
 from textual.widgets import Button, Input, Static
 
@@ -16,7 +17,7 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.rows import JobRow
-from torchx_tui.tui.ui.bars import KeyBar, StatusLine
+from torchx_tui.tui.ui.bars import KeyBar, StatusLine, TopBar
 from torchx_tui.tui.ui.keys_screen import KeysScreen, bindings_of
 
 
@@ -374,6 +375,27 @@ async def test_a_silent_backend_keeps_its_rows_and_says_why(app, scheduler):
         await until(pilot, lambda: not app.jobs.outages)
         assert screen.table.dimmed == frozenset()
         await until(pilot, lambda: "gone" not in screen.query_one(StatusLine).left.plain, "the message to go")
+
+
+async def test_jobs_are_not_counted_before_backends_answer(app, scheduler):
+    """An empty backend that answers first does not make the whole list empty."""
+    answers = threading.Event()
+    listed = scheduler.list
+    scheduler.list = lambda cfg=None: (answers.wait(PATIENCE), listed(cfg))[1]
+    app.runner._schedulers.put("local_docker", CannedScheduler())
+    app.schedulers.append("local_docker")
+    async with app.run_test(size=(120, 40)) as pilot:
+        try:
+            await until(pilot, lambda: "local_docker" in app.jobs.answered, "the first answer")
+            screen = app.screen
+            assert screen.query_one(TopBar).middle.plain.split() == ["0", "all", "1", "local", "2", "docker", "0"]
+            assert not screen.first_run.display
+            assert screen.table.placeholder.plain == "Asking local"
+            assert not any(word.isdecimal() for word in screen.table_pane.rule.info.plain.split())
+        finally:
+            answers.set()
+        await until(pilot, lambda: screen.table.row_count == 22, "the rows")
+        assert screen.query_one(TopBar).middle.plain.split()[:5] == ["0", "all", "22", "1", "local"]
 
 
 async def test_hostile_names_are_text(app, scheduler):

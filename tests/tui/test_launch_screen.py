@@ -548,6 +548,41 @@ async def test_every_width_launches(app, scheduler, size):
         await until(pilot, lambda: len(scheduler.launched) == 1)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (100, 30)])
+async def test_ctrl_t_opens_the_preview_over_a_narrow_form(app, size):
+    async with app.run_test(size=size) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        await ready(pilot, screen)
+        shown = screen.editor.preview
+        for key, tab in (("ctrl+t", "diff"), ("ctrl+t", "command"), ("ctrl+d", "dry run"), ("ctrl+t", "diff")):
+            await pilot.press(key)
+            await until(pilot, lambda tab=tab: shown.region and shown.tab == tab, tab)
+            assert not screen.editor.form.region
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.editor.form.region and not shown.region, "the form")
+        assert not screen.is_picking
+        # The key that shows the request hides it.
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: shown.region, "the request")
+        await pilot.press("ctrl+d")
+        await until(pilot, lambda: screen.editor.form.region, "the form again")
+        assert screen.focused is screen.editor.form.row("argument", "msg").input
+
+
+async def test_ctrl_s_shows_a_wrong_field_behind_the_preview(app):
+    async with app.run_test(size=(80, 24)) as pilot:
+        screen = await form_of(pilot, app, "demo.train")
+        await type_into(pilot, screen, "steps", "many")
+        await until(
+            pilot, lambda: drawn(screen, "#submit-words") == "1 error, in steps   ctrl+s goes there", "the error"
+        )
+        await pilot.press("ctrl+t")
+        await until(pilot, lambda: screen.editor.preview.region, "the preview")
+        await pilot.press("ctrl+s")
+        field = screen.editor.form.row("argument", "steps").input
+        await until(pilot, lambda: screen.focused is field and field.region, "the field")
+
+
 async def test_letters_typed_just_before_ctrl_s_are_launched_too(app, scheduler):
     """The key of the screen is carried out before the field has taken the letters that were sent before it."""
     async with app.run_test(size=(120, 40)) as pilot:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -305,6 +306,32 @@ async def test_ended_job_has_the_metric_that_was_kept(scheduler: CannedScheduler
             return next((text for y in range(30) if "✗ Failed" in (text := table.render_line(y).text)), "")
 
         await until(pilot, lambda: "27 %" in line() and "0.50719" in line(), "how far it came")
+
+
+@pytest.mark.parametrize(("key", "screen"), [("p", MetricsScreen), ("enter", JobScreen)])
+async def test_open_screen_drops_pace_when_job_ends(tmp_path: Path, key: str, screen: type) -> None:
+    """Its last step and part stay; also while the job's own description still says that it runs."""
+    handle = "local_cwd://torchx/train-zq2wmx7v5hkdfd"
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.add("train-zq2wmx7v5hkdfd", AppState.RUNNING, 900)
+    steps = [(21.0 - step * 0.5, "o", f"step {step}/90 loss 1.5\n") for step in range(41)]
+    scheduler.write_log("train-zq2wmx7v5hkdfd", 0, steps)
+    app = make_app(scheduler, tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await at_job(handle, key)(pilot)
+        await until(pilot, lambda: isinstance(app.screen, screen), "the screen")
+
+        def head() -> str:
+            shown: Any = app.screen
+            return shown.state_line.left.plain if screen is JobScreen else str(shown.state_line.render())
+
+        await until(pilot, lambda: "step 40 of 90   44 %   2 it/s   ends in" in head(), "its pace")
+        scheduler.apps["train-zq2wmx7v5hkdfd"] = replace(
+            scheduler.apps["train-zq2wmx7v5hkdfd"], state=AppState.SUCCEEDED
+        )
+        app.feed.refresh()
+        await until(pilot, lambda: "Succeeded" in head(), "its end")
+        assert head().rstrip().endswith("step 40 of 90   44 %")
 
 
 async def test_slow_replica_is_marked_with_its_evidence(tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ async def test_what_is_pinned_and_gone_says_so_and_can_be_unpinned(app, tmp_path
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await opened(pilot, app)
         assert [one.error is not None for one in screen.chooser.picker.shown[:3]] == [True, True, False]
-        assert [row.split()[-1] for row in rows(screen)[1:3]] == ["mine", "plugin"]
+        assert [row.split()[-1] for row in rows(screen)[1:3]] == ["file", "plugin"]
         await until(pilot, lambda: "it no longer exists: unpin it" in documentation(screen))
         await pilot.press("enter")
         await until(pilot, lambda: "it no longer exists" in status(screen))

@@ -44,6 +44,21 @@ async def chosen(pilot, app) -> LaunchScreen:
     return screen
 
 
+async def test_picker_says_whose_file_a_component_is_in(app):
+    ComponentFile(Path("own.py")).write(JOB)
+    os.chown("jobs.py", 12345, 12345)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        listed = screen.chooser.picker.list
+
+        def owners() -> dict[str, str]:
+            words = [str(listed.get_option_at_index(index).prompt).split() for index in range(listed.option_count)]
+            return {row[0]: row[-1] for row in words}
+
+        await until(pilot, lambda: {NAME, "own.py:job"} <= owners().keys(), "both components")
+        assert (owners()[NAME], owners()["own.py:job"]) == ("12345", "mine")
+
+
 async def test_component_runs_only_after_a_yes(app):
     os.chown("jobs.py", 12345, 12345)
     async with app.run_test(size=(120, 40)) as pilot:

@@ -18,10 +18,11 @@ from textual.widgets import Button, Static
 
 from ...backends.types import BY_TORCHX
 from ...logs.text.sanitize import plain
-from ..format import age, clock, count, cut
+from ...specs import AppState
+from ..format import count, cut
 from ..rows import JobRow, backend_word
 from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, CountDialog, Dialog
-from ..ui.job_cells import name_text, state_text
+from ..ui.job_cells import name_text, state_text, state_times_text
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of, now_of
 
@@ -64,17 +65,14 @@ class ConfirmDialog(CountDialog):
 
     def _one(self, row: JobRow) -> list[Text]:
         glyphs = glyphs_of(self.app)
-        state = state_text(row.state, glyphs)
-        seconds = row.age_seconds(now_of(self.app))
-        if seconds is not None:
-            state.append(f"   {age(seconds)}", STYLES.muted)
-        if row.started_at is not None:
-            state.append(f", since {clock(row.started_at, now_of(self.app))}", STYLES.muted)
+        # Backends count the replicas of an ended job that succeeded. Of past and lost jobs nobody counts any.
+        counts = f"{row.running} of {row.wanted} {'succeeded' if row.is_final else 'running'}"
+        is_counted = not row.history and row.state is not AppState.UNKNOWN
         lines = [name_text(row.name, TEXT_WIDTH, glyphs, bold=True), Text()]
         for label, value in (
-            ("state", state),
+            ("state", state_times_text(row, glyphs, now_of(self.app))),
             ("where", Text(backend_word(row.scheduler, long=True), STYLES.text)),
-            ("replicas", Text(f"{row.running} of {row.wanted} running", STYLES.text)),
+            ("replicas", Text(counts if is_counted else f"{row.wanted}", STYLES.text)),
         ):
             line = Text(f"{label:<11}", STYLES.faint, end="")
             line.append_text(value)

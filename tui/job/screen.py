@@ -264,8 +264,10 @@ class JobScreen(JobActions):
         self.state_line.left, self.state_line.right = left, where
 
     def _append_doing(self, left: Text) -> None:
-        pause = self._activity.observed(Kind.QUIET, Kind.STALLED)
-        words = self._activity.progress.words
+        # The job is described a little later than the table shows that it has ended.
+        activity = self._activity.at_end() if self.row.is_final else self._activity
+        pause = activity.observed(Kind.QUIET, Kind.STALLED)
+        words = activity.progress.words
         if pause is not None:
             left.append(f"   {pause.sentence.partition(';')[0]}", f"bold {STYLES.pending}")
             # The pace before the pause tells nothing of what is left.

@@ -12,10 +12,10 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ...specs import MISSING, AppState, ReplicaState
-from ..format import age, clock, cut, duration, state_word
+from ..format import cut, state_word
 from ..rows import JobRow, backend_word
 from ..ui.drawing import guard_render, guard_update
-from ..ui.job_cells import name_text, state_style, state_text
+from ..ui.job_cells import name_text, state_style, state_times_text
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
@@ -158,13 +158,7 @@ def card_lines(
     row: JobRow, described: DescribeAppResponse | None, glyphs: Glyphs, now: float, found: Conclusion | None = None
 ) -> tuple[Text, ...]:
     """Return the lines of the card: the state line, a blank one, then the facts."""
-    head = state_text(row.state, glyphs)
-    seconds = row.duration_seconds if row.is_final else row.age_seconds(now)
-    if seconds is not None:
-        head.append(f"  {duration(seconds) if row.is_final else age(seconds)}", STYLES.muted)
-    since = row.finished_at if row.is_final else row.started_at
-    if since is not None:
-        head.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", STYLES.muted)
+    head = state_times_text(row, glyphs, now)
     head.append(f"   {backend_word(row.scheduler, long=True)}", STYLES.muted)
     lines = [head, _found_line(found) if found else _why_line(row)]
     facts: list[tuple[str, Text]] = []

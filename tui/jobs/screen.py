@@ -175,7 +175,7 @@ class JobsScreen(JobActions):
         shown, hidden = self.chains.fold(self.chains.take(rows, removed), self.view.has)
         self.table.change_rows(shown, {**hidden, **dict.fromkeys(removed)})
         self.table.set_dimmed(jobs.stale)
-        nothing = not jobs.rows and bool(jobs.answered or jobs.outages) and not self.view.history
+        nothing = jobs.is_known() and not jobs.rows and not self.view.history
         self.first_run.display = nothing
         self.query_one("#jobs-body").display = not nothing
         if not nothing and self.focused is None:
@@ -190,6 +190,12 @@ class JobsScreen(JobActions):
 
     def _placeholder(self, total: int) -> Text:
         jobs = self.dashboard.jobs
+        if jobs.error:
+            return Text(f"The backends cannot be found: {jobs.error}", STYLES.failed)
+        if not jobs.is_known(self.view.backend):
+            waiting = jobs.unanswered(self.view.backend)
+            names = ", ".join(backend_word(name, long=True) for name in waiting) or "the backends"
+            return Text(f"Asking {names}", STYLES.faint)
         if self.view.filter and total:
             return Text(f"No job matches {self.view.filter}   esc clear", STYLES.muted)
         backend = self.view.backend or ""
@@ -199,13 +205,6 @@ class JobsScreen(JobActions):
             text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {STYLES.text}")
             text.append(f"   {plain(outage.reason)}", STYLES.muted)
             return text.append("   R asks now", STYLES.faint)
-        if jobs.error:
-            return Text(f"The backends cannot be found: {jobs.error}", STYLES.failed)
-        shown = [backend] if backend else jobs.schedulers
-        waiting = [name for name in shown if name not in jobs.answered | jobs.outages.keys()]
-        if waiting or not jobs.schedulers:
-            names = ", ".join(backend_word(name, long=True) for name in waiting) or "the backends"
-            return Text(f"Asking {names}", STYLES.faint)
         return Text("No jobs here", STYLES.faint)
 
     @property
@@ -215,6 +214,8 @@ class JobsScreen(JobActions):
     def _refresh_title(self) -> None:
         shown, total = self.table.row_count, self._total
         info = f"{total:,}" if shown == total and not self.view.filter else f"{shown:,} of {total:,}"
+        if not total and not self.dashboard.jobs.is_known(self.view.backend):
+            info = ""
         info += f"  {len(self.table.marks):,} marked" if self.table.marks else ""
         newest = self.table.sort.column == "age" and not self.table.sort.reverse
         info += "  newest first" if newest else f"  by {self.table.sort.column}"
@@ -310,7 +311,7 @@ class JobsScreen(JobActions):
             outage = jobs.outages.get(name) if name else None
             if outage is not None and name not in jobs.answered:
                 text.append(f" {self.glyphs.none}", STYLES.faint)
-            else:
+            elif jobs.is_known(name) or (name is None and jobs.rows):
                 text.append(f" {jobs.count(name):,}", STYLES.faint)
             if outage is not None and name in jobs.answered:
                 wide = self.app.size.width >= SIDE_BY_SIDE

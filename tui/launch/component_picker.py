@@ -16,7 +16,7 @@ from textual.widgets.option_list import Option
 
 from ...components import ComponentSummary, is_script_name
 from ...logs.text.sanitize import plain
-from ..format import age
+from ..format import age, cut
 from ..ui.fuzzy import fuzzy_match
 from ..ui.job_cells import state_style, state_text
 from ..ui.options import Options
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 300
 # Cells from which the last launch is a word as well as a glyph.
 _WIDE = 40
+_LONGEST_OWNER = 12
 
 
 class ComponentPicker(Pane):
@@ -225,10 +226,17 @@ class ComponentPicker(Pane):
         glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
         component, launch = self._listed[row], self._launches.get(row)
         if query or launch is None:
-            right = Text("mine" if component.kind == "file" else component.kind, STYLES.faint)
+            right = Text(owner_words(component, glyphs), STYLES.faint)
         else:
             right = launch_text(launch, now_of(self.app), width >= _WIDE, glyphs)
         return Option(option_text(component, query, right, width, glyphs))
+
+
+def owner_words(component: ComponentSummary, glyphs: Glyphs) -> str:
+    """Return what stands beside a component: whose file it is in, or where else it comes from."""
+    if component.owner is None:
+        return component.kind
+    return cut(plain(component.owner), _LONGEST_OWNER, glyphs.cut) or "mine"
 
 
 def option_text(component: ComponentSummary, query: str, right: Text, width: int, glyphs: Glyphs) -> Text:

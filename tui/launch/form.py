@@ -278,7 +278,7 @@ class LaunchForm(Vertical):
                 else f"{count(len(errors), 'error')}, in {names}",
                 STYLES.removed,
             )
-            words.append("   ctrl+s waits for it", STYLES.faint)
+            words.append("   ctrl+s goes there", STYLES.faint)
         elif failure:
             words.append("the request could not be made", STYLES.removed)
         elif not model.is_whole:

@@ -44,6 +44,8 @@ from .trust_dialog import TrustDialog
 from .work import list_shipped, named_resource, resource_rows, why_unusable
 
 if TYPE_CHECKING:
+    from textual.widget import Widget
+
     from ...backends.api import Finding
     from ...backends.history.journal import LaunchRecord
     from ..ui.choice_field import ChoiceField
@@ -119,6 +121,7 @@ class FormEditor(OnDashboard, Horizontal):
         # Of the launch itself: the same may be tried again, as a full disk or an engine that was away do not last.
         self._may_try_again = False
         self._findings: list[Finding] = []
+        self._covered_focus: Widget | None = None
 
     def compose(self) -> ComposeResult:
         """Yield the form and the preview; the style sheet shows what the step and the width ask for."""
@@ -463,6 +466,7 @@ class FormEditor(OnDashboard, Horizontal):
         assert model is not None
         if not model.is_whole and not self._config_fault:
             return f"the run options of {model.scheduler} are not known yet"
+        self.cover_form(False)
         if (wrong := model.errors()) and (row := self.form.row(wrong[0].section, wrong[0].name)):
             self.screen.set_focus(row.input)
         elif self._config_fault:
@@ -487,16 +491,35 @@ class FormEditor(OnDashboard, Horizontal):
             self.screen.focus_previous()
 
     def action_dry_run(self) -> None:
-        """Show the request."""
+        """Show the request; where the preview covers the form, hide it again."""
+        covers = self.screen.has_class("-previewing") and self.preview.tab == "dry run"
         self.preview.show("dry run")
-        if self.app.size.width < 120:
-            self.screen.toggle_class("-previewing")
+        self.cover_form(self._is_narrow and not covers)
         self.start_dry_run()
 
     def action_next_preview(self) -> None:
-        """Show the next tab of the preview."""
-        self.preview.next_tab()
+        """Show the next tab of the preview; where it is hidden, show it with the difference."""
+        if self._is_narrow and not self.screen.has_class("-previewing"):
+            self.preview.show("diff")
+            self.cover_form(True)
+        else:
+            self.preview.next_tab()
         self.places.look()
+
+    @property
+    def _is_narrow(self) -> bool:
+        """Whether the form and the preview do not fit beside each other."""
+        return self.app.size.width < 120
+
+    def cover_form(self, covers: bool) -> None:
+        """Show the preview in place of the form, or the form again with the focus where it was."""
+        if covers == self.screen.has_class("-previewing"):
+            return
+        self.screen.set_class(covers, "-previewing")
+        # A hidden field loses the focus, and the keys of the form act only while something here has it.
+        if covers:
+            self._covered_focus = self.screen.focused
+        self.screen.set_focus(self.preview.body if covers else self._covered_focus)
 
     def action_copy_command(self) -> None:
         """Copy the command that does the same from a shell."""

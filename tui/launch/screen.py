@@ -199,7 +199,7 @@ class LaunchScreen(BaseScreen):
     def action_back(self) -> None:
         """Close the preview, go back to the picker, then to the jobs."""
         if self.has_class("-previewing"):
-            self.remove_class("-previewing")
+            self.editor.cover_form(False)
         elif not self.is_picking and self._record is None and self._foreign is None:
             self._show_step(picking=True)
             self.editor.close()

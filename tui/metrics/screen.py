@@ -171,7 +171,10 @@ class MetricsScreen(BaseScreen):
 
     def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
         """Show the jobs' states as they are now."""
-        self.rows = [self.dashboard.jobs.rows.get(row.handle, row) for row in self.rows]
+        before, self.rows = self.rows, [self.dashboard.jobs.rows.get(row.handle, row) for row in self.rows]
+        for row, earlier in zip(self.rows, before, strict=True):
+            if self._readers is not None and row.is_final and not earlier.is_final:
+                self._readers.look_up(row.handle)
         self._draw_head()
         self.refresh_bars()
 
@@ -275,6 +278,8 @@ class MetricsScreen(BaseScreen):
             return
         self.title_rule.title = name_text(first.name, max(10, self.app.size.width - 30), self.glyphs, bold=True)
         activity = self._activities.get(first.handle, Activity())
+        # The reader learns a little later than the table that the job has ended.
+        activity = activity.at_end() if first.is_final else activity
         left = state_text(first.state, self.glyphs)
         seconds = first.age_seconds(self.clock())
         left.append(f" {age(seconds)}" if seconds is not None and not first.is_final else "", STYLES.muted)

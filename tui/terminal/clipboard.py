@@ -74,20 +74,17 @@ class Clipboard:
         from ...backends.shared.secrets import MASK, MASKED_NOTE
 
         note = f"; {MASKED_NOTE}" if is_command and MASK in text else ""
-        what = what[:1].upper() + what[1:]
         sequence = osc52(text)
         if sequence is not None and write_to_terminal(self._app, sequence):
             self.text = text
-            self._app.status.say(f"{what} sent to the terminal's clipboard{note}")
+            self._app.status.say(f"Sent {what} to the terminal's clipboard{note}")
             return
 
         def write() -> None:
             try:
-                told = Told(f"{what} written to {copy_to_file(text)}: the terminal does not accept this copy{note}")
+                told = Told(f"Wrote {what} to {copy_to_file(text)}: the terminal does not accept this copy{note}")
             except OSError as error:
-                told = Told(
-                    f"{what} could not be copied: the terminal does not accept this copy, and {error}", failed=True
-                )
+                told = Told(f"Could not copy {what}: the terminal does not accept this copy, and {error}", failed=True)
             self._app.post_from_thread(told)
 
         self._app.run_worker(write, thread=True, group="copy", exit_on_error=False)

@@ -108,6 +108,18 @@ def state_text(state: AppState, glyphs: Glyphs, *, dimmed: bool = False) -> Text
     return text
 
 
+def state_times_text(row: JobRow, glyphs: Glyphs, now: float) -> Text:
+    """Return a job's state, its age and since when it runs; of an ended job how long it ran and when it ended."""
+    text = state_text(row.state, glyphs)
+    seconds = row.duration_seconds if row.is_final else row.age_seconds(now)
+    if seconds is not None:
+        text.append(f"  {duration(seconds) if row.is_final else age(seconds)}", STYLES.muted)
+    since = row.finished_at if row.is_final else row.started_at
+    if since is not None:
+        text.append(f", {'ended' if row.is_final else 'since'} {clock(since, now)}", STYLES.muted)
+    return text
+
+
 def name_text(app_id: str, width: int, glyphs: Glyphs, *, dimmed: bool = False, bold: bool = False) -> Text:
     """Return an app id whose unique suffix is dimmer than its name, in at most ``width`` cells."""
     name, suffix = fit_name(app_id, width, glyphs.cut)

@@ -127,6 +127,15 @@ class JobStore:
         row = self.rows.get(handle)
         return self._changes.get(handle) or ([(row.state, _since(row))] if row is not None else [])
 
+    def unanswered(self, scheduler: str | None = None) -> list[str]:
+        """Return which backends, all or the one given, have neither answered nor failed yet."""
+        names = self.schedulers if scheduler is None else [scheduler]
+        return [name for name in names if name not in self.answered and name not in self.outages]
+
+    def is_known(self, scheduler: str | None = None) -> bool:
+        """Return whether the number of jobs of a backend, or of all, is known."""
+        return bool(self.schedulers) and not self.unanswered(scheduler)
+
     def count(self, scheduler: str | None = None) -> int:
         """Return how many jobs a backend lists, or all of them."""
         if scheduler is None:
