@@ -566,7 +566,7 @@ async def test_ctrl_t_opens_the_preview_over_a_narrow_form(app, size):
         await until(pilot, lambda: shown.region, "the request")
         await pilot.press("ctrl+d")
         await until(pilot, lambda: screen.editor.form.region, "the form again")
-        assert screen.focused is screen.editor.form.row("argument", "msg").input
+        assert screen.focused is row_of(screen, "msg").input
 
 
 async def test_ctrl_s_shows_a_wrong_field_behind_the_preview(app):
@@ -579,7 +579,7 @@ async def test_ctrl_s_shows_a_wrong_field_behind_the_preview(app):
         await pilot.press("ctrl+t")
         await until(pilot, lambda: screen.editor.preview.region, "the preview")
         await pilot.press("ctrl+s")
-        field = screen.editor.form.row("argument", "steps").input
+        field = row_of(screen, "steps").input
         await until(pilot, lambda: screen.focused is field and field.region, "the field")
 
 
