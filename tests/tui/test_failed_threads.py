@@ -20,7 +20,7 @@ async def test_failed_thread_is_in_the_status_line(tmp_path: Path, caplog: pytes
 
     async with app.run_test(size=(160, 40)) as pilot:
         threading.Thread(target=fail, name="read-history").start()
-        await until(pilot, lambda: "read-history stopped: PermissionError" in screen_text(app), "the failure")
+        await until(pilot, lambda: "restricted[red]: Permission denied" in screen_text(app), "the failure")
         assert "[red]" in screen_text(app)
         assert any(record.levelno == logging.ERROR and record.exc_info for record in caplog.records)
     assert threading.excepthook is before
