@@ -78,6 +78,8 @@ def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend, tmp
     app.wait("Continue in the background")
     # No letter ends it.
     app.press("y", "x", "enter")
+    # The end of the launch closes the dialog too: enter would then open a job.
+    app.wait(lambda text: "Continue in the background" not in text)
     backend.release("schedule")
     app.wait(r"Failed +echo-1")
 
