@@ -81,7 +81,7 @@ class CommandsScreen(PacedScreen, SearchedPalette):
 
     def on_click(self, event: events.Click) -> None:
         """Ignore a click that is beyond the screen, which has become smaller since."""
-        if event.screen_offset not in self.region:
+        if event.screen_offset not in self.size.region:
             # Textual looks for the widget there, to close the palette if there is none of its own.
             event.prevent_default()
 

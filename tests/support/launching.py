@@ -159,7 +159,8 @@ def preview(screen) -> str:
 
 
 def status(screen) -> str:
-    return screen.query_one(StatusLine).left.plain
+    """Return the message of the status line; empty before the screen has one."""
+    return "".join(line.left.plain for line in screen.query(StatusLine))
 
 
 async def ready(pilot, screen) -> None:
