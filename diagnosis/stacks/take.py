@@ -160,10 +160,10 @@ class Take:
 
     @cached_property
     def world_size(self) -> int:
-        """How many ranks the job says that it has; else those that were found or could not be asked."""
-        told = [size for line in self._lines("process") if (size := _rank(line.get("world"))) is not None]
-        least = told or [reply.replica + 1 for reply in self.replies if reply.error]
-        return max([*least, *(rank + 1 for rank in (*self.ranks, *self.recorded))], default=len(self.replies))
+        """The world size that ranks report; without one, the ranks that were found or did not answer."""
+        reported = [size for line in self._lines("process") if (size := _rank(line.get("world"))) is not None]
+        sizes = reported or [reply.replica + 1 for reply in self.replies if reply.error]
+        return max([*sizes, *(rank + 1 for rank in (*self.ranks, *self.recorded))], default=len(self.replies))
 
     @cached_property
     def states(self) -> dict[int, RankState]:

@@ -508,7 +508,7 @@ class FormEditor(OnDashboard, Horizontal):
 
     @property
     def _is_narrow(self) -> bool:
-        """Whether the form and the preview do not fit beside each other."""
+        # The form and the preview do not fit beside each other.
         return self.app.size.width < 120
 
     def cover_form(self, covers: bool) -> None:
