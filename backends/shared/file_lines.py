@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
-from ...logs.source.log_file import LogFile, find_fault
+from ...logs.source.log_file import LogFile, why_unreadable
 from ...logs.source.replica_log import ReplicaLog, StreamName
 from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import LogSegment
@@ -43,8 +43,8 @@ def check_readable(paths: Iterable[Path]) -> None:
         SchedulerError: one cannot be read, such as a named pipe.
     """
     for path in paths:
-        if fault := find_fault(path):
-            raise SchedulerError(f"the log cannot be read: {path}: {fault}")
+        if fault := why_unreadable(path):
+            raise SchedulerError(fault)
 
 
 class FileLines:

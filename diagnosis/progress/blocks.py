@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ...logs.source.log_file import GrowingFile, LogFile, NoticeFile, Readable, find_fault
+from ...logs.source.log_file import GrowingFile, LogFile, NoticeFile, Readable, why_unreadable
 from ...logs.source.replica_log import LogReader, ReplicaLog
 from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import BLOCK, LogSegment
@@ -228,7 +228,7 @@ def log_paths(log: ReplicaLog) -> list[Path]:
 def unreadable_logs(logs: Iterable[ReplicaLog]) -> list[str]:
     """Describe the files of logs that exist and cannot be read, such as named pipes."""
     paths = [path for log in logs if log.spool is None for path in log_paths(log)]
-    return [f"the log cannot be read: {path}: {fault}" for path in paths if (fault := find_fault(path))]
+    return [fault for path in paths if (fault := why_unreadable(path))]
 
 
 def _files(log: ReplicaLog) -> list[GrowingFile]:

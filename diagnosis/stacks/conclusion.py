@@ -17,7 +17,7 @@ from ..progress.stalls import SHORTEST_PAUSE_S, pause_limit
 from ..recorder.verdict import Verdict, find_verdicts, name_ranks, without_dump
 from .frames import Thread, main_frames, own_frame
 from .groups import Group, Standing, describe_groups, group_ranks, says_nothing
-from .take import Pace, Take
+from .take import Pace, ReplicaReply, Take
 
 # A wait that has just begun is none: ranks are read one after the other, and a job that runs waits all the time.
 _LEAST_WAIT_S = 1.0
@@ -88,7 +88,7 @@ def conclude(take: Take, earlier: Take | None = None, errors: Mapping[int, str] 
     if all(reply.has_ended for reply in take.replies):
         sentence, culprits = _ended(take, verdict, errors or {})
     elif take.exited:
-        sentence, culprits = _partly_ended(take, groups, verdict)
+        sentence, culprits = _partly_ended(take, groups, verdict, errors or {})
     elif not take.ranks:
         sentence, culprits = _not_read(take, verdict)
     elif verdict is not None and verdict.kind not in ("unseen", "sources"):
@@ -290,18 +290,43 @@ def _outliers(groups: list[Group]) -> tuple[int, ...]:
     return ()
 
 
-def _partly_ended(take: Take, groups: list[Group], verdict: Verdict | None) -> tuple[str, tuple[int, ...]]:
-    culprits = tuple(sorted(take.exited))
-    has_failed = any(reply is not None and (reply.signal or reply.exit_code) for reply in take.exited.values())
+def _partly_ended(
+    take: Take, groups: list[Group], verdict: Verdict | None, errors: Mapping[int, str]
+) -> tuple[str, tuple[int, ...]]:
+    ends = {rank: reply for rank, reply in take.exited.items() if reply is not None}
+    has_failed = any(reply.signal or reply.exit_code for reply in ends.values())
     rest = [group for group in groups if group.standing is not Standing.EXITED]
     # At the end of a job some ranks end before the others, which do not wait for them.
     is_end = not has_failed and not any(group.standing in (Standing.WAITS, Standing.ASYNC) for group in rest)
-    ends = {rank: reply.end_words if reply else "" for rank, reply in take.exited.items()}
-    words = ", ".join(dict.fromkeys(filter(None, ends.values())))
-    sentence = f"{name_ranks(culprits)} {Standing.EXITED.words(len(culprits))}{f' ({words})' if words else ''}"
-    waits = f"; {verdict.sentence}" if verdict is not None and verdict.kind == "mismatch" else ""
-    others = describe_groups(rest).replace("all ", "the other ", 1) if rest else ""
-    return f"{sentence}; {others}{waits}" if rest else sentence, () if is_end else culprits
+    # The end of one rank ends the next: the first is to blame.
+    first = _first_to_end(ends, _lost_connection(ends, errors)) if has_failed else set()
+    culprits = tuple(sorted(first or take.exited))
+    parts = [_exited_words(culprits, ends)]
+    if later := tuple(sorted(take.exited.keys() - set(culprits))):
+        parts.append(f"{name_ranks(later)} ended after that")
+    if rest:
+        parts.append(describe_groups(rest).replace("all ", "the other ", 1))
+        if verdict is not None and verdict.kind == "mismatch":
+            parts.append(verdict.sentence)
+    return "; ".join(parts), () if is_end else culprits
+
+
+def _exited_words(ranks: tuple[int, ...], ends: Mapping[int, ReplicaReply]) -> str:
+    words = ", ".join(dict.fromkeys(ends[rank].end_words for rank in ranks if rank in ends))
+    return f"{name_ranks(ranks)} {Standing.EXITED.words(len(ranks))}{f' ({words})' if words else ''}"
+
+
+def _lost_connection(ends: Mapping[int, ReplicaReply], errors: Mapping[int, str]) -> set[int]:
+    """Return the ranks whose last error is that they lost the connection to another."""
+    return {rank for rank in ends if not own_error(text := errors.get(rank, "")) and _LOST.search(text)}
+
+
+def _first_to_end(ends: Mapping[int, ReplicaReply], lost: set[int]) -> set[int]:
+    """Return the ranks that did not only lose a connection, else the one that ended first; empty if unknown."""
+    if lost and (suspects := ends.keys() - lost):
+        return suspects
+    times = {rank: reply.ended_at for rank, reply in ends.items() if reply.ended_at}
+    return {min(times, key=lambda rank: times[rank])} if len(times) == len(ends) > 1 else set()
 
 
 def _not_read(take: Take, verdict: Verdict | None) -> tuple[str, tuple[int, ...]]:
@@ -316,15 +341,12 @@ def _ended(take: Take, verdict: Verdict | None, errors: Mapping[int, str]) -> tu
     """Conclude for a job that is over: what the recorders of its failure tell, who ended first, and who says more."""
     ends = {rank: reply for rank, reply in take.exited.items() if reply is not None}
     own = {rank: line for rank in ends if (line := own_error(errors.get(rank, "")))}
-    lost = {rank for rank in ends if rank not in own and _LOST.search(errors.get(rank, ""))}
+    lost = _lost_connection(ends, errors)
     if verdict is not None and verdict.kind in ("mismatch", "missing", "crossed", "p2p") and verdict.culprits:
         told = next((own[rank] for rank in verdict.culprits if rank in own), "")
         return f"{verdict.sentence}{f'; it says: {told}' if told else ''}", verdict.culprits
     # Without a rank that lost its connection nothing says that they had to do with each other.
-    suspects = {rank for rank in ends if rank not in lost} if lost else set()
-    times = {rank: reply.ended_at for rank, reply in ends.items() if reply.ended_at}
-    if lost and not suspects and len(times) == len(ends) > 1:
-        suspects = {min(times, key=lambda rank: times[rank] or 0.0)}
+    suspects = _first_to_end(ends, lost) if lost else set()
     if not suspects or len(suspects) * 2 > len(ends) > 1:
         return _all_ended(ends), ()
     culprits = tuple(sorted(suspects))

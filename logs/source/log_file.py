@@ -60,14 +60,14 @@ class GrowingFile(Readable, Protocol):
         ...
 
 
-def find_fault(path: Path) -> str:
-    """Return why a file that exists cannot be read, such as that it is no regular file; empty if it can be read."""
+def why_unreadable(path: Path) -> str:
+    """Say that a file that exists cannot be read, and why, such as a named pipe; empty if it can be read."""
     try:
         os.close(open_file(path))
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
-        return str(error.strerror)
+        return f"the log cannot be read: {path}: {error.strerror}"
     return ""
 
 

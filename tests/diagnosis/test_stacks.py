@@ -240,14 +240,42 @@ def test_a_rank_that_ends_last_holds_up_nobody():
     assert found(("barrier", f"{TORCH}/distributed/distributed_c10d.py"), ("main", "/home/a/t.py")).culprits == (1,)
 
 
+LOST = "RuntimeError: [../gloo/pair.cc:525] Connection closed by peer [127.0.0.1]:32431\n"
+
+
+@pytest.mark.parametrize(
+    ("errors", "times", "culprits", "words"),
+    [
+        ({}, (6.0, 5.0), (1,), "rank 1 has exited (SIGKILL); rank 0 ended after that; rank 2 "),
+        ({0: LOST}, (6.0, 5.0), (1,), "rank 1 has exited (SIGKILL); rank 0 ended after that; rank 2 "),
+        # A program that swallows the error of its wait may end before the one that it waits for.
+        ({0: LOST}, (5.0, 6.0), (1,), "rank 1 has exited (SIGKILL); rank 0 ended after that; rank 2 "),
+        ({}, (None, None), (0, 1), "ranks 0-1 have exited (exit 1, SIGKILL); rank 2 "),
+    ],
+)
+def test_of_the_ranks_that_failed_the_first_is_named(errors, times, culprits, words):
+    """A job is looked at while the end of one rank ends the others."""
+    waiting = [
+        {"name": "all_reduce", "filename": f"{TORCH}/distributed/distributed_c10d.py", "line": 9},
+        {"name": "main", "filename": "/home/alice/t.py", "line": 9},
+    ]
+    threads = [{"thread_name": "MainThread", "frames": waiting}]
+    process = {"kind": "process", "rank": "2", "world": "3", "pid": 5, "is_main": True, "threads": threads}
+    replies = (
+        ReplicaReply(0, has_ended=True, exit_code=1, ended_at=times[0]),
+        ReplicaReply(1, has_ended=True, signal="SIGKILL", ended_at=times[1]),
+        ReplicaReply(2, (process,)),
+    )
+    found = conclude(Take("local_cwd://torchx/a", "trainer", 9.0, 0.1, replies), None, errors)
+    assert found.culprits == culprits
+    assert found.sentence.startswith(words)
+
+
 def test_a_wait_that_has_just_begun_is_none():
     take = hung_take("sleep")
     waiting = max(call.created_ns for dump in take.dumps.values() for call in dump.collectives) / 1e9
     take.recorded_at.update(dict.fromkeys(take.recorded_at, waiting + 0.2))
     assert conclude(take).verdict is None
-
-
-LOST = "RuntimeError: [../gloo/pair.cc:525] Connection closed by peer [127.0.0.1]:32431\n"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from typing import Any
 import urllib3
 
 from .services import HOW, NoServiceError, free_slot, run_script
-from .waiting import PATIENCE
+from .waiting import PATIENCE, wait_until
 
 # Read before any test changes the environment.
 _GIVEN = os.environ.get("KUBERNETES_TEST_KUBECONFIG", "")
@@ -32,6 +32,14 @@ _SLOTS = range(8)
 def _ports(slot: int) -> range:
     first = 28000 + 10 * slot
     return range(first, first + 10)
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        return state == "Z" and len(os.listdir(f"/proc/{pid}/task")) == 1
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 Object = dict[str, Any]
@@ -196,11 +204,8 @@ class OwnCluster(KubernetesCluster):
         """Kill one of its programs by SIGKILL, such as ``kubelet``."""
         pid = int((self._folder / "run" / f"{program}.pid").read_text())
         os.kill(pid, signal.SIGKILL)
-        # Until the port is free: a signal is not waited for.
-        deadline = time.monotonic() + PATIENCE
-        while Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes():
-            assert time.monotonic() < deadline, f"{program} did not end"
-            time.sleep(0.01)
+        # Its port is free when its last thread has ended.
+        wait_until(lambda: _has_ended(pid), f"the end of {program}")
 
     def compact(self) -> int:
         """Drop etcd's history, as it is dropped every five minutes; return the revision that is left.
