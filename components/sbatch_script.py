@@ -265,10 +265,23 @@ def _split_words(text: str) -> list[str]:
 
 
 def _options_of(words: Sequence[str]) -> dict[str, str]:
-    """Return the options of one line: ``--name=value``, ``--name value``, ``-x value``, ``-xvalue`` and flags."""
+    """Return the options of one line; other words are passed over."""
+    found, left = take_options(words)
+    while left:
+        more, left = take_options(left[1:])
+        found |= more
+    return found
+
+
+def take_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the options that words begin with, by their long names, and the words behind them.
+
+    They are written as ``--name=value``, ``--name value``, ``-x value``, ``-xvalue`` or as flags, which are ``true``.
+    """
     found: dict[str, str] = {}
-    waiting = iter(words)
-    for word in waiting:
+    left = list(words)
+    while left:
+        word = left[0]
         if word.startswith("--"):
             key, sign, value = word[2:].partition("=")
             unknown = SbatchOption(key) if sign else SbatchOption(key, kind="flag")
@@ -276,17 +289,18 @@ def _options_of(words: Sequence[str]) -> dict[str, str]:
         elif word.startswith("-") and (letter := LETTERS.get(word[1:2])):
             option, given = letter, word[2:].removeprefix("=") or None
         else:
-            continue
+            break
+        del left[0]
         if option.kind == "flag":
             found[option.name] = "true"
         elif option.kind == "text?":
             found[option.name] = given if given is not None else "yes"
         else:
-            found[option.name] = given if given is not None else next(waiting, "")
+            found[option.name] = given if given is not None else left.pop(0) if left else ""
     if "no-requeue" in found:
         del found["no-requeue"]
         found["requeue"] = "false"
-    return found
+    return found, left
 
 
 def _own_lines(text: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ...logs.text.sanitize import plain
-from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, is_terminal
+from ...specs import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
 from ...specs.files import user_name
 from ..shared.exit_reasons import format_exit, signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
@@ -18,10 +18,10 @@ from .ends import TaskEnd, asked_memory, batch_output_end, format_size, task_end
 from .jobs import App, Job, app_state, format_duration, parse_count, parse_tres
 from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
-from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
 from .ports import served_ports
 from .reasons import code_of, reason
 from .records import Launch
+from .relaunch import Relaunch
 from .request import without_key
 from .waiting import clock, dependency_ids, expected_start
 
@@ -90,7 +90,7 @@ def describe_app(
     launch: Launch | None,
     evidence: Sequence[str] = (),
     steps: Sequence[Step] = (),
-    script: str = "",
+    relaunch: Relaunch | None = None,
     earlier: Sequence[Job] = (),
     replicas: Sequence[Replica] = (),
 ) -> DescribeAppResponse:
@@ -101,14 +101,15 @@ def describe_app(
         launch: what is known of its launch, where it is ours.
         evidence: further sentences on why it is in its state.
         steps: its steps from accounting, once it has ended.
-        script: its batch script where it is not ours, empty where that is not known.
+        relaunch: what launches it again, where it is not ours.
         earlier: its runs before it was requeued.
         replicas: its replicas where they are known; those of its layout if empty.
     """
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
     app_def = launch.app_def(notes) if launch is not None else None
-    roles = app_def.roles if app_def is not None else _roles_of(app, script)
+    relaunch = relaunch or Relaunch()
+    roles = app_def.roles if app_def is not None else [*relaunch.roles]
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = batch_output_end(log_files(app.first)[0])
@@ -137,7 +138,8 @@ def describe_app(
         image=roles[0].image if roles else "",
         log_dir=app.first.work_dir if launch is None or launch.is_script else launch.folder,
         insight_dir=str(Path(launch.insight, app.app_id)) if launch is not None and launch.insight else "",
-        cfg=dict(launch.cfg) if launch is not None else _cfg(app.first, script),
+        cfg=dict(launch.cfg if launch is not None else relaunch.cfg),
+        not_known=[*relaunch.not_known],
         ports=served_ports(replicas),
     )
 
@@ -377,27 +379,4 @@ def _metadata(app: App) -> dict[str, str]:
         "comment": without_key(job.comment),
         "batch output": str(stdout) if stdout is not None and not app.is_array else "",
     }
-    return {name: value for name, value in values.items() if value}
-
-
-def _roles_of(app: App, script: str) -> list[Role]:
-    """Return the roles with which a job that was not launched here can be launched again."""
-    if not script:
-        return []
-    return torchx_roles(script) if is_torchx_script(script) else [script_role(script, app.first)]
-
-
-def _cfg(job: Job, script: str) -> dict[str, str]:
-    """Return the run options of a job of TorchX's or of a user's own script, as far as Slurm tells."""
-    values = {"account": job.account, "qos": job.qos, "job_dir": job.work_dir}
-    if is_torchx_script(script):
-        values |= torchx_cfg(script)
-    else:
-        limit = f"{job.limit // 60}:{job.limit % 60:02d}" if job.limit else ""
-        values |= {
-            "partition": job.partition,
-            "time": limit,
-            "constraint": job.features,
-            "reservation": job.reservation,
-        }
     return {name: value for name, value in values.items() if value}

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import platform
+import re
 import threading
 import time
 from collections.abc import Iterable, Mapping
@@ -35,6 +36,7 @@ _UNKNOWN_S = 10.0
 # The steps of a job that runs are asked for so seldom, and only while somebody looks at it.
 _STEPS_S = 30.0
 _MOST_KEPT = 500
+_SUBMIT_LINE = re.compile(r"^ *SubmitLine=(.*)", re.MULTILINE)
 
 
 class KnownJobs:
@@ -184,6 +186,7 @@ class AccountedJobs:
         self._kept: dict[tuple[str, float | None], tuple[App, list[Step]]] = {}
         self._runs: dict[tuple[str, int], list[Job]] = {}
         self._steps: dict[str, tuple[float, list[Step]]] = {}
+        self._submit_lines: dict[tuple[str, float | None], tuple[float, str]] = {}
 
     def earlier_runs(self, app: App) -> list[Job]:
         """Return the runs of a job before its requeues, the earliest first, as far as accounting has them."""
@@ -226,6 +229,25 @@ class AccountedJobs:
                 self._steps.clear()
             self._steps[app.app_id] = time.monotonic(), steps
         return steps
+
+    def submit_line(self, app: App) -> str:
+        """Return the command that submitted a job, as far as Slurm tells; see `submit_line`."""
+        if app.first.submit_line:
+            return app.first.submit_line
+        key = app.app_id, app.submitted_at
+        with self._lock:
+            at, line = self._submit_lines.get(key, (0.0, ""))
+        if line or (at and time.monotonic() - at < _STEPS_S):
+            return line
+        try:
+            line = _ask_submit_line(app.app_id)
+        except SchedulerError as error:
+            logger.info("the submit line of %s is not known: %s", app.app_id, error)
+        with self._lock:
+            if len(self._submit_lines) >= _MOST_KEPT:
+                self._submit_lines.clear()
+            self._submit_lines[key] = time.monotonic(), line
+        return line
 
     def details(self, app: App) -> tuple[App, list[Step]]:
         """Return an app that has ended, completed by accounting, and its steps."""
@@ -300,6 +322,15 @@ def _ask_for(job_id: str) -> App | None:
     except SchedulerError as error:
         logger.warning("accounting does not know %s: %s", job_id, error)
         return None
+
+
+def _ask_submit_line(app_id: str) -> str:
+    for job in jobs_by_id([app_id]):
+        if job.submit_line:
+            return job.submit_line
+    # The controller tells it from 26.05 on.
+    found = _SUBMIT_LINE.search(ask(["scontrol", "show", "job", app_id]))
+    return found[1] if found else ""
 
 
 def _answers_folder() -> Path:

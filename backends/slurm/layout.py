@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from ..shared.replicas import pick_replica
 from .accounting import Step
 from .jobs import BATCH, TASK, App, Job
 from .records import Launch
+from .submit_line import submit_option
 
 _TORCHX_NAME = re.compile(r"(?P<role>.+)-(?P<number>\d{1,9})", re.DOTALL)
 _TORCHX_SCRIPT = "torchx-sbatch.sh"
@@ -95,8 +95,8 @@ def log_files(job: Job, task: int | None = None) -> tuple[Path | None, Path | No
         job: the job, or a task of an array.
         task: the task's number.
     """
-    stdout = _log_file(job, job.stdout or submit_option(job.submit_line, "output", "o"), task)
-    told = job.stderr or submit_option(job.submit_line, "error", "e")
+    stdout = _log_file(job, job.stdout or submit_option(job.submit_line, "output"), task)
+    told = job.stderr or submit_option(job.submit_line, "error")
     stderr = _log_file(job, told, task) if told else None
     return stdout, None if stderr == stdout else stderr
 
@@ -209,17 +209,3 @@ def _log_file(job: Job, pattern: str, task: int | None) -> Path | None:
     if "*" in path and (found := glob.glob(str(whole))):  # noqa: PTH207 - the path is absolute
         return Path(min(found))
     return whole
-
-
-def submit_option(submit_line: str, name: str, letter: str) -> str:
-    """Return an option of the sbatch command that accounting keeps, empty where it was not given there."""
-    try:
-        words = shlex.split(submit_line)
-    except ValueError:
-        return ""
-    for number, word in enumerate(words):
-        if word.startswith(f"--{name}="):
-            return word.partition("=")[2]
-        if word in (f"--{name}", f"-{letter}") and number + 1 < len(words):
-            return words[number + 1]
-    return ""

@@ -56,8 +56,9 @@ from .jobs import BATCH, App, is_app_id
 from .known_jobs import HISTORY_DAYS, AccountedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
 from .options import SlurmOpts
-from .others import shown_script
+from .others import is_torchx_script, shown_script
 from .records import Launch, Records, read_launch
+from .relaunch import Relaunch, find_relaunch
 from .request import SlurmRequest, check_app, make_request, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
@@ -219,16 +220,16 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         if app is None:
             return None
         launch, state = self._launch(app), app.state
-        script = "" if launch is not None else self._script(app.app_id)
+        relaunch = self._relaunch(app) if launch is None else None
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
             told = evidence(waiting, self._facts, self._jobs.apps())
-            return describe_app(app, launch, told, script=script, earlier=self._accounted.earlier_runs(app))
+            return describe_app(app, launch, told, relaunch=relaunch, earlier=self._accounted.earlier_runs(app))
         steps: builtins.list[Step] = []
         if is_terminal(state):
             app, steps = self._accounted.details(app)
         earlier, replicas = self._accounted.earlier_runs(app), self._replicas(app, launch)
-        return describe_app(app, launch, steps=steps, script=script, earlier=earlier, replicas=replicas)
+        return describe_app(app, launch, steps=steps, relaunch=relaunch, earlier=earlier, replicas=replicas)
 
     def describe_native(self, app_id: str) -> str:
         """Return the output of ``scontrol show job``, and the batch script if Slurm keeps it, secret values masked.
@@ -425,6 +426,12 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def _launch(self, app: App) -> Launch | None:
         return self._records.find(app, self._launch_in_script)
+
+    def _relaunch(self, app: App) -> Relaunch:
+        """Return what launches a job again that was not launched here."""
+        script = self._script(app.app_id)
+        is_needed = bool(script) and not is_torchx_script(script)
+        return find_relaunch(app.first, script, self._accounted.submit_line(app) if is_needed else "")
 
     def _launch_in_script(self, job_id: str) -> Launch | None:
         return read_launch(launch_in(self._script(job_id)))
