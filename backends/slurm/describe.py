@@ -139,7 +139,7 @@ def describe_app(
         log_dir=app.first.work_dir if launch is None or launch.is_script else launch.folder,
         insight_dir=str(Path(launch.insight, app.app_id)) if launch is not None and launch.insight else "",
         cfg=dict(launch.cfg if launch is not None else relaunch.cfg),
-        not_known=[*relaunch.not_known],
+        not_known={**relaunch.not_known},
         ports=served_ports(replicas),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,12 +23,12 @@ class Relaunch:
     Args:
         roles: its roles; none where its batch script is not known.
         cfg: its run options.
-        not_known: what is not known of its launch, a phrase each.
+        not_known: what is not known of its launch, and what is taken in its place.
     """
 
     roles: Sequence[Role] = ()
     cfg: Mapping[str, Any] = field(default_factory=dict)
-    not_known: Sequence[str] = ()
+    not_known: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_relaunch(job: Job, script: str, submit_line: str) -> Relaunch:
@@ -48,15 +49,17 @@ def find_relaunch(job: Job, script: str, submit_line: str) -> Relaunch:
             return Relaunch(cfg={**recorded, **folder})
         options = _recorded(job, "job-name", "nodes", "ntasks", "array", "licenses", "gres")
         words = option_words(options)
-        known = ", ".join(f"--{name}" for name in (*options, *recorded))
-        not_known = ("the arguments of its script", f"options of its sbatch command other than {known}")
+        not_known = {
+            "the arguments of its script": "none",
+            "the options of its sbatch command": " ".join(option_words({**options, **recorded})),
+        }
         return Relaunch([BatchScript(script, words).role()], {**recorded, **folder}, not_known)
     options, cfg = dict(found.options), dict[str, Any](folder)
     for name in SlurmOpts().keys() & options.keys():
         value = options.pop(name)
         cfg[name] = value == "true" if name == "requeue" else without_key(value) if name == "comment" else value
     words = option_words({"job-name": job.name, **options})
-    not_known = () if found.is_sure else (f"which words of its arguments belong together: {' '.join(found.args)}",)
+    not_known = {} if found.is_sure else {"the quotes around its arguments": " ".join(map(shlex.quote, found.args))}
     return Relaunch([BatchScript(script, words, found.args).role()], cfg, not_known)
 
 

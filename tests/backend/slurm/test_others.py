@@ -10,7 +10,7 @@ from support.slurm_commands import SlurmCommands
 from torchx_tui.backends.slurm.others import torchx_cfg, torchx_roles
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import AppDef, Role, macros
-from torchx_tui.specs.batch_script import BatchScript
+from torchx_tui.specs.batch_script import BatchScript, script_of
 
 # As TorchX (torchx-nightly 2026.10.26) writes it for two replicas of one role and one of another.
 TORCHX = r"""#!/bin/bash
@@ -89,6 +89,97 @@ def test_a_script_of_the_users(slurm: SlurmScheduler, commands: SlurmCommands, t
     # Its logs are where its own patterns say.
     commands.queue({"JobID": "9", "STDOUT": f"{tmp_path}/%x.log", "Comment": call[-1]})
     assert slurm.log_path("9", "batch", 0, slurm.capabilities.log_streams[0]) == tmp_path / "train.log"
+
+
+@pytest.mark.parametrize(
+    ("line", "record", "options", "args", "cfg"),
+    [
+        (
+            "sbatch --gres=gpu:2 --mem 4G -c 8 -L matlab:2 -x n3 -o %x.log --array=0-5%2 train.sh --lr 1e-3",
+            {},
+            ["--mem=4G", "--cpus-per-task=8", "--licenses=matlab:2", "--output=%x.log"],
+            ["--lr", "1e-3"],
+            {"gres": "gpu:2", "exclude": "n3", "array": "0-5%2"},
+        ),
+        (
+            "/usr/bin/sbatch --parsable --exclusive --no-requeue -d afterok:3 -W ./train.sh",
+            {},
+            ["--exclusive"],
+            [],
+            {"dependency": "afterok:3", "requeue": False},
+        ),
+        ("sbatch -Jx -t2:00 --requeue train.sh -n 3", {}, [], ["-n", "3"], {"time": "2:00", "requeue": True}),
+        ("sbatch --comment=why --hold other.sh", {"Command": "/home/a/other.sh"}, ["--hold"], [], {"comment": "why"}),
+    ],
+)
+def test_a_submit_line_is_launched_again(
+    slurm: SlurmScheduler, commands: SlurmCommands, line, record, options, args, cfg
+) -> None:
+    commands.queue({"Name": "train.sh", **record})
+    commands.accounted({"State": "RUNNING", "SubmitLine": line})
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\n#SBATCH --time=5\necho $1\n")
+    described = slurm.describe("7")
+    assert described is not None
+    script = script_of(described.roles)
+    assert script is not None
+    assert [*script.options] == ["--job-name=train.sh", *options]
+    assert [*script.args] == args
+    # What the site gave by default stays the site's.
+    assert described.cfg == {"job_dir": "/home/alice", **cfg}
+    assert described.not_known == {}
+
+
+def test_a_wrapped_command_is_launched_again(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    body = "for i in 1 2; do python train.py --lr $i; done"
+    script = f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{body}\n"
+    commands.queue({"Name": "wrap", "Command": "(null)"})
+    commands.accounted({"State": "RUNNING", "SubmitLine": f"sbatch -N2 --wrap {body} --mem=1G"})
+    commands.answer("scontrol-write-batch_script-7", script)
+    described = slurm.describe("7")
+    assert described is not None
+    assert script_of(described.roles) == BatchScript(script, ("--job-name=wrap", "--mem=1G"))
+    assert described.cfg == {"job_dir": "/home/alice", "nodes": "2"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "sbatch other.sh 1",
+        "sbatch --comment=two words train.sh 1",
+        "sbatch",
+        "srun train.sh",
+        "sbatch --wrap train.sh",
+        "sbatch -n1 : -n2 train.sh",
+    ],
+)
+def test_a_submission_that_is_not_known(slurm: SlurmScheduler, commands: SlurmCommands, line: str) -> None:
+    """What is known is taken from the job's record; what is not is said."""
+    commands.queue({"Name": "train.sh", "tres-per-node": "gres:gpu:2", "Licenses": "matlab:1"})
+    commands.accounted({"State": "RUNNING", "SubmitLine": line})
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
+    described = slurm.describe("7")
+    assert described is not None
+    script = script_of(described.roles)
+    assert script is not None
+    assert script.args == ()
+    assert {"--gres=gpu:2", "--licenses=matlab:1", "--nodes=1"} < {*script.options}
+    assert [*described.not_known] == ["the arguments of its script", "the options of its sbatch command"]
+
+
+def test_the_controller_tells_the_submit_line(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    """As from 26.05 on, where there is no accounting."""
+    commands.queue({"Name": "train.sh"})
+    commands.answer("sacct", err="Slurm accounting storage is disabled", code=1)
+    commands.answer("scontrol-show-job-7", "JobId=7 JobName=train.sh\n   SubmitLine=sbatch train.sh it's  two\n")
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
+    described = slurm.describe("7")
+    assert described is not None
+    script = script_of(described.roles)
+    assert script is not None
+    assert script.args == ("it's", "", "two")
+    # Slurm keeps no quotes.
+    assert [*described.not_known] == ["the quotes around its arguments"]
 
 
 def test_a_script_with_arguments(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
