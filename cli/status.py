@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # What `wait` ends with where the job has not ended in time, as timeout(1) does.
 NOT_IN_TIME = 124
+# What `wait` ends with where the job has ended and nobody knows how.
+END_UNKNOWN = 125
 WAIT_INTERVAL_SECONDS = 1.0
 """Seconds between two questions about a job that is waited for, as TorchX has it."""
 
@@ -70,6 +72,8 @@ def _list(arguments: Any, settings: Settings) -> int:
         for name in [chosen] if chosen else runner.watched_schedulers():
             try:
                 apps += runner.list(name, _options(runner, defaults, name, arguments.scheduler_args))
+                if missing := runner.missing_jobs(name):
+                    say(f"{name}: {missing}")
             except SchedulerError as error:
                 if chosen:
                     raise
@@ -235,6 +239,8 @@ def _wait(arguments: Any, settings: Settings) -> int:
         put_json(status_json(arguments.handle, status))
     elif status.state is not AppState.SUCCEEDED:
         say_status(status)
+    if status.state is AppState.UNKNOWN:
+        return END_UNKNOWN
     return 0 if status.state is AppState.SUCCEEDED else 1
 
 

@@ -35,6 +35,10 @@ _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)(?P<per>[nc]?)")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
 
 
+class NoAccountingError(SchedulerError):
+    """The cluster keeps no records of jobs that have left the queue."""
+
+
 @dataclass(frozen=True)
 class Step:
     """A step of a job: the batch script, or what one ``srun`` started.
@@ -71,13 +75,16 @@ class Step:
 
 
 def history_text(days: float) -> str:
-    """Return sacct's answer for this user's jobs that were in the queue within the last days.
+    """Return sacct's answer for this user's jobs that were in the queue within the last days; empty without accounting.
 
     Raises:
         BackendUnavailableError: accounting cannot be reached.
     """
     start = f"now-{max(1, round(days * 24))}hours"
-    return _ask(["--allocations", "--user", str(os.getuid()), "--starttime", start])
+    try:
+        return _ask(["--allocations", "--user", str(os.getuid()), "--starttime", start])
+    except NoAccountingError:
+        return ""
 
 
 def parse_history(text: str) -> list[Job]:
@@ -150,7 +157,11 @@ def _rows(chosen: Sequence[str]) -> Iterator[tuple[Job, Step | None]]:
 
 
 def _ask(chosen: Sequence[str]) -> str:
-    """Return sacct's answer behind a line with its field names; empty where there is no accounting."""
+    """Return sacct's answer behind a line with its field names.
+
+    Raises:
+        NoAccountingError: the cluster keeps no records.
+    """
     global _known_from
     for number in range(_known_from, len(_NEWER)):
         fields = (*_FIELDS, *_NEWER[number])
@@ -161,7 +172,7 @@ def _ask(chosen: Sequence[str]) -> str:
             raise
         except SchedulerError as error:
             if _DISABLED in str(error):
-                return ""
+                raise NoAccountingError("this cluster has no accounting") from error
             if not _NEWER[number] or "nvalid field" not in str(error):
                 raise
         else:

@@ -15,8 +15,7 @@ from ..shared.exit_reasons import format_exit, signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
 from .ends import TaskEnd, asked_memory, batch_output_end, format_size, task_ends, why_ended
-from .jobs import App, Job, app_state, format_duration, parse_count, parse_tres
-from .known_jobs import LOST
+from .jobs import GONE, LOST, App, Job, app_state, format_duration, parse_count, parse_tres
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .ports import served_ports
 from .reasons import code_of, reason
@@ -47,6 +46,7 @@ _PASSING = {
     "REQUEUE_HOLD": "it was requeued and is held: release it",
     "SPECIAL_EXIT": "it was requeued and is held: release it",
     "RESIZING": "it is being resized",
+    GONE: "it has left the queue, and this cluster has no accounting: how it ended is not known",
     LOST: "it has left the queue, and accounting does not say how it ended",
 }
 

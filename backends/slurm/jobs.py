@@ -16,6 +16,10 @@ BATCH, TASK = "batch", "task"
 MOST_AHEAD_S = 366 * 86400.0
 """Estimates of a start further ahead mean never: Slurm then names a date in centuries."""
 
+LOST = "LOST"
+"""The state of a job that accounting believes to be alive and that the controller does not know."""
+GONE = "GONE"
+"""The state of a job that has left the queue of a cluster without accounting: nobody knows how it ended."""
 # The job states of squeue(1) and sacct(1). A flag, such as COMPLETING, stands in the place of the state while it lasts.
 _STATES = {
     **dict.fromkeys(
@@ -129,8 +133,8 @@ class Job:
 
     @property
     def end(self) -> float | None:
-        """When it ended; the end of one that has not is an estimate."""
-        return self.finished_at if is_terminal(self.app_state) else None
+        """When it ended, as far as that is known; the record of one that has not may have an estimate."""
+        return self.finished_at if is_terminal(self.app_state) or self.state == GONE else None
 
     def task_numbers(self) -> list[int]:
         """Return the numbers of its array tasks; empty if it is not part of an array."""
@@ -181,7 +185,7 @@ class App:
     @property
     def finished_at(self) -> float | None:
         """When the last of it ended; None while any has not."""
-        if not is_terminal(self.state):
+        if not is_terminal(self.state) and any(job.end is None for job in self.jobs):
             return None
         return max((job.end for job in self.jobs if job.end is not None), default=None)
 

@@ -10,25 +10,30 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from ...specs import BackendUnavailableError, SchedulerError, is_terminal
 from ...specs.backoff import Backoff
 from ...specs.files import cache_folder
-from .accounting import Step, earlier_runs, history_text, job_with_steps, jobs_by_id, parse_history
+from .accounting import NoAccountingError, Step, earlier_runs, history_text, job_with_steps, jobs_by_id, parse_history
 from .chains import may_have_dependency
 from .commands import ask, clean_environment
-from .jobs import App, Job, group
+from .jobs import GONE, LOST, App, Job, group
 from .queue import has_same_states, parse_queue, queue_command
-from .shared_answer import ActionTimes, Intervals, SharedAnswer
+from .shared_answer import ActionTimes, Answered, Intervals, SharedAnswer
+from .waiting import clock
 
 logger = logging.getLogger(__name__)
 
-LOST = "LOST"
-"""The state of a job that accounting believes to be alive and that the controller does not know."""
 HISTORY_DAYS = 14.0
-_HISTORY_S = 900.0
+# Accounting is asked for all jobs so seldom (s), but soon after a job has left the queue, and after a failure.
+_HISTORY_S, _HISTORY_LEAST_S, _HISTORY_FAILED_S = 900.0, 10.0, 10.0
+# Between two looks at the queue that are further apart (s) a job may come and go: the least of Slurm's MinJobAge.
+_UNSEEN_S = 60.0
+# An older answer of another session tells nothing (s).
+_KEPT_S = 86400.0
 # Waits before accounting is asked again for jobs that it believes to be alive, and after it failed to answer.
 _LOST_WAITS_S, _FAILURE_WAITS_S = (5.0, 3600.0), (10.0, 300.0)
 # A job that neither the queue nor accounting had is asked for again after so many seconds.
@@ -54,9 +59,9 @@ class KnownJobs:
         command = queue_command(all_users=all_users)
         name = "queue-of-all" if all_users else "queue"
         self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions, has_same_states)
-        self._history = SharedAnswer(
-            folder / "history", lambda: history_text(history_days), Intervals(_HISTORY_S, _HISTORY_S)
-        )
+        self._departures = ActionTimes(folder / "left")
+        history = Intervals(_HISTORY_S, _HISTORY_S, least=_HISTORY_LEAST_S, failed=_HISTORY_FAILED_S)
+        self._history = SharedAnswer(folder / "history", lambda: history_text(history_days), history, self._departures)
         self._lock = threading.Lock()
         self._queued: tuple[float, dict[str, Job]] = (0.0, {})
         self._accounted: tuple[float, dict[str, Job]] = (0.0, {})
@@ -68,7 +73,7 @@ class KnownJobs:
         self._others: dict[str, tuple[float, App | None]] = {}
         self._lost_backoff, self._failure_backoff = Backoff(*_LOST_WAITS_S), Backoff(*_FAILURE_WAITS_S)
         self._lost_at, self._accounting_at = 0.0, 0.0
-        self.accounting_error = ""
+        self._accounting_error = ""
 
     def apps(self) -> dict[str, App]:
         """Return every app by its id.
@@ -111,29 +116,45 @@ class KnownJobs:
             self._others[job_id] = now, app
         return app
 
+    def missing_jobs(self) -> str:
+        """Return why jobs that have left the queue may be missing in `apps`, or are old; empty where none is."""
+        answer = self._history.kept()
+        if not answer.error:
+            return ""
+        since = f" since {clock(answer.answered_at)}" if answer.answered_at else ""
+        return f"jobs that have left the queue{since} may be missing: accounting does not answer: {answer.error}"
+
     def _from_queue(self) -> dict[str, Job]:
+        kept = self.queue_answer.kept()
+        if not self._queued[0] and time.time() - kept.answered_at < _KEPT_S:
+            # What was there when another session looked may have left the queue since.
+            self._take_queue(kept)
         answer = self.queue_answer.get()
-        asked_at, jobs = self._queued
-        if answer.asked_at != asked_at:
-            self._records = parse_queue(answer.text, self._records)
-            now_there = {job.job_id: job for job in self._records.values()}
-            _keep_tasks(now_there, jobs)
-            self._left |= {job_id: job for job_id, job in jobs.items() if job_id not in now_there}
-            jobs = now_there
-            self._left = {job_id: job for job_id, job in self._left.items() if job_id not in jobs}
-            self._queued = answer.asked_at, jobs
-        return jobs
+        if answer.answered_at != self._queued[0]:
+            self._take_queue(answer)
+        return self._queued[1]
+
+    def _take_queue(self, answer: Answered) -> None:
+        looked_at, before = self._queued
+        self._records = parse_queue(answer.text, self._records)
+        jobs = {job.job_id: job for job in self._records.values()}
+        _keep_tasks(jobs, before)
+        left = {job_id: job for job_id, job in before.items() if job_id not in jobs}
+        if left or answer.answered_at - looked_at > _UNSEEN_S:
+            self._departures.note()
+        self._left = {job_id: job for job_id, job in {**self._left, **left}.items() if job_id not in jobs}
+        self._queued = answer.answered_at, jobs
 
     def _from_history(self) -> dict[str, Job]:
-        try:
-            answer = self._history.get()
-        except SchedulerError as error:
-            self._note(str(error))
-            return self._accounted[1]
-        asked_at, jobs = self._accounted
-        if answer.asked_at != asked_at:
+        answer = self._history.latest()
+        self._note(answer.error)
+        answered_at, jobs = self._accounted
+        if answer.answered_at != answered_at:
             jobs = {job.job_id: job for job in parse_history(answer.text)}
-            self._accounted = answer.asked_at, jobs
+            self._accounted = answer.answered_at, jobs
+            for job_id in self._left.keys() & jobs.keys():
+                if is_terminal(jobs[job_id].app_state):
+                    self._left[job_id] = _with_paths(jobs[job_id], self._left[job_id])
             self._submit_lines = {
                 job_id: job.submit_line for job_id, job in jobs.items() if may_have_dependency(job.submit_line)
             }
@@ -148,7 +169,7 @@ class KnownJobs:
         missing = {
             job.job_id: job
             for job in {**accounted, **self._left}.values()
-            if job.job_id not in queued and not is_terminal(job.app_state)
+            if job.job_id not in queued and not is_terminal(job.app_state) and job.state != GONE
         }
         is_lost_due = now >= self._lost_at
         due = [job_id for job_id, job in missing.items() if job.state != LOST or is_lost_due]
@@ -158,7 +179,10 @@ class KnownJobs:
             told = {job.job_id: job for job in jobs_by_id(due) if job.job_id not in queued}
         except SchedulerError as error:
             self._accounting_at = time.monotonic() + self._failure_backoff.next()
-            self._note(str(error))
+            if isinstance(error, NoAccountingError):
+                self._end_unaccounted(due, missing)
+            else:
+                self._note(str(error))
             return
         self._failure_backoff.reset()
         self._note("")
@@ -172,10 +196,17 @@ class KnownJobs:
                 job = job if seen is None else _with_paths(job, seen)
                 self._left[job_id] = job if is_terminal(job.app_state) else replace(job, state=LOST)
 
+    def _end_unaccounted(self, due: Iterable[str], missing: Mapping[str, Job]) -> None:
+        """Note of jobs that are no longer there that nobody knows how they ended."""
+        self._changes += 1
+        for job_id in due:
+            job = self._left.get(job_id) or missing[job_id]
+            self._left[job_id] = replace(job, state=GONE, finished_at=time.time())
+
     def _note(self, error: str) -> None:
-        if error and error != self.accounting_error:
+        if error and error != self._accounting_error:
             logger.warning("accounting does not answer: %s", error)
-        self.accounting_error = error
+        self._accounting_error = error
 
 
 class AccountedJobs:
@@ -319,15 +350,17 @@ def _ask_for(job_id: str) -> App | None:
         return found
     try:
         return group(jobs_by_id([job_id])).get(job_id)
-    except SchedulerError as error:
-        logger.warning("accounting does not know %s: %s", job_id, error)
+    except NoAccountingError:
         return None
+    except SchedulerError as error:
+        raise SchedulerError(f"{job_id} is not in the queue, and accounting does not answer: {error}") from error
 
 
 def _ask_submit_line(app_id: str) -> str:
-    for job in jobs_by_id([app_id]):
-        if job.submit_line:
-            return job.submit_line
+    with suppress(NoAccountingError):
+        for job in jobs_by_id([app_id]):
+            if job.submit_line:
+                return job.submit_line
     # The controller tells it from 26.05 on.
     found = _SUBMIT_LINE.search(ask(["scontrol", "show", "job", app_id]))
     return found[1] if found else ""

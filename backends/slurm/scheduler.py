@@ -259,6 +259,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._rows = now
         return sorted([kept.row for kept in now.values()], key=lambda row: row.submitted_at or 0.0, reverse=True)
 
+    def missing_jobs(self) -> str:
+        """Return that accounting does not answer, which knows the jobs that have left the queue."""
+        return self._jobs.missing_jobs()
+
     def list_everybody(self, yes: bool) -> None:
         """Let `list` return the queue of every user; accounting is asked for this user's jobs in any case."""
         self._all_users = yes

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.services import NoServiceError
+from support.slurm_clock import Clock
 from support.slurm_cluster import OwnSlurm, private_slurm
 from support.slurm_commands import SlurmCommands
 
@@ -29,6 +30,12 @@ def slurm(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     made = SlurmScheduler("torchx", interval=0, quick_interval=0)
     yield made
     made.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Give a clock in the place of the shared answers' own."""
+    return Clock(monkeypatch)
 
 
 @pytest.fixture(scope="module")
