@@ -35,6 +35,9 @@ _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)(?P<per>[nc]?)")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
 
 
+NO_ACCOUNTING = "this cluster has no accounting"
+
+
 class NoAccountingError(SchedulerError):
     """The cluster keeps no records of jobs that have left the queue."""
 
@@ -75,7 +78,7 @@ class Step:
 
 
 def history_text(days: float) -> str:
-    """Return sacct's answer for this user's jobs that were in the queue within the last days; empty without accounting.
+    """Return sacct's answer for this user's jobs of the last days; `NO_ACCOUNTING` where there is none.
 
     Raises:
         BackendUnavailableError: accounting cannot be reached.
@@ -84,7 +87,7 @@ def history_text(days: float) -> str:
     try:
         return _ask(["--allocations", "--user", str(os.getuid()), "--starttime", start])
     except NoAccountingError:
-        return ""
+        return NO_ACCOUNTING
 
 
 def parse_history(text: str) -> list[Job]:
@@ -172,7 +175,7 @@ def _ask(chosen: Sequence[str]) -> str:
             raise
         except SchedulerError as error:
             if _DISABLED in str(error):
-                raise NoAccountingError("this cluster has no accounting") from error
+                raise NoAccountingError(NO_ACCOUNTING) from error
             if not _NEWER[number] or "nvalid field" not in str(error):
                 raise
         else:

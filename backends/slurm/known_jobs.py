@@ -9,7 +9,7 @@ import platform
 import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,17 @@ from pathlib import Path
 from ...specs import BackendUnavailableError, SchedulerError, is_terminal
 from ...specs.backoff import Backoff
 from ...specs.files import cache_folder
-from .accounting import NoAccountingError, Step, earlier_runs, history_text, job_with_steps, jobs_by_id, parse_history
+from ..types import Finding
+from .accounting import (
+    NO_ACCOUNTING,
+    NoAccountingError,
+    Step,
+    earlier_runs,
+    history_text,
+    job_with_steps,
+    jobs_by_id,
+    parse_history,
+)
 from .chains import may_have_dependency
 from .commands import ask, clean_environment
 from .jobs import GONE, LOST, App, Job, group
@@ -123,6 +133,14 @@ class KnownJobs:
             return ""
         since = f" since {clock(answer.answered_at)}" if answer.answered_at else ""
         return f"jobs that have left the queue{since} may be missing: accounting does not answer: {answer.error}"
+
+    def check_accounting(self) -> Iterator[Finding]:
+        """Yield what is wrong with accounting."""
+        if self._history.latest().text == NO_ACCOUNTING:
+            what = f"{NO_ACCOUNTING}: jobs are forgotten some minutes after their end"
+            yield Finding("warning", what, "ask an administrator for slurmdbd")
+        elif missing := self.missing_jobs():
+            yield Finding("warning", missing, "it is asked again; `sacctmgr show cluster` says whether it answers")
 
     def _from_queue(self) -> dict[str, Job]:
         kept = self.queue_answer.kept()

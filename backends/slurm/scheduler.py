@@ -379,7 +379,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def check(self) -> builtins.list[Finding]:
         """Return Slurm's version, its partitions, and how often it is asked; or why it cannot be used."""
-        return self._cluster.findings(self._jobs.queue_answer.asks_per_minute())
+        found = self._cluster.findings(self._jobs.queue_answer.asks_per_minute())
+        # Where there is no controller, accounting is the smaller trouble.
+        is_reached = not any(finding.level == "error" for finding in found)
+        return [*found, *(self._jobs.check_accounting() if is_reached else ())]
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of a job and its log files; see `Scheduler.check_names`."""

@@ -46,6 +46,17 @@ def test_the_last_history_is_kept_and_asked_for_soon_again(session, commands: Sl
     assert session().missing_jobs() == ""
 
 
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(REFUSED, "jobs that have left the queue may be missing: "), (OFF, "this cluster has no accounting: jobs are")],
+)
+def test_doctor_tells_of_accounting(slurm: SlurmScheduler, commands: SlurmCommands, error: str, words: str) -> None:
+    commands.answer("sacct", err=error, code=1)
+    (finding,) = [finding for finding in slurm.check() if "jobs" in finding.what]
+    assert finding.level == "warning"
+    assert finding.what.startswith(words)
+
+
 def test_history_that_never_answered(session, commands: SlurmCommands, clock: Clock) -> None:
     commands.queue({})
     commands.answer("sacct", err=REFUSED, code=1)
