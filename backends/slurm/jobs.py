@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 from ...specs import AppState, is_terminal
 from ...specs.foreign import epoch_seconds
@@ -45,7 +46,7 @@ _NOTHING = frozenset(
 )
 # A task id can be no larger (slurm.conf(5): MaxArraySize), and no text of tasks makes more numbers than that.
 _MOST_TASKS = 4_000_001
-_ID = re.compile(r"\d+(?:_\d+)?")
+_ID = re.compile(r"(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}))?(?:\.(?P<step>\d{1,9}|batch))?")
 _DURATION = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
 
 
@@ -198,6 +199,11 @@ class App:
         """Return the record of an array's task; None where there is none."""
         return self._by_task.get(number)
 
+    def with_task(self, number: int) -> App | None:
+        """Return an array with one of its tasks alone; None where it has no such task."""
+        job = self.task(number)
+        return None if job is None else App(self.app_id, [replace(job, tasks=str(number))])
+
     @cached_property
     def _by_task(self) -> dict[int, Job]:
         """The record of each task: of a thousand tasks each is asked for by its number."""
@@ -243,9 +249,26 @@ def app_state(word: str) -> AppState:
     return _STATES.get(word, AppState.UNKNOWN)
 
 
-def is_app_id(text: str) -> bool:
-    """Tell whether a text can be a job's id, or that of an array's task."""
-    return _ID.fullmatch(text) is not None
+class JobPart(NamedTuple):
+    """What an id names: ``41`` a job, ``41_7`` a task of an array, ``41.0`` and ``41.batch`` a step.
+
+    Args:
+        job_id: the job's id.
+        task: the number of the array's task; None for all.
+        step: the step's name, empty for all.
+    """
+
+    job_id: str
+    task: int | None = None
+    step: str = ""
+
+
+def parse_id(text: str) -> JobPart | None:
+    """Return what an id names; None for a text that is no id."""
+    found = _ID.fullmatch(text)
+    if found is None:
+        return None
+    return JobPart(found["job"], None if found["task"] is None else int(found["task"]), found["step"] or "")
 
 
 def text_or_nothing(value: str) -> str:

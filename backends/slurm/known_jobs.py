@@ -106,13 +106,12 @@ class KnownJobs:
         """Return the sbatch commands with a dependency, by job id, as far as accounting told them."""
         return self._submit_lines
 
-    def find(self, app_id: str) -> App | None:
-        """Return an app of any user; None if there is none. An array's task is part of its array.
+    def find(self, job_id: str) -> App | None:
+        """Return an app of any user; None if there is none. The raw id of an array's task gives that task alone.
 
         Raises:
             BackendUnavailableError: the controller cannot be reached.
         """
-        job_id = app_id.partition("_")[0]
         known = self.apps().get(job_id)
         if known is not None:
             return known
@@ -232,7 +231,7 @@ class AccountedJobs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, float | None], tuple[App, list[Step]]] = {}
+        self._kept: dict[tuple[str, str, int, float | None], tuple[App, list[Step]]] = {}
         self._runs: dict[tuple[str, int], list[Job]] = {}
         self._steps: dict[str, tuple[float, list[Step]]] = {}
         self._submit_lines: dict[tuple[str, float | None], tuple[float, str]] = {}
@@ -300,7 +299,8 @@ class AccountedJobs:
 
     def details(self, app: App) -> tuple[App, list[Step]]:
         """Return an app that has ended, completed by accounting, and its steps."""
-        key = app.app_id, app.finished_at
+        # An array and one of its tasks may have ended at the same time.
+        key = app.app_id, app.first.tasks, len(app.jobs), app.finished_at
         with self._lock:
             if key in self._kept:
                 return self._kept[key]
@@ -363,15 +363,21 @@ def _ask_for(job_id: str) -> App | None:
         raise
     except SchedulerError:
         jobs = []  # Invalid job id specified
-    found = group(jobs).get(job_id)
+    found = _with_job(group(jobs), job_id)
     if found is not None:
         return found
     try:
-        return group(jobs_by_id([job_id])).get(job_id)
+        return _with_job(group(jobs_by_id([job_id])), job_id)
     except NoAccountingError:
         return None
     except SchedulerError as error:
         raise SchedulerError(f"{job_id} is not in the queue, and accounting does not answer: {error}") from error
+
+
+def _with_job(apps: Mapping[str, App], job_id: str) -> App | None:
+    """Return the app of an id, or of an array the task of a raw id alone."""
+    tasks = (App(app.app_id, [job]) for app in apps.values() for job in app.jobs if job.job_id == job_id)
+    return apps.get(job_id) or next(tasks, None)
 
 
 def _ask_submit_line(app_id: str) -> str:

@@ -52,7 +52,7 @@ from .chains import Chains
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
-from .jobs import BATCH, App, is_app_id
+from .jobs import BATCH, App, parse_id
 from .known_jobs import HISTORY_DAYS, AccountedJobs, KnownJobs
 from .layout import Replica, find_replica, replicas_of
 from .options import SlurmOpts
@@ -215,10 +215,20 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     # Watching
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Describe a job of any user; None if neither the controller nor accounting knows it."""
+        """Describe a job of any user, an array's task or a step; None if nobody knows it."""
         app = self._find(app_id)
         if app is None:
             return None
+        described, part = self._describe(app), parse_id(app_id)
+        if part is not None and part.step:
+            step = BATCH if part.step == "batch" else f"step{part.step}"
+            # A single task is shown as the batch script that it stands for.
+            roles = [status for status in described.roles_statuses if status.role == step] or described.roles_statuses
+            described.roles_statuses = roles
+        described.app_id = app_id
+        return described
+
+    def _describe(self, app: App) -> DescribeAppResponse:
         launch, state = self._launch(app), app.state
         relaunch = self._relaunch(app) if launch is None else None
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
@@ -298,17 +308,19 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     # Ending
 
     def _cancel_existing(self, app_id: str) -> None:
-        app = self._get(app_id)
-        if not is_terminal(app.state):
+        if not is_terminal(self._get(app_id).state):
             try:
-                cancel(app.app_id)
+                cancel(app_id)
             finally:
                 self._jobs.actions.note()
 
     def _delete_existing(self, app_id: str) -> None:
         """Cancel a job, remove what is kept of its launch, and show it no more; logs and Slurm's own records stay."""
+        app, part = self._get(app_id), parse_id(app_id)
+        if part is not None and (part.task is not None or part.step):
+            raise SchedulerError(f"{app_id} is a part of the job {app.app_id}, which can be deleted as a whole only")
         self._cancel_existing(app_id)
-        self._records.hide(self._get(app_id))
+        self._records.hide(app)
 
     def actions(self, app_id: str) -> builtins.list[JobAction]:
         """List the actions that are possible now: hold, requeue, its time limit, a signal, an array's tasks."""
@@ -320,7 +332,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         if action not in {offered.name for offered in job_actions(app)}:
             raise SchedulerError(f"{app_id} is {app.state.name}, so {action} is not possible now")
         try:
-            act(app.app_id, action, value)
+            act(app_id.partition(".")[0], action, value)
         finally:
             self._jobs.actions.note()
 
@@ -409,8 +421,11 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     # Lookups
 
     def _find(self, app_id: str) -> App | None:
-        app = self._jobs.find(app_id) if is_app_id(app_id) else None
-        return app if app is not None and self._is_shown(app) else None
+        part = parse_id(app_id)
+        app = self._jobs.find(part.job_id) if part is not None else None
+        if app is None or part is None or not self._is_shown(app):
+            return None
+        return app if part.task is None else app.with_task(part.task)
 
     def _get(self, app_id: str) -> App:
         app = self._find(app_id)
