@@ -16,7 +16,13 @@ from .waiting import wait_until
 
 # Read before any test changes the environment.
 _GIVEN = os.environ.get("SLURM_CONF", "")
-_FOLDER = Path(os.environ.get("SLURM_TEST_DIR") or Path(tempfile.gettempdir(), "torchx-tui-slurm"))
+_RELEASE = os.environ.get("SLURM_RELEASE", "22.05")
+_NAME = "torchx-tui-slurm" if _RELEASE == "22.05" else f"torchx-tui-slurm-{_RELEASE}"
+_FOLDER = Path(os.environ.get("SLURM_TEST_DIR") or Path(tempfile.gettempdir(), _NAME))
+if _RELEASE != "22.05":
+    # The commands of that release: slurm-packages.sh puts them there.
+    _CACHE = os.environ.get("SLURM_TEST_CACHE") or "/var/cache/torchx-tui-tests/slurm"
+    os.environ["PATH"] = f"{_CACHE}/{_RELEASE}/bin{os.pathsep}{os.environ['PATH']}"
 
 
 def shared_slurm() -> str:
