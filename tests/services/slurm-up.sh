@@ -100,10 +100,16 @@ start_munged() { # who is who; it goes to the background by itself
 
 start_database() {
     runs mariadbd && return 0
-    if [ ! -d "$DIR/db/mysql" ]; then
-        mkdir -p "$DIR/db"
-        mariadb-install-db --no-defaults --user=root --datadir="$DIR/db" --skip-test-db \
-            --auth-root-authentication-method=normal --innodb-log-file-size=8M >"$LOG/mariadb-install.log" 2>&1 </dev/null
+    # A temporary folder of its own: MariaDB removes all tables that it finds there, also those of a server beside it.
+    local TMPDIR=$DIR/tmp
+    export TMPDIR
+    mkdir -p "$TMPDIR"
+    if [ ! -d "$DIR/db" ]; then
+        rm -rf "$DIR/db.new"
+        mariadb-install-db --no-defaults --user=root --datadir="$DIR/db.new" --skip-test-db \
+            --auth-root-authentication-method=normal --innodb-log-file-size=8M >"$LOG/mariadb-install.log" 2>&1 </dev/null ||
+            die "no database could be made, see $LOG/mariadb-install.log"
+        mv "$DIR/db.new" "$DIR/db"
     fi
     cat >"$ETC/init.sql" <<'SQL'
 CREATE DATABASE IF NOT EXISTS slurm_acct_db;
