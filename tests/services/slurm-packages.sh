@@ -25,8 +25,8 @@ unpack() { # into $WORK/root
     touch "$WORK/status"
     [ -n "$(mirror)" ] || apt_get update >&2
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(mirror) $SUITE main" >"$WORK/sources.list"
-    private_apt update >&2 || die "the mirror $(mirror) has no $SUITE"
-    private_apt -y --download-only install slurm-wlm slurmdbd >&2 || die "$SUITE has no Slurm that can be installed"
+    private_apt update >&2
+    private_apt -y --download-only install slurm-wlm slurmdbd >&2 || die "the mirror $(mirror) has no Slurm in $SUITE"
     local package
     for package in "$WORK"/cache/archives/*.deb; do dpkg-deb -x "$package" "$WORK/root"; done
 }
@@ -60,11 +60,12 @@ WORK=$(mktemp -d "$CACHE.XXXXXX")
 trap 'rm -rf "$WORK"' EXIT
 unpack
 adapt
-rm -rf "$WORK/cache" "$WORK/lists" "$CACHE"
+rm -rf "$WORK/cache" "$WORK/lists"
 chmod 755 "$WORK" # other users run its programs
 mv "$WORK" "$CACHE"
-case "$("$CACHE/bin/slurmctld" -V)" in
-"slurm-wlm $RELEASE."*) ;;
-*) found=$("$CACHE/bin/slurmctld" -V) && rm -rf "$CACHE" && die "$SUITE has $found instead of $RELEASE" ;;
-esac
-say "$("$CACHE/bin/slurmctld" -V) in $CACHE"
+FOUND=$("$CACHE/bin/slurmctld" -V)
+if [[ $FOUND != "slurm-wlm $RELEASE."* ]]; then
+    rm -rf "$CACHE"
+    die "$SUITE has $FOUND instead of $RELEASE"
+fi
+say "$FOUND in $CACHE"
