@@ -18,6 +18,7 @@ PARTITIONS = {
     "single": "Nodes=n[1-3] MaxNodes=1",
     "closed": "Nodes=n1 State=DOWN",
     "asleep": "Nodes=n1 State=DOWN",
+    "shrunk": "Nodes=n[1-2] State=DOWN",
     "quiet": "Nodes=n[1-2]",
     "broken": "Nodes=n3",
 }
@@ -83,6 +84,9 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
     limited.run("scontrol", "update", "nodename=n3", "state=drain", "reason=bad fan")
     asleep = submit("-p", "asleep")
     limited.run("scontrol", "update", "partition=asleep", "state=inactive")
+    # Slurm 24.11 refuses a job that is too large for its partition.
+    large = submit("-p", "shrunk", "-n", "12")
+    limited.run("scontrol", "update", "partition=shrunk", "nodes=n1", "state=up")
     limited.run(
         "scontrol", "create", "reservation", "ReservationName=later", "StartTime=now+1hours", "Duration=60",
         "Nodes=n1", "Users=root",
@@ -99,7 +103,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         submit("-p", "single", "-N2"): "it asks for 2 nodes, and single allows",
         submit("-p", "closed"): "the partition closed is DOWN",
         asleep: "the partition asleep is INACTIVE",
-        submit("-n", "999"): "it asks for 999 CPUs",
+        large: "it asks for 12 CPUs",
         submit("-A", "jobs"): "GrpJobs of the account jobs: 1 of 1 jobs in use",
         submit("-A", "cpus"): "GrpTRES of the account cpus: 2 of 2 CPUs in use",
         submit("-A", "walls", "--time=60"): "MaxWallPJ of the account walls: 30 minutes",
