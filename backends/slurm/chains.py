@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from .jobs import App
-from .layout import submit_option
+from .layout import submit_options
 from .records import Launch
 
 # Those that order whole jobs one behind the other (sbatch(1), --dependency); `after` waits for a start only.
@@ -52,7 +52,7 @@ class Chains:
         submitted_at, text = self._texts.get(app.app_id, (None, ""))
         if text and submitted_at == app.submitted_at:
             return text
-        return submit_option(submit_line, "dependency", "d")
+        return submit_options(submit_line.split()).get("dependency", "")
 
 
 def may_have_dependency(submit_line: str) -> bool:

@@ -17,9 +17,9 @@ from ...specs.backoff import Backoff
 from ...specs.files import cache_folder
 from .accounting import Step, earlier_runs, history_text, job_with_steps, jobs_by_id, parse_history
 from .chains import may_have_dependency
-from .commands import ask, clean_environment
+from .commands import clean_environment
 from .jobs import App, Job, group
-from .queue import has_same_states, parse_queue, queue_command
+from .queue import has_same_states, parse_queue, queue_text
 from .shared_answer import ActionTimes, Intervals, SharedAnswer
 
 logger = logging.getLogger(__name__)
@@ -49,9 +49,10 @@ class KnownJobs:
     def __init__(self, intervals: Intervals, history_days: float = HISTORY_DAYS, *, all_users: bool = False) -> None:
         folder = _answers_folder()
         self.actions = ActionTimes(folder / "acted")
-        command = queue_command(all_users=all_users)
         name = "queue-of-all" if all_users else "queue"
-        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions, has_same_states)
+        self.queue_answer = SharedAnswer(
+            folder / name, lambda: queue_text(all_users=all_users), intervals, self.actions, has_same_states
+        )
         self._history = SharedAnswer(
             folder / "history", lambda: history_text(history_days), Intervals(_HISTORY_S, _HISTORY_S)
         )
@@ -287,7 +288,7 @@ def _with_paths(job: Job, seen: Job) -> Job:
 def _ask_for(job_id: str) -> App | None:
     """Ask for one job by its id: the controller first, then accounting."""
     try:
-        jobs: Iterable[Job] = parse_queue(ask(queue_command(job_id))).values()
+        jobs: Iterable[Job] = parse_queue(queue_text(job_id)).values()
     except BackendUnavailableError:
         raise
     except SchedulerError:

@@ -15,7 +15,7 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.jobs import Job
-from torchx_tui.backends.slurm.layout import expand, expand_nodes, log_files
+from torchx_tui.backends.slurm.layout import expand_nodes, log_files
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import Stream
 from torchx_tui.specs import AppDef, Role, SchedulerError
@@ -44,29 +44,46 @@ JOB = Job("50", name="train", user="alice", work_dir="/home/alice")
 TASK = Job("51", array_id="41", tasks="7", name="train", user="alice", work_dir="/home/alice")
 
 
+# As recorded on 22.05, 24.11 and 26.05, each by a job that wrote the file.
 @pytest.mark.parametrize(
-    ("pattern", "expanded"),
+    ("pattern", "old", "newer", "newest"),
     [
-        ("%x-%j.out", "train-50.out"),
-        ("%5j", "00050"),
-        ("%u/%A", "alice/50"),
-        ("%%j-%j", "%j-50"),
-        ("%a", "4294967294"),
-        ("%t%n%s", "00batch"),
-        ("%N.log", "*.log"),
-        ("\\%j", "%j"),
-        ("%99999999j", "0000000050"),
-        ("plain", "plain"),
-        ("%q", "%q"),
+        ("%x-%j.out", "train-7.out", "", ""),
+        ("%u/%A", "alice/7", "", ""),
+        ("%%j-%j", "%j-7", "", ""),
+        ("%t%n%s-%J", "00batch-7", "", ""),
+        ("%a", "4294967294", "", ""),
+        ("%b", "%b", "4", ""),
+        ("%j-%r", "7-%r", "", "7-2"),
+        ("%S", "%S", "", "s275M8D6F7HH00"),
+        ("%q", "%q", "", ""),
+        ("%8j-%03j-%12j", "00000007-007-0000000007", "", ""),
+        ("%99999999j", "0000000007", "", ""),
+        ("%12q-%5q", "2q-5q", "", "%12q-%5q"),
+        ("%5x", "train", "", ""),
+        ("b1-\\%j", "b1-%j", "", ""),
+        ("b2-\\\\%j", "b2-\\%j", "", "b2-%j"),
+        ("b3\\-x%j\\.out", "b3-x%j.out", "", ""),
+        ("plain", "plain", "", ""),
     ],
 )
-def test_a_pattern(pattern: str, expanded: str) -> None:
-    assert expand(pattern, JOB) == expanded
+def test_pattern_by_version(
+    slurm: SlurmScheduler, commands: SlurmCommands, pattern: str, old: str, newer: str, newest: str
+) -> None:
+    expected = {"22.05": old, "24.11": newer or old, "26.05": newest or newer or old}
+    found = {}
+    for version in expected:
+        commands.set_version(version)
+        commands.queue({"STDOUT": pattern, "RestartCnt": "2", "SLUID": "s275M8D6F7HH00", "WorkDir": "/w"})
+        path = slurm.log_path("7", "batch", 0, Stream.STDOUT)
+        found[version] = str(path).removeprefix("/w/")
+    assert found == expected
 
 
-def test_patterns_of_a_task() -> None:
-    assert expand("%A_%a-%j", TASK, 7) == "41_7-51"
-    assert expand("%3a", TASK, 7) == "007"
+def test_pattern_of_an_array_task(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    task = {"JobID": "51", "ArrayJobID": "41", "ArrayTaskID": "17"}
+    commands.queue({**task, "STDOUT": "arr-%A-%a-%b-%j-%3a", "WorkDir": "/w"})
+    assert slurm.log_path("41", "task", 17, Stream.STDOUT) == Path("/w/arr-41-17-7-51-017")
 
 
 @pytest.mark.parametrize(
@@ -89,15 +106,12 @@ def test_the_default_of_an_array() -> None:
         assert log_files(job, 7)[0] == Path("/home/alice/slurm-41_7.out")
 
 
-def test_files_by_the_command_that_accounting_keeps() -> None:
-    job = Job("50", work_dir="/w", submit_line="sbatch -o logs/%j.o --error=%j.e train.sh")
-    assert log_files(job) == (Path("/w/logs/50.o"), Path("/w/50.e"))
-
-
 def test_the_short_host_name_is_looked_for(tmp_path: Path) -> None:
-    (tmp_path / "login1-50.log").touch()
-    job = Job("50", work_dir=str(tmp_path), stdout="%N-%j.log")
-    assert log_files(job)[0] == tmp_path / "login1-50.log"
+    for name in ("login1-50-[a]*.log", "login1-50-other.log"):
+        (tmp_path / name).touch()
+    # A job's name is no pattern.
+    job = Job("50", work_dir=str(tmp_path), stdout="%N-%j-%x.log", name="[a]*")
+    assert log_files(job)[0] == tmp_path / "login1-50-[a]*.log"
 
 
 @pytest.mark.parametrize(
