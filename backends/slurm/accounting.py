@@ -30,7 +30,7 @@ _MOST_IDS = 500
 _SCRIPT_HEAD = re.compile(r"^Batch Script for \S+\n-+\n", re.MULTILINE)
 _JOB = re.compile(r"(?P<id>\d+)(?:_(?P<tasks>\d+|\[[^\]]*\]?)|\+(?P<offset>\d+))?")
 _CLOCK = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<hours>\d+):)?(?P<minutes>\d+):(?P<seconds>\d+(?:\.\d+)?)")
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)(?P<per>[nc]?)")
+_SIZE = re.compile(r"(?P<number>\d{1,15}(?:\.\d{1,6})?)(?P<unit>[KMGTP]?)(?P<per>[nc]?)")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
 
 

@@ -20,7 +20,9 @@ _TAIL_BYTES = 1 << 16
 # srun(1) on its standard error: `srun: error: n1: task 0: Exited with exit code 4`, `tasks 1-3: Killed`.
 _ENDED = re.compile(
     r"^srun: error: (?P<node>[^:]+): tasks? (?P<tasks>[\d,-]+): "
-    r"(?:Exited with exit code (?P<code>\d+)|(?P<word>[A-Z][\w ()]*))",
+    r"(?:Exited with exit code (?P<code>\d+)|(?P<word>[A-Z][\w ()]*))"
+    # Where that ends the other tasks, the same srun names the step next; before 23.02 with a prefix.
+    r"(?:\nsrun: (?:[\w/]+: \w+: )?Terminating StepId=[\d+]+\.(?P<step>\d+)$)?",
     re.MULTILINE,
 )
 _SIGNALS = {
@@ -63,6 +65,13 @@ class TaskEnd(NamedTuple):
         return format_exit(-self.signal if self.signal else self.exit_code)
 
 
+class _TaskMessage(NamedTuple):
+    node: str
+    task: int
+    end: TaskEnd
+    step: str
+
+
 def batch_output_end(path: Path | None) -> str:
     """Return the end of a batch script's output; nothing where it cannot be read."""
     return "" if path is None else read_tail(path, _TAIL_BYTES).decode("utf-8", "replace")
@@ -71,8 +80,8 @@ def batch_output_end(path: Path | None) -> str:
 def task_ends(batch_output: str) -> dict[int, TaskEnd]:
     """Return how the tasks of a step ended by srun's messages, by number; the first message on a task counts."""
     ends: dict[int, TaskEnd] = {}
-    for _, task, end in _task_messages(batch_output):
-        ends.setdefault(task, end)
+    for message in _task_messages(batch_output):
+        ends.setdefault(message.task, message.end)
     return ends
 
 
@@ -81,8 +90,8 @@ def replica_ends(
 ) -> dict[tuple[str, int], TaskEnd]:
     """Return how replicas ended by srun's messages and accounting's steps, by role and number.
 
-    srun names the node and the task, not the step. A message counts where the replicas, their nodes and how each step
-    ended leave one role for it.
+    srun names the node and the task, and seldom the step. A message counts where the replicas, their nodes and how
+    each step ended leave one role for it.
 
     Args:
         batch_output: the end of the batch script's output.
@@ -91,23 +100,25 @@ def replica_ends(
     """
     of_role = {step.label: step for step in steps}
     has_steps = any(replica.step is not None for replica in replicas)
-    asked = [each for each in replicas if not has_steps or each.step is not None]
-    step_of = {(each.role, each.number): _ended_step(each.step or of_role.get(each.role)) for each in asked}
-    ends: dict[tuple[str, int], TaskEnd] = {}
-    for key, step in step_of.items():
-        if step is not None and (step.exit_code == 0 or step.tasks == 1):
-            ends[key] = TaskEnd.of(step.exit_code, step.signal)
-    by_number: dict[int, list[Replica]] = {}
-    for each in asked:
-        by_number.setdefault(each.number, []).append(each)
-    for node, task, end in _task_messages(batch_output):
-        here = [each for each in by_number.get(task, ()) if not each.node or each.node.partition(".")[0] == node]
-        keys = [(each.role, each.number) for each in here]
-        if any(ends.get(key) == end for key in keys):
+    asked = {(each.role, each.number): each for each in replicas if not has_steps or each.step is not None}
+    step_of = {key: _ended_step(each.step or of_role.get(each.role)) for key, each in asked.items()}
+    ends = {
+        key: TaskEnd.of(step.exit_code, step.signal)
+        for key, step in step_of.items()
+        if step is not None and (step.exit_code == 0 or step.tasks == 1)
+    }
+    by_number: dict[int, list[tuple[str, int]]] = {}
+    for key in asked:
+        by_number.setdefault(key[1], []).append(key)
+    for message in _task_messages(batch_output):
+        keys = by_number.get(message.task, [])
+        if len(keys) > 1:
+            keys = [key for key in keys if _is_of(message, asked[key], step_of[key])]
+        if any(ends.get(key) == message.end for key in keys):
             continue
-        open_keys = [key for key in keys if key not in ends and _may_end(step_of[key], end)]
-        if len(open_keys) == 1:
-            ends[open_keys[0]] = end
+        keys = [key for key in keys if key not in ends]
+        if len(keys) == 1:
+            ends[keys[0]] = message.end
     return ends
 
 
@@ -115,15 +126,20 @@ def _ended_step(step: Step | None) -> Step | None:
     return step if step is not None and is_terminal(app_state(step.state)) else None
 
 
-def _may_end(step: Step | None, end: TaskEnd) -> bool:
-    """Return whether a task of a step may have ended so: a step that exited has the highest code of its tasks."""
-    if step is None or step.exit_code is None or end.exit_code is None:
+def _is_of(message: _TaskMessage, replica: Replica, step: Step | None) -> bool:
+    """Return whether srun's message may be of a replica, by its node, its step, and how that ended."""
+    if replica.node and replica.node != message.node:
+        return False
+    if step is None:
         return True
-    return end.exit_code <= step.exit_code
+    if message.step:
+        return step.name == message.step
+    # A step that exited has the highest code of its tasks.
+    return step.exit_code is None or message.end.exit_code is None or message.end.exit_code <= step.exit_code
 
 
-def _task_messages(batch_output: str) -> Iterator[tuple[str, int, TaskEnd]]:
-    """Yield node, task and end of each of srun's messages."""
+def _task_messages(batch_output: str) -> Iterator[_TaskMessage]:
+    """Yield srun's messages on tasks that ended, task by task."""
     for found in _ENDED.finditer(batch_output):
         word = found["word"] or ""
         if found["code"]:
@@ -135,7 +151,7 @@ def _task_messages(batch_output: str) -> Iterator[tuple[str, int, TaskEnd]]:
         else:
             continue
         for task in parse_tasks(found["tasks"]):
-            yield found["node"], task, end
+            yield _TaskMessage(found["node"], task, end, found["step"] or "")
 
 
 def why_ended(job: Job, batch_output: str = "", steps: Sequence[Step] = ()) -> str:
