@@ -40,8 +40,9 @@ _ADDED = (
     _Addition("26.05", _SYMBOLS, ("S",)),
 )
 _OLD_SYMBOLS = "AajJNnstux"
-_PLAIN_PADDING = (25, 11)
-_VERSION = re.compile(r"^slurm\S* (\d\d)\.(\d\d)", re.MULTILINE)
+# From when an unknown symbol with a width stays, and every backslash goes.
+_PLAIN_PADDING = "25.11"
+_VERSION = re.compile(r"^slurm\S* (\d\d\.\d\d)", re.MULTILINE)
 
 _lock = threading.Lock()
 # What was asked, by command and by the modification time of its program: an upgrade is noticed.
@@ -80,13 +81,14 @@ def name_rules() -> NameRules:
         found = _VERSION.search(_ask_once("scontrol", "--version"))
     except BackendUnavailableError:
         found = None
-    version = (int(found[1]), int(found[2])) if found else (99, 99)
+    version = _numbers(found[1] if found else "99.99")
     new = [added.names for added in _ADDED if added.where == _SYMBOLS and _numbers(added.version) <= version]
-    is_old = version < _PLAIN_PADDING
+    is_old = version < _numbers(_PLAIN_PADDING)
     return NameRules(frozenset(_OLD_SYMBOLS).union(*new), strips_padding=is_old, escapes=is_old)
 
 
 def _numbers(version: str) -> tuple[int, ...]:
+    """Return a version such as ``24.11``, to be compared."""
     return tuple(map(int, version.split(".")))
 
 

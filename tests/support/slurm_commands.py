@@ -18,7 +18,7 @@ FIELD, RECORD = "\x1f", "\x1e"
 _PROGRAM = """#!/bin/sh
 name=${0##*/}
 case $1 in
---helpformat) exec cat "$FAKE_SLURM/$name.fields" ;;
+--helpformat) exec cat "$FAKE_SLURM/$name.fields" ;; # it fails where there is none
 --version) [ "$name" != scontrol ] || exec cat "$FAKE_SLURM/version" ;;
 esac
 # In one go each: others may run at the same time.
@@ -117,6 +117,11 @@ class SlurmCommands:
         self._put(f"{name}.code", f"{code}\n")
         self._put(f"{name}.sleep", str(seconds or ""))
         self._put(f"{name}.out", out)
+
+    def refuse_help(self, name: str) -> None:
+        """Let a program not know the option that lists its fields."""
+        (self._folder / f"{name}.fields").unlink()
+        self._more[name] = ()
 
     def _put(self, name: str, text: str) -> None:
         """Write a file as a whole: a program that runs meanwhile prints what was there before, or this."""

@@ -144,3 +144,40 @@ def test_an_estimate(count: str) -> None:
     found = parse_estimate(Answer(0, "", f"sbatch: Job 10119 to start at 4000 {count} in partition main\n"))
     assert found is not None
     assert found.start == 4000
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("20.11", []),
+        ("22.05", ["SubmitLine"]),
+        ("24.05", ["SubmitLine", "FailedNode", "StdOut", "StdErr"]),
+        ("26.05", ["SubmitLine", "FailedNode", "StdOut", "StdErr", "Restarts", "SLUID"]),
+    ],
+)
+def test_fields_that_sacct_is_asked_for(
+    slurm: SlurmScheduler, commands: SlurmCommands, version: str, expected: list[str]
+) -> None:
+    commands.set_version(version)
+    commands.accounted({})
+    assert [row.app_id for row in slurm.list()] == ["7"]
+    asked = commands.calls("sacct")[-1][-1].split(",")
+    assert asked[asked.index("TRESUsageInTot") + 1 :] == expected
+
+
+def test_an_upgrade_is_noticed(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.set_version("22.05")
+    commands.queue({"STDOUT": "/w/%r.out", "RestartCnt": "3"})
+    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == Path("/w/%r.out")
+    assert "SLUID" not in commands.calls("squeue")[-1][-1]
+    commands.set_version("26.05")
+    commands.queue({"STDOUT": "/w/%r.out", "RestartCnt": "3"})
+    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == Path("/w/3.out")
+    assert "SLUID" in commands.calls("squeue")[-1][-1]
+
+
+def test_squeue_without_a_list_of_fields(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    # Before 24.05.
+    commands.refuse_help("squeue")
+    commands.queue({})
+    assert [row.app_id for row in slurm.list()] == ["7"]
