@@ -113,6 +113,8 @@ def describe_app(
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = batch_output_end(log_files(app.first)[0])
     replicas = replicas or replicas_of(app, launch)
+    # The steps of an array are those of its tasks.
+    ends = {} if app.is_array else replica_ends(batch_output, replicas, steps)
     why = _why(app, batch_output, steps)
     reasons = [*filter(None, (why, *evidence))]
     if by_torchx:
@@ -124,7 +126,7 @@ def describe_app(
         msg="; ".join(reasons) or NONE,
         reasons=reasons if len(reasons) > 1 else [],
         metadata={**_metadata(app), **efficiency(app, steps), **({"earlier runs": _runs(earlier)} if earlier else {})},
-        roles_statuses=_role_statuses(app, replicas, replica_ends(batch_output, replicas, steps)),
+        roles_statuses=_role_statuses(app, replicas, ends),
         roles=roles,
         name=_name(app, launch),
         submitted_at=app.submitted_at,
