@@ -71,6 +71,9 @@ class Job:
         failed_node: the node that failed, where accounting tells.
         elapsed: how long it ran, in seconds, where accounting told.
         accounted: whether this is of sacct.
+        is_batch: whether it has a batch script; False for what `srun` and `salloc` started, which writes no log.
+        step_signal: the signal that ended one of its steps, 125 where that ran out of memory; 0 for none.
+        sluid: the id that Slurm gives each run, empty before 24.11.
     """
 
     job_id: str
@@ -116,6 +119,9 @@ class Job:
     failed_node: str = ""
     elapsed: float | None = None
     accounted: bool = False
+    is_batch: bool = True
+    step_signal: int = 0
+    sluid: str = ""
 
     @property
     def app_id(self) -> str:
@@ -129,8 +135,13 @@ class Job:
 
     @property
     def start(self) -> float | None:
-        """When it began to run; the start of one that waits is an estimate."""
-        return self.started_at if self.app_state is not AppState.PENDING else None
+        """When it began to run; the start of one that waits is an estimate, of one cancelled then its end."""
+        return self.started_at if self.app_state is not AppState.PENDING and self.has_run else None
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it had nodes, or may have had: False for one that was cancelled while it waited."""
+        return bool(self.node_list) or self.app_state is not AppState.CANCELLED
 
     @property
     def end(self) -> float | None:

@@ -31,7 +31,7 @@ from .accounting import (
 from .chains import may_have_dependency
 from .commands import ask, clean_environment
 from .jobs import GONE, LOST, App, Job, group
-from .queue import has_same_states, parse_queue, queue_command
+from .queue import has_same_states, parse_queue, queue_text
 from .shared_answer import ActionTimes, Answered, Intervals, SharedAnswer
 from .waiting import clock
 
@@ -66,9 +66,10 @@ class KnownJobs:
     def __init__(self, intervals: Intervals, history_days: float = HISTORY_DAYS, *, all_users: bool = False) -> None:
         folder = _answers_folder()
         self.actions = ActionTimes(folder / "acted")
-        command = queue_command(all_users=all_users)
         name = "queue-of-all" if all_users else "queue"
-        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions, has_same_states)
+        self.queue_answer = SharedAnswer(
+            folder / name, lambda: queue_text(all_users=all_users), intervals, self.actions, has_same_states
+        )
         self._departures = ActionTimes(folder / "left")
         history = Intervals(_HISTORY_S, _HISTORY_S, least=_HISTORY_LEAST_S, failed=_HISTORY_FAILED_S)
         self._history = SharedAnswer(folder / "history", lambda: history_text(history_days), history, self._departures)
@@ -358,7 +359,7 @@ def _with_paths(job: Job, seen: Job) -> Job:
 def _ask_for(job_id: str) -> App | None:
     """Ask for one job by its id: the controller first, then accounting."""
     try:
-        jobs: Iterable[Job] = parse_queue(ask(queue_command(job_id))).values()
+        jobs: Iterable[Job] = parse_queue(queue_text(job_id)).values()
     except BackendUnavailableError:
         raise
     except SchedulerError:

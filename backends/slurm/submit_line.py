@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 from ...components.sbatch_options import OPTIONS
-from ...components.sbatch_script import take_options
+from ...components.sbatch_script import SbatchScript, take_options
 from .jobs import Job
 
 _WRAPPED = "# This script was created by sbatch --wrap.\n\n"
@@ -61,9 +61,14 @@ def _word(name: str, value: str) -> str:
     return f"--{name}" if is_flag else f"--{name}={value}"
 
 
-def submit_option(submit_line: str, name: str) -> str:
-    """Return an option of a submit line by its long name; empty where it was not given there."""
-    return take_options(submit_line.split(" ")[1:])[0].get(name, "")
+def submit_options(submit_line: str) -> dict[str, str]:
+    """Return the options of a submit line by their long names."""
+    return take_options(submit_line.split(" ")[1:])[0]
+
+
+def script_options(script: str) -> dict[str, str]:
+    """Return the options in the ``#SBATCH`` lines of a batch script by their long names."""
+    return SbatchScript(Path(), script).options
 
 
 def read_submission(submit_line: str, job: Job, script: str) -> Submission | None:

@@ -11,14 +11,13 @@ from support.slurm_clock import Clock
 from support.slurm_cluster import OwnSlurm, private_slurm
 from support.slurm_commands import SlurmCommands
 
-from torchx_tui.backends.slurm import accounting, shared_answer
+from torchx_tui.backends.slurm import shared_answer
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmCommands:
     """Give programs in the place of Slurm's commands, of its newest version."""
-    monkeypatch.setattr(accounting, "_known_from", 0)
     return SlurmCommands(tmp_path / "slurm", monkeypatch)
 
 

@@ -199,3 +199,49 @@ def test_variables_of_a_script_travel_in_its_environment(
     assert "secret" not in str(info)
     assert "HF_TOKEN=" in str(info)
     assert not any("HF_TOKEN" in word for word in info.request.command)
+
+
+RECORDED = """Batch Script for {task}
+--------------------------------------------------------------------------------
+#!/bin/bash
+echo Batch Script for {task}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        (RECORDED.format(task=7), "#!/bin/bash\necho Batch Script for 7\n"),
+        # Each task of an array has it.
+        (RECORDED.format(task="7_3") + RECORDED.format(task="7_4"), "#!/bin/bash\necho Batch Script for 7_3\n"),
+        (RECORDED.format(task=7).partition("#!")[0] + "NONE\n\n", None),
+        (RECORDED.format(task=7) + "x" * (5 << 20), None),
+    ],
+    ids=["job", "array", "none", "too large"],
+)
+def test_script_that_accounting_keeps(
+    slurm: SlurmScheduler, commands: SlurmCommands, kept: str, expected: str | None
+) -> None:
+    # The controller has forgotten the job: scontrol exits with 0.
+    commands.answer("scontrol-write-batch_script", err="job script retrieval failed: Invalid job id specified\n")
+    commands.queue({"State": "COMPLETED"})
+    commands.answer("sacct-7", kept)
+    for _ in range(2):
+        described = slurm.describe("7")
+        assert described is not None
+        script = script_of(described.roles)
+        assert (None if script is None else script.text) == expected
+    assert sum("--batch-script" in call for call in commands.calls("sacct")) == 1
+
+
+def test_script_is_asked_for_again_after_an_outage(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({})
+    commands.answer("scontrol-write-batch_script", err="Unable to contact slurm controller\n", code=1)
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.roles == []
+    commands.answer("scontrol-write-batch_script", "#!/bin/sh\nsleep 1\n")
+    described = slurm.describe("7")
+    assert described is not None
+    assert script_of(described.roles) is not None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.slurm_commands import SlurmCommands, queue_record
+from support.slurm_commands import QUEUE_HEAD, SlurmCommands, queue_record
 
 from torchx_tui.backends.slurm.jobs import format_duration, parse_duration, parse_tasks
 from torchx_tui.backends.slurm.queue import parse_queue
@@ -196,7 +196,7 @@ def test_a_duration_as_text() -> None:
 
 
 def test_ten_thousand_jobs_are_parsed() -> None:
-    text = "".join(queue_record({"JobID": str(number)}) for number in range(10_000))
+    text = QUEUE_HEAD + "".join(queue_record({"JobID": str(number)}) for number in range(10_000))
     jobs = parse_queue(text)
     assert len(jobs) == 10_000
     # What did not change is not read again.
