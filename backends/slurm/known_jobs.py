@@ -270,7 +270,8 @@ class AccountedJobs:
         if at and time.monotonic() - at < _STEPS_S:
             return steps
         try:
-            _, steps = job_with_steps(app.app_id)
+            jobs, steps = job_with_steps(app.app_id)
+            self._keep_submit_line(app, jobs)
         except SchedulerError as error:
             logger.info("accounting has no steps of %s: %s", app.app_id, error)
         with self._lock:
@@ -280,22 +281,27 @@ class AccountedJobs:
         return steps
 
     def submit_line(self, app: App) -> str:
-        """Return the command that submitted a job, as far as Slurm tells; see `submit_line`."""
+        """Return the command that submitted a job, as far as Slurm tells."""
         if app.first.submit_line:
             return app.first.submit_line
-        key = app.app_id, app.submitted_at
+        self.steps(app)
         with self._lock:
-            at, line = self._submit_lines.get(key, (0.0, ""))
+            at, line = self._submit_lines.get((app.app_id, app.submitted_at), (0.0, ""))
         if line or (at and time.monotonic() - at < _STEPS_S):
             return line
+        jobs: list[Job] = []
         try:
-            line = _ask_submit_line(app.app_id)
+            jobs = _with_submit_line(app)
         except SchedulerError as error:
             logger.info("the submit line of %s is not known: %s", app.app_id, error)
+        return self._keep_submit_line(app, jobs)
+
+    def _keep_submit_line(self, app: App, jobs: Iterable[Job]) -> str:
+        line = next((job.submit_line for job in jobs if job.submit_line), "")
         with self._lock:
             if len(self._submit_lines) >= _MOST_KEPT:
                 self._submit_lines.clear()
-            self._submit_lines[key] = time.monotonic(), line
+            self._submit_lines[app.app_id, app.submitted_at] = time.monotonic(), line
         return line
 
     def details(self, app: App) -> tuple[App, list[Step]]:
@@ -310,6 +316,7 @@ class AccountedJobs:
         except SchedulerError as error:
             logger.info("accounting has no steps of %s: %s", app.app_id, error)
             return app, []
+        self._keep_submit_line(app, jobs)
         told = {job.job_id: job for job in jobs}
         found = App(app.app_id, [_with_account(job, told.get(job.job_id)) for job in app.jobs]), steps
         if all(job.job_id in told and is_terminal(told[job.job_id].app_state) for job in app.jobs):
@@ -381,14 +388,14 @@ def _with_job(apps: Mapping[str, App], job_id: str) -> App | None:
     return apps.get(job_id) or next(tasks, None)
 
 
-def _ask_submit_line(app_id: str) -> str:
+def _with_submit_line(app: App) -> list[Job]:
+    """Return records of a job that tell how it was submitted, as far as accounting or the controller tells."""
     with suppress(NoAccountingError):
-        for job in jobs_by_id([app_id]):
-            if job.submit_line:
-                return job.submit_line
-    # The controller tells it from 26.05 on.
-    found = _SUBMIT_LINE.search(ask(["scontrol", "show", "job", app_id]))
-    return found[1] if found else ""
+        if jobs := [job for job in jobs_by_id([app.app_id]) if job.submit_line]:
+            return jobs
+    # From 26.05 on.
+    found = _SUBMIT_LINE.search(ask(["scontrol", "show", "job", app.app_id]))
+    return [replace(app.first, submit_line=found[1])] if found else []
 
 
 def _answers_folder() -> Path:
