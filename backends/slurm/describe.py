@@ -20,10 +20,10 @@ from .known_jobs import LOST
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
 from .ports import served_ports
-from .reasons import code_of, reason
+from .reasons import code_of
 from .records import Launch
 from .request import without_key
-from .waiting import clock, dependency_ids, expected_start
+from .waiting import clock, dependency_ids, expected_start, why_waits
 
 # Below this, GPUs mostly wait.
 # What a job shorter than this used (s) tells nothing of the next one; a hint is worth it where it saves a good part.
@@ -196,7 +196,7 @@ def _why_job(job: Job, batch_output: str = "", peak: int = 0) -> str:
     if job.state in _PASSING:
         return _PASSING[job.state]
     if job.state == "PENDING":
-        found = reason(job.reason)
+        found = why_waits(job)
         return f"{found.sentence}: {found.hint}" if found.hint else found.sentence
     if job.app_state is AppState.UNKNOWN:
         return f"Slurm says {job.state}" if job.state else "Slurm does not say its state"
