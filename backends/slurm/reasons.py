@@ -205,4 +205,4 @@ def _group_reason(limit: Limit, whose: str, what: str) -> Reason:
     allows = {"your": f"{whose} allows you", "": "it allows"}.get(of, f"{whose} allows an account")
     hint = "ask for less time" if limit.time else "wait for them, or choose another QOS" if of else ""
     span = " for all of their time limits" if limit.time else ""
-    return Reason(f"with it, {jobs} would need more {what}{span} than {allows}", hint)
+    return Reason(f"{jobs} with this one need more {what}{span} than {allows}", hint)

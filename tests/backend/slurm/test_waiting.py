@@ -173,8 +173,8 @@ def test_partition(
         ("QOSMaxCpuPerJobLimit", "MaxTRESPJ of the QOS normal: 2 CPUs"),
         ("QOSMinGRES", "MinTRESPJ of the QOS normal: 1 GPUs, and it asks for 0"),
         # A limit that is hidden from the user is not guessed.
-        ("AssocGrpMemLimit", "with it, the jobs of its account would need more memory than it allows"),
-        ("QOSMaxMemoryPerUser", "with it, your jobs would need more memory than its QOS allows you"),
+        ("AssocGrpMemLimit", "the jobs of its account with this one need more memory than it allows"),
+        ("QOSMaxMemoryPerUser", "your jobs with this one need more memory than its QOS allows you"),
     ],
 )
 def test_limits(slurm: SlurmScheduler, commands: SlurmCommands, text: str, told: str) -> None:
@@ -321,7 +321,7 @@ def test_what_cannot_be_asked_is_left_out(slurm: SlurmScheduler, commands: Slurm
     commands.answer("scontrol", err="slurm_load_assoc_mgr error: Access/permission denied\n", code=1)
     assert (
         why(slurm, commands, "AssocGrpCpuLimit")
-        == "with it, the jobs of its account would need more CPUs than it allows"
+        == "the jobs of its account with this one need more CPUs than it allows"
     )
 
 
