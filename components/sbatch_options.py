@@ -1,6 +1,6 @@
 """The options of sbatch: their names, letters, kinds and choices.
 
-Source: sbatch(1) of Slurm 22.05, with the options that 23.02 to 25.11 added. An option that is not here has a value
+Source: sbatch(1) of Slurm 22.05, with the options that 23.02 to 26.05 added. An option that is not here has a value
 where it is written with one.
 """
 
@@ -50,8 +50,10 @@ bb                   - text -
 bbf                  - text -
 cluster-constraint   - text -
 clusters             M text -
+consolidate-segments - flag -
 container            - text -
 container-id         - text -
+container-type       - text -
 contiguous           - flag -
 core-spec            S int -
 cores-per-socket     - int -
@@ -79,10 +81,11 @@ licenses             L text -
 mcs-label            - text -
 mem-bind             - text -
 mem-per-gpu          - memory -
+mem-update           - text -
 mincpus              - int -
 network              - text -
 nice                 - text? -
-no-kill              k flag -
+no-kill              k text? off
 no-requeue           - flag -
 nodefile             F text -
 ntasks-per-core      - int -
@@ -99,10 +102,12 @@ profile              - text -
 propagate            - text? -
 quiet                Q flag -
 reboot               - flag -
+resources            - text -
 resv-ports           - text? -
 segment              - text -
 sockets-per-node     - int -
 spread-job           - flag -
+spread-segments      - flag -
 stepmgr              - flag -
 switches             - text -
 test-only            - flag -
@@ -164,3 +169,15 @@ OPTIONS = {option.name: option for option in map(_read, _TABLE.strip().splitline
 """The options by their names, those of every form first."""
 LETTERS = {option.letter: option for option in OPTIONS.values() if option.letter}
 """The options by their short names."""
+
+
+# Options under another name.
+_ALIASES = {"tasks-per-node": "ntasks-per-node"}
+
+
+def find_option(name: str) -> SbatchOption | None:
+    """Return the option of a long name, which may be cut as long as no other begins with it; None for no such one."""
+    if name in OPTIONS:
+        return OPTIONS[name]
+    begun = [*dict.fromkeys(_ALIASES.get(key, key) for key in (*OPTIONS, *_ALIASES) if name and key.startswith(name))]
+    return OPTIONS[begun[0]] if len(begun) == 1 else None

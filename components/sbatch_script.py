@@ -15,7 +15,8 @@ from typing import NamedTuple
 from ..specs import ComponentLoadError, ComponentNotFoundException
 from ..specs.files import SOURCE, is_folder, is_missing, read_file
 from .sbatch_inputs import LetterOption, Variable, letter_options, variables
-from .sbatch_options import LETTERS, OPTIONS, SbatchOption
+from .sbatch_options import LETTERS, OPTIONS, SbatchOption, find_option
+from .shell_text import Read, ShellText
 
 SUFFIX = ".sbatch"
 """Files of this suffix are scripts wherever they are named; others where their name has a slash."""
@@ -25,15 +26,11 @@ MOST_DIFFERENCES = 50
 """How many lines `differing_lines` returns at most."""
 _MOST_COMPARED = 2000
 _DIRECTIVE = re.compile(r"^#SBATCH(?P<words>|\s.*)$")
+# `#SBATCH` and `##SBATCH`, the option that somebody switched off.
+_SWITCHED_OFF = re.compile(r"#+\s*SBATCH\b")
 _HET = ("hetjob", "packjob")
-# `NAME=$1`, `NAME="${2:-text}"`; what is in single quotes is not the shell's.
-_NAMED = re.compile(
-    r"^\s*(?:export\s+|readonly\s+|declare\s+(?:-\w+\s+)*)?(?P<name>[A-Za-z_]\w*)=(?P<quote>\"?)"
-    r"\$(?:(?P<number>[1-9])|\{(?P<braced>[1-9])(?::?(?P<sign>[-=?])(?P<default>[^}]*))?\})(?P=quote)\s*(?:[#;].*)?$"
-)
-_USED = re.compile(r"\$(?:([1-9])|\{([1-9])[^}]*\})")
-# `${1:?say which}` anywhere, such as in `: "${1:?usage: train CONFIG}"`.
-_REQUIRED = re.compile(r"\$\{(?P<number>[1-9]):?\?(?P<message>[^}]*)\}")
+# What stands before `$1` where it gets a name: `NAME=$1`, `NAME="${2:-text}"`.
+_NAMED = re.compile(r"(?:^|(?<=[\s;]))(?P<name>[A-Za-z_]\w*)=(?P<quote>\"?)$")
 _MOVED = re.compile(r"^\s*(?:shift|while\s+getopts|getopts|set\s+--)\b|\bgetopt\b")
 _FUNCTION = re.compile(r"^\s*(?:function\s+\w+|\w+\s*\(\))[^{]*\{")
 
@@ -85,7 +82,11 @@ class SbatchScript:
         for words in self._directives:
             if words[0] in _HET:
                 break
-            found |= _options_of(words)
+            given = _options_of(words)
+            # sbatch mails on all that its lines name.
+            if (before := found.get("mail-type")) and (more := given.get("mail-type")):
+                given["mail-type"] = ",".join(dict.fromkeys([*before.split(","), *more.split(",")]))
+            found |= given
         return found
 
     @property
@@ -94,22 +95,33 @@ class SbatchScript:
         return any(words[0] in _HET for words in self._directives)
 
     @cached_property
+    def shell(self) -> ShellText:
+        """Its text as a shell reads it."""
+        return ShellText(self.text)
+
+    @cached_property
     def positionals(self) -> list[Positional]:
         """The positional arguments that it uses by number; none where it goes through them all."""
         named: dict[int, Positional] = {}
         most = 0
-        for line in _own_lines(self.text):
-            if _MOVED.search(line):
-                return []
-            most = max([most, *(int(plain or braced) for plain, braced in _USED.findall(line))])
-            if found := _NAMED.match(line):
-                number = int(found["number"] or found["braced"])
-                default = (found["default"] or "").strip("\"'") if found["sign"] in ("-", "=") else None
-                message = (found["default"] or "").strip("\"'") if found["sign"] == "?" else ""
-                named.setdefault(number, Positional(number, found["name"], default, message))
-            for given in _REQUIRED.finditer(line):
-                number = int(given["number"])
-                named.setdefault(number, Positional(number, f"arg{number}", None, given["message"].strip("\"'")))
+        if any(
+            _MOVED.search(line) for number, line in enumerate(self.shell.code.split("\n"), 1) if number in self._own
+        ):
+            return []
+        for read in self.shell.reads:
+            if len(read.name) > 1 or not read.name.isdigit() or self.shell.line_of(read.start) not in self._own:
+                continue
+            number = int(read.name)
+            most = max(most, number)
+            is_needed = read.sign == "?"
+            # What the shell has yet to work out is shown as nothing.
+            default = (read.text or "") if read.sign in ("-", "=") else None
+            message = (read.text or "") if is_needed else ""
+            name, is_certain = self._name_of(read)
+            if name:
+                named.setdefault(number, Positional(number, name, default if is_certain or default else "", message))
+            elif is_needed:
+                named.setdefault(number, Positional(number, f"arg{number}", None, message))
         taken: set[str] = {REST, *self.options, *(option.name for option in OPTIONS.values() if option.help)}
         made = []
         for number in range(1, most + 1):
@@ -120,12 +132,28 @@ class SbatchScript:
             made.append(positional)
         return made
 
+    def _name_of(self, read: Read) -> tuple[str, bool]:
+        """Return the variable that a positional argument becomes as a whole, and whether it does in any case."""
+        code = self.shell.code
+        before = code[code.rfind("\n", 0, read.start) + 1 : read.start]
+        found = _NAMED.search(before)
+        if found is None or not re.match(rf"{found['quote']}(?:[\s;&|)]|$)", code[read.end :]):
+            return "", True
+        return found["name"], not before[: found.start()].rstrip().endswith(("&&", "||"))
+
+    @cached_property
+    def _own(self) -> frozenset[int]:
+        """The numbers of the lines whose ``$1`` is the script's."""
+        return frozenset(_own_lines(self.shell.code))
+
     @cached_property
     def letter_options(self) -> list[LetterOption]:
         """The options that it takes by `getopts`, with names of their own."""
         taken = {REST, *self.options, *OPTIONS}
         found = []
-        for option in letter_options([*_own_lines(self.text)]):
+        lines = self.text.split("\n")
+        code = self.shell.code.split("\n")
+        for option in letter_options([lines[number - 1] for number in sorted(self._own) if code[number - 1].strip()]):
             name = option.name if option.name not in taken else f"opt_{option.letter}"
             taken.add(name)
             found.append(replace(option, name=name))
@@ -135,18 +163,19 @@ class SbatchScript:
     def variables(self) -> list[Variable]:
         """The variables of the environment that it reads and has a default or a message for."""
         taken = {REST, *self.options, *OPTIONS, *(each.name for each in (*self.positionals, *self.letter_options))}
-        return [variable for variable in variables(_own_lines(self.text)) if variable.name not in taken]
+        found = variables(self.shell, lambda position: self.shell.line_of(position) in self._own)
+        return [variable for variable in found if variable.name not in taken]
 
     @property
     def comment(self) -> str:
         """The comment behind its first line, up to a line of another kind."""
         lines = []
         for line in self.text.splitlines()[1:]:
-            if not line.startswith("#") or line.startswith("#SBATCH"):
-                if lines or (line.strip() and not line.startswith("#")):
+            if not line.startswith("#") or _SWITCHED_OFF.match(line):
+                if any(lines) or (line.strip() and not line.startswith("#")):
                     break
                 continue
-            lines.append(line.lstrip("#").strip())
+            lines.append(line.strip("#").strip())
         return "\n".join(lines).strip()
 
     @cached_property
@@ -223,7 +252,7 @@ def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine
         text: the script.
         changed: the options, arguments and variables that are not as in the script, with their texts.
     """
-    lines, left = text.splitlines(), dict(changed)
+    lines, left, shell = text.splitlines(), dict(changed), ShellText(text)
     directives = dict(_directive_lines(text))
     given: dict[int, list[str]] = {}
     # Of several lines with an option the last one counts.
@@ -233,9 +262,11 @@ def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine
     for name in [name for name in left if name not in OPTIONS]:
         value = left.pop(name)
         # A positional argument that the script gives no name is called after its number.
-        word = name.removeprefix("arg") if name.removeprefix("arg").isdecimal() else re.escape(name)
-        read = re.compile(rf"\$\{{?{word}\b|^\s*(?:export\s+)?{word}=")
-        place = next((place for place, line in enumerate(lines, 1) if read.search(line)), None)
+        word = name.removeprefix("arg") if name.removeprefix("arg").isdecimal() else name
+        starts = [read.start for read in shell.reads if read.name == word]
+        if assigned := re.search(rf"(?:^|(?<=[\s;])){re.escape(word)}=", shell.code, re.MULTILINE):
+            starts.append(assigned.start())
+        place = shell.line_of(min(starts)) if starts else None
         if place is not None:
             given.setdefault(place, []).append(f"{name}={value}")
     made = [ScriptLine(number, line, tuple(given.get(number, ()))) for number, line in enumerate(lines, 1)]
@@ -285,7 +316,7 @@ def take_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         if word.startswith("--"):
             key, sign, value = word[2:].partition("=")
             unknown = SbatchOption(key) if sign else SbatchOption(key, kind="flag")
-            option, given = OPTIONS.get(key, unknown), value if sign else None
+            option, given = find_option(key) or unknown, value if sign else None
         elif word.startswith("-") and (letter := LETTERS.get(word[1:2])):
             option, given = letter, word[2:].removeprefix("=") or None
         else:
@@ -293,6 +324,8 @@ def take_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         del left[0]
         if option.kind == "flag":
             found[option.name] = "true"
+        elif option.name == "mail-type" and option.name in found:
+            found[option.name] += f",{given if given is not None else next(waiting, '')}"
         elif option.kind == "text?":
             found[option.name] = given if given is not None else "yes"
         else:
@@ -303,13 +336,13 @@ def take_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     return found, left
 
 
-def _own_lines(text: str) -> Iterator[str]:
-    """Yield the lines whose ``$1`` is the script's: not comments, functions, or what is in single quotes."""
+def _own_lines(code: str) -> Iterator[int]:
+    """Yield the numbers of the lines of a script's code that belong to no function."""
     inside = False
-    for line in re.sub(r"'[^'\n]*'", "''", text).splitlines():
+    for number, line in enumerate(code.split("\n"), 1):
         if inside:
             inside = not line.startswith("}")
         elif _FUNCTION.match(line):
             inside = "}" not in line
-        elif not line.lstrip().startswith("#"):
-            yield line
+        else:
+            yield number

@@ -18,11 +18,11 @@ from .ends import TaskEnd, asked_memory, batch_output_end, format_size, replica_
 from .jobs import GONE, LOST, App, Job, app_state, format_duration, parse_count, parse_tres
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .ports import served_ports
-from .reasons import code_of, reason
+from .reasons import code_of
 from .records import Launch
 from .relaunch import Relaunch
 from .request import without_key
-from .waiting import clock, dependency_ids, expected_start
+from .waiting import clock, dependency_ids, expected_start, why_waits
 
 # Below this, GPUs mostly wait.
 # What a job shorter than this used (s) tells nothing of the next one; a hint is worth it where it saves a good part.
@@ -200,7 +200,7 @@ def _why_job(job: Job, batch_output: str = "", steps: Sequence[Step] = ()) -> st
     if job.state in _PASSING:
         return _PASSING[job.state]
     if job.state == "PENDING":
-        found = reason(job.reason)
+        found = why_waits(job)
         return f"{found.sentence}: {found.hint}" if found.hint else found.sentence
     if job.app_state is AppState.UNKNOWN:
         return f"Slurm says {job.state}" if job.state else "Slurm does not say its state"

@@ -14,8 +14,8 @@ from ...specs.foreign import epoch_seconds
 
 BATCH, TASK = "batch", "task"
 """The roles of a job that was not launched as an app: its batch script, and the tasks of its array."""
-MOST_AHEAD_S = 366 * 86400.0
-"""Estimates of a start further ahead mean never: Slurm then names a date in centuries."""
+MOST_AHEAD_S = 360 * 86400.0
+"""Estimates of a start further ahead mean never: Slurm takes a year for a job without a time limit."""
 
 LOST = "LOST"
 """The state of a job that accounting believes to be alive and that the controller does not know."""

@@ -66,7 +66,7 @@ from .script import launch_in
 from .shared_answer import Intervals
 from .steps import step_replicas
 from .usage import UsageSampler
-from .waiting import evidence
+from .waiting import evidence, with_true_reason
 
 logger = logging.getLogger(__name__)
 
@@ -142,9 +142,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._records_folder = records
         self._made_records: Records | None = None
         self._insight = insight
-        self._cluster = Cluster()
-        self._facts = Facts()
-        self._advisor = Advisor(self._cluster, self._facts, session_name)
+        asking = commands.Asking()
+        self._cluster = Cluster(asking)
+        self._facts = Facts(asking)
+        self._advisor = Advisor(asking, self._cluster, self._facts, session_name)
         self._usage = UsageSampler()
         self._accounted = AccountedJobs()
         self._scripts: dict[str, str] = {}
@@ -240,6 +241,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
             told = evidence(waiting, self._facts, self._jobs.apps())
+            app = App(app.app_id, [with_true_reason(job, self._facts) for job in app.jobs])
             return describe_app(app, launch, told, relaunch=relaunch, earlier=self._accounted.earlier_runs(app))
         steps: builtins.list[Step] = []
         if is_terminal(state):

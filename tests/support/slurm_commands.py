@@ -123,6 +123,10 @@ class SlurmCommands:
         (self._folder / f"{name}.fields").unlink()
         self._more[name] = ()
 
+    def remove(self, name: str) -> None:
+        """Take a program off the PATH."""
+        (self._folder / "bin" / name).unlink()
+
     def _put(self, name: str, text: str) -> None:
         """Write a file as a whole: a program that runs meanwhile prints what was there before, or this."""
         written = self._folder / "next"

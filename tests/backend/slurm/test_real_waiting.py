@@ -108,7 +108,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         submit("-A", "cpus"): "GrpTRES of the account cpus: 2 of 2 CPUs in use",
         submit("-A", "walls", "--time=60"): "MaxWallPJ of the account walls: 30 minutes",
         submit("-A", "large", "-n3"): "MaxTRESPJ of the account large: 2 CPUs",
-        submit("-A", "running", "--time=1000"): "GrpTRESRunMins of the account running: 0 of 100 CPUs minutes in use",
+        submit("-A", "running", "--time=1000"): "100 CPU minutes, and it alone asks for 1,000: it never starts",
         submit("-A", "single"): "MaxJobs of the account single: 1 of 1 jobs in use",
         submit("-q", "user"): "MaxTRESPU of the QOS user: 2 of 2 CPUs in use",
         submit("-q", "wall", "--time=60"): "MaxWallPJ of the QOS wall: 10 minutes",
@@ -116,7 +116,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         submit("-q", "most"): "MaxJobsPU of the QOS most: 1 of 1 jobs in use",
         submit("-q", "group"): "GrpJobs of the QOS group: 1 of 1 jobs in use",
         submit("-q", "groupcpu"): "GrpTRES of the QOS groupcpu: 2 of 2 CPUs in use",
-        submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " CPUs of main are free, and it asks for ",
+        submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " are free, and it asks for 2 as a whole",
     }  # fmt: skip
     last = submit("-p", "main", "-N2", "--exclusive", "--nice=5000")
     expected[last] = "jobs that wait in main are ahead of it; its priority is "

@@ -114,9 +114,9 @@ def test_limits_in_scontrol_with_fields_that_come() -> None:
     # 24.11 has a line of relative use, 25.05 limits by minutes of each account.
     text = (
         "QOS=normal(1)\n    UsageRaw=0.0 Relative=N\n    GrpJobs=3(3) GrpTRES=cpu=4(3),gres/gpu:a100=N(0)\n"
-        "    MaxTRESRunMinsPA=cpu=N(0) MaxTRESPU=cpu=2(2)\n    User Limits\n      1000\n        MaxJobsPU=N(1)\n"
+        "    MaxTRESRunMinsPA=cpu=N(0) MaxTRESPU=cpu=2(2)\n    User Limits\n      0\n        MaxJobsPU=N(1)\n"
     )
-    found = parse_qos(text, "normal", 1000)
+    found = parse_qos(text, "normal", "root", "lab")
     assert limit_and_use(found["GrpJobs"]) == ("3", "3")
     assert limit_and_use(found["MaxTRESPU"], "cpu") == ("2", "2")
 
