@@ -11,8 +11,8 @@ from typing import Any
 
 from ..specs import AppDef, ArgumentError
 from ..specs.batch_script import BatchScript
+from ..specs.sbatch_options import OPTIONS, SbatchOption
 from .model import REQUIRED, ComponentDoc, LinterMessage, Parameter, ValueType
-from .sbatch_options import OPTIONS, SbatchOption
 from .sbatch_script import REST, SbatchScript, read_script
 from .values import check_argument, parse_value, to_text
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -14,8 +13,8 @@ from typing import NamedTuple
 
 from ..specs import ComponentLoadError, ComponentNotFoundException
 from ..specs.files import SOURCE, is_folder, is_missing, read_file
+from ..specs.sbatch_options import DIRECTIVE, HET, OPTIONS, directive_lines, options_of, script_options
 from .sbatch_inputs import LetterOption, Variable, letter_options, variables
-from .sbatch_options import LETTERS, OPTIONS, SbatchOption, find_option
 from .shell_text import Read, ShellText
 
 SUFFIX = ".sbatch"
@@ -25,10 +24,8 @@ REST = "args"
 MOST_DIFFERENCES = 50
 """How many lines `differing_lines` returns at most."""
 _MOST_COMPARED = 2000
-_DIRECTIVE = re.compile(r"^#SBATCH(?P<words>|\s.*)$")
 # `#SBATCH` and `##SBATCH`, the option that somebody switched off.
 _SWITCHED_OFF = re.compile(r"#+\s*SBATCH\b")
-_HET = ("hetjob", "packjob")
 # What stands before `$1` where it gets a name: `NAME=$1`, `NAME="${2:-text}"`.
 _NAMED = re.compile(r"(?:^|(?<=[\s;]))(?P<name>[A-Za-z_]\w*)=(?P<quote>\"?)$")
 _MOVED = re.compile(r"^\s*(?:shift|while\s+getopts|getopts|set\s+--)\b|\bgetopt\b")
@@ -43,7 +40,7 @@ def is_script_name(name: str) -> bool:
 
 def is_script(text: str) -> bool:
     """Tell whether a text is a batch script with lines for sbatch."""
-    return text.startswith("#!") and any(map(_DIRECTIVE.match, text.splitlines()[:200]))
+    return text.startswith("#!") and any(map(DIRECTIVE.match, text.splitlines()[:200]))
 
 
 @dataclass(frozen=True)
@@ -78,21 +75,12 @@ class SbatchScript:
     @cached_property
     def options(self) -> dict[str, str]:
         """The values of the options in its `#SBATCH` lines; a flag is ``true``, the last of several counts."""
-        found: dict[str, str] = {}
-        for words in self._directives:
-            if words[0] in _HET:
-                break
-            given = _options_of(words)
-            # sbatch mails on all that its lines name.
-            if (before := found.get("mail-type")) and (more := given.get("mail-type")):
-                given["mail-type"] = ",".join(dict.fromkeys([*before.split(","), *more.split(",")]))
-            found |= given
-        return found
+        return script_options(self.text)
 
     @property
     def is_het(self) -> bool:
         """Whether its job has several components, each with options of its own."""
-        return any(words[0] in _HET for words in self._directives)
+        return any(words[0] in HET for _, words in directive_lines(self.text))
 
     @cached_property
     def shell(self) -> ShellText:
@@ -178,10 +166,6 @@ class SbatchScript:
             lines.append(line.strip("#").strip())
         return "\n".join(lines).strip()
 
-    @cached_property
-    def _directives(self) -> list[list[str]]:
-        return [words for _, line in _directive_lines(self.text) if (words := _split_words(line))]
-
 
 def read_script(name: str) -> SbatchScript:
     """Read a script.
@@ -253,11 +237,11 @@ def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine
         changed: the options, arguments and variables that are not as in the script, with their texts.
     """
     lines, left, shell = text.splitlines(), dict(changed), ShellText(text)
-    directives = dict(_directive_lines(text))
+    directives = dict(directive_lines(text))
     given: dict[int, list[str]] = {}
     # Of several lines with an option the last one counts.
     for number, words in sorted(directives.items(), reverse=True):
-        for key in [key for key in _options_of(_split_words(words)) if key in left]:
+        for key in [key for key in options_of(words) if key in left]:
             given.setdefault(number, []).append(f"{key}={left.pop(key)}")
     for name in [name for name in left if name not in OPTIONS]:
         value = left.pop(name)
@@ -272,68 +256,6 @@ def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine
     made = [ScriptLine(number, line, tuple(given.get(number, ()))) for number, line in enumerate(lines, 1)]
     last = max(directives, default=1)
     return [*made[:last], *(ScriptLine(0, "", (f"{name}={value}",)) for name, value in left.items()), *made[last:]]
-
-
-def _directive_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of `#SBATCH` lines with what stands behind it, up to the first command.
-
-    Later lines are comments for sbatch, too.
-    """
-    for number, line in enumerate(text.splitlines(), 1):
-        if found := _DIRECTIVE.match(line):
-            yield number, found["words"]
-        elif line.strip() and not line.lstrip().startswith("#"):
-            return
-
-
-def _split_words(text: str) -> list[str]:
-    words = shlex.shlex(text, posix=True)
-    words.whitespace_split, words.commenters = True, "#"
-    try:
-        return list(words)
-    except ValueError:
-        return text.split()
-
-
-def _options_of(words: Sequence[str]) -> dict[str, str]:
-    """Return the options of one line; other words are passed over."""
-    found, left = take_options(words)
-    while left:
-        more, left = take_options(left[1:])
-        found |= more
-    return found
-
-
-def take_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the options that words begin with, by their long names, and the words behind them.
-
-    They are written as ``--name=value``, ``--name value``, ``-x value``, ``-xvalue`` or as flags, which are ``true``.
-    """
-    found: dict[str, str] = {}
-    left = list(words)
-    while left:
-        word = left[0]
-        if word.startswith("--"):
-            key, sign, value = word[2:].partition("=")
-            unknown = SbatchOption(key) if sign else SbatchOption(key, kind="flag")
-            option, given = find_option(key) or unknown, value if sign else None
-        elif word.startswith("-") and (letter := LETTERS.get(word[1:2])):
-            option, given = letter, word[2:].removeprefix("=") or None
-        else:
-            break
-        del left[0]
-        if option.kind == "flag":
-            found[option.name] = "true"
-        elif option.name == "mail-type" and option.name in found:
-            found[option.name] += f",{given if given is not None else next(waiting, '')}"
-        elif option.kind == "text?":
-            found[option.name] = given if given is not None else "yes"
-        else:
-            found[option.name] = given if given is not None else left.pop(0) if left else ""
-    if "no-requeue" in found:
-        del found["no-requeue"]
-        found["requeue"] = "false"
-    return found, left
 
 
 def _own_lines(code: str) -> Iterator[int]:

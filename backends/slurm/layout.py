@@ -10,11 +10,12 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ...specs.files import path_exists
+from ...specs.sbatch_options import script_options
 from ..shared.replicas import pick_replica
 from .accounting import Step
 from .jobs import BATCH, TASK, App, Job
 from .records import Launch
-from .submit_line import script_options, submit_options
+from .submit_line import submit_options
 from .versions import name_rules
 
 _TORCHX_NAME = re.compile(r"(?P<role>.+)-(?P<number>\d{1,9})", re.DOTALL)

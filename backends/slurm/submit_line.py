@@ -8,10 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
-from ...components.sbatch_options import OPTIONS
-from ...components.sbatch_script import SbatchScript, take_options
+from ...specs.sbatch_options import OPTIONS, take_options
 from .jobs import Job
 
 _WRAPPED = "# This script was created by sbatch --wrap.\n\n"
@@ -62,13 +61,8 @@ def _word(name: str, value: str) -> str:
 
 
 def submit_options(submit_line: str) -> dict[str, str]:
-    """Return the options of a submit line by their long names."""
-    return take_options(submit_line.split(" ")[1:])[0]
-
-
-def script_options(script: str) -> dict[str, str]:
-    """Return the options in the ``#SBATCH`` lines of a batch script by their long names."""
-    return SbatchScript(Path(), script).options
+    """Return the options of a submit line by their long names, those before a wrapped command."""
+    return take_options(submit_line.partition(" --wrap")[0].split(" ")[1:])[0]
 
 
 def read_submission(submit_line: str, job: Job, script: str) -> Submission | None:

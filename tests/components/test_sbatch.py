@@ -20,10 +20,10 @@ from torchx_tui.components import (
     parse_command_line,
     to_command_line,
 )
-from torchx_tui.components.sbatch_options import LETTERS, OPTIONS, SbatchOption
 from torchx_tui.components.sbatch_script import SbatchScript
 from torchx_tui.specs import ArgumentError, ComponentLoadError, ComponentNotFoundException
 from torchx_tui.specs.batch_script import BatchScript, script_of
+from torchx_tui.specs.sbatch_options import LETTERS, OPTIONS, SbatchOption
 
 SCRIPT = """#!/bin/bash -l
 # Fine-tunes a model.
@@ -578,7 +578,7 @@ def test_a_variable_that_is_set_for_certain_is_none(body: str, names: list[str])
         ("--part gpu --cpus-per-t=2", {"partition": "gpu", "cpus-per-task": "2"}),
         # Two options begin so.
         ("--cpus-per=2", {"cpus-per": "2"}),
-        ("--mail-type=BEGIN --mail-type END,BEGIN", {"mail-type": "BEGIN,END,BEGIN"}),
+        ("--mail-type=BEGIN --mail-type END,BEGIN", {"mail-type": "BEGIN,END"}),
         ("--mail-type=BEGIN\n#SBATCH --mail-type=END,BEGIN", {"mail-type": "BEGIN,END"}),
         ("--no-kill=off --consolidate-segments --spread-segments", {
             "no-kill": "off", "consolidate-segments": "true", "spread-segments": "true"}),
