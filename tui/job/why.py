@@ -101,8 +101,9 @@ class WhyPane(Pane):
         if found is not None and found.failure.sentence:
             text.rstrip()
             text.append_text(_failure_text(described, found.failure, glyphs, width))
-            text.rstrip()
-            text.append("\n")
+            if described.metadata:
+                text.rstrip()
+                text.append("\n")
         for name, value in described.metadata.items():
             shown = mask_text(name, plain(value))[:_MOST_OF_A_FACT]
             text.append(f"\n{plain(name):<{_LABEL_WIDTH}} ", STYLES.faint).append(shown, STYLES.muted)
