@@ -20,7 +20,7 @@ help:
 	@echo "make mutants   list changes of a room that no test notices (ROOM=specs N=100 SEED=1)"
 	@echo "make lint      run ruff, the type checker and the import rules"
 	@echo "make bench     run the benchmarks"
-	@echo "make services-up    start Docker, Kubernetes and Slurm for the tests (root, Debian; SERVICES="docker slurm")"
+	@echo "make services-up    start Docker, Kubernetes and Slurm for the tests (root, Debian; SERVICES="docker slurm" SLURM_RELEASE=24.11)"
 	@echo "make services-down  stop these services"
 	@echo "make examples  install torch, scikit-learn, transformers and lightning for examples/"
 

@@ -231,6 +231,10 @@ class Scheduler(abc.ABC, Generic[T]):
             cfg: run options, for schedulers that have to be told where to look.
         """
 
+    def missing_jobs(self) -> str:
+        """Return why jobs may be missing in the last answer of `list`, a sentence; empty where none is."""
+        return ""
+
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object] | None:
         """Call ``on_change`` from now on, from any thread, when the list has changed.
 

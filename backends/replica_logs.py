@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING, Any
 
 from ..specs import parse_app_handle
@@ -60,25 +61,32 @@ def replica_logs(
 ) -> list[ReplicaLog]:
     """Return the log of every replica of ``described``, in the order of its roles.
 
-    Replicas are numbered through all roles, so that each has a number of its own in a view of all. Where the backend
-    tells of others than the AppDef, such as an array's tasks or a batch script's steps, they are those that it tells
-    of, up to the first that has no file of its own.
+    Replicas are numbered through all roles, so that each has a number of its own in a view of all.
 
     Args:
         open_log: `Runner.replica_log`.
         handle: the job's handle.
         described: what its backend says of it.
     """
+    targets = log_targets(described, lambda role, k: open_log(handle, role, k).spool is None)
+    return [open_log(handle, role, k) for role, k in targets]
+
+
+def log_targets(described: DescribeAppResponse, has_file: Callable[[str, int], bool]) -> list[tuple[str, int]]:
+    """Return the replicas of a job that have a log, by role and number.
+
+    Where the backend tells of others than the AppDef, such as an array's tasks or a batch script's steps, they are
+    those that it tells of, up to the first that has no file of its own.
+
+    Args:
+        described: what its backend says of it.
+        has_file: tells whether a replica's log is a file.
+    """
     asked = [(role.name, k) for role in described.roles for k in range(role.num_replicas)]
     told = [(status.role, replica.id) for status in described.roles_statuses for replica in status.replicas]
-    found: list[ReplicaLog] = []
-    if not {*told} <= {*asked}:
-        for role, k in told:
-            log = open_log(handle, role, k)
-            if log.spool is not None and (role, k) not in asked:
-                break
-            found.append(log)
-    return found or [open_log(handle, role, k) for role, k in asked]
+    if {*told} <= {*asked}:
+        return asked
+    return [*itertools.takewhile(lambda target: target in asked or has_file(*target), told)] or asked
 
 
 def open_replica_log(

@@ -286,6 +286,10 @@ class Runner:
             self._cancellations.correct_rows(apps)
         return apps
 
+    def missing_jobs(self, scheduler: str) -> str:
+        """Return why jobs may be missing in a scheduler's last list, a sentence; empty where none is."""
+        return str(self.scheduler(scheduler).missing_jobs())
+
     def subscribe(self, scheduler: str, on_change: Callable[[], object]) -> Callable[[], object] | None:
         """Let a scheduler tell of changes, see `Scheduler.subscribe`."""
         return self.scheduler(scheduler).subscribe(on_change)

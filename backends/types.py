@@ -164,6 +164,8 @@ class DescribeAppResponse:
         insight_dir: the folder in which ranks leave what tells why they hang, by role; empty where there is none.
         ports: the ports of its replicas that can be reached.
         cfg: the run options that it was launched with, as far as its backend tells.
+        not_known: what its backend does not tell of its launch, and what is taken in its place; to launch it again
+            needs a yes then.
     """
 
     app_id: str = "<NOT_SET>"
@@ -189,6 +191,7 @@ class DescribeAppResponse:
     insight_dir: str = field(default="", kw_only=True)
     ports: list[PublishedPort] = field(default_factory=list, kw_only=True)
     cfg: dict[str, Any] = field(default_factory=dict, kw_only=True)
+    not_known: dict[str, str] = field(default_factory=dict, kw_only=True)
 
     @property
     def replica_counts(self) -> dict[str, int]:

@@ -53,6 +53,7 @@ class LogPrinter(abc.ABC):
 
     def __init__(self, pattern: re.Pattern[str] | None = None) -> None:
         self._pattern = pattern
+        self.has_printed = False
         self._unfinished: dict[StreamKey, _Unfinished] = {}
 
     def add(self, target: Target, record: Record) -> None:
@@ -90,6 +91,7 @@ class LogPrinter(abc.ABC):
 
     def _print_matching(self, key: StreamKey, line: bytes) -> None:
         if self._pattern is None or self._pattern.search(line.decode("utf-8", "replace")):
+            self.has_printed = True
             self._print(key, line)
 
     def _shorten(self, data: bytearray) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..logs.source.stream import Record
 from ..settings.make_runner import make_runner
-from ..specs import MalformedAppHandleException, SchedulerError, TorchXTuiError, UnknownRoleError
+from ..specs import AppState, MalformedAppHandleException, SchedulerError, TorchXTuiError, UnknownRoleError
 from ..specs.errors import describe_error as described_error
 from .log_printers import JsonPrinter, LogPrinter, Target, log_printer
 from .output import say
@@ -34,10 +36,22 @@ _REFRESH_S = 0.1
 
 def _add_log(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--regex", help="only lines that match")
+    parser.add_argument(
+        "-n", "--lines", type=_count, metavar="N", help="begin with the last N lines of each replica; default: all"
+    )
     parser.add_argument("-t", "--tail", action="store_true", help="follow until the job ends")
     parser.add_argument("--streams", choices=_STREAMS, help="the stream to print; default: the scheduler's choice")
     parser.add_argument("--json", action="store_true", help="print each line as a JSON object: role, replica, line")
     parser.add_argument("handle", metavar="HANDLE[/ROLE[/REPLICA,...]]")
+
+
+def _count(text: str) -> int:
+    """Read a number of lines."""
+    if not (text.isascii() and text.isdigit()):
+        import argparse
+
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of lines, such as 50")
+    return int(text[:18])
 
 
 def _log(arguments: Any, settings: Settings) -> int:
@@ -57,20 +71,39 @@ def _log(arguments: Any, settings: Settings) -> int:
             found = runner.until_answered(handle, lambda: described(runner, handle), on_lost=say_outage)
         else:
             found = described(runner, handle)
-        chosen = _chosen(found, handle, match["role"], match["replicas"])
-        reading = _Reading(runner, handle, arguments.tail, pattern, streams)
-        print_logs(chosen, reading, JsonPrinter(pattern) if arguments.json else log_printer(sys.stdout, pattern))
+        chosen = _chosen(runner, found, handle, match["role"], match["replicas"])
+        reading = _Reading(runner, handle, arguments.tail, pattern, streams, arguments.lines)
+        printer = JsonPrinter(pattern) if arguments.json else log_printer(sys.stdout, pattern)
+        print_logs(chosen, reading, printer)
+    if not printer.has_printed and arguments.lines != 0:
+        say(_why_nothing(arguments, found))
     return 0
 
 
-def _chosen(found: DescribeAppResponse, handle: str, role: str | None, replicas: str | None) -> list[Target]:
+def _why_nothing(arguments: Any, found: DescribeAppResponse) -> str:
+    """Say why no line of a log was printed."""
+    name = arguments.handle
+    if not arguments.tail and found.state in (AppState.SUBMITTED, AppState.PENDING):
+        return f"{name} has not started and has no log yet{f': {found.reason}' if found.reason else ''}"
+    return f"{name} has no line that matches {arguments.regex!r}" if arguments.regex else f"the log of {name} is empty"
+
+
+def _chosen(
+    runner: Runner, found: DescribeAppResponse, handle: str, role: str | None, replicas: str | None
+) -> list[Target]:
     """Return the replicas that were asked for.
 
     Raises:
         UnknownRoleError: there is no such role or replica; the message has those that there are.
         SchedulerError: no replica is known.
     """
-    every = all_targets(found)
+    from ..backends.shared.exit_reasons import some_of
+
+    told = [(status.role, replica.id) for status in found.roles_statuses for replica in status.replicas]
+    every = all_targets(runner, handle, found)
+    if role is not None:
+        # Of one that has no log of its own it is said where its output is.
+        every = [*dict.fromkeys([*every, *told])]
     if not every:
         raise SchedulerError(f"the log of {handle} cannot be read: {found.reason or 'its replicas are not known'}")
     numbers = None if replicas is None else [int(k) for k in replicas.split(",")]
@@ -80,14 +113,18 @@ def _chosen(found: DescribeAppResponse, handle: str, role: str | None, replicas:
         raise UnknownRoleError(f"{handle} has no role {role}. Its roles: {known}")
     missing = [k for k in numbers or () if not any(k == number for _, number in of_role)]
     if missing:
-        known = f"0 to {len(of_role) - 1}" if len(of_role) > 1 else "0"
+        numbers_there = [k for _, k in of_role]
+        is_range = len(of_role) > 1 and numbers_there == [*range(len(of_role))]
+        known = f"0 to {len(of_role) - 1}" if is_range else some_of(map(str, numbers_there), 12)
         raise UnknownRoleError(f"{handle} has no replica {role}/{missing[0]}. Its replicas: {known}")
     return [target for target in of_role if numbers is None or target[1] in numbers]
 
 
-def all_targets(found: DescribeAppResponse) -> list[Target]:
-    """Return every replica of a job."""
-    return [(role.name, k) for role in found.roles for k in range(role.num_replicas)]
+def all_targets(runner: Runner, handle: str, found: DescribeAppResponse) -> list[Target]:
+    """Return every replica of a job that has a log."""
+    from ..backends.replica_logs import log_targets
+
+    return log_targets(found, lambda role, k: runner.replica_log(handle, role, k).spool is None)
 
 
 def follow_logs(runner: Runner, handle: str, file: TextIO) -> None:
@@ -98,7 +135,7 @@ def follow_logs(runner: Runner, handle: str, file: TextIO) -> None:
     """
     found = runner.until_answered(handle, lambda: described(runner, handle), on_lost=say_outage)
     printer = log_printer(file)
-    print_logs(all_targets(found), _Reading(runner, handle, follows=True), printer)
+    print_logs(all_targets(runner, handle, found), _Reading(runner, handle, follows=True), printer)
     printer.pause()
 
 
@@ -112,6 +149,7 @@ class _Reading:
         follows: read until the job ends, and survive outages.
         pattern: read only lines that contain a match.
         streams: which output.
+        last: begin with so many of the lines that there are; None for all.
     """
 
     runner: Runner
@@ -119,15 +157,40 @@ class _Reading:
     follows: bool
     pattern: re.Pattern[str] | None = None
     streams: Stream | None = None
+    last: int | None = None
 
-    def open(self, role: str, k: int) -> Iterable[str]:
+    def open(self, target: Target, follows: bool) -> Iterable[str]:
         """Begin to read a replica."""
         regex = self.pattern.pattern if self.pattern else None
 
         def begin() -> Iterable[str]:
-            return self.runner.log_lines(self.handle, role, k, regex, None, None, self.follows, self.streams)
+            return self.runner.log_lines(self.handle, *target, regex, None, None, follows, self.streams)
 
         return self.runner.until_answered(self.handle, begin) if self.follows else begin()
+
+    def read(self, target: Target, opened: list[Iterable[str]]) -> Iterator[Record]:
+        """Yield what is to be printed of a replica; what is read from is put into ``opened``."""
+        opened.append(lines := self.open(target, self.follows))
+        if self.last is None:
+            yield from _records(lines)
+        elif self.pattern is None and (start := getattr(lines, "start_at_last", None)) is not None:
+            start(self.last)
+            yield from _records(lines)
+        else:
+            # Where the end cannot be read alone, all lines that are there are read, then those behind them.
+            opened.append(there := self.open(target, follows=False))
+            kept: deque[str] = deque(maxlen=self.last)
+            seen = 0
+            for line in there:
+                kept.append(line)
+                seen += 1
+            yield from map(_record, kept)
+            if self.follows:
+                yield from map(_record, itertools.islice(lines, seen, None))
+
+
+def _record(line: str) -> Record:
+    return Record(line.encode("utf-8", "replace") + (b"" if line.endswith("\n") else b"\n"), None, "c")
 
 
 def _records(lines: Iterable[str]) -> Iterator[Record]:
@@ -136,8 +199,7 @@ def _records(lines: Iterable[str]) -> Iterator[Record]:
     if records is not None:
         yield from records()
         return
-    for line in lines:
-        yield Record(line.encode("utf-8", "replace") + (b"" if line.endswith("\n") else b"\n"), None, "c")
+    yield from map(_record, lines)
 
 
 def print_logs(targets: Sequence[Target], reading: _Reading, printer: LogPrinter) -> None:
@@ -192,9 +254,7 @@ class _Printing:
     def print_one(self, target: Target) -> None:
         """Print a replica's log."""
         try:
-            lines = self._reading.open(*target)
-            self._open.append(lines)
-            for record in _records(lines):
+            for record in self._reading.read(target, self._open):
                 self._print(partial(self._printer.add, target, record))
                 self._is_any_read = True
                 if self.broken is not None:

@@ -28,14 +28,20 @@ def put_json(data: Any) -> None:
     print(encode_json(data), flush=True)
 
 
-def put_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows in columns; whatever a cell holds, a row is one line."""
+def put_table(rows: Sequence[Sequence[str]], width: int = 0) -> None:
+    """Print rows in columns; whatever a cell holds, a row is one line.
+
+    Args:
+        rows: the cells.
+        width: the columns of the terminal, to which rows are cut; 0 for none.
+    """
     from ..logs.text.sanitize import plain
 
     cells = [[plain(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in cells) for column in range(len(cells[0]))] if cells else []
     for row in cells:
-        print("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        line = "  ".join(f"{cell:<{most}}" for cell, most in zip(row, widths, strict=True)).rstrip()
+        print(line if not width or len(line) <= width else f"{line[: width - 3]}...")
 
 
 def plain_lines(text: str) -> str:

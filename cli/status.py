@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import shutil
+import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from ..settings.make_runner import make_runner
-from ..specs import AppState, SchedulerError, UnknownAppException, parse_app_handle
+from ..specs import NONE, AppState, SchedulerError, UnknownAppException, parse_app_handle
+from ..specs.durations import duration
 from .output import put, put_json, put_table, say
 
 if TYPE_CHECKING:
@@ -18,6 +23,10 @@ if TYPE_CHECKING:
 
 # What `wait` ends with where the job has not ended in time, as timeout(1) does.
 NOT_IN_TIME = 124
+# A terminal of so many columns shows more of each job; logs are read for that within this time (s).
+_WIDE, _DETAILS_S = 140, 1.0
+# What `wait` ends with where the job has ended and nobody knows how.
+END_UNKNOWN = 125
 WAIT_INTERVAL_SECONDS = 1.0
 """Seconds between two questions about a job that is waited for, as TorchX has it."""
 
@@ -28,7 +37,9 @@ def _add_list(parser: argparse.ArgumentParser) -> None:
         "-cfg", "--scheduler_args", metavar="K=V,...", help="run options of the scheduler, such as a namespace"
     )
     parser.add_argument(
-        "--wide", action="store_true", help="show the progress of running jobs, by the end of their logs"
+        "--wide",
+        action="store_true",
+        help="show time, nodes, and the progress of running jobs by their logs, as a wide terminal does",
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
 
@@ -62,7 +73,9 @@ def _list(arguments: Any, settings: Settings) -> int:
     listed = defaults.listed_scheduler()
     chosen = arguments.scheduler or (listed.value if listed else "")
     apps: list[ListAppResponse] = []
-    progress: list[str] = []
+    details: list[str] = []
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    is_wide = not arguments.json and (arguments.wide or width >= _WIDE)
     with make_runner(settings) as runner:
         if arguments.scheduler_args and not chosen:
             say("-cfg is for one scheduler: name it with -s")
@@ -70,12 +83,15 @@ def _list(arguments: Any, settings: Settings) -> int:
         for name in [chosen] if chosen else runner.watched_schedulers():
             try:
                 apps += runner.list(name, _options(runner, defaults, name, arguments.scheduler_args))
+                if missing := runner.missing_jobs(name):
+                    say(f"{name}: {missing}")
             except SchedulerError as error:
                 if chosen:
                     raise
                 say(f"{name} is left out: {error}")
-        if arguments.wide:
-            progress = [_progress(runner, app, settings) for app in apps]
+        if is_wide:
+            deadline = time.monotonic() + (math.inf if arguments.wide else _DETAILS_S)
+            details = [_detail(runner, app, settings, deadline) for app in apps]
     for problem in defaults.problems:
         say(problem)
     if arguments.json:
@@ -83,24 +99,46 @@ def _list(arguments: Any, settings: Settings) -> int:
     else:
         rows = [[app.app_handle, app.name, app.state.name] for app in apps]
         header = ["APP HANDLE", "APP NAME", "APP STATUS"]
-        if arguments.wide:
-            header, rows = [*header, "PROGRESS"], [[*row, words] for row, words in zip(rows, progress, strict=True)]
-        put_table([header, *rows])
+        if is_wide:
+            header = [*header, "TIME", "NODES", "PROGRESS OR REASON"]
+            rows = [[*row, _elapsed(app), app.host, words] for row, app, words in zip(rows, apps, details, strict=True)]
+        put_table([header, *rows], width)
     return 0
 
 
-def _progress(runner: Runner, app: ListAppResponse, settings: Settings) -> str:
-    """Return how far a running job is by the end of its logs, where these are files here; else nothing."""
-    scheduler = parse_app_handle(app.app_handle).scheduler_backend
-    if app.state is not AppState.RUNNING or not runner.capabilities(scheduler).log_files:
+def _elapsed(app: ListAppResponse) -> str:
+    """Return how long a job has run."""
+    if app.started_at is None:
         return ""
+    return duration((app.finished_at or time.time()) - app.started_at)
+
+
+def _detail(runner: Runner, app: ListAppResponse, settings: Settings, deadline: float) -> str:
+    """Return how far a running job is, or why one is in its state; logs are read if they are files here.
+
+    Args:
+        runner: asks the job's scheduler.
+        app: its row.
+        settings: how progress is read.
+        deadline: when no more logs are read (`time.monotonic`).
+    """
+    handle, known = app.app_handle, "" if app.msg == NONE else app.msg
+    is_told = app.state not in (AppState.RUNNING, AppState.FAILED)
+    if is_told or time.monotonic() > deadline or not runner.capabilities(_scheduler(handle)).log_files:
+        return known
     from .progress import progress_at_end
 
     try:
-        progress = progress_at_end(runner, app.app_handle, described(runner, app.app_handle), settings)
+        found = described(runner, handle)
+        if app.state is AppState.FAILED:
+            return _reason(runner, found, handle, settings)
+        return ", ".join(progress_at_end(runner, handle, found, settings).words) or known
     except (SchedulerError, UnknownAppException):  # it has just ended, or its backend is away
-        return ""
-    return ", ".join(progress.words)
+        return known
+
+
+def _scheduler(handle: str) -> str:
+    return parse_app_handle(handle).scheduler_backend
 
 
 def _options(runner: Runner, defaults: Any, name: str, text: str | None) -> dict[str, Any] | None:
@@ -158,9 +196,24 @@ def _status(arguments: Any, settings: Settings) -> int:
         put_json({**status_json(arguments.handle, found.status(), roles), **progress})
     else:
         put(found.status().format(roles))
+        _put_replicas(found, roles or there)
         if stall:
             put(f"Stalled: {stall}")
     return 0
+
+
+def _put_replicas(found: DescribeAppResponse, roles: list[str]) -> None:
+    """Print what is known of the replicas: exit code or signal, node, when each started, and how long it ran."""
+    rows = []
+    for replica in (one for role in found.roles_statuses if role.role in roles for one in role.replicas):
+        ended = replica.signal or ("" if replica.exit_code is None else str(replica.exit_code))
+        started, took = "", ""
+        if replica.started_at is not None:
+            started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(replica.started_at))
+            took = duration((replica.finished_at or time.time()) - replica.started_at)
+        rows.append([f"{replica.role}/{replica.id}", replica.state.name, ended, replica.node, started, took])
+    if rows:
+        put_table([["REPLICA", "STATE", "EXIT", "NODE", "STARTED", "TIME"], *rows])
 
 
 def _reason(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> str:
@@ -235,6 +288,8 @@ def _wait(arguments: Any, settings: Settings) -> int:
         put_json(status_json(arguments.handle, status))
     elif status.state is not AppState.SUCCEEDED:
         say_status(status)
+    if status.state is AppState.UNKNOWN:
+        return END_UNKNOWN
     return 0 if status.state is AppState.SUCCEEDED else 1
 
 
@@ -245,8 +300,6 @@ def say_outage(error: BackendUnavailableError) -> None:
 
 def say_status(status: AppStatus) -> None:
     """Print how a job ended on stderr."""
-    import sys
-
     put(status.format(), sys.stderr)
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..specs import AppDef, ArgumentError
 from ..specs.batch_script import BatchScript
+from ..specs.sbatch_options import OPTIONS, SbatchOption
 from .model import REQUIRED, ComponentDoc, LinterMessage, Parameter, ValueType
-from .sbatch_options import OPTIONS, SbatchOption
 from .sbatch_script import REST, SbatchScript, read_script
 from .values import check_argument, parse_value, to_text
 
@@ -59,7 +59,7 @@ def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> App
     texts = {key: _option_text(OPTIONS[key], value) for key, value in values.items() if key in OPTIONS}
     changed = {key: text for key, text in texts.items() if text != script.options.get(key, "")}
     job_name = changed.get("job-name") or script.options.get("job-name") or script.path.name
-    options = [text for key, value in changed.items() if (text := _option(key, value))]
+    options = [text for key, value in changed.items() if (text := _option(key, value, script.options.get(key, "")))]
     if "job-name" not in {**script.options, **changed}:
         # sbatch reads the script from its standard input, and would call the job so.
         options.append(f"--job-name={job_name}")
@@ -132,13 +132,16 @@ def _option_text(option: SbatchOption, value: Any) -> str:
     return to_text(value).lower() if option.kind == "flag" else to_text(value)
 
 
-def _option(key: str, value: str) -> str:
+def _option(key: str, value: str, before: str) -> str:
     """Return the option as it stands on the command line.
 
     Raises:
         ArgumentError: nothing takes the option of the script back.
     """
     option = OPTIONS[key]
+    if key == "mail-type" and (kept := set(before.split(",")) - {"", *value.split(",")}):
+        words = f"the script mails on {', '.join(sorted(kept))}, too, and sbatch only adds to that: edit the script"
+        raise ArgumentError(key, words)
     if key == "requeue":
         return "--requeue" if value == "true" else "--no-requeue" if value else ""
     if option.kind == "flag" or (option.kind == "text?" and value == "yes"):

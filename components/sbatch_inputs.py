@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-# `${NAME:-text}`, `${NAME-text}`, `${NAME:=text}`, `${NAME:?why}`: the text may itself have one level of braces.
-_READ = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)(?P<sign>:?[-=?])(?P<text>(?:[^{}]|\$\{[^{}]*\})*)\}")
-_ASSIGNED = re.compile(r"(?:^|[;&|]\s*|\b(?:export|local|readonly|declare)\s+)\s*(?P<name>[A-Za-z_]\w*)=(?P<value>\S*)")
+from .shell_text import ShellText
+
+_ASSIGNED = re.compile(r"(?P<maybe>(?:&&|\|\|)[ \t]*)?(?:^|(?<=[\s;&|({]))(?P<name>[A-Za-z_]\w*)\+?=", re.MULTILINE)
 _LOOPED = re.compile(r"\b(?:for|read(?:\s+-\w+)*)\s+(?P<name>[A-Za-z_]\w*)")
+_TOKEN = re.compile(r";;|[\n;&|(){}!]|[^\s;&|(){}!]+")
+_OPENS, _CLOSES = ("if", "case", "for", "while", "until"), ("fi", "esac", "done")
 # Those that a shell, a login or Slurm sets.
 _SET_ELSEWHERE = re.compile(
     r"(?:SLURM|SLURMD|SBATCH|BASH|OMPI|PMI|PMIX|LC)_\w*"
@@ -51,31 +53,70 @@ class LetterOption:
     takes_value: bool
 
 
-def variables(lines: Iterable[str]) -> list[Variable]:
-    """Return the variables that lines of a script read from the environment, in their order.
+def variables(shell: ShellText, is_own: Callable[[int], bool]) -> list[Variable]:
+    """Return the variables that a script reads from the environment, in their order.
 
-    One that the script sets itself is none, but for ``NAME=${NAME:-text}``.
+    One that the script has set before for certain is none, but for ``NAME=${NAME:-text}``.
+
+    Args:
+        shell: the script.
+        is_own: tells whether a position is one of the script itself, not of a function.
     """
+    reads = {read.start: read for read in shell.reads}
+    events: list[tuple[int, str, str]] = [(read.start, "read", "") for read in shell.reads if read.sign]
+    for assigned in _ASSIGNED.finditer(shell.code):
+        value = reads.get(assigned.end()) or reads.get(assigned.end() + 1)
+        is_itself = value is not None and value.name == assigned["name"] and value.sign
+        if not is_itself and not assigned["maybe"]:
+            # Its value is read before.
+            events.append((_value_end(shell, assigned.end()), "set", assigned["name"]))
+    events += [(looped.start(), "set", looped["name"]) for looped in _LOOPED.finditer(shell.code)]
+    events += [(position, "block", word) for position, word in _block_words(shell.code)]
     found: dict[str, Variable] = {}
-    own: set[str] = set()
-    for line in lines:
-        # A comment at the end of a line, as shells see it.
-        line = re.sub(r"(?:^|\s)#.*$", "", line)
-        for assigned in _ASSIGNED.finditer(line):
-            name = assigned["name"]
-            if not re.match(rf"\"?\$\{{{name}:?[-=?]", assigned["value"]) and name not in found:
-                own.add(name)
-        own.update(looped["name"] for looped in _LOOPED.finditer(line))
-        for read in _READ.finditer(line):
-            name, text = read["name"], read["text"].strip("\"'")
-            if name in own or name in found or _SET_ELSEWHERE.fullmatch(name):
+    blocks: list[set[str]] = [set()]
+    for position, kind, word in sorted(events):
+        if not is_own(position):
+            continue
+        if kind == "block":
+            _enter_or_leave(blocks, word)
+        elif kind == "set":
+            blocks[-1].add(word)
+        else:
+            read = reads[position]
+            is_set = any(read.name in block for block in blocks)
+            if read.name[0].isdigit() or is_set or read.name in found or _SET_ELSEWHERE.fullmatch(read.name):
                 continue
-            if read["sign"].endswith("?"):
-                found[name] = Variable(name, None, text)
-            else:
-                # What the shell has yet to work out is shown as nothing.
-                found[name] = Variable(name, "" if re.search(r"[$`]", text) else text)
+            is_needed = read.sign == "?"
+            # What the shell has yet to work out is shown as nothing.
+            text = read.text or ""
+            found[read.name] = Variable(read.name, None if is_needed else text, text if is_needed else "")
     return list(found.values())
+
+
+def _value_end(shell: ShellText, start: int) -> int:
+    """Return where the value of an assignment ends: behind the parameters that it is made of."""
+    inside = next((read.end for read in reversed(shell.reads) if start <= read.start <= start + 1), start)
+    return max(start, inside)
+
+
+def _block_words(code: str) -> Iterator[tuple[int, str]]:
+    """Yield the words that open, divide and close blocks, where a command may stand."""
+    is_command = True
+    for token in _TOKEN.finditer(code):
+        word = token[0]
+        if word == ";;" or (is_command and word in (*_OPENS, *_CLOSES, "else", "elif")):
+            yield token.start(), word
+        is_command = word in (";;", *"\n;&|(){}!", "then", "do", "else", "elif", "if", "while", "until")
+
+
+def _enter_or_leave(blocks: list[set[str]], word: str) -> None:
+    """Note a word of a block: what is set inside may not be set behind it."""
+    if word in _OPENS:
+        blocks.append(set())
+    elif word in _CLOSES:
+        blocks[1:] = blocks[1:-1]
+    elif len(blocks) > 1:
+        blocks[-1].clear()
 
 
 def letter_options(lines: Sequence[str]) -> list[LetterOption]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import zip_longest
@@ -14,8 +13,9 @@ from typing import NamedTuple
 
 from ..specs import ComponentLoadError, ComponentNotFoundException
 from ..specs.files import SOURCE, is_folder, is_missing, read_file
+from ..specs.sbatch_options import DIRECTIVE, HET, OPTIONS, directive_lines, options_of, script_options
 from .sbatch_inputs import LetterOption, Variable, letter_options, variables
-from .sbatch_options import LETTERS, OPTIONS, SbatchOption
+from .shell_text import Read, ShellText
 
 SUFFIX = ".sbatch"
 """Files of this suffix are scripts wherever they are named; others where their name has a slash."""
@@ -24,16 +24,10 @@ REST = "args"
 MOST_DIFFERENCES = 50
 """How many lines `differing_lines` returns at most."""
 _MOST_COMPARED = 2000
-_DIRECTIVE = re.compile(r"^#SBATCH(?P<words>|\s.*)$")
-_HET = ("hetjob", "packjob")
-# `NAME=$1`, `NAME="${2:-text}"`; what is in single quotes is not the shell's.
-_NAMED = re.compile(
-    r"^\s*(?:export\s+|readonly\s+|declare\s+(?:-\w+\s+)*)?(?P<name>[A-Za-z_]\w*)=(?P<quote>\"?)"
-    r"\$(?:(?P<number>[1-9])|\{(?P<braced>[1-9])(?::?(?P<sign>[-=?])(?P<default>[^}]*))?\})(?P=quote)\s*(?:[#;].*)?$"
-)
-_USED = re.compile(r"\$(?:([1-9])|\{([1-9])[^}]*\})")
-# `${1:?say which}` anywhere, such as in `: "${1:?usage: train CONFIG}"`.
-_REQUIRED = re.compile(r"\$\{(?P<number>[1-9]):?\?(?P<message>[^}]*)\}")
+# `#SBATCH` and `##SBATCH`, the option that somebody switched off.
+_SWITCHED_OFF = re.compile(r"#+\s*SBATCH\b")
+# What stands before `$1` where it gets a name: `NAME=$1`, `NAME="${2:-text}"`.
+_NAMED = re.compile(r"(?:^|(?<=[\s;]))(?P<name>[A-Za-z_]\w*)=(?P<quote>\"?)$")
 _MOVED = re.compile(r"^\s*(?:shift|while\s+getopts|getopts|set\s+--)\b|\bgetopt\b")
 _FUNCTION = re.compile(r"^\s*(?:function\s+\w+|\w+\s*\(\))[^{]*\{")
 
@@ -46,7 +40,7 @@ def is_script_name(name: str) -> bool:
 
 def is_script(text: str) -> bool:
     """Tell whether a text is a batch script with lines for sbatch."""
-    return text.startswith("#!") and any(map(_DIRECTIVE.match, text.splitlines()[:200]))
+    return text.startswith("#!") and any(map(DIRECTIVE.match, text.splitlines()[:200]))
 
 
 @dataclass(frozen=True)
@@ -81,35 +75,41 @@ class SbatchScript:
     @cached_property
     def options(self) -> dict[str, str]:
         """The values of the options in its `#SBATCH` lines; a flag is ``true``, the last of several counts."""
-        found: dict[str, str] = {}
-        for words in self._directives:
-            if words[0] in _HET:
-                break
-            found |= _options_of(words)
-        return found
+        return script_options(self.text)
 
     @property
     def is_het(self) -> bool:
         """Whether its job has several components, each with options of its own."""
-        return any(words[0] in _HET for words in self._directives)
+        return any(words[0] in HET for _, words in directive_lines(self.text))
+
+    @cached_property
+    def shell(self) -> ShellText:
+        """Its text as a shell reads it."""
+        return ShellText(self.text)
 
     @cached_property
     def positionals(self) -> list[Positional]:
         """The positional arguments that it uses by number; none where it goes through them all."""
         named: dict[int, Positional] = {}
         most = 0
-        for line in _own_lines(self.text):
-            if _MOVED.search(line):
-                return []
-            most = max([most, *(int(plain or braced) for plain, braced in _USED.findall(line))])
-            if found := _NAMED.match(line):
-                number = int(found["number"] or found["braced"])
-                default = (found["default"] or "").strip("\"'") if found["sign"] in ("-", "=") else None
-                message = (found["default"] or "").strip("\"'") if found["sign"] == "?" else ""
-                named.setdefault(number, Positional(number, found["name"], default, message))
-            for given in _REQUIRED.finditer(line):
-                number = int(given["number"])
-                named.setdefault(number, Positional(number, f"arg{number}", None, given["message"].strip("\"'")))
+        if any(
+            _MOVED.search(line) for number, line in enumerate(self.shell.code.split("\n"), 1) if number in self._own
+        ):
+            return []
+        for read in self.shell.reads:
+            if len(read.name) > 1 or not read.name.isdigit() or self.shell.line_of(read.start) not in self._own:
+                continue
+            number = int(read.name)
+            most = max(most, number)
+            is_needed = read.sign == "?"
+            # What the shell has yet to work out is shown as nothing.
+            default = (read.text or "") if read.sign in ("-", "=") else None
+            message = (read.text or "") if is_needed else ""
+            name, is_certain = self._name_of(read)
+            if name:
+                named.setdefault(number, Positional(number, name, default if is_certain or default else "", message))
+            elif is_needed:
+                named.setdefault(number, Positional(number, f"arg{number}", None, message))
         taken: set[str] = {REST, *self.options, *(option.name for option in OPTIONS.values() if option.help)}
         made = []
         for number in range(1, most + 1):
@@ -120,12 +120,28 @@ class SbatchScript:
             made.append(positional)
         return made
 
+    def _name_of(self, read: Read) -> tuple[str, bool]:
+        """Return the variable that a positional argument becomes as a whole, and whether it does in any case."""
+        code = self.shell.code
+        before = code[code.rfind("\n", 0, read.start) + 1 : read.start]
+        found = _NAMED.search(before)
+        if found is None or not re.match(rf"{found['quote']}(?:[\s;&|)]|$)", code[read.end :]):
+            return "", True
+        return found["name"], not before[: found.start()].rstrip().endswith(("&&", "||"))
+
+    @cached_property
+    def _own(self) -> frozenset[int]:
+        """The numbers of the lines whose ``$1`` is the script's."""
+        return frozenset(_own_lines(self.shell.code))
+
     @cached_property
     def letter_options(self) -> list[LetterOption]:
         """The options that it takes by `getopts`, with names of their own."""
         taken = {REST, *self.options, *OPTIONS}
         found = []
-        for option in letter_options([*_own_lines(self.text)]):
+        lines = self.text.split("\n")
+        code = self.shell.code.split("\n")
+        for option in letter_options([lines[number - 1] for number in sorted(self._own) if code[number - 1].strip()]):
             name = option.name if option.name not in taken else f"opt_{option.letter}"
             taken.add(name)
             found.append(replace(option, name=name))
@@ -135,23 +151,20 @@ class SbatchScript:
     def variables(self) -> list[Variable]:
         """The variables of the environment that it reads and has a default or a message for."""
         taken = {REST, *self.options, *OPTIONS, *(each.name for each in (*self.positionals, *self.letter_options))}
-        return [variable for variable in variables(_own_lines(self.text)) if variable.name not in taken]
+        found = variables(self.shell, lambda position: self.shell.line_of(position) in self._own)
+        return [variable for variable in found if variable.name not in taken]
 
     @property
     def comment(self) -> str:
         """The comment behind its first line, up to a line of another kind."""
         lines = []
         for line in self.text.splitlines()[1:]:
-            if not line.startswith("#") or line.startswith("#SBATCH"):
-                if lines or (line.strip() and not line.startswith("#")):
+            if not line.startswith("#") or _SWITCHED_OFF.match(line):
+                if any(lines) or (line.strip() and not line.startswith("#")):
                     break
                 continue
-            lines.append(line.lstrip("#").strip())
+            lines.append(line.strip("#").strip())
         return "\n".join(lines).strip()
-
-    @cached_property
-    def _directives(self) -> list[list[str]]:
-        return [words for _, line in _directive_lines(self.text) if (words := _split_words(line))]
 
 
 def read_script(name: str) -> SbatchScript:
@@ -223,19 +236,21 @@ def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine
         text: the script.
         changed: the options, arguments and variables that are not as in the script, with their texts.
     """
-    lines, left = text.splitlines(), dict(changed)
-    directives = dict(_directive_lines(text))
+    lines, left, shell = text.splitlines(), dict(changed), ShellText(text)
+    directives = dict(directive_lines(text))
     given: dict[int, list[str]] = {}
     # Of several lines with an option the last one counts.
     for number, words in sorted(directives.items(), reverse=True):
-        for key in [key for key in _options_of(_split_words(words)) if key in left]:
+        for key in [key for key in options_of(words) if key in left]:
             given.setdefault(number, []).append(f"{key}={left.pop(key)}")
     for name in [name for name in left if name not in OPTIONS]:
         value = left.pop(name)
         # A positional argument that the script gives no name is called after its number.
-        word = name.removeprefix("arg") if name.removeprefix("arg").isdecimal() else re.escape(name)
-        read = re.compile(rf"\$\{{?{word}\b|^\s*(?:export\s+)?{word}=")
-        place = next((place for place, line in enumerate(lines, 1) if read.search(line)), None)
+        word = name.removeprefix("arg") if name.removeprefix("arg").isdecimal() else name
+        starts = [read.start for read in shell.reads if read.name == word]
+        if assigned := re.search(rf"(?:^|(?<=[\s;])){re.escape(word)}=", shell.code, re.MULTILINE):
+            starts.append(assigned.start())
+        place = shell.line_of(min(starts)) if starts else None
         if place is not None:
             given.setdefault(place, []).append(f"{name}={value}")
     made = [ScriptLine(number, line, tuple(given.get(number, ()))) for number, line in enumerate(lines, 1)]
@@ -243,59 +258,13 @@ def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine
     return [*made[:last], *(ScriptLine(0, "", (f"{name}={value}",)) for name, value in left.items()), *made[last:]]
 
 
-def _directive_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the numbers of `#SBATCH` lines with what stands behind it, up to the first command.
-
-    Later lines are comments for sbatch, too.
-    """
-    for number, line in enumerate(text.splitlines(), 1):
-        if found := _DIRECTIVE.match(line):
-            yield number, found["words"]
-        elif line.strip() and not line.lstrip().startswith("#"):
-            return
-
-
-def _split_words(text: str) -> list[str]:
-    words = shlex.shlex(text, posix=True)
-    words.whitespace_split, words.commenters = True, "#"
-    try:
-        return list(words)
-    except ValueError:
-        return text.split()
-
-
-def _options_of(words: Sequence[str]) -> dict[str, str]:
-    """Return the options of one line: ``--name=value``, ``--name value``, ``-x value``, ``-xvalue`` and flags."""
-    found: dict[str, str] = {}
-    waiting = iter(words)
-    for word in waiting:
-        if word.startswith("--"):
-            key, sign, value = word[2:].partition("=")
-            unknown = SbatchOption(key) if sign else SbatchOption(key, kind="flag")
-            option, given = OPTIONS.get(key, unknown), value if sign else None
-        elif word.startswith("-") and (letter := LETTERS.get(word[1:2])):
-            option, given = letter, word[2:].removeprefix("=") or None
-        else:
-            continue
-        if option.kind == "flag":
-            found[option.name] = "true"
-        elif option.kind == "text?":
-            found[option.name] = given if given is not None else "yes"
-        else:
-            found[option.name] = given if given is not None else next(waiting, "")
-    if "no-requeue" in found:
-        del found["no-requeue"]
-        found["requeue"] = "false"
-    return found
-
-
-def _own_lines(text: str) -> Iterator[str]:
-    """Yield the lines whose ``$1`` is the script's: not comments, functions, or what is in single quotes."""
+def _own_lines(code: str) -> Iterator[int]:
+    """Yield the numbers of the lines of a script's code that belong to no function."""
     inside = False
-    for line in re.sub(r"'[^'\n]*'", "''", text).splitlines():
+    for number, line in enumerate(code.split("\n"), 1):
         if inside:
             inside = not line.startswith("}")
         elif _FUNCTION.match(line):
             inside = "}" not in line
-        elif not line.lstrip().startswith("#"):
-            yield line
+        else:
+            yield number

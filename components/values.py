@@ -134,7 +134,7 @@ def _check_form(parameter: Parameter, value: Any) -> None:
 
         checked_mounts(value)
     elif parameter.form in ("time", "memory"):
-        from .sbatch_options import OPTIONS
+        from ..specs.sbatch_options import OPTIONS
 
         if fault := OPTIONS[parameter.name].fault(value):
             raise ArgumentError(parameter.name, fault)

@@ -318,7 +318,11 @@ class TorchXTuiApp(OrderedKeysApp[int]):
 
     def on_jobs_changed(self, message: JobsChanged) -> None:
         """Take the changes of one backend over."""
-        self.status.recovered(message.scheduler)
+        if not message.missing:
+            self.status.recovered(message.scheduler)
+        elif message.missing != self.jobs.missing.get(message.scheduler):
+            words = f"{backend_word(message.scheduler, long=True)}: {message.missing}"
+            self.status.say(words, failed=True, about=message.scheduler)
         ended = self.jobs.apply(message)
         self.ended_jobs.announce(ended)
         self.feed.read_ends([row.handle for row in ended])

@@ -26,11 +26,16 @@ class SchedulersFound(Message):
 
 @dataclass(eq=False)
 class JobsChanged(Message):
-    """A backend answered; these rows are new or differ, these handles are gone."""
+    """A backend answered; these rows are new or differ, these handles are gone.
+
+    Attributes:
+        missing: why jobs may be missing all the same; empty where none is.
+    """
 
     scheduler: str
     changed: dict[str, JobRow]
     removed: set[str]
+    missing: str = ""
 
 
 @dataclass(eq=False)

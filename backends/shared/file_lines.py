@@ -73,6 +73,7 @@ class FileLines:
         self._reader = ReplicaReader(self._log, stream, self._register, _notice)
         self._assembler = LineAssembler()
         self._lines: deque[str] = deque()
+        self._last: list[Record] = []
         self._line_number = 0
         self._ended = False
         self._active_at = time.monotonic()
@@ -104,6 +105,22 @@ class FileLines:
                 return line
         raise IndexError(f"line {number}: there are {self._line_number}")
 
+    def start_at_last(self, count: int) -> None:
+        """Begin with so many of the lines that each file has by now; called before anything is read."""
+        for segments in self._reader.open():
+            found: list[Record] = []
+            missing = count
+            for segment in segments:
+                self._taken.setdefault(segment.file, segment.end)
+                if missing <= 0:
+                    break
+                data = self._files[segment.file - 1].read(segment.start, segment.end - segment.start)
+                if segment.lines > missing:
+                    data = data.split(b"\n", segment.lines - missing)[-1]
+                found.append(Record(data, segment.time, segment.stream))
+                missing -= segment.lines
+            self._last += reversed(found)
+
     def close(self) -> None:
         """End the iteration at once; may be called again, from any thread."""
         self._closed.set()
@@ -124,6 +141,9 @@ class FileLines:
 
     def _read(self) -> list[Record] | None:
         """Read once, and wait if there was nothing to read; return None at the log's end."""
+        if self._last:
+            records, self._last = self._last, []
+            return records
         outlook = self._look()  # before reading: what is over has nothing to add after that
         polled = self._reader.poll()
         if polled.notes:

@@ -10,29 +10,35 @@ import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from ...specs import BackendUnavailableError, SchedulerError
 from .commands import FIELD, ask
 from .jobs import Job, parse_count, parse_exit, parse_time, parse_tres, text_or_nothing
+from .versions import more_fields
 
-# sacct(1), --format. Those of versions after 20.11 are asked for first, and left out where they are refused.
+# sacct(1), --format; `versions` has those that came after 20.11.
 _FIELDS = (
     "JobIDRaw", "JobID", "JobName", "User", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible",
     "Start", "End", "ElapsedRaw", "TimelimitRaw", "Partition", "QOS", "Account", "NNodes", "NCPUS", "NTasks",
     "NodeList", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "WorkDir", "Comment",
     "TRESUsageInTot",
 )  # fmt: skip
-# SubmitLine is of 21.08, FailedNode of 23.02.
-_NEWER = (("SubmitLine", "FailedNode"), ("SubmitLine",), ())
 _DISABLED = "accounting storage is disabled"
-# Which of these the sacct that is here knows.
-_known_from = 0
 # How many ids one question has: a command line has its limits.
 _MOST_IDS = 500
+_SCRIPT_HEAD = re.compile(r"^Batch Script for \S+\n-+\n", re.MULTILINE)
 _JOB = re.compile(r"(?P<id>\d+)(?:_(?P<tasks>\d+|\[[^\]]*\]?)|\+(?P<offset>\d+))?")
 _CLOCK = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<hours>\d+):)?(?P<minutes>\d+):(?P<seconds>\d+(?:\.\d+)?)")
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)(?P<per>[nc]?)")
+_SIZE = re.compile(r"(?P<number>\d{1,15}(?:\.\d{1,6})?)(?P<unit>[KMGTP]?)(?P<per>[nc]?)")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
+
+
+NO_ACCOUNTING = "this cluster has no accounting"
+
+
+class NoAccountingError(SchedulerError):
+    """The cluster keeps no records of jobs that have left the queue."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,8 @@ class Step:
         gpu_util: the utilisation of its GPUs in percent, added up over GPUs and tasks; None where the site does not
             gather it (slurm.conf(5): AccountingStorageTRES with gres/gpuutil).
         gpu_memory: the GPU memory of all its tasks, in bytes; None likewise (gres/gpumem).
+        stdout: the pattern of its output's file, empty where the version does not keep it or there is none.
+        stderr: the pattern of its errors' file, likewise.
     """
 
     job_id: str
@@ -68,16 +76,21 @@ class Step:
     started_at: float | None = None
     finished_at: float | None = None
     node_list: str = ""
+    stdout: str = ""
+    stderr: str = ""
 
 
 def history_text(days: float) -> str:
-    """Return sacct's answer for this user's jobs that were in the queue within the last days.
+    """Return sacct's answer for this user's jobs of the last days; `NO_ACCOUNTING` where there is none.
 
     Raises:
         BackendUnavailableError: accounting cannot be reached.
     """
     start = f"now-{max(1, round(days * 24))}hours"
-    return _ask(["--allocations", "--user", str(os.getuid()), "--starttime", start])
+    try:
+        return _ask(["--allocations", "--user", str(os.getuid()), "--starttime", start])
+    except NoAccountingError:
+        return NO_ACCOUNTING
 
 
 def parse_history(text: str) -> list[Job]:
@@ -108,6 +121,14 @@ def job_with_steps(app_id: str) -> tuple[list[Job], list[Step]]:
 def earlier_runs(app_id: str) -> list[Job]:
     """Return every run of a job, those before a requeue too, the earliest first."""
     return [job for job, step in _rows(["--allocations", "--duplicates", "--jobs", app_id]) if step is None]
+
+
+def batch_script(job_id: str) -> str:
+    """Return the batch script of a job that accounting keeps, empty for none (slurm.conf(5): AccountingStoreFlags)."""
+    text = ask(["sacct", "--batch-script", "--jobs", job_id])
+    # Behind a head of two lines; each task of an array has the same script.
+    first = [part.removesuffix("\n") for part in _SCRIPT_HEAD.split(text) if part.startswith("#!")][:1]
+    return "".join(first)
 
 
 def parse_rows(text: str) -> Iterator[tuple[Job, Step | None]]:
@@ -150,24 +171,21 @@ def _rows(chosen: Sequence[str]) -> Iterator[tuple[Job, Step | None]]:
 
 
 def _ask(chosen: Sequence[str]) -> str:
-    """Return sacct's answer behind a line with its field names; empty where there is no accounting."""
-    global _known_from
-    for number in range(_known_from, len(_NEWER)):
-        fields = (*_FIELDS, *_NEWER[number])
-        command = ["sacct", "--noheader", "--parsable", f"--delimiter={FIELD}", *chosen, "--format", ",".join(fields)]
-        try:
-            text = ask(command)
-        except BackendUnavailableError:
-            raise
-        except SchedulerError as error:
-            if _DISABLED in str(error):
-                return ""
-            if not _NEWER[number] or "nvalid field" not in str(error):
-                raise
-        else:
-            _known_from = number
-            return ",".join(fields) + "\n" + text
-    return ""
+    """Return sacct's answer behind a line with its field names.
+
+    Raises:
+        NoAccountingError: the cluster keeps no records.
+    """
+    fields = (*_FIELDS, *more_fields("sacct"))
+    try:
+        text = ask(["sacct", "--noheader", "--parsable", f"--delimiter={FIELD}", *chosen, "--format", ",".join(fields)])
+    except BackendUnavailableError:
+        raise
+    except SchedulerError as error:
+        if _DISABLED in str(error):
+            raise NoAccountingError(NO_ACCOUNTING) from error
+        raise
+    return ",".join(fields) + "\n" + text
 
 
 def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
@@ -181,6 +199,8 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
     offset, tasks = found["offset"], found["tasks"]
     word = state.split(" ")[0].rstrip("+").upper()
     limit = row["TimelimitRaw"]
+    restarts = row.get("Restarts", "")
+    submit_line = row.get("SubmitLine", "")
     return Job(
         job_id=raw if raw.isdecimal() else found["id"],
         array_id=found["id"] if tasks else "",
@@ -204,10 +224,16 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
         cpus=parse_count(row["NCPUS"]),
         node_list=text_or_nothing(row["NodeList"]),
         work_dir=row["WorkDir"],
-        submit_line=row.get("SubmitLine", ""),
+        submit_line=submit_line,
+        is_batch=PurePath(submit_line.partition(" ")[0]).name not in ("srun", "salloc"),
         comment=row["Comment"],
+        stdout=row.get("StdOut", ""),
+        stderr=row.get("StdErr", ""),
+        restarts=int(restarts) if restarts.isdecimal() and len(restarts) < 10 else None,
+        sluid=row.get("SLUID", ""),
         exit_code=code,
         signal=number,
+        step_signal=derived[1],
         memory=row["ReqMem"],
         tres=row["AllocTRES"],
         cancelled_by=by,
@@ -235,6 +261,8 @@ def _step(row: dict[str, str], job: Job, name: str) -> Step:
         started_at=job.started_at,
         finished_at=job.finished_at,
         node_list=job.node_list,
+        stdout=job.stdout,
+        stderr=job.stderr,
     )
 
 

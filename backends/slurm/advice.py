@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
@@ -20,20 +21,24 @@ from ..types import Alternative, Finding, Place
 from . import commands
 from .cluster import Cluster, Partition
 from .facts import Facts
-from .jobs import MOST_AHEAD_S, Job
-from .limits import Asked, asked_for, limit_findings
+from .jobs import MOST_AHEAD_S, Job, parse_count, parse_duration, parse_tres
+from .limits import PENDS, REFUSED, Asked, asked_for, limit_findings
 from .options import SlurmOpts
+from .reasons import reason
 from .request import SlurmRequest, launch_findings, make_request
-from .waiting import clock, expected_start
+from .waiting import clock, expected_start, with_true_reason
 
 # Each estimate is a run of the scheduler.
 _MOST_ESTIMATES = 6
 _LEAST_TIME_S = 120
-_TOLD = re.compile(r"to start at (?P<at>\d+) using \d+ processors on nodes (?P<nodes>\S+) in partition ")
+# From 25.05 on something may stand behind the time: a letter, ` on cluster NAME`.
+_TOLD = re.compile(r"to start at (?P<at>\d+)\b.*? using \d+ processors on nodes (?P<nodes>\S+) in partition ")
 _REFUSED = re.compile(r"^(?:sbatch: error: )?allocation failure: ", re.MULTILINE)
 # A question is a run of the scheduler, and its answer holds for a while.
 _KEPT_S = 60.0
 _NO_ESTIMATE = "Slurm gives no estimate of the start"
+# Of these sbatch accepts some jobs, which then never start; of all others it refuses them, too.
+_UNCLEAR = ("Requested node configuration ", "Requested partition configuration ", "Required node ")
 _MOST_KEPT = 200
 
 
@@ -107,12 +112,14 @@ class Advisor:
     """Looks at launches; every method may be called from any thread, and may take seconds.
 
     Args:
+        asking: how Slurm is asked.
         cluster: the partitions.
         facts: what else is asked.
         session: the session part of handles.
     """
 
-    def __init__(self, cluster: Cluster, facts: Facts, session: str) -> None:
+    def __init__(self, asking: commands.Asking, cluster: Cluster, facts: Facts, session: str) -> None:
+        self._asking = asking
         self._cluster = cluster
         self._facts = facts
         self._session = session
@@ -121,24 +128,25 @@ class Advisor:
     def findings(self, app: AppDef, opts: SlurmOpts) -> Iterator[Finding]:
         """Yield what sbatch would accept and never start, what would go wrong on the nodes, and the estimate."""
         yield from launch_findings(app, opts)
-        default = next(iter(self._cluster.partition_names()), "")
-        limits = [*limit_findings(asked_for(app, opts), self._facts, default)]
-        yield from limits
-        if limits:
-            return
         try:
             estimate = self._estimate(app, opts, {})
-        except BackendUnavailableError:
+        except BackendUnavailableError as error:
+            yield Finding("warning", str(error), "limits and the start are not checked")
             return
         except SchedulerError as error:
             yield Finding("error", str(error), "change what sbatch rejects")
             return
-        if estimate is not None and estimate.start is None:
-            hint = "sbatch would accept it, but it would never start"
+        default = next(iter(self._cluster.partition_names()), "")
+        verdict = _verdict(estimate)
+        limits = [*limit_findings(asked_for(app, opts), self._facts, default)]
+        if estimate is not None and (verdict == REFUSED or (estimate.fault and not limits)):
+            hint = verdict
             if estimate.fault == _NO_ESTIMATE:
                 hint = "it may never start, or wait for jobs without a time limit"
-            yield Finding("warning", estimate.fault, hint)
-        elif estimate is not None and estimate.start is not None:
+            yield Finding("error" if verdict == REFUSED else "warning", estimate.fault, hint)
+        yield from (replace(limit, hint=limit.hint.replace(PENDS, verdict)) for limit in limits)
+        # It does not know the limits of accounts and QOS.
+        if estimate is not None and estimate.start is not None and not limits:
             yield Finding("ok", f"Slurm would start it at {clock(estimate.start)} on {estimate.nodes}")
 
     def places(self, app: AppDef, opts: SlurmOpts) -> list[Place]:
@@ -173,7 +181,7 @@ class Advisor:
         return places
 
     def alternatives(self, job: Job, app: AppDef, opts: SlurmOpts) -> list[Alternative]:
-        """Return other requests for a job that waits, the soonest first, and the job as it is.
+        """Return other requests for a job that waits that start sooner, the soonest first, and the job as it is.
 
         Args:
             job: its record.
@@ -183,28 +191,57 @@ class Advisor:
         Raises:
             SchedulerError: Slurm cannot be asked.
         """
-        asked = asked_for(app, opts)._replace(partition=job.partition, time=job.limit, nodes=job.nodes)
-        found = []
+        asked = Asked(job.partition, job.account, job.qos, job.limit, job.nodes, job.cpus, _gpus(job))
+        why, start, fault = reason(with_true_reason(job, self._facts).reason), expected_start(job), ""
+        if why.never:
+            fault = why.sentence
+        elif start is None and (estimate := self._estimate_or_fault(app, opts, {})) is not None:
+            start, fault = estimate.start, estimate.fault
+        found = [Alternative({}, start, fault)]
         # A script decides itself what it does with fewer nodes.
         for changes in _changes(self._cluster.partitions(), asked, script_of(app.roles) is not None):
             estimate = self._estimate_or_fault(app, opts, changes)
-            if estimate is not None:
-                found.append(Alternative(changes, estimate.start, estimate.fault))
-        start = expected_start(job)
-        if start is None and (estimate := self._estimate_or_fault(app, opts, {})) is not None:
-            start = estimate.start
-        found.append(Alternative({}, start))
+            if estimate is None or estimate.start is None or (start is not None and estimate.start >= start):
+                continue
+            # The estimate does not know the limits of accounts and QOS.
+            if not [*limit_findings(_changed(asked, changes), self._facts, "")]:
+                found.append(Alternative(changes, estimate.start))
         return sorted(found, key=lambda item: (item.start is None, item.start or 0.0, len(item.changes)))
 
     def _estimate(self, app: AppDef, opts: SlurmOpts, changes: Mapping[str, str]) -> Estimate | None:
         changed = SlurmOpts.from_cfg({**dict(opts), **changes})
-        return self._estimates.ask(make_request(app, self._session, changed, self._cluster.tracks_memory))
+        request = make_request(app, self._session, changed, self._cluster.tracks_memory)
+        return self._asking.guard("sbatch", lambda: self._estimates.ask(request))
 
     def _estimate_or_fault(self, app: AppDef, opts: SlurmOpts, changes: Mapping[str, str]) -> Estimate | None:
         try:
             return self._estimate(app, opts, changes)
         except SchedulerError as error:
             return Estimate(None, fault=str(error))
+
+
+def _verdict(estimate: Estimate | None) -> str:
+    """Return what becomes of a launch that is over a limit, by what sbatch says of it."""
+    if estimate is None or not estimate.fault or estimate.fault == _NO_ESTIMATE:
+        return PENDS
+    return f"{REFUSED}, or it never starts" if estimate.fault.startswith(_UNCLEAR) else REFUSED
+
+
+def _gpus(job: Job) -> int:
+    return parse_count(parse_tres(job.tres).get("gres/gpu", ""))
+
+
+def _changed(asked: Asked, changes: Mapping[str, str]) -> Asked:
+    """Return what a request asks for with other run options; fewer nodes have fewer CPUs and GPUs."""
+    nodes = parse_count(changes.get("nodes", "")) or asked.nodes
+    share = nodes / max(1, asked.nodes)
+    return asked._replace(
+        partition=changes.get("partition", asked.partition),
+        time=parse_duration(changes.get("time", "")) or asked.time,
+        nodes=nodes,
+        cpus=int(asked.cpus * share),
+        gpus=int(asked.gpus * share),
+    )
 
 
 def _partition_fault(partition: Partition, asked: Asked) -> str:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 
 from .jobs import App
-from .layout import submit_option
 from .records import Launch
+from .submit_line import submit_options
 
 # Those that order whole jobs one behind the other (sbatch(1), --dependency); `after` waits for a start only.
 _LINK = re.compile(r"(?:afterok|afterany|afternotok|aftercorr)((?::\d+(?:_\d+|_\*)?(?:\+\d+)?(?:\(\w+\))?)+)")
@@ -52,7 +52,7 @@ class Chains:
         submitted_at, text = self._texts.get(app.app_id, (None, ""))
         if text and submitted_at == app.submitted_at:
             return text
-        return submit_option(submit_line, "dependency", "d")
+        return submit_options(submit_line).get("dependency", "")
 
 
 def may_have_dependency(submit_line: str) -> bool:

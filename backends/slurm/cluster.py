@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ...logs.text.sanitize import plain
 from ...specs import SchedulerError, TorchXTuiError
 from ..types import Finding
-from .commands import FIELD, RECORD, ask
+from .commands import FIELD, RECORD, Asking
 from .jobs import parse_count, parse_duration
 
 logger = logging.getLogger(__name__)
@@ -43,9 +43,14 @@ class Partition(NamedTuple):
 
 
 class Cluster:
-    """What seldom changes; it is asked for again after five minutes. Every method may be called from any thread."""
+    """What seldom changes; it is asked for again after five minutes. Every method may be called from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        asking: how Slurm is asked.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._ask = asking.ask
         self._lock = threading.Lock()
         self._kept: tuple[float, list[Partition]] = (0.0, [])
 
@@ -58,7 +63,7 @@ class Cluster:
         with self._lock:
             at, found = self._kept
             if not at or time.monotonic() - at > _KEPT_S:
-                found = parse_partitions(ask(["sinfo", "--noheader", "--noconvert", "--format", _FORMAT]))
+                found = parse_partitions(self._ask(["sinfo", "--noheader", "--noconvert", "--format", _FORMAT]))
                 self._kept = time.monotonic(), found
             return found
 
@@ -83,11 +88,12 @@ class Cluster:
     def findings(self, asks_per_minute: float) -> list[Finding]:
         """Return the version, the partitions, and how often the controller is asked; or why it cannot be."""
         try:
-            version = plain(ask(["sinfo", "--version"])).strip()
-            partitions = parse_partitions(ask(["sinfo", "--noheader", "--noconvert", "--format", _FORMAT]))
+            version = plain(self._ask(["sinfo", "--version"])).strip()
+            partitions = parse_partitions(self._ask(["sinfo", "--noheader", "--noconvert", "--format", _FORMAT]))
+            # Without a partition in its format sinfo has each node once.
+            nodes = sum(map(parse_count, self._ask(["sinfo", "--noheader", "--format", "%D"]).split()))
         except SchedulerError as error:
             return [Finding("error", str(error), "check with `scontrol ping`, or set SLURM_CONF")]
-        nodes = sum(partition.nodes for partition in partitions)
         names = ", ".join(plain(partition.name) for partition in partitions)
         found = [Finding("ok", f"{version}: {nodes} nodes in the partitions {names}")]
         if not partitions:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from ...logs.text.sanitize import plain
 from ...specs import BackendUnavailableError, SchedulerError
@@ -15,11 +17,15 @@ from ..shared.bounded_command import run_command
 from ..shared.secrets import mask_text
 
 logger = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 TIMEOUT_S = 25.0
 """Seconds after which a command is killed; clients give up on a controller that is down after 9 to 18 s."""
 MAX_BYTES = 256 << 20
 """The most bytes of an answer: a job takes some 400, and few clusters hold 100,000."""
+RETRY_S = 20.0
+"""Seconds after which `Asking` tries again what could not be reached."""
+_SLOW_S = 2.0
 FIELD, RECORD = "\x1f", "\x1e"
 """What ends a field and a record in the answers that are asked for: names may have any other character."""
 
@@ -119,6 +125,44 @@ def ask(command: Sequence[str], *, timeout: float = TIMEOUT_S) -> str:
     if answer.code != 0:
         raise failure(command[0], answer)
     return answer.out
+
+
+class Asking:
+    """Asks, and fails at once for a while after Slurm could not be reached: each client waits 9 to 18 s for it.
+
+    Every method may be called from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._failed: dict[bool, tuple[float, BackendUnavailableError]] = {}
+
+    def ask(self, command: Sequence[str]) -> str:
+        """Run a command that only asks, and return what it printed; raises as `ask` does."""
+        return self.guard(command[0], lambda: ask(command))
+
+    def guard(self, program: str, question: Callable[[], _T]) -> _T:
+        """Return the answer to a question that a program asks.
+
+        Raises:
+            BackendUnavailableError: Slurm cannot be reached, or could not be a moment ago.
+            SchedulerError: as the question does.
+        """
+        # Accounting is another daemon than the controller.
+        is_accounting = program in ("sacct", "sacctmgr")
+        with self._lock:
+            at, error = self._failed.get(is_accounting, (0.0, None))
+            if error is not None and time.monotonic() - at < RETRY_S:
+                raise BackendUnavailableError(str(error))
+        began = time.monotonic()
+        try:
+            return question()
+        except BackendUnavailableError as error:
+            # A program that is missing fails at once, and so does nothing to the others.
+            if time.monotonic() - began > _SLOW_S:
+                with self._lock:
+                    self._failed[is_accounting] = time.monotonic(), error
+            raise
 
 
 def failure(program: str, answer: Answer) -> SchedulerError:

@@ -9,21 +9,20 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ...logs.text.sanitize import plain
-from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, is_terminal
+from ...specs import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
 from ...specs.files import user_name
-from ..shared.exit_reasons import format_exit, signal_name, some_of
+from ..shared.exit_reasons import signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
-from .ends import TaskEnd, asked_memory, batch_output_end, format_size, task_ends, why_ended
-from .jobs import App, Job, app_state, format_duration, parse_count, parse_tres
-from .known_jobs import LOST
+from .ends import TaskEnd, asked_memory, batch_output_end, format_size, replica_ends, why_ended
+from .jobs import GONE, LOST, App, Job, app_state, format_duration, parse_count, parse_tres
 from .layout import Replica, is_torchx, log_files, replicas_of
-from .others import is_torchx_script, script_role, torchx_cfg, torchx_roles
 from .ports import served_ports
-from .reasons import code_of, reason
+from .reasons import code_of
 from .records import Launch
+from .relaunch import Relaunch
 from .request import without_key
-from .waiting import clock, dependency_ids, expected_start
+from .waiting import clock, dependency_ids, expected_start, why_waits
 
 # Below this, GPUs mostly wait.
 # What a job shorter than this used (s) tells nothing of the next one; a hint is worth it where it saves a good part.
@@ -47,6 +46,7 @@ _PASSING = {
     "REQUEUE_HOLD": "it was requeued and is held: release it",
     "SPECIAL_EXIT": "it was requeued and is held: release it",
     "RESIZING": "it is being resized",
+    GONE: "it has left the queue, and this cluster has no accounting: how it ended is not known",
     LOST: "it has left the queue, and accounting does not say how it ended",
 }
 
@@ -90,7 +90,7 @@ def describe_app(
     launch: Launch | None,
     evidence: Sequence[str] = (),
     steps: Sequence[Step] = (),
-    script: str = "",
+    relaunch: Relaunch | None = None,
     earlier: Sequence[Job] = (),
     replicas: Sequence[Replica] = (),
 ) -> DescribeAppResponse:
@@ -101,19 +101,22 @@ def describe_app(
         launch: what is known of its launch, where it is ours.
         evidence: further sentences on why it is in its state.
         steps: its steps from accounting, once it has ended.
-        script: its batch script where it is not ours, empty where that is not known.
+        relaunch: what launches it again, where it is not ours.
         earlier: its runs before it was requeued.
         replicas: its replicas where they are known; those of its layout if empty.
     """
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
     app_def = launch.app_def(notes) if launch is not None else None
-    roles = app_def.roles if app_def is not None else _roles_of(app, script)
+    relaunch = relaunch or Relaunch()
+    roles = app_def.roles if app_def is not None else [*relaunch.roles]
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = batch_output_end(log_files(app.first)[0])
     replicas = replicas or replicas_of(app, launch)
-    why = _why(app, batch_output, max((step.max_rss or 0 for step in steps), default=0))
+    # The steps of an array are those of its tasks.
+    ends = {} if app.is_array else replica_ends(batch_output, replicas, steps)
+    why = _why(app, batch_output, steps)
     reasons = [*filter(None, (why, *evidence))]
     if by_torchx:
         notes.append(BY_TORCHX)
@@ -124,7 +127,7 @@ def describe_app(
         msg="; ".join(reasons) or NONE,
         reasons=reasons if len(reasons) > 1 else [],
         metadata={**_metadata(app), **efficiency(app, steps), **({"earlier runs": _runs(earlier)} if earlier else {})},
-        roles_statuses=_role_statuses(app, replicas, task_ends(batch_output) if _is_one_step(replicas) else {}),
+        roles_statuses=_role_statuses(app, replicas, ends),
         roles=roles,
         name=_name(app, launch),
         submitted_at=app.submitted_at,
@@ -137,7 +140,8 @@ def describe_app(
         image=roles[0].image if roles else "",
         log_dir=app.first.work_dir if launch is None or launch.is_script else launch.folder,
         insight_dir=str(Path(launch.insight, app.app_id)) if launch is not None and launch.insight else "",
-        cfg=dict(launch.cfg) if launch is not None else _cfg(app.first, script),
+        cfg=dict(launch.cfg if launch is not None else relaunch.cfg),
+        not_known={**relaunch.not_known},
         ports=served_ports(replicas),
     )
 
@@ -163,9 +167,9 @@ def _counts(app: App, launch: Launch | None, by_torchx: bool) -> tuple[int, int,
     return wanted, running, sum(size for state, size in sizes if state is AppState.SUCCEEDED)
 
 
-def _why(app: App, batch_output: str = "", peak: int = 0) -> str:
+def _why(app: App, batch_output: str = "", steps: Sequence[Step] = ()) -> str:
     """Return why an app is in its state, empty where there is nothing to say."""
-    told = [_why_job(job, batch_output, peak) for job in app.jobs if job.app_state is app.state]
+    told = [_why_job(job, batch_output, steps) for job in app.jobs if job.app_state is app.state]
     if app.is_array and app.state is AppState.RUNNING:
         return _why_array(app)
     # The components of a job differ in their state only for moments.
@@ -192,15 +196,15 @@ def _why_array(app: App) -> str:
     return f"{counts}: {_why_job(waiting)}" if waiting else counts
 
 
-def _why_job(job: Job, batch_output: str = "", peak: int = 0) -> str:
+def _why_job(job: Job, batch_output: str = "", steps: Sequence[Step] = ()) -> str:
     if job.state in _PASSING:
         return _PASSING[job.state]
     if job.state == "PENDING":
-        found = reason(job.reason)
+        found = why_waits(job)
         return f"{found.sentence}: {found.hint}" if found.hint else found.sentence
     if job.app_state is AppState.UNKNOWN:
         return f"Slurm says {job.state}" if job.state else "Slurm does not say its state"
-    return why_ended(job, batch_output, peak)
+    return why_ended(job, batch_output, steps)
 
 
 def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
@@ -243,10 +247,10 @@ def _gpu_efficiency(job: Job, steps: Sequence[Step]) -> dict[str, str]:
     return told
 
 
-def _role_statuses(app: App, replicas: Sequence[Replica], ends: dict[int, TaskEnd]) -> list[RoleStatus]:
+def _role_statuses(app: App, replicas: Sequence[Replica], ends: Mapping[tuple[str, int], TaskEnd]) -> list[RoleStatus]:
     roles: dict[str, list[ReplicaStatus]] = {}
     for replica in replicas:
-        end = ends.get(replica.number)
+        end = ends.get((replica.role, replica.number))
         if end is None:
             end = _end_of(replica, sum(other.step is None for other in replicas))
         roles.setdefault(replica.role, []).append(_replica_status(app, replica, end))
@@ -259,11 +263,11 @@ def _end_of(replica: Replica, count: int) -> TaskEnd:
     if step is not None:
         # Accounting has the highest code of a step's tasks.
         is_known = step.tasks <= 1 or step.exit_code == 0
-        return TaskEnd(step.exit_code, step.signal) if is_known else TaskEnd(None, 0)
+        return TaskEnd.of(step.exit_code, step.signal) if is_known else TaskEnd(None, 0)
     if job.app_state is AppState.SUCCEEDED:
         return TaskEnd(0, 0)
-    if job.app_state is AppState.FAILED and (count == 1 or job.array_id) and job.state == "FAILED":
-        return TaskEnd(job.exit_code, job.signal)
+    if (count == 1 or job.array_id) and job.state in ("FAILED", "OUT_OF_MEMORY"):
+        return TaskEnd.of(job.exit_code, job.signal)
     return TaskEnd(None, 0)
 
 
@@ -273,7 +277,7 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
     state = job.app_state if app.is_array else app.state
     if replica.step is not None:
         return _step_status(replica, replica.step, end)
-    ended = format_exit(-end.signal if end.signal else end.exit_code) if is_terminal(state) else ""
+    ended = str(end) if is_terminal(state) else ""
     return ReplicaStatus(
         id=replica.number,
         state=state,
@@ -292,7 +296,8 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
 def _step_status(replica: Replica, step: Step, end: TaskEnd) -> ReplicaStatus:
     state = app_state(step.state)
     is_over = is_terminal(state)
-    ended = format_exit(-step.signal if step.signal else step.exit_code) if is_over and step.exit_code != 0 else ""
+    is_known = end != TaskEnd(None, 0)
+    ended = str(end if is_known else TaskEnd.of(step.exit_code, step.signal)) if is_over and step.exit_code != 0 else ""
     return ReplicaStatus(
         id=replica.number,
         state=state,
@@ -300,16 +305,11 @@ def _step_status(replica: Replica, step: Step, end: TaskEnd) -> ReplicaStatus:
         hostname=replica.node,
         exit_code=end.exit_code if is_over else None,
         signal=signal_name(-end.signal) if end.signal and is_over else "",
-        reason=f"a task of {plain(step.label)}: {ended}" if ended and step.tasks > 1 else ended,
+        reason=f"a task of {plain(step.label)}: {ended}" if ended and not is_known else ended,
         node=replica.node,
         started_at=step.started_at,
         finished_at=step.finished_at if is_over else None,
     )
-
-
-def _is_one_step(replicas: Sequence[Replica]) -> bool:
-    """Return whether the task numbers in srun's messages belong to one role."""
-    return len({replica.role for replica in replicas}) == 1
 
 
 def _timeline(app: App) -> list[StateChange]:
@@ -377,27 +377,4 @@ def _metadata(app: App) -> dict[str, str]:
         "comment": without_key(job.comment),
         "batch output": str(stdout) if stdout is not None and not app.is_array else "",
     }
-    return {name: value for name, value in values.items() if value}
-
-
-def _roles_of(app: App, script: str) -> list[Role]:
-    """Return the roles with which a job that was not launched here can be launched again."""
-    if not script:
-        return []
-    return torchx_roles(script) if is_torchx_script(script) else [script_role(script, app.first)]
-
-
-def _cfg(job: Job, script: str) -> dict[str, str]:
-    """Return the run options of a job of TorchX's or of a user's own script, as far as Slurm tells."""
-    values = {"account": job.account, "qos": job.qos, "job_dir": job.work_dir}
-    if is_torchx_script(script):
-        values |= torchx_cfg(script)
-    else:
-        limit = f"{job.limit // 60}:{job.limit % 60:02d}" if job.limit else ""
-        values |= {
-            "partition": job.partition,
-            "time": limit,
-            "constraint": job.features,
-            "reservation": job.reservation,
-        }
     return {name: value for name, value in values.items() if value}

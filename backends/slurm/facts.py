@@ -7,14 +7,15 @@ gives an empty answer: facts are only evidence.
 from __future__ import annotations
 
 import logging
+import pwd
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ...specs import SchedulerError
-from .commands import FIELD, RECORD, ask
+from ...specs import BackendUnavailableError, SchedulerError
+from .commands import FIELD, RECORD, Asking
 from .jobs import parse_count, parse_tres, text_or_nothing
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ _UNUSABLE = (
 _PAIR = re.compile(r"(?:^|\s)(?P<name>[A-Z]\w*(?:/\w+)*)=(?P<value>.*?)(?=\s+[A-Z]\w*(?:/\w+)*=|\s*$)", re.DOTALL)
 # A limit with what is in use: `cpu=4(3)`, `3(1)`; N is none.
 _USED = re.compile(r"(?P<limit>N|[\d.]+)\((?P<used>[\d.]+)\)")
+_LIMIT_BLOCKS = ("Account Limits", "User Limits")
 
 
 class Node(NamedTuple):
@@ -89,9 +91,14 @@ class Usage(NamedTuple):
 
 
 class Facts:
-    """Asks, and keeps the answers for a minute. Every method may be called from any thread."""
+    """Asks, and keeps the answers for a minute. Every method may be called from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        asking: how Slurm is asked.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, ...], tuple[float, str]] = {}
 
@@ -122,6 +129,14 @@ class Facts:
         command = ("sacctmgr", "--noheader", "--parsable2", "show", "user", user, "format=defaultaccount")
         return self._ask(*command).strip().partition("\n")[0]
 
+    def job(self, job_id: str) -> dict[str, str]:
+        """Return the fields of a job that squeue does not have (`scontrol show job`)."""
+        for line in self._ask("scontrol", "--oneliner", "show", "job", job_id).splitlines():
+            pairs = parse_pairs(line)
+            if pairs.get("JobId") == job_id:
+                return pairs
+        return {}
+
     def association(self, account: str, user: str) -> dict[str, str]:
         """Return the limits of a user in an account, and of the account, with what is in use of them."""
         text = self._ask("scontrol", "--oneliner", "show", "assoc_mgr", f"accounts={account}", "flags=assoc")
@@ -136,9 +151,21 @@ class Facts:
                     found[name] = value
         return found
 
-    def qos(self, name: str, uid: int) -> dict[str, str]:
-        """Return the limits of a QOS, with what is in use of them by all and by a user."""
-        return parse_qos(self._ask("scontrol", "show", "assoc_mgr", f"qos={name}", "flags=qos"), name, uid)
+    def associations(self, account: str, user: str) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the accounts whose limits a job has, with these limits: its own account, then those above it.
+
+        Each is asked for when it is needed.
+        """
+        seen: set[str] = set()
+        while account and account not in seen:
+            seen.add(account)
+            found = self.association(account, user)
+            yield account, found
+            account, user = found.get("ParentAccount", "").partition("(")[0], ""
+
+    def qos(self, name: str, user: str, account: str = "") -> dict[str, str]:
+        """Return the limits of a QOS, with what is in use of them by all, by a user and by an account."""
+        return parse_qos(self._ask("scontrol", "show", "assoc_mgr", f"qos={name}", "flags=qos"), name, user, account)
 
     def pending_before(self, partition: str, job_id: str) -> tuple[int, int] | None:
         """Return how many jobs of a partition wait before a job, and how many wait in all; None where it does not."""
@@ -177,7 +204,10 @@ class Facts:
             if at and now - at < _KEPT_S:
                 return text
         try:
-            text = ask(command)
+            text = self._asking.ask(command)
+        except BackendUnavailableError as error:
+            logger.info("%s is not answered: %s", " ".join(command), error)
+            return ""
         except SchedulerError as error:
             logger.info("%s says nothing: %s", " ".join(command), error)
             text = ""
@@ -194,8 +224,11 @@ def parse_pairs(text: str) -> dict[str, str]:
 
 
 def parse_nodes(text: str) -> list[Node]:
-    """Return the nodes of an answer of sinfo; a record that is not whole is passed over."""
-    nodes = []
+    """Return the nodes of an answer of sinfo, which has one of several partitions once for each.
+
+    A record that is not whole is passed over.
+    """
+    nodes: dict[str, Node] = {}
     for record in text.split(RECORD):
         values = record.lstrip("\n").split(FIELD)
         if len(values) != len(_NODE_FIELDS):
@@ -204,26 +237,37 @@ def parse_nodes(text: str) -> list[Node]:
         _, idle, _, cpus = [*map(parse_count, row["CPUsState"].split("/")), 0, 0, 0, 0][:4]
         reason = row["Reason"] if row["Reason"] != "none" else ""
         state = row["StateLong"].lower().rstrip(_STATE_FLAGS)
-        nodes.append(Node(row["NodeList"], state, idle, cpus, _gpus(row["Gres"]), _gpus(row["GresUsed"]), reason))
-    return nodes
+        name, gpus, used = row["NodeList"], _gpus(row["Gres"]), _gpus(row["GresUsed"])
+        nodes[name] = Node(name, state, idle, cpus, gpus, used, reason)
+    return [*nodes.values()]
 
 
-def parse_qos(text: str, name: str, uid: int) -> dict[str, str]:
-    """Return the limits of a QOS in an answer of `scontrol show assoc_mgr`: its own, and those of one user."""
+def parse_qos(text: str, name: str, user: str, account: str = "") -> dict[str, str]:
+    """Return the limits of a QOS in an answer of `scontrol show assoc_mgr`: its own, a user's and an account's.
+
+    Below ``User Limits`` stands the line ``alice(1000)``, before 23.02 the number alone.
+    """
+    names = {_LIMIT_BLOCKS[0]: (account,), _LIMIT_BLOCKS[1]: (user, _uid(user))}
     found: dict[str, str] = {}
-    is_wanted, user = False, None
-    for line in text.splitlines():
+    block, is_wanted, is_ours = "", False, False
+    for line in map(str.strip, text.splitlines()):
         if line.startswith("QOS="):
-            is_wanted, user = line[4:].partition("(")[0] == name, None
-        elif not is_wanted:
-            continue
-        elif line.strip() in ("User Limits", "Account Limits"):
-            user = -1
-        elif line.strip().isdecimal():
-            user = int(line)
-        elif user in (None, uid):
-            found.update(parse_pairs(line.strip()))
+            block, is_wanted = "QOS", line[4:].partition("(")[0] == name
+            is_ours = is_wanted
+        elif line in _LIMIT_BLOCKS:
+            block, is_ours = line, False
+        elif block in _LIMIT_BLOCKS and "=" not in line:
+            is_ours = is_wanted and line.partition("(")[0] in filter(None, names[block])
+        elif block and is_ours:
+            found.update(parse_pairs(line))
     return found
+
+
+def _uid(user: str) -> str:
+    try:
+        return str(pwd.getpwnam(user).pw_uid)
+    except (KeyError, ValueError):
+        return ""
 
 
 def limit_and_use(value: str, what: str = "") -> Usage | None:

@@ -7,15 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
+from typing import NamedTuple
 
 from ...specs import AppState, is_terminal
 from ...specs.foreign import epoch_seconds
 
 BATCH, TASK = "batch", "task"
 """The roles of a job that was not launched as an app: its batch script, and the tasks of its array."""
-MOST_AHEAD_S = 366 * 86400.0
-"""Estimates of a start further ahead mean never: Slurm then names a date in centuries."""
+MOST_AHEAD_S = 360 * 86400.0
+"""Estimates of a start further ahead mean never: Slurm takes a year for a job without a time limit."""
 
+LOST = "LOST"
+"""The state of a job that accounting believes to be alive and that the controller does not know."""
+GONE = "GONE"
+"""The state of a job that has left the queue of a cluster without accounting: nobody knows how it ended."""
 # The job states of squeue(1) and sacct(1). A flag, such as COMPLETING, stands in the place of the state while it lasts.
 _STATES = {
     **dict.fromkeys(
@@ -41,7 +46,7 @@ _NOTHING = frozenset(
 )
 # A task id can be no larger (slurm.conf(5): MaxArraySize), and no text of tasks makes more numbers than that.
 _MOST_TASKS = 4_000_001
-_ID = re.compile(r"\d+(?:_\d+)?")
+_ID = re.compile(r"(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}))?(?:\.(?P<step>\d{1,9}|batch))?")
 _DURATION = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
 
 
@@ -66,6 +71,9 @@ class Job:
         failed_node: the node that failed, where accounting tells.
         elapsed: how long it ran, in seconds, where accounting told.
         accounted: whether this is of sacct.
+        is_batch: whether it has a batch script; False for what `srun` and `salloc` started, which writes no log.
+        step_signal: the signal that ended one of its steps, 125 where that ran out of memory; 0 for none.
+        sluid: the id that Slurm gives each run, empty before 24.11.
     """
 
     job_id: str
@@ -111,6 +119,9 @@ class Job:
     failed_node: str = ""
     elapsed: float | None = None
     accounted: bool = False
+    is_batch: bool = True
+    step_signal: int = 0
+    sluid: str = ""
 
     @property
     def app_id(self) -> str:
@@ -124,13 +135,18 @@ class Job:
 
     @property
     def start(self) -> float | None:
-        """When it began to run; the start of one that waits is an estimate."""
-        return self.started_at if self.app_state is not AppState.PENDING else None
+        """When it began to run; the start of one that waits is an estimate, of one cancelled then its end."""
+        return self.started_at if self.app_state is not AppState.PENDING and self.has_run else None
+
+    @property
+    def has_run(self) -> bool:
+        """Whether it had nodes, or may have had: False for one that was cancelled while it waited."""
+        return bool(self.node_list) or self.app_state is not AppState.CANCELLED
 
     @property
     def end(self) -> float | None:
-        """When it ended; the end of one that has not is an estimate."""
-        return self.finished_at if is_terminal(self.app_state) else None
+        """When it ended, as far as that is known; the record of one that has not may have an estimate."""
+        return self.finished_at if is_terminal(self.app_state) or self.state == GONE else None
 
     def task_numbers(self) -> list[int]:
         """Return the numbers of its array tasks; empty if it is not part of an array."""
@@ -181,7 +197,7 @@ class App:
     @property
     def finished_at(self) -> float | None:
         """When the last of it ended; None while any has not."""
-        if not is_terminal(self.state):
+        if not is_terminal(self.state) and any(job.end is None for job in self.jobs):
             return None
         return max((job.end for job in self.jobs if job.end is not None), default=None)
 
@@ -193,6 +209,11 @@ class App:
     def task(self, number: int) -> Job | None:
         """Return the record of an array's task; None where there is none."""
         return self._by_task.get(number)
+
+    def with_task(self, number: int) -> App | None:
+        """Return an array with one of its tasks alone; None where it has no such task."""
+        job = self.task(number)
+        return None if job is None else App(self.app_id, [replace(job, tasks=str(number))])
 
     @cached_property
     def _by_task(self) -> dict[int, Job]:
@@ -239,9 +260,26 @@ def app_state(word: str) -> AppState:
     return _STATES.get(word, AppState.UNKNOWN)
 
 
-def is_app_id(text: str) -> bool:
-    """Tell whether a text can be a job's id, or that of an array's task."""
-    return _ID.fullmatch(text) is not None
+class JobPart(NamedTuple):
+    """What an id names: ``41`` a job, ``41_7`` a task of an array, ``41.0`` and ``41.batch`` a step.
+
+    Args:
+        job_id: the job's id.
+        task: the number of the array's task; None for all.
+        step: the step's name, empty for all.
+    """
+
+    job_id: str
+    task: int | None = None
+    step: str = ""
+
+
+def parse_id(text: str) -> JobPart | None:
+    """Return what an id names; None for a text that is no id."""
+    found = _ID.fullmatch(text)
+    if found is None:
+        return None
+    return JobPart(found["job"], None if found["task"] is None else int(found["task"]), found["step"] or "")
 
 
 def text_or_nothing(value: str) -> str:

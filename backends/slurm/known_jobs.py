@@ -6,28 +6,44 @@ import hashlib
 import logging
 import os
 import platform
+import re
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from ...specs import BackendUnavailableError, SchedulerError, is_terminal
 from ...specs.backoff import Backoff
 from ...specs.files import cache_folder
-from .accounting import Step, earlier_runs, history_text, job_with_steps, jobs_by_id, parse_history
+from ..types import Finding
+from .accounting import (
+    NO_ACCOUNTING,
+    NoAccountingError,
+    Step,
+    earlier_runs,
+    history_text,
+    job_with_steps,
+    jobs_by_id,
+    parse_history,
+)
 from .chains import may_have_dependency
 from .commands import ask, clean_environment
-from .jobs import App, Job, group
-from .queue import has_same_states, parse_queue, queue_command
-from .shared_answer import ActionTimes, Intervals, SharedAnswer
+from .jobs import GONE, LOST, App, Job, group
+from .queue import has_same_states, parse_queue, queue_text
+from .shared_answer import ActionTimes, Answered, Intervals, SharedAnswer
+from .waiting import clock
 
 logger = logging.getLogger(__name__)
 
-LOST = "LOST"
-"""The state of a job that accounting believes to be alive and that the controller does not know."""
 HISTORY_DAYS = 14.0
-_HISTORY_S = 900.0
+# Accounting is asked for all jobs so seldom (s), but soon after a job has left the queue, and after a failure.
+_HISTORY_S, _HISTORY_LEAST_S, _HISTORY_FAILED_S = 900.0, 10.0, 10.0
+# Between two looks at the queue that are further apart (s) a job may come and go: the least of Slurm's MinJobAge.
+_UNSEEN_S = 60.0
+# An older answer of another session tells nothing (s).
+_KEPT_S = 86400.0
 # Waits before accounting is asked again for jobs that it believes to be alive, and after it failed to answer.
 _LOST_WAITS_S, _FAILURE_WAITS_S = (5.0, 3600.0), (10.0, 300.0)
 # A job that neither the queue nor accounting had is asked for again after so many seconds.
@@ -35,6 +51,7 @@ _UNKNOWN_S = 10.0
 # The steps of a job that runs are asked for so seldom, and only while somebody looks at it.
 _STEPS_S = 30.0
 _MOST_KEPT = 500
+_SUBMIT_LINE = re.compile(r"^ *SubmitLine=(.*)", re.MULTILINE)
 
 
 class KnownJobs:
@@ -49,12 +66,13 @@ class KnownJobs:
     def __init__(self, intervals: Intervals, history_days: float = HISTORY_DAYS, *, all_users: bool = False) -> None:
         folder = _answers_folder()
         self.actions = ActionTimes(folder / "acted")
-        command = queue_command(all_users=all_users)
         name = "queue-of-all" if all_users else "queue"
-        self.queue_answer = SharedAnswer(folder / name, lambda: ask(command), intervals, self.actions, has_same_states)
-        self._history = SharedAnswer(
-            folder / "history", lambda: history_text(history_days), Intervals(_HISTORY_S, _HISTORY_S)
+        self.queue_answer = SharedAnswer(
+            folder / name, lambda: queue_text(all_users=all_users), intervals, self.actions, has_same_states
         )
+        self._departures = ActionTimes(folder / "left")
+        history = Intervals(_HISTORY_S, _HISTORY_S, least=_HISTORY_LEAST_S, failed=_HISTORY_FAILED_S)
+        self._history = SharedAnswer(folder / "history", lambda: history_text(history_days), history, self._departures)
         self._lock = threading.Lock()
         self._queued: tuple[float, dict[str, Job]] = (0.0, {})
         self._accounted: tuple[float, dict[str, Job]] = (0.0, {})
@@ -66,7 +84,7 @@ class KnownJobs:
         self._others: dict[str, tuple[float, App | None]] = {}
         self._lost_backoff, self._failure_backoff = Backoff(*_LOST_WAITS_S), Backoff(*_FAILURE_WAITS_S)
         self._lost_at, self._accounting_at = 0.0, 0.0
-        self.accounting_error = ""
+        self._accounting_error = ""
 
     def apps(self) -> dict[str, App]:
         """Return every app by its id.
@@ -89,13 +107,12 @@ class KnownJobs:
         """Return the sbatch commands with a dependency, by job id, as far as accounting told them."""
         return self._submit_lines
 
-    def find(self, app_id: str) -> App | None:
-        """Return an app of any user; None if there is none. An array's task is part of its array.
+    def find(self, job_id: str) -> App | None:
+        """Return an app of any user; None if there is none. The raw id of an array's task gives that task alone.
 
         Raises:
             BackendUnavailableError: the controller cannot be reached.
         """
-        job_id = app_id.partition("_")[0]
         known = self.apps().get(job_id)
         if known is not None:
             return known
@@ -109,29 +126,53 @@ class KnownJobs:
             self._others[job_id] = now, app
         return app
 
+    def missing_jobs(self) -> str:
+        """Return why jobs that have left the queue may be missing in `apps`, or are old; empty where none is."""
+        answer = self._history.kept()
+        if not answer.error:
+            return ""
+        since = f" since {clock(answer.answered_at)}" if answer.answered_at else ""
+        return f"jobs that have left the queue{since} may be missing: accounting does not answer: {answer.error}"
+
+    def check_accounting(self) -> Iterator[Finding]:
+        """Yield what is wrong with accounting."""
+        if self._history.latest().text == NO_ACCOUNTING:
+            what = f"{NO_ACCOUNTING}: jobs are forgotten some minutes after their end"
+            yield Finding("warning", what, "ask an administrator for slurmdbd")
+        elif missing := self.missing_jobs():
+            yield Finding("warning", missing, "it is asked again; `sacctmgr show cluster` says whether it answers")
+
     def _from_queue(self) -> dict[str, Job]:
+        kept = self.queue_answer.kept()
+        if not self._queued[0] and time.time() - kept.answered_at < _KEPT_S:
+            # What was there when another session looked may have left the queue since.
+            self._take_queue(kept)
         answer = self.queue_answer.get()
-        asked_at, jobs = self._queued
-        if answer.asked_at != asked_at:
-            self._records = parse_queue(answer.text, self._records)
-            now_there = {job.job_id: job for job in self._records.values()}
-            _keep_tasks(now_there, jobs)
-            self._left |= {job_id: job for job_id, job in jobs.items() if job_id not in now_there}
-            jobs = now_there
-            self._left = {job_id: job for job_id, job in self._left.items() if job_id not in jobs}
-            self._queued = answer.asked_at, jobs
-        return jobs
+        if answer.answered_at != self._queued[0]:
+            self._take_queue(answer)
+        return self._queued[1]
+
+    def _take_queue(self, answer: Answered) -> None:
+        looked_at, before = self._queued
+        self._records = parse_queue(answer.text, self._records)
+        jobs = {job.job_id: job for job in self._records.values()}
+        _keep_tasks(jobs, before)
+        left = {job_id: job for job_id, job in before.items() if job_id not in jobs}
+        if left or answer.answered_at - looked_at > _UNSEEN_S:
+            self._departures.note()
+        self._left = {job_id: job for job_id, job in {**self._left, **left}.items() if job_id not in jobs}
+        self._queued = answer.answered_at, jobs
 
     def _from_history(self) -> dict[str, Job]:
-        try:
-            answer = self._history.get()
-        except SchedulerError as error:
-            self._note(str(error))
-            return self._accounted[1]
-        asked_at, jobs = self._accounted
-        if answer.asked_at != asked_at:
+        answer = self._history.latest()
+        self._note(answer.error)
+        answered_at, jobs = self._accounted
+        if answer.answered_at != answered_at:
             jobs = {job.job_id: job for job in parse_history(answer.text)}
-            self._accounted = answer.asked_at, jobs
+            self._accounted = answer.answered_at, jobs
+            for job_id in self._left.keys() & jobs.keys():
+                if is_terminal(jobs[job_id].app_state):
+                    self._left[job_id] = _with_paths(jobs[job_id], self._left[job_id])
             self._submit_lines = {
                 job_id: job.submit_line for job_id, job in jobs.items() if may_have_dependency(job.submit_line)
             }
@@ -146,7 +187,7 @@ class KnownJobs:
         missing = {
             job.job_id: job
             for job in {**accounted, **self._left}.values()
-            if job.job_id not in queued and not is_terminal(job.app_state)
+            if job.job_id not in queued and not is_terminal(job.app_state) and job.state != GONE
         }
         is_lost_due = now >= self._lost_at
         due = [job_id for job_id, job in missing.items() if job.state != LOST or is_lost_due]
@@ -156,7 +197,10 @@ class KnownJobs:
             told = {job.job_id: job for job in jobs_by_id(due) if job.job_id not in queued}
         except SchedulerError as error:
             self._accounting_at = time.monotonic() + self._failure_backoff.next()
-            self._note(str(error))
+            if isinstance(error, NoAccountingError):
+                self._end_unaccounted(due, missing)
+            else:
+                self._note(str(error))
             return
         self._failure_backoff.reset()
         self._note("")
@@ -170,10 +214,17 @@ class KnownJobs:
                 job = job if seen is None else _with_paths(job, seen)
                 self._left[job_id] = job if is_terminal(job.app_state) else replace(job, state=LOST)
 
+    def _end_unaccounted(self, due: Iterable[str], missing: Mapping[str, Job]) -> None:
+        """Note of jobs that are no longer there that nobody knows how they ended."""
+        self._changes += 1
+        for job_id in due:
+            job = self._left.get(job_id) or missing[job_id]
+            self._left[job_id] = replace(job, state=GONE, finished_at=time.time())
+
     def _note(self, error: str) -> None:
-        if error and error != self.accounting_error:
+        if error and error != self._accounting_error:
             logger.warning("accounting does not answer: %s", error)
-        self.accounting_error = error
+        self._accounting_error = error
 
 
 class AccountedJobs:
@@ -181,9 +232,10 @@ class AccountedJobs:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, float | None], tuple[App, list[Step]]] = {}
+        self._kept: dict[tuple[str, str, int, float | None], tuple[App, list[Step]]] = {}
         self._runs: dict[tuple[str, int], list[Job]] = {}
         self._steps: dict[str, tuple[float, list[Step]]] = {}
+        self._submit_lines: dict[tuple[str, float | None], tuple[float, str]] = {}
 
     def earlier_runs(self, app: App) -> list[Job]:
         """Return the runs of a job before its requeues, the earliest first, as far as accounting has them."""
@@ -218,7 +270,8 @@ class AccountedJobs:
         if at and time.monotonic() - at < _STEPS_S:
             return steps
         try:
-            _, steps = job_with_steps(app.app_id)
+            jobs, steps = job_with_steps(app.app_id)
+            self._keep_submit_line(app, jobs)
         except SchedulerError as error:
             logger.info("accounting has no steps of %s: %s", app.app_id, error)
         with self._lock:
@@ -227,9 +280,34 @@ class AccountedJobs:
             self._steps[app.app_id] = time.monotonic(), steps
         return steps
 
+    def submit_line(self, app: App) -> str:
+        """Return the command that submitted a job, as far as Slurm tells."""
+        if app.first.submit_line:
+            return app.first.submit_line
+        self.steps(app)
+        with self._lock:
+            at, line = self._submit_lines.get((app.app_id, app.submitted_at), (0.0, ""))
+        if line or (at and time.monotonic() - at < _STEPS_S):
+            return line
+        jobs: list[Job] = []
+        try:
+            jobs = _with_submit_line(app)
+        except SchedulerError as error:
+            logger.info("the submit line of %s is not known: %s", app.app_id, error)
+        return self._keep_submit_line(app, jobs)
+
+    def _keep_submit_line(self, app: App, jobs: Iterable[Job]) -> str:
+        line = next((job.submit_line for job in jobs if job.submit_line), "")
+        with self._lock:
+            if len(self._submit_lines) >= _MOST_KEPT:
+                self._submit_lines.clear()
+            self._submit_lines[app.app_id, app.submitted_at] = time.monotonic(), line
+        return line
+
     def details(self, app: App) -> tuple[App, list[Step]]:
         """Return an app that has ended, completed by accounting, and its steps."""
-        key = app.app_id, app.finished_at
+        # An array and one of its tasks may have ended at the same time.
+        key = app.app_id, app.first.tasks, len(app.jobs), app.finished_at
         with self._lock:
             if key in self._kept:
                 return self._kept[key]
@@ -238,6 +316,7 @@ class AccountedJobs:
         except SchedulerError as error:
             logger.info("accounting has no steps of %s: %s", app.app_id, error)
             return app, []
+        self._keep_submit_line(app, jobs)
         told = {job.job_id: job for job in jobs}
         found = App(app.app_id, [_with_account(job, told.get(job.job_id)) for job in app.jobs]), steps
         if all(job.job_id in told and is_terminal(told[job.job_id].app_state) for job in app.jobs):
@@ -287,19 +366,36 @@ def _with_paths(job: Job, seen: Job) -> Job:
 def _ask_for(job_id: str) -> App | None:
     """Ask for one job by its id: the controller first, then accounting."""
     try:
-        jobs: Iterable[Job] = parse_queue(ask(queue_command(job_id))).values()
+        jobs: Iterable[Job] = parse_queue(queue_text(job_id)).values()
     except BackendUnavailableError:
         raise
     except SchedulerError:
         jobs = []  # Invalid job id specified
-    found = group(jobs).get(job_id)
+    found = _with_job(group(jobs), job_id)
     if found is not None:
         return found
     try:
-        return group(jobs_by_id([job_id])).get(job_id)
-    except SchedulerError as error:
-        logger.warning("accounting does not know %s: %s", job_id, error)
+        return _with_job(group(jobs_by_id([job_id])), job_id)
+    except NoAccountingError:
         return None
+    except SchedulerError as error:
+        raise SchedulerError(f"{job_id} is not in the queue, and accounting does not answer: {error}") from error
+
+
+def _with_job(apps: Mapping[str, App], job_id: str) -> App | None:
+    """Return the app of an id, or of an array the task of a raw id alone."""
+    tasks = (App(app.app_id, [job]) for app in apps.values() for job in app.jobs if job.job_id == job_id)
+    return apps.get(job_id) or next(tasks, None)
+
+
+def _with_submit_line(app: App) -> list[Job]:
+    """Return records of a job that tell how it was submitted, as far as accounting or the controller tells."""
+    with suppress(NoAccountingError):
+        if jobs := [job for job in jobs_by_id([app.app_id]) if job.submit_line]:
+            return jobs
+    # From 26.05 on.
+    found = _SUBMIT_LINE.search(ask(["scontrol", "show", "job", app.app_id]))
+    return [replace(app.first, submit_line=found[1])] if found else []
 
 
 def _answers_folder() -> Path:

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import glob
 import re
-import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from ...specs.files import path_exists
+from ...specs.sbatch_options import script_options
 from ..shared.replicas import pick_replica
 from .accounting import Step
 from .jobs import BATCH, TASK, App, Job
 from .records import Launch
+from .submit_line import submit_options
+from .versions import name_rules
 
 _TORCHX_NAME = re.compile(r"(?P<role>.+)-(?P<number>\d{1,9})", re.DOTALL)
 _TORCHX_SCRIPT = "torchx-sbatch.sh"
-_SYMBOL = re.compile(r"%(\d*)([%AajJNnstuxb])")
+_SYMBOL = re.compile(r"%(?P<width>\d*)(?P<letter>[A-Za-z%])")
+UNKNOWN = "\0"
+"""Stands in a name for what only the node knew."""
+# What stands for the number of a task outside arrays (slurm.h: NO_VAL).
+_NO_TASK = 4294967294
+_MOST_WIDTH = 10
 _LIST = re.compile(r"(?P<before>[^,\[\]]*)\[(?P<ranges>[^\]]*)\](?P<after>[^,\[]*)|(?P<name>[^,\[\]]+)")
 _MOST_NODES = 100_000
 
@@ -89,22 +97,61 @@ def find_replica(app_id: str, replicas: list[Replica], app: App, role: str, numb
 
 
 def log_files(job: Job, task: int | None = None) -> tuple[Path | None, Path | None]:
-    """Return the files of a batch script's output and of its errors, None where these go to the same one.
+    """Return the files of a batch script's output and of its errors; None where these go to the same one.
+
+    Older versions of accounting keep the command alone. What it says of files counts only where such a file exists:
+    the script may say something else, and words of the command are not quoted there.
 
     Args:
         job: the job, or a task of an array.
         task: the task's number.
     """
-    stdout = _log_file(job, job.stdout or submit_option(job.submit_line, "output", "o"), task)
-    told = job.stderr or submit_option(job.submit_line, "error", "e")
-    stderr = _log_file(job, told, task) if told else None
+    if not job.is_batch:
+        return None, None
+    if job.stdout or not job.accounted:
+        stdout = _log_file(job, job.stdout or _default(task), task)
+        stderr = _log_file(job, job.stderr, task) if job.stderr else None
+    else:
+        options = submit_options(job.submit_line)
+        stdout = _existing(_log_file(job, options.get("output") or _default(task), task))
+        stderr = _existing(_log_file(job, options["error"], task)) if options.get("error") else None
     return stdout, None if stderr == stdout else stderr
 
 
-def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Replace the symbols of a file name as sbatch(1) documents them, ``%5j`` with leading zeros.
+def with_files(app: App, script: str) -> App:
+    """Return an app of accounting's records with the names of its log files, as far as its script tells them.
 
-    A backslash turns the symbols off. What only the node knows, such as its short host name, becomes a ``*``.
+    Args:
+        app: the app.
+        script: its batch script, empty where that is not known.
+    """
+    return App(app.app_id, [_with_files(job, script) for job in app.jobs])
+
+
+def _with_files(job: Job, script: str) -> Job:
+    if job.stdout or not job.accounted or not job.is_batch:
+        return job
+    given = submit_options(job.submit_line)
+    if not script or "output" in given:
+        return job
+    in_script = script_options(script)
+    task = 0 if job.array_id else None
+    error = given.get("error") or in_script.get("error", "")
+    return replace(job, stdout=in_script.get("output") or _default(task), stderr=error)
+
+
+def _default(task: int | None) -> str:
+    return "slurm-%j.out" if task is None else "slurm-%A_%a.out"
+
+
+def _existing(path: Path | None) -> Path | None:
+    return path if path is not None and path_exists(path) else None
+
+
+def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str, str] = MappingProxyType({})) -> str:
+    """Replace the symbols of a file name as this version's sbatch(1) documents them, ``%5j`` with leading zeros.
+
+    A backslash turns the symbols off. What only the node knows, such as its short host name, becomes a null byte.
 
     Args:
         pattern: the name.
@@ -112,25 +159,52 @@ def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str
         task: the array task's number.
         symbols: what is known better, of a step's task: ``t``, ``s``, ``n``, ``N``, ``J``.
     """
+    rules = name_rules()
     if "\\" in pattern:
-        return pattern.replace("\\", "")
-    numbers = {
+        return re.sub(r"\\(\\?)", r"\1" if rules.escapes else "", pattern)
+    number = _NO_TASK if task is None else task
+    values = {
         "j": job.job_id,
         "A": job.array_id or job.job_id,
-        "a": "4294967294" if task is None else str(task),
-        "b": "0" if task is None else str(task % 10),
+        "a": str(number),
+        "b": str(number % 10),
+        "J": job.job_id,
         "n": "0",
         "t": "0",
+        "u": job.user,
+        "x": job.name,
+        "N": UNKNOWN,
+        "s": "batch",
+        "r": str(job.restarts) if job.restarts is not None else UNKNOWN,
+        "S": job.sluid or UNKNOWN,
+        **symbols,
     }
-    texts = {"%": "%", "J": job.job_id, "u": job.user, "x": job.name, "N": "*", "s": "batch"}
 
     def value(found: re.Match[str]) -> str:
-        width, symbol = int(found[1][:2] or 0), found[2]
-        if symbol in symbols:
-            return symbols[symbol].zfill(min(width, 10)) if symbols[symbol].isdecimal() else symbols[symbol]
-        return numbers[symbol].zfill(min(width, 10)) if symbol in numbers else texts[symbol]
+        width, letter = found["width"], found["letter"]
+        if letter == "%":
+            return "%" if not width else found[0]
+        if letter not in rules.symbols:
+            return width[-1] + letter if width and rules.strips_padding else found[0]
+        text = values[letter]
+        # A name made of digits is no number.
+        return (
+            text.zfill(min(int(width[:3]), _MOST_WIDTH))
+            if width and letter not in "uxNS" and text.isdecimal()
+            else text
+        )
 
     return _SYMBOL.sub(value, pattern)
+
+
+def find_file(folder: str, name: str) -> Path | None:
+    """Return the file of an expanded name; of several that fit a name with unknown parts the first, None for none."""
+    if UNKNOWN not in name:
+        return Path(folder, name)
+    whole = "*".join(glob.escape(part) for part in str(Path(folder, name)).split(UNKNOWN))
+    # Path.glob raises for names that are too long, before Python 3.13.
+    found = glob.glob(whole)  # noqa: PTH207
+    return Path(min(found)) if found else None
 
 
 def expand_nodes(text: str) -> list[str]:
@@ -198,28 +272,9 @@ def _one_node(job: Job) -> str:
 
 
 def _log_file(job: Job, pattern: str, task: int | None) -> Path | None:
-    default = "slurm-%j.out" if task is None else "slurm-%A_%a.out"
     if task is not None and Path(pattern).name in (f"slurm-{job.job_id}.out", f"slurm-{job.array_id}.out"):
         # squeue before 24.05 shows this for the default, of which an array has another one.
-        pattern = default
-    path = expand(pattern or default, job, task)
-    if "\0" in path or not (job.work_dir or path.startswith("/")):
+        pattern = _default(task)
+    if "\0" in pattern + job.name or not (job.work_dir or pattern.startswith("/")):
         return None
-    whole = Path(job.work_dir, path)
-    if "*" in path and (found := glob.glob(str(whole))):  # noqa: PTH207 - the path is absolute
-        return Path(min(found))
-    return whole
-
-
-def submit_option(submit_line: str, name: str, letter: str) -> str:
-    """Return an option of the sbatch command that accounting keeps, empty where it was not given there."""
-    try:
-        words = shlex.split(submit_line)
-    except ValueError:
-        return ""
-    for number, word in enumerate(words):
-        if word.startswith(f"--{name}="):
-            return word.partition("=")[2]
-        if word in (f"--{name}", f"-{letter}") and number + 1 < len(words):
-            return words[number + 1]
-    return ""
+    return find_file(job.work_dir, expand(pattern, job, task))

@@ -11,8 +11,9 @@ import os
 from collections.abc import Mapping
 from functools import lru_cache
 
-from .commands import FIELD, RECORD
+from .commands import FIELD, RECORD, ask
 from .jobs import Job, parse_count, parse_duration, parse_exit, parse_time, text_or_nothing
+from .versions import more_fields
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +22,7 @@ _FIELDS = (
     "SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit", "Partition", "QOS", "Account", "NumNodes",
     "NumCPUs", "NumTasks", "NodeList", "SchedNodes", "PriorityLong", "Dependency", "WorkDir", "Command", "Comment",
     "STDOUT", "STDERR", "RestartCnt", "exit_code", "MinMemory", "tres-alloc", "tres-per-node", "Licenses", "Feature",
-    "Reservation",
+    "Reservation", "BatchFlag", "DerivedEC",
 )  # fmt: skip
 # A job that waits has no exit status; squeue prints 0.
 _UNENDED = frozenset(("PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "RESIZING", "REQUEUED", "REQUEUE_HOLD"))
@@ -32,35 +33,48 @@ def queue_command(job_id: str = "", *, all_users: bool = False) -> list[str]:
 
     The controller itself looks up a user's jobs, and one job; with a list of ids every job travels.
     """
-    named = [f"{name}:{FIELD}" for name in _FIELDS]
-    named[-1] = f"{_FIELDS[-1]}:{RECORD}"
+    *fields, last = *_FIELDS, *more_fields("squeue")
+    named = [*(f"{name}:{FIELD}" for name in fields), f"{last}:{RECORD}"]
     whose = [] if all_users else ["--user", str(os.getuid())]
     chosen = ["--jobs", job_id] if job_id else whose
     return ["squeue", "--noheader", "--local", "--states=all", *chosen, "--Format", ",".join(named)]
 
 
+def queue_text(job_id: str = "", *, all_users: bool = False) -> str:
+    """Return squeue's answer to `queue_command`, behind a record with the names of its fields.
+
+    Raises:
+        SchedulerError: squeue failed; the message is its own.
+    """
+    return ",".join((*_FIELDS, *more_fields("squeue"))) + RECORD + ask(queue_command(job_id, all_users=all_users))
+
+
 def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, Job]:
-    """Return the jobs of an answer to `queue_command`, by their records.
+    """Return the jobs of an answer of `queue_text`, by their records.
 
     Args:
         text: the answer; a record that is not whole is passed over.
         known: what was returned before: what squeue says of most jobs is the same the next time.
     """
     jobs: dict[str, Job] = {}
-    for record in _records(text):
+    head, *records = _records(text) or [""]
+    fields = head.split(",")
+    if not set(_FIELDS) <= set(fields):
+        return {}
+    for record in records:
         job = known.get(record) if known else None
         if job is None:
             values = record.lstrip("\n").split(FIELD)
-            if len(values) != len(_FIELDS) or not values[0].strip().isdecimal():
+            if len(values) != len(fields) or not values[0].strip().isdecimal():
                 logger.warning("a record of squeue is passed over: %.80r", record)
                 continue
-            job = _job(dict(zip(_FIELDS, map(str.strip, values), strict=True)))
+            job = _job(dict(zip(fields, map(str.strip, values), strict=True)))
         jobs[record] = job
     return jobs
 
 
 def has_same_states(before: str, now: str) -> bool:
-    """Tell whether two answers to `queue_command` have the same jobs in the same states, whatever else changed."""
+    """Tell whether two answers of `queue_text` have the same jobs in the same states, whatever else changed."""
     then, later = _records(before), _records(now)
     if len(then) == len(later):
         # Of ten thousand records most stand where they stood: only the others are looked into.
@@ -118,8 +132,11 @@ def _job(values: dict[str, str]) -> Job:
         stdout=text_or_nothing(values["STDOUT"]),
         stderr=text_or_nothing(values["STDERR"]),
         restarts=int(restarts) if restarts.isdecimal() and len(restarts) < 10 else None,
+        sluid=text_or_nothing(values.get("SLUID", "")),
+        is_batch=values["BatchFlag"] != "0",
         exit_code=code,
         signal=number,
+        step_signal=0 if state in _UNENDED else parse_exit(values["DerivedEC"])[1],
         memory=text_or_nothing(values["MinMemory"]),
         tres=text_or_nothing(values["tres-alloc"]),
         tres_per_node=text_or_nothing(values["tres-per-node"]),

@@ -1,7 +1,8 @@
 """Why a job waits: each reason of Slurm's in a sentence, and what to do.
 
 The codes are those of squeue(1) and of Slurm's ``job_state_reason``; where Slurm has a text in the code's place, it is
-recognised. Limits are named by a grammar: ``(Assoc|QOS)(Grp|Max|Min)WHAT(Minutes|RunMinutes)(PerJob|...)(Limit)``.
+recognised. Limits are named by a grammar: ``(Assoc|QOS)(Grp|Max|Min)WHAT(Minutes|RunMinutes)(PerJob|...)(Limit)``, and
+``MaxWHAT(RunMins)Per(User|Account)`` for those of a QOS. A new name of that form gets a sentence, too.
 """
 
 from __future__ import annotations
@@ -64,22 +65,37 @@ _REASONS = {
     "InvalidAccount": Reason("its account is no longer valid", "choose another account", True),
     "InvalidQOS": Reason("its QOS is no longer valid", "choose another QOS", True),
     "QOSUsageThreshold": Reason("its QOS requires a higher fair share than it has"),
-    "MaxJobsPerAccount": Reason("its account runs as many jobs in this QOS as it may"),
-    "MaxCpuPerAccount": Reason("its account's running jobs use all CPUs that it may use in this QOS"),
-    "MaxGRESPerAccount": Reason("its account's running jobs use all GPUs that it may use in this QOS"),
     "MaxMemPerLimit": Reason("it asks for more memory per CPU than is allowed", "ask for less memory", True),
     "Cleaning": Reason("its last run is being cleaned up"),
     "Prolog": Reason("its nodes are being prepared"),
     "SchedDefer": Reason("the scheduler considers new jobs later"),
     "SystemFailure": Reason("Slurm itself failed", "ask an administrator"),
     "FrontEndDown": Reason("the front-end node is down"),
+    # Slurm also says this of an account or a QOS that may not use the partition, until it looks again.
     "NodesDown": Reason(
-        "its nodes are down, drained or reserved for partitions of higher priority", "wait, or choose other nodes"
+        "no node is open to it: they are down, drained or reserved for partitions of higher priority, "
+        "or its account or QOS may not use the partition",
+        "wait, or choose other nodes",
     ),
     "BurstBufferStageIn": Reason("its data is being copied to the burst buffer"),
     "BurstBufferResources": Reason("the burst buffer is full"),
     "JobLaunchFailure": Reason("it could not be launched", "check the folder of its output"),
+    "BurstBufferOperation": Reason("an operation of the burst buffer failed", "check its burst buffer options"),
     "MaxRequeueExceeded": Reason("it was requeued as often as Slurm allows", "release it", True),
+    "MaxPoweredUpNodes": Reason("the cluster has powered up as many nodes as it may"),
+    "MpiPortsBusy": Reason("the ports that MPI needs on its nodes are in use"),
+    "PowerNotAvail": Reason("the power that its nodes need is not available"),
+    "PowerReserved": Reason("the power that its nodes need is reserved"),
+    "FedJobLock": Reason("the clusters of its federation decide which of them runs it"),
+    "AccountingPolicy": Reason("a limit of its account or QOS holds it back"),
+    "Constraints": Reason("no node has what it asks for", "change its constraint or resources", True),
+    "DeadLine": Reason("it cannot end before its deadline", "set a later deadline, or ask for less time", True),
+    # What a job that was requeued ended of.
+    "NonZeroExitCode": Reason("its last run failed"),
+    "RaisedSignal": Reason("its last run was ended by a signal"),
+    "OutOfMemory": Reason("its last run ran out of memory", "ask for more memory"),
+    "TimeLimit": Reason("its last run reached its time limit", "ask for more time"),
+    "InactiveLimit": Reason("its last run was inactive for longer than Slurm allows"),
 }
 # Texts that Slurm shows in the code's place.
 _TEXTS = (
@@ -90,16 +106,18 @@ _TEXTS = (
     (re.compile(r"^job requeued in held state", re.IGNORECASE), "JobHeldUser"),
     (re.compile(r"^launch failed requeued held", re.IGNORECASE), "JobHoldMaxRequeue"),
 )
+# A limit of a QOS for each account or user has no QOS in its name: MaxCpuPerAccount, MaxCpuRunMinsPerUser.
 _LIMIT = re.compile(
-    r"(?P<of>Assoc|QOS)(?P<kind>Grp|Max|Min)"
-    r"(?P<what>SubmitJobs?|Jobs?|WallDuration|Wall|Cpu|CPU|Memory|Mem|Nodes?|GRES|Gres|BB|Billing|Energy|License|Unknown)"
-    r"(?P<time>RunMinutes|Minutes)?(?P<per>PerJob|PerNode|PerUser|PerAccount)?(?:Limit|NotSatisfied)?"
+    r"(?P<of>Assoc|QOS(?=Grp|Max|Min)|(?=Max\w+Per(?:User|Account)))(?P<kind>Grp|Max|Min)(?P<what>[A-Z][A-Za-z]*?)"
+    r"(?P<time>Run(?:Minutes|Mins)|Minutes|Mins)?(?P<per>Per(?:Job|Node|User|Account))?(?:Limit|NotSatisfied)?"
 )
+# Before there were names for each resource.
+_OLD_LIMIT = re.compile(r"(?P<of>Association|QOS)(?P<what>Job|Resource|Time)Limit")
 _WHAT = {
     "cpu": "CPUs", "mem": "memory", "memory": "memory", "node": "nodes", "nodes": "nodes",
     "gres": "GPUs and other GRES", "bb": "burst buffer", "billing": "billing units", "energy": "energy",
-    "license": "licences", "unknown": "resources", "job": "jobs", "jobs": "jobs", "submitjob": "queued jobs",
-    "submitjobs": "queued jobs", "wall": "time", "wallduration": "time",
+    "license": "licences", "unknown": "resources", "resource": "resources", "job": "jobs", "jobs": "jobs",
+    "submitjob": "queued jobs", "submitjobs": "queued jobs", "wall": "time", "wallduration": "time", "time": "time",
 }  # fmt: skip
 _UNCOUNTED = ("memory", "time", "energy", "burst buffer")
 
@@ -135,13 +153,22 @@ class Limit(NamedTuple):
     time: str
     per: str
 
+    @property
+    def is_of_one_job(self) -> bool:
+        """Whether a job exceeds it by itself, whatever else runs."""
+        if self.kind == "Min" or self.per in ("PerJob", "PerNode"):
+            return True
+        return self.kind == "Max" and ("wall" in self.what or self.time == "Minutes")
+
 
 def limit_of(code: str) -> Limit | None:
     """Return the limit that a code names, None for another code."""
     found = _LIMIT.fullmatch(code)
     if found is None:
-        return None
-    return Limit(found["of"], found["kind"], found["what"].lower(), found["time"] or "", found["per"] or "")
+        old = _OLD_LIMIT.fullmatch(code)
+        return Limit(old["of"][:5], "Grp", old["what"].lower(), "", "") if old else None
+    time = (found["time"] or "").replace("Mins", "Minutes")
+    return Limit(found["of"] or "QOS", found["kind"], found["what"].lower(), time, found["per"] or "")
 
 
 def limit_reason(code: str) -> Reason | None:
@@ -150,28 +177,32 @@ def limit_reason(code: str) -> Reason | None:
     if limit is None:
         return None
     whose = "its account" if limit.of == "Assoc" else "its QOS"
-    what = _WHAT[limit.what]
-    is_counted = what not in _UNCOUNTED
-    much = "as many" if is_counted else "as much"
+    what = plain(_WHAT.get(limit.what, limit.what))
     if limit.kind == "Min":
-        less = "fewer" if is_counted else "less"
+        less = "less" if what in _UNCOUNTED else "fewer"
         sentence = f"it asks for {less} {what} than {whose} requires of a job"
         return Reason(sentence, "ask for more, or choose another QOS", True)
-    if limit.time == "Minutes" and limit.kind == "Grp":
-        return Reason(f"the budget of {whose} for {what} is used up", "choose another account or QOS")
-    if limit.time == "RunMinutes":
-        return Reason(
-            f"the running jobs of {whose}, with their time limits, reach its limit for {what}", "ask for less time"
-        )
-    if limit.what in ("wall", "wallduration") and limit.kind == "Max":
-        return Reason(f"its time limit exceeds that of {whose}", "ask for less time", True)
-    if limit.kind == "Max" and (limit.per in ("PerJob", "PerNode") or limit.time):
+    if limit.is_of_one_job:
+        if "wall" in limit.what:
+            return Reason(f"its time limit exceeds that of {whose}", "ask for less time", True)
         of = "time and size" if limit.time else what
-        return Reason(f"it asks for more {of} than {whose} allows a job", "ask for less", True)
+        return Reason(f"it asks for more {of} than {whose} allows", "ask for less", True)
+    return _group_reason(limit, whose, what)
+
+
+def _group_reason(limit: Limit, whose: str, what: str) -> Reason:
+    """Return the meaning of a limit that several jobs share, whether they fill it or this job alone exceeds it."""
+    # Whose jobs share it: a user's, an account's, or those of all users of the account or the QOS.
+    of = {"PerUser": "your", "PerAccount": "its account's", "": "your" if limit.kind == "Max" else ""}[limit.per]
     if what.endswith("jobs"):
+        who = {"your": "you", "": f"the users of {whose}"}.get(of, "the users of its account")
         verb = "have" if what.startswith("queued") else "run"
-        who, of = ("you", whose) if limit.kind == "Max" else (f"the users of {whose}", "it")
-        return Reason(f"{who} {verb} as many {what} as {of} allows")
-    if limit.kind == "Max":
-        return Reason(f"your jobs use {much} {what} as {whose} allows you", "wait for them, or choose another QOS")
-    return Reason(f"the jobs of {whose} use {much} {what} as it allows")
+        return Reason(f"{who} {verb} as many {what} as {whose if of else 'it'} allows")
+    if limit.time == "Minutes":
+        return Reason(f"the budget of {whose} for {what} is used up", "choose another account or QOS")
+    running = "running jobs" if limit.time else "jobs"
+    jobs = f"{of} {running}" if of else f"the {running.replace('jobs', f'jobs of {whose}', 1)}"
+    allows = {"your": f"{whose} allows you", "": "it allows"}.get(of, f"{whose} allows an account")
+    hint = "ask for less time" if limit.time else "wait for them, or choose another QOS" if of else ""
+    span = " for all of their time limits" if limit.time else ""
+    return Reason(f"{jobs} with this one need more {what}{span} than {allows}", hint)

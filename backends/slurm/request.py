@@ -114,12 +114,11 @@ def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, ow
         "cfg": dict(opts), "array": False, "script": True, "folder": str(folder),
         "roles": [[app.roles[0].name, 1, 0]],
     }  # fmt: skip
-    comment = _marked(opts.comment or own.settings.get("comment"), key)
+    has_comment = opts.comment or own.settings.get("comment")
     command = [
-        "sbatch", "--parsable",
-        # Of its own comment the last one counts, which is ours.
-        *(option for option in own.options if not option.startswith("--comment=")),
-        f"--comment={comment}",
+        "sbatch", "--parsable", *own.options,
+        # Of several comments the last one counts.
+        *([f"--comment={_comment(opts, key)}"] if opts.comment or not has_comment else []),
         # Elsewhere it runs where sbatch was called, or where the script says.
         *([f"--chdir={folder}"] if opts.job_dir else []),
         *([] if opts.requeue else ["--no-requeue"]),
@@ -131,8 +130,9 @@ def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, ow
     return SlurmRequest(command, own.text, launch, shown_script(own.text), own.env)
 
 
-def _marked(comment: str | None, key: str) -> str:
-    return f"{comment or ''} {_COMMENT_MARK}{key}".strip()
+def _comment(opts: SlurmOpts, key: str) -> str:
+    """Return the comment of a job: the user's as it is, since sites charge by it, else the key of the launch."""
+    return opts.comment or f"{_COMMENT_MARK}{key}"
 
 
 def key_in(comment: str) -> str:
@@ -142,7 +142,7 @@ def key_in(comment: str) -> str:
 
 
 def without_key(comment: str) -> str:
-    """Return the comment that the user gave a job of ours."""
+    """Return the comment that the user gave a job; earlier versions put a key behind it."""
     return _KEY.sub("", comment).strip()
 
 
@@ -159,7 +159,7 @@ def _command(
     with_memory = any(memory > 0 for _, _, memory in resources) and tracks_memory(opts.partition)
     retries = any(role.max_retries for role in app.roles)
     common = ["--requeue" if opts.requeue or retries else "--no-requeue", *opts.command_options()]
-    comment = _marked(opts.comment, key)
+    comment = _comment(opts, key)
     output = "slurm-%A_%a.out" if opts.array else "slurm-%j.out"
     for number, (cpu, gpu, memory) in enumerate(resources):
         if number:

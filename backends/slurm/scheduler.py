@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 from ...logs.source.log_file import LogFile
 from ...logs.source.replica_log import ReplicaLog
+from ...logs.text.sanitize import plain
 from ...specs import (
     AppDef,
     AppDryRunInfo,
     AppState,
+    BackendUnavailableError,
     CfgVal,
     JobNotFoundError,
     SchedulerError,
@@ -45,25 +47,26 @@ from ..shared.file_lines import FileLines, check_readable
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
-from .accounting import Step
+from .accounting import Step, batch_script
 from .actions import act, cancel, job_actions, run_beside, shell_command
 from .advice import Advisor
 from .chains import Chains
 from .cluster import Cluster
 from .describe import describe_app, list_row
 from .facts import Facts
-from .jobs import BATCH, App, is_app_id
+from .jobs import BATCH, App, parse_id
 from .known_jobs import HISTORY_DAYS, AccountedJobs, KnownJobs
-from .layout import Replica, find_replica, replicas_of
+from .layout import Replica, find_replica, replicas_of, with_files
 from .options import SlurmOpts
-from .others import shown_script
+from .others import is_torchx_script, shown_script
 from .records import Launch, Records, read_launch
+from .relaunch import Relaunch, find_relaunch
 from .request import SlurmRequest, check_app, make_request, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
 from .steps import step_replicas
 from .usage import UsageSampler
-from .waiting import evidence
+from .waiting import evidence, with_true_reason
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +75,9 @@ _SUBMIT_S = 60.0
 # A log that is followed looks so often whether its job has ended (s); the answers are kept much longer.
 _LOOK_S = 0.1
 _MOST_SCRIPTS = 200
+# What Slurm accepts by default (slurm.conf(5): max_script_size), and what is kept of all scripts together.
+_MOST_SCRIPT_CHARACTERS, _MOST_KEPT_CHARACTERS = 4 << 20, 16 << 20
+_NO_FILE = Path("/dev/null")
 _NOTHING_BEFORE: list[str] = []
 _JOB_ID = re.compile(r"^(?P<id>\d+)(?:;|$)", re.MULTILINE)
 
@@ -136,9 +142,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._records_folder = records
         self._made_records: Records | None = None
         self._insight = insight
-        self._cluster = Cluster()
-        self._facts = Facts()
-        self._advisor = Advisor(self._cluster, self._facts, session_name)
+        asking = commands.Asking()
+        self._cluster = Cluster(asking)
+        self._facts = Facts(asking)
+        self._advisor = Advisor(asking, self._cluster, self._facts, session_name)
         self._usage = UsageSampler()
         self._accounted = AccountedJobs()
         self._scripts: dict[str, str] = {}
@@ -214,21 +221,33 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     # Watching
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Describe a job of any user; None if neither the controller nor accounting knows it."""
+        """Describe a job of any user, an array's task or a step; None if nobody knows it."""
         app = self._find(app_id)
         if app is None:
             return None
+        described, part = self._describe(app), parse_id(app_id)
+        if part is not None and part.step:
+            step = BATCH if part.step == "batch" else f"step{part.step}"
+            # A single task is shown as the batch script that it stands for.
+            roles = [status for status in described.roles_statuses if status.role == step] or described.roles_statuses
+            described.roles_statuses = roles
+        described.app_id = app_id
+        return described
+
+    def _describe(self, app: App) -> DescribeAppResponse:
         launch, state = self._launch(app), app.state
-        script = "" if launch is not None else self._script(app.app_id)
+        relaunch = self._relaunch(app) if launch is None else None
+        app = self._with_files(app, launch)
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
             told = evidence(waiting, self._facts, self._jobs.apps())
-            return describe_app(app, launch, told, script=script, earlier=self._accounted.earlier_runs(app))
+            app = App(app.app_id, [with_true_reason(job, self._facts) for job in app.jobs])
+            return describe_app(app, launch, told, relaunch=relaunch, earlier=self._accounted.earlier_runs(app))
         steps: builtins.list[Step] = []
         if is_terminal(state):
             app, steps = self._accounted.details(app)
         earlier, replicas = self._accounted.earlier_runs(app), self._replicas(app, launch)
-        return describe_app(app, launch, steps=steps, script=script, earlier=earlier, replicas=replicas)
+        return describe_app(app, launch, steps=steps, relaunch=relaunch, earlier=earlier, replicas=replicas)
 
     def describe_native(self, app_id: str) -> str:
         """Return the output of ``scontrol show job``, and the batch script if Slurm keeps it, secret values masked.
@@ -253,10 +272,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         for app, launch in shown:
             kept, after = before.get(app.app_id), chains.get(app.app_id, _NOTHING_BEFORE)
             if kept is None or kept.launch is not launch or kept.row.after != after or not kept.is_of(app):
-                kept = _Row(app, launch, list_row(app, launch, apps, after))
+                kept = _Row(app, launch, _row_of(app, launch, apps, after))
             now[app.app_id] = kept
         self._rows = now
         return sorted([kept.row for kept in now.values()], key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def missing_jobs(self) -> str:
+        """Return that accounting does not answer, which knows the jobs that have left the queue."""
+        return self._jobs.missing_jobs()
 
     def list_everybody(self, yes: bool) -> None:
         """Let `list` return the queue of every user; accounting is asked for this user's jobs in any case."""
@@ -293,17 +316,19 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     # Ending
 
     def _cancel_existing(self, app_id: str) -> None:
-        app = self._get(app_id)
-        if not is_terminal(app.state):
+        if not is_terminal(self._get(app_id).state):
             try:
-                cancel(app.app_id)
+                cancel(app_id)
             finally:
                 self._jobs.actions.note()
 
     def _delete_existing(self, app_id: str) -> None:
         """Cancel a job, remove what is kept of its launch, and show it no more; logs and Slurm's own records stay."""
+        app, part = self._get(app_id), parse_id(app_id)
+        if part is not None and (part.task is not None or part.step):
+            raise SchedulerError(f"{app_id} is a part of the job {app.app_id}, which can be deleted as a whole only")
         self._cancel_existing(app_id)
-        self._records.hide(self._get(app_id))
+        self._records.hide(app)
 
     def actions(self, app_id: str) -> builtins.list[JobAction]:
         """List the actions that are possible now: hold, requeue, its time limit, a signal, an array's tasks."""
@@ -315,7 +340,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         if action not in {offered.name for offered in job_actions(app)}:
             raise SchedulerError(f"{app_id} is {app.state.name}, so {action} is not possible now")
         try:
-            act(app.app_id, action, value)
+            act(app_id.partition(".")[0], action, value)
         finally:
             self._jobs.actions.note()
 
@@ -324,15 +349,24 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _log_lines(self, query: LogQuery) -> FileLines:
         app = self._get(query.app_id)
         replica = self._replica(app, query.role_name, query.k)
+        if replica.job.end is not None and not replica.job.has_run:
+            raise SchedulerError(f"{query.app_id} was cancelled before it started: it has no log")
+        if not replica.job.is_batch:
+            raise SchedulerError(f"{query.app_id} has no log: srun or salloc wrote its output to a terminal")
         if replica.stderr is None and replica.stdout is not None and query.stream is Stream.STDERR:
             raise ValueError(f"{query.app_id}: stdout and stderr go to one file: ask for the stream combined")
         if replica.stdout is None and replica.step is not None:
             raise SchedulerError(f"{query.role_name} has no log of its own: its output is in that of {BATCH}/0")
         if replica.stdout is None:
-            raise SchedulerError(f"the log of {query.app_id} cannot be read: Slurm does not say where it is")
+            raise SchedulerError(
+                f"it is not known where the log of {query.app_id} is: Slurm has forgotten it, and accounting "
+                "has neither its file nor its script (slurm.conf: AccountingStoreFlags=job_script)"
+            )
         stdout = replica.stdout if query.stream is not Stream.STDERR else None
         stderr = replica.stderr if query.stream is not Stream.STDOUT else None
         files = [path for path in (stdout, stderr) if path is not None]
+        if all(path == _NO_FILE for path in files):
+            raise SchedulerError(f"the output of {query.app_id} went to {_NO_FILE}: it has no log")
         check_readable(files)
         has_run = replica.job.end is not None and replica.job.start is not None
         if has_run and not any(LogFile(path).stat() for path in files):
@@ -374,7 +408,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def check(self) -> builtins.list[Finding]:
         """Return Slurm's version, its partitions, and how often it is asked; or why it cannot be used."""
-        return self._cluster.findings(self._jobs.queue_answer.asks_per_minute())
+        found = self._cluster.findings(self._jobs.queue_answer.asks_per_minute())
+        # Where there is no controller, accounting is the smaller trouble.
+        is_reached = not any(finding.level == "error" for finding in found)
+        return [*found, *(self._jobs.check_accounting() if is_reached else ())]
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of a job and its log files; see `Scheduler.check_names`."""
@@ -401,8 +438,11 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     # Lookups
 
     def _find(self, app_id: str) -> App | None:
-        app = self._jobs.find(app_id) if is_app_id(app_id) else None
-        return app if app is not None and self._is_shown(app) else None
+        part = parse_id(app_id)
+        app = self._jobs.find(part.job_id) if part is not None else None
+        if app is None or part is None or not self._is_shown(app):
+            return None
+        return app if part.task is None else app.with_task(part.task)
 
     def _get(self, app_id: str) -> App:
         app = self._find(app_id)
@@ -414,7 +454,9 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return not self._records.is_hidden(app)
 
     def _replica(self, app: App, role_name: str, k: int) -> Replica:
-        return find_replica(app.app_id, self._replicas(app, self._launch(app), k), app, role_name, k)
+        launch = self._launch(app)
+        app = self._with_files(app, launch)
+        return find_replica(app.app_id, self._replicas(app, launch, k), app, role_name, k)
 
     def _replicas(self, app: App, launch: Launch | None, task: int | None = None) -> builtins.list[Replica]:
         """Return the replicas of a job that somebody looks at: those of its steps too, where its script is not ours."""
@@ -425,6 +467,12 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def _launch(self, app: App) -> Launch | None:
         return self._records.find(app, self._launch_in_script)
+
+    def _relaunch(self, app: App) -> Relaunch:
+        """Return what launches a job again that was not launched here."""
+        script = self._script(app.app_id)
+        is_needed = bool(script) and not is_torchx_script(script)
+        return find_relaunch(app.first, script, self._accounted.submit_line(app) if is_needed else "")
 
     def _launch_in_script(self, job_id: str) -> Launch | None:
         return read_launch(launch_in(self._script(job_id)))
@@ -440,26 +488,57 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         opts = SlurmOpts.from_cfg(launch.cfg)
         return make_request(app_def, self.session_name, opts, lambda partition: True).shown
 
+    def _with_files(self, app: App, launch: Launch | None) -> App:
+        """Complete an app of accounting's records by the log files that its script names."""
+        if all(job.stdout or not job.accounted for job in app.jobs) or (launch is not None and not launch.is_script):
+            return app
+        return with_files(app, self._script(app.app_id))
+
     def _script(self, job_id: str) -> str:
         """Return the batch script that the controller or accounting keeps of a job of this user's; asked once a job."""
         with self._lock:
             if job_id in self._scripts:
                 return self._scripts[job_id]
-        script = ""
         try:
-            script = commands.ask(["scontrol", "write", "batch_script", job_id, "-"])
-        except SchedulerError:
-            try:
-                # Behind a head of two lines, where the site keeps scripts (slurm.conf(5): AccountingStoreFlags).
-                told = commands.ask(["sacct", "--batch-script", "--jobs", job_id])
-                script = told[told.index("#!") :] if "#!" in told else ""
-            except SchedulerError as error:
-                logger.info("the batch script of %s is not known: %s", job_id, error)
+            script = _ask_for_script(job_id)
+        except BackendUnavailableError as error:
+            logger.info("the batch script of %s is not known: %s", job_id, error)
+            return ""
         with self._lock:
-            if len(self._scripts) >= _MOST_SCRIPTS:
+            if len(self._scripts) >= _MOST_SCRIPTS or sum(map(len, self._scripts.values())) > _MOST_KEPT_CHARACTERS:
                 self._scripts.clear()
             self._scripts[job_id] = script
         return script
+
+
+def _ask_for_script(job_id: str) -> str:
+    """Ask the controller for a batch script, then accounting; empty where neither has it."""
+    for ask in (_controllers_script, batch_script):
+        try:
+            script = ask(job_id)
+        except BackendUnavailableError:
+            raise
+        except SchedulerError as error:
+            logger.info("the batch script of %s is not known: %s", job_id, error)
+            continue
+        # Of a job that it has forgotten, scontrol prints nothing and exits with 0.
+        if script.startswith("#!") and len(script) <= _MOST_SCRIPT_CHARACTERS:
+            return script
+    return ""
+
+
+def _controllers_script(job_id: str) -> str:
+    return commands.ask(["scontrol", "write", "batch_script", job_id, "-"])
+
+
+def _row_of(app: App, launch: Launch | None, known: Mapping[str, App], after: builtins.list[str]) -> ListAppResponse:
+    """Return the row of an app; a record that cannot be described costs its own row's message alone."""
+    try:
+        return list_row(app, launch, known, after)
+    except Exception as error:
+        logger.exception("the row of %s cannot be made", app.app_id)
+        message = f"its record cannot be read: {type(error).__name__}: {plain(str(error))[:200]}"
+        return ListAppResponse(app_id=app.app_id, state=app.state, name=app.first.name, msg=message)
 
 
 class _Row(NamedTuple):

@@ -116,7 +116,12 @@ def _role_lines(part: Part, is_array: bool, is_het: bool, insight: Path | None) 
 def _srun(part: Part, is_array: bool, is_het: bool) -> str:
     """Return the command that starts a role's replicas; each writes files of its own, on its node."""
     role, number = part.role, '"$SLURM_ARRAY_TASK_ID"' if is_array else "%t"
-    files = f'slurm-"${_APP_ID}"-{shlex.quote(role.name)}-{number}'
+    files, start = f'slurm-"${_APP_ID}"-{shlex.quote(role.name)}-', f'eval "${_TASK}"'
+    outputs = [f"--output={files}{number}.out", f"--error={files}{number}.err", "--open-mode=append"]
+    if is_het:
+        # There %t is another number from 24.11 on.
+        name, outputs = f'{files}"$SLURM_PROCID"', []
+        start = f"exec >>{name}.out 2>>{name}.err; {start}"
     options = [
         '"$srun"',
         f"--job-name={shlex.quote(role.name)}",
@@ -124,11 +129,10 @@ def _srun(part: Part, is_array: bool, is_het: bool) -> str:
         f"--ntasks={role.num_replicas}",
         *([f"--cpus-per-task={role.resource.cpu}"] if role.resource.cpu > 0 else []),
         *(["--exact"] if part.exact else []),
-        f"--output={files}.out",
-        f"--error={files}.err",
-        "--open-mode=append --kill-on-bad-exit=1 --wait=0",
+        *outputs,
+        "--kill-on-bad-exit=1 --wait=0",
     ]
-    return f"{' '.join(options)} \\\n    /bin/sh -c 'eval \"${_TASK}\"'"
+    return f"{' '.join(options)} \\\n    /bin/sh -c {shlex.quote(start)}"
 
 
 def _ending(roles: int, retries: int) -> list[str]:

@@ -41,10 +41,14 @@ class Intervals:
     Args:
         usual: seconds between two questions of all sessions together; while answers stay the same, 2.5 times as long.
         quick: the same for half a minute after an action of this user's.
+        least: seconds between two questions even where there was an action since the first.
+        failed: seconds after a question that failed, twice as many after the next; None for the usual ones.
     """
 
     usual: float = 10.0
     quick: float = 2.0
+    least: float = 0.0
+    failed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -52,13 +56,14 @@ class Answered:
     """An answer.
 
     Args:
-        text: what the command printed.
+        text: what the command printed, the last time that it did.
         asked_at: when it was asked for, in seconds since the epoch: what happened later is not in it.
         took: how long it took, in seconds.
-        error: why there is none; the text is then the last one that there was.
+        error: why there was none the last time, empty where there was.
         failures: how often in a row there was none.
         asks: when it was asked for lately.
         changed_at: when an answer came that differs from the one before, in seconds since the epoch.
+        answered_at: when the text was asked for; 0 where there was no answer yet.
     """
 
     text: str = ""
@@ -68,6 +73,7 @@ class Answered:
     failures: int = 0
     asks: tuple[float, ...] = ()
     changed_at: float = 0.0
+    answered_at: float = 0.0
 
 
 class ActionTimes:
@@ -132,6 +138,13 @@ class SharedAnswer:
         Raises:
             BackendUnavailableError: there is none; the next one is asked for after a growing pause.
         """
+        known = self.latest()
+        if known.error:
+            raise BackendUnavailableError(known.error)
+        return known
+
+    def latest(self) -> Answered:
+        """Return the answer, asked for anew where it is too old; the one before, with an error, where there is none."""
         with self._lock:
             self._load()
             if not self._is_fresh():
@@ -139,10 +152,13 @@ class SharedAnswer:
                     self._load()
                     if not self._is_fresh():
                         self._refresh()
-            known = self._known
-        if known.error:
-            raise BackendUnavailableError(known.error)
-        return known
+            return self._known
+
+    def kept(self) -> Answered:
+        """Return the last answer of all sessions, without asking."""
+        with self._lock:
+            self._load()
+            return self._known
 
     def asks_per_minute(self) -> float:
         """Return how often all sessions asked within the last minute, as far as they keep it."""
@@ -156,14 +172,15 @@ class SharedAnswer:
         if not known.asked_at or known.asked_at > now:
             return False
         acted = self._actions.last() if self._actions is not None else 0.0
-        if acted > known.asked_at:
-            return False
+        if acted > known.asked_at and not known.failures:
+            return now - known.asked_at < self._intervals.least
         is_quick = now - acted < ACTION_S
         interval = self._intervals.quick if is_quick else self._intervals.usual
         if not is_quick and now - known.changed_at >= CHANGE_S:
             interval *= _IDLE_FACTOR
         if known.failures:
             # How long a failure took says nothing: clients give up after a fixed time.
+            interval = interval if self._intervals.failed is None else self._intervals.failed
             interval = max(interval, min(_LONGEST_FAILURE_S, interval * 2.0 ** min(known.failures, 10)))
         else:
             interval = max(interval, min(_LONGEST_S, (_QUICK_FACTOR if is_quick else _SLOW_FACTOR) * known.took))
@@ -177,18 +194,20 @@ class SharedAnswer:
         except SchedulerError as error:
             took = time.monotonic() - began
             changed_at = before.changed_at
-            self._known = Answered(before.text, asked_at, took, str(error), before.failures + 1, asks, changed_at)
+            failures, answered_at = before.failures + 1, before.answered_at
+            self._known = Answered(before.text, asked_at, took, str(error), failures, asks, changed_at, answered_at)
         else:
             took = time.monotonic() - began
             is_same = bool(before.asked_at) and self._is_same(before.text, text)
-            self._known = Answered(text, asked_at, took, "", 0, asks, before.changed_at if is_same else asked_at)
+            changed_at = before.changed_at if is_same else asked_at
+            self._known = Answered(text, asked_at, took, "", 0, asks, changed_at, asked_at)
         self._store()
 
     def _store(self) -> None:
         known = self._known
         head = {
             "asked_at": known.asked_at, "took": known.took, "error": known.error, "failures": known.failures,
-            "asks": known.asks, "changed_at": known.changed_at,
+            "asks": known.asks, "changed_at": known.changed_at, "answered_at": known.answered_at,
         }  # fmt: skip
         data = json.dumps(head).encode() + b"\n" + known.text.encode("utf-8", "replace")
         try:
@@ -222,6 +241,7 @@ class SharedAnswer:
                 int(told["failures"]),
                 tuple(float(at) for at in told["asks"]),
                 float(told["changed_at"]),
+                float(told["answered_at"]),
             )
         except (OSError, ValueError, TypeError, KeyError) as error:
             logger.warning("%s cannot be read: %s", self._path, error)

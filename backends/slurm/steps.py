@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import NamedTuple
 
 from .accounting import Step
 from .jobs import App, Job
-from .layout import Replica, expand, expand_nodes
+from .layout import UNKNOWN, Replica, expand, expand_nodes, find_file
 
 # A job of thousands of short steps shows the last ones.
 _MOST_STEPS, _MOST_TASKS = 50, 4096
@@ -63,11 +62,11 @@ def _tasks(job: Job, step: Step, command: _Command | None) -> Iterator[Replica]:
             "t": str(rank),
             "s": step.name,
             "J": f"{job.job_id}.{step.name}",
-            "n": "*" if place is None else str(place),
-            "N": node.partition(".")[0] or "*",
+            "n": UNKNOWN if place is None else str(place),
+            "N": node.partition(".")[0] or UNKNOWN,
         }
-        stdout = _file(job, command.output if command else "", symbols)
-        stderr = _file(job, command.error if command else "", symbols)
+        stdout = _file(job, step.stdout or (command.output if command else ""), symbols)
+        stderr = _file(job, step.stderr or (command.error if command else ""), symbols)
         yield Replica(step_role(step), rank, job, node, stdout, None if stderr == stdout else stderr, step)
 
 
@@ -80,12 +79,7 @@ def _file(job: Job, pattern: str, symbols: Mapping[str, str]) -> Path | None:
     path = expand(pattern, job, symbols=symbols)
     if "$" in path or not (job.work_dir or path.startswith("/")):
         return None
-    whole = Path(job.work_dir, path)
-    if "*" not in whole.name:
-        return whole
-    # Path.glob raises for names that are too long, before Python 3.13.
-    names = glob.glob(whole.name, root_dir=whole.parent)  # noqa: PTH207
-    return whole.parent / min(names) if names else None
+    return find_file(job.work_dir, path)
 
 
 def _command_of(step: Step, commands: Sequence[_Command], steps: int) -> _Command | None:

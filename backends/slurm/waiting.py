@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
 from ...specs.errors import join_names
 from ..shared.exit_reasons import some_of
 from .facts import Facts, Usage, limit_and_use, unusable
-from .jobs import MOST_AHEAD_S, App, Job, format_duration, parse_duration
+from .jobs import MOST_AHEAD_S, App, Job, format_duration, parse_duration, parse_tres
 from .layout import expand_nodes
-from .reasons import Limit, code_of, limit_of, reason
+from .reasons import Limit, Reason, code_of, limit_of, reason
 
 _DEPENDENCY = re.compile(r"(?P<kind>[a-z]+):(?P<id>\d+)(?:_(?:\d+|\*))?(?:\+\d+)?(?:\((?P<state>\w+)\))?")
 _UNAVAILABLE = re.compile(r"UnavailableNodes:(?P<nodes>\S+)")
@@ -23,7 +24,26 @@ _KINDS = {
 }  # fmt: skip
 # The words of limits in `scontrol show assoc_mgr`, by kind and whom they are for.
 _TRES_NAMES = {"cpu": "cpu", "mem": "mem", "memory": "mem", "node": "node", "nodes": "node", "billing": "billing"}
-_TRES_WORDS = {"cpu": "CPUs", "mem": "memory (MB)", "node": "nodes", "billing": "billing units", "gres/gpu": "GPUs"}
+# What one and several of a resource are called.
+_TRES_WORDS = {
+    "cpu": ("CPU", "CPUs"), "mem": ("MB", "MB of memory"), "node": ("node", "nodes"),
+    "billing": ("billing", "billing units"), "gres/gpu": ("GPU", "GPUs"),
+}  # fmt: skip
+# Slurm prints sizes with these units, and limits in MB.
+_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)")
+_MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
+
+
+class Exceeded(NamedTuple):
+    """A limit that holds a job back.
+
+    Attributes:
+        text: the limit with what is in use of it, and what the job asks for.
+        is_alone: whether the job exceeds it by itself, so that it never starts.
+    """
+
+    text: str
+    is_alone: bool
 
 
 def evidence(job: Job, facts: Facts, known: Mapping[str, App]) -> list[str]:
@@ -34,17 +54,46 @@ def evidence(job: Job, facts: Facts, known: Mapping[str, App]) -> list[str]:
         facts: what else is asked.
         known: the jobs that are known, for the names and states of dependencies.
     """
-    code = code_of(job.reason)
+    code = code_of(with_true_reason(job, facts).reason)
     found: Iterator[str]
     if code in _EVIDENCE:
         found = _EVIDENCE[code](job, facts)
     elif code in ("Dependency", "DependencyNeverSatisfied"):
         found = _dependencies(job, known)
-    elif limit := limit_of(code):
-        found = _limits(job, facts, limit)
+    elif limit := limit_of(code_of(job.reason)):
+        exceeded = _exceeded(job, facts, limit)
+        found = iter([exceeded.text] if exceeded else [])
     else:
         found = iter(())
     return [*found, *_estimate(job, code)]
+
+
+def why_waits(job: Job) -> Reason:
+    """Return why a job waits."""
+    if code_of(job.reason) == "BeginTime" and job.restarts:
+        at = next((f" at {clock(at)}" for at in (job.eligible_at, job.started_at) if at and at > time.time()), " soon")
+        return Reason(f"it was requeued, and starts again{at}")
+    return reason(job.reason)
+
+
+def with_true_reason(job: Job, facts: Facts) -> Job:
+    """Return a job that waits with the reason that facts show where Slurm's own is another.
+
+    Until it has looked at a job, Slurm says that nodes are down where the account or the QOS may not use the
+    partition. Of a limit of a group it does not say that the job exceeds it by itself.
+    """
+    code = code_of(job.reason)
+    if job.state != "PENDING":
+        return job
+    if code == "NodesDown":
+        refused = (("AccountNotAllowed", _accounts), ("QOSNotAllowed", _qos_names))
+        code = next((name for name, why in refused if next(why(job, facts), "")), code)
+    elif (limit := limit_of(code)) and not limit.is_of_one_job:
+        exceeded = _exceeded(job, facts, limit)
+        if exceeded is not None and exceeded.is_alone:
+            code = "WallDuration" if "wall" in limit.what else f"{limit.what.upper()}{limit.time}"
+            code = f"{limit.of}Max{code}PerJob"
+    return job if code == code_of(job.reason) else replace(job, reason=code)
 
 
 def _estimate(job: Job, code: str) -> Iterator[str]:
@@ -56,9 +105,14 @@ def _estimate(job: Job, code: str) -> Iterator[str]:
 
 
 def expected_start(job: Job) -> float | None:
-    """Return Slurm's own estimate of the start of a job that waits, in seconds since the epoch; None for none."""
+    """Return Slurm's own estimate of the start of a job that waits, in seconds since the epoch; None for none.
+
+    Slurm plans no job that a limit holds back, or that never starts: an estimate there is of an earlier reason.
+    """
     at, now = job.started_at, time.time()
-    return at if at is not None and now < at < now + MOST_AHEAD_S else None
+    if at is None or not now < at < now + MOST_AHEAD_S or reason(job.reason).never or limit_of(code_of(job.reason)):
+        return None
+    return at
 
 
 def clock(at: float) -> str:
@@ -68,20 +122,41 @@ def clock(at: float) -> str:
 
 
 def _resources(job: Job, facts: Facts) -> Iterator[str]:
-    nodes = facts.nodes(job.partition)
+    asked = facts.job(job.job_id)
+    excluded = expand_nodes(asked.get("ExcNodeList", ""))
+    nodes = [node for node in facts.nodes(job.partition) if node.name not in excluded]
     usable = [node for node in nodes if node.is_usable]
-    if nodes:
+    if not nodes:
+        return
+    if _is_exclusive(asked):
+        free = sum(node.idle == node.cpus for node in usable)
+        asks = f"it asks for {job.nodes} as a whole"
+        yield f"{free} of {len(usable)} nodes of {plain(job.partition)} are free, and {asks}"
+    else:
         idle, cpus = sum(node.idle for node in usable), sum(node.cpus for node in usable)
         yield f"{idle} of {cpus} CPUs of {plain(job.partition)} are free, and it asks for {job.cpus}"
-        gpus = sum(node.gpus for node in usable)
-        if gpus and "gpu" in job.tres_per_node:
-            yield f"{gpus - sum(node.gpus_used for node in usable)} of {gpus} GPUs are free"
-        yield from _down_nodes(job, facts)
+    named = expand_nodes(asked.get("ReqNodeList", ""))
+    if busy := [node for node in usable if node.name in named and node.idle < node.cpus]:
+        told = some_of([f"{plain(node.name)} with {node.idle} of {node.cpus} CPUs free" for node in busy])
+        yield f"it asks for {plain(asked['ReqNodeList'])}: {told}"
+    gpus = sum(node.gpus for node in usable)
+    if gpus and "gpu" in job.tres_per_node:
+        yield f"{gpus - sum(node.gpus_used for node in usable)} of {gpus} GPUs are free"
+    if excluded:
+        yield f"it excludes {plain(asked['ExcNodeList'])}"
+    yield from _down_nodes(job, facts, named)
 
 
-def _down_nodes(job: Job, facts: Facts) -> Iterator[str]:
+def _is_exclusive(asked: Mapping[str, str]) -> bool:
+    """Tell whether a job asks for whole nodes; newer versions have a field of its own for that."""
+    if "Exclusive" in asked:
+        return asked["Exclusive"] == "NODE"
+    return asked.get("OverSubscribe") == "NO"
+
+
+def _down_nodes(job: Job, facts: Facts, named: Sequence[str] = ()) -> Iterator[str]:
     found = _UNAVAILABLE.search(job.reason)
-    names = expand_nodes(found["nodes"]) if found else ()
+    names = expand_nodes(found["nodes"]) if found else named
     nodes = facts.nodes(job.partition)
     lost = unusable(nodes, names)
     if lost:
@@ -89,6 +164,12 @@ def _down_nodes(job: Job, facts: Facts) -> Iterator[str]:
             f"{plain(node.name)} is {node.state}" + (f" ({plain(node.reason)})" if node.reason else "") for node in lost
         ]
         yield some_of(told)
+
+
+def _named_down_nodes(job: Job, facts: Facts) -> Iterator[str]:
+    is_told = _UNAVAILABLE.search(job.reason)
+    named = () if is_told else expand_nodes(facts.job(job.job_id).get("ReqNodeList", ""))
+    return _down_nodes(job, facts, named)
 
 
 def _priority(job: Job, facts: Facts) -> Iterator[str]:
@@ -103,7 +184,7 @@ def _priority(job: Job, facts: Facts) -> Iterator[str]:
 
 
 def _begin(job: Job, _facts: Facts) -> Iterator[str]:
-    if job.eligible_at is not None and job.eligible_at > time.time():
+    if job.eligible_at is not None and job.eligible_at > time.time() and not job.restarts:
         yield f"it may start at {clock(job.eligible_at)}"
 
 
@@ -163,16 +244,18 @@ def _partition_size(job: Job, facts: Facts) -> Iterator[str]:
 
 def _accounts(job: Job, facts: Facts) -> Iterator[str]:
     told = facts.partition(job.partition)
-    if (allowed := told.get("AllowAccounts", "")) not in ("", "ALL"):
+    if (allowed := told.get("AllowAccounts", "")) not in ("", "ALL") and job.account not in ("", *allowed.split(",")):
         yield f"{plain(job.partition)} allows {join_names(map(plain, allowed.split(',')))}, not {plain(job.account)}"
-    elif denied := told.get("DenyAccounts"):
-        yield f"{plain(job.partition)} does not allow {join_names(map(plain, denied.split(',')))}"
+    elif job.account in (denied := [*filter(None, told.get("DenyAccounts", "").split(","))]):
+        yield f"{plain(job.partition)} does not allow {join_names(map(plain, denied))}"
 
 
 def _qos_names(job: Job, facts: Facts) -> Iterator[str]:
     told = facts.partition(job.partition)
-    if (allowed := told.get("AllowQos", "")) not in ("", "ALL"):
+    if (allowed := told.get("AllowQos", "")) not in ("", "ALL") and job.qos not in ("", *allowed.split(",")):
         yield f"{plain(job.partition)} allows {join_names(map(plain, allowed.split(',')))}, not {plain(job.qos)}"
+    elif job.qos in (denied := [*filter(None, told.get("DenyQos", "").split(","))]):
+        yield f"{plain(job.partition)} does not allow {join_names(map(plain, denied))}"
 
 
 def _features(job: Job, _facts: Facts) -> Iterator[str]:
@@ -183,8 +266,8 @@ def _features(job: Job, _facts: Facts) -> Iterator[str]:
 _EVIDENCE: dict[str, Callable[[Job, Facts], Iterator[str]]] = {
     "Resources": _resources,
     "NodesDown": _resources,
-    "ReqNodeNotAvail": _down_nodes,
-    "NodeDown": _down_nodes,
+    "ReqNodeNotAvail": _named_down_nodes,
+    "NodeDown": _named_down_nodes,
     "Priority": _priority,
     "BeginTime": _begin,
     "JobArrayTaskLimit": _array,
@@ -218,44 +301,104 @@ def _dependencies(job: Job, known: Mapping[str, App]) -> Iterator[str]:
         yield f"until {' and '.join(told)}"
 
 
-def _limits(job: Job, facts: Facts, limit: Limit) -> Iterator[str]:
-    """Yield a limit of the account or the QOS with what is in use of it."""
-    told = facts.association(job.account, job.user) if limit.of == "Assoc" else facts.qos(job.qos, os.getuid())
-    whose = f"the account {plain(job.account)}" if limit.of == "Assoc" else f"the QOS {plain(job.qos)}"
-    for name in _limit_names(limit):
-        found, what = _limit_in(told.get(name, ""), limit)
-        if found is not None:
-            used = f"{found.used} of {found.limit}" if found.used else found.limit
-            unit = " minutes" if limit.time or name == "MaxWallPJ" else ""
-            yield f"{name} of {whose}: {used} {what}{unit}".replace("  ", " ") + (" in use" if found.used else "")
-            return
+def _exceeded(job: Job, facts: Facts, limit: Limit) -> Exceeded | None:
+    """Return the limit that a reason names, of the account or QOS that has it; None where Slurm does not show it.
+
+    Of several the first counts that the job reaches: the limits of parent accounts and of the partition's QOS hold it
+    back, too.
+    """
+    first: Exceeded | None = None
+    for whose, told in _limited(job, facts, limit):
+        for name in _limit_names(limit):
+            found, tres = _limit_in(told.get(name, ""), limit)
+            if found is None:
+                continue
+            exceeded = _compared(job, name, whose, found, limit, tres)
+            if exceeded.is_alone or _number(found.used) + _asked(job, limit, tres) > _number(found.limit):
+                return exceeded
+            first = first or exceeded
+            break
+    return first
+
+
+def _limited(job: Job, facts: Facts, limit: Limit) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield whose limits a job has that a reason may name: what is further up is asked for when it is needed."""
+    if limit.of == "Assoc":
+        for account, told in facts.associations(job.account, job.user):
+            yield f"the account {plain(account)}", told
+        return
+    yield f"the QOS {plain(job.qos)}", facts.qos(job.qos, job.user, job.account)
+    name = facts.partition(job.partition).get("QoS", "")
+    if name and name != job.qos:
+        yield f"the QOS {plain(name)} of the partition", facts.qos(name, job.user, job.account)
+
+
+def _compared(job: Job, name: str, whose: str, found: Usage, limit: Limit, tres: str) -> Exceeded:
+    unit, asked = _unit(name, limit, tres), _asked(job, limit, tres)
+    most, used = _number(found.limit), _number(found.used)
+    shown, asks = f"{name} of {whose}: ", f"{asked:,.0f}"
+    if limit.is_of_one_job:
+        # What a job has on each node is not known.
+        is_known = limit.per != "PerNode" and (job.tres or not tres)
+        also = (
+            f", and it asks for {asks}" if is_known and (asked < most if limit.kind == "Min" else asked > most) else ""
+        )
+        return Exceeded(f"{shown}{most:,.0f} {unit}{also}", is_alone=True)
+    if asked > most and "job" not in limit.what:
+        text = f"{shown}{most:,.0f} {unit}, and it alone asks for {asks}: it never starts as it is"
+        return Exceeded(text, is_alone=True)
+    is_budget = name == "GrpWall" or name.endswith("TRESMins")
+    use = f"{used:,.0f} of {most:,.0f} {unit} {'used' if is_budget else 'in use'}"
+    return Exceeded(shown + (use if found.used else f"{most:,.0f} {unit}"), is_alone=False)
+
+
+def _unit(name: str, limit: Limit, tres: str) -> str:
+    if not tres:
+        return "minutes" if "wall" in limit.what else "jobs"
+    one, several = _TRES_WORDS.get(tres, (plain(tres), plain(tres)))
+    return f"{one} minutes" if "Mins" in name else several
+
+
+def _asked(job: Job, limit: Limit, tres: str) -> float:
+    """Return what a job asks for of what is limited, in the unit of the limit; squeue has its resources as it waits."""
+    minutes = (job.limit or 0) / 60
+    if not tres:
+        return minutes if "wall" in limit.what else 1
+    found = _SIZE.match(parse_tres(job.tres).get(tres, ""))
+    size = float(found["number"]) * _MB[found["unit"]] if found else {"cpu": job.cpus, "node": job.nodes}.get(tres, 0)
+    return size * minutes if limit.time else size
+
+
+def _number(text: str) -> float:
+    found = _SIZE.match(text)
+    return float(found["number"]) * _MB[found["unit"]] if found else 0
 
 
 def _limit_in(value: str, limit: Limit) -> tuple[Usage | None, str]:
-    if limit.what in ("gres", "license", "bb", "energy", "unknown"):
-        for name, _ in (part.split("=", 1) for part in value.split(",") if "=" in part):
-            if name.startswith(("gres/", "license/", "bb/")) and (found := limit_and_use(value, name)):
-                return found, _TRES_WORDS.get(name, plain(name))
-        return None, ""
+    """Return the limit in a value, and the resource that it is of; empty for jobs and time."""
+    if any(word in limit.what for word in ("wall", "job", "time")):
+        return limit_and_use(value), ""
     if tres := _TRES_NAMES.get(limit.what):
-        return limit_and_use(value, tres), _TRES_WORDS[tres]
-    return limit_and_use(value), "" if "wall" in limit.what else "jobs"
+        return limit_and_use(value, tres), tres
+    kinds = {"gres": "gres/", "license": "license/", "bb": "bb/"}
+    for name in parse_tres(value):
+        is_meant = name.startswith(kinds.get(limit.what, limit.what)) or limit.what in ("unknown", "resource")
+        if is_meant and (found := limit_and_use(value, name)):
+            return found, name
+    return None, ""
 
 
 def _limit_names(limit: Limit) -> list[str]:
     """Return the names that `scontrol show assoc_mgr` may have for a limit."""
-    if limit.what in ("job", "jobs"):
-        return [f"{limit.kind}Jobs", "MaxJobsPU", "MaxJobsPA"]
-    if limit.what.startswith("submit"):
-        return [f"{limit.kind}SubmitJobs", "MaxSubmitJobsPU", "MaxSubmitJobsPA"]
-    if "wall" in limit.what:
+    end = {"PerJob": "PJ", "PerUser": "PU", "PerAccount": "PA", "PerNode": "PN"}.get(limit.per, "")
+    if "job" in limit.what:
+        name = f"{limit.kind}{'Submit' if limit.what.startswith('submit') else ''}Jobs"
+        return [f"{name}{end}"] if end else [name, f"{name}PU", f"{name}PA"]
+    if "wall" in limit.what or limit.what == "time":
         return ["GrpWall"] if limit.kind == "Grp" else ["MaxWallPJ"]
-    if limit.kind == "Grp":
-        return [f"GrpTRES{ {'Minutes': 'Mins', 'RunMinutes': 'RunMins'}.get(limit.time, '') }"]
     if limit.kind == "Min":
         return ["MinTRESPJ"]
-    if limit.time:
-        return ["MaxTRESMinsPJ"]
-    return {"PerUser": ["MaxTRESPU"], "PerNode": ["MaxTRESPN"], "PerAccount": ["MaxTRESPA"]}.get(
-        limit.per, ["MaxTRESPJ", "MaxTRESPU"]
-    )
+    time = {"Minutes": "Mins", "RunMinutes": "RunMins"}.get(limit.time, "")
+    if limit.kind == "Grp":
+        return [f"GrpTRES{time}"]
+    return [f"MaxTRES{time}{end}"] if end else [f"MaxTRES{time}PJ", f"MaxTRES{time}PU"]

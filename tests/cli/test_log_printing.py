@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.shell import shell
 from support.terminal import COMMAND, Terminal
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, wait_until
 
 RUN = [COMMAND, "run", "-s", "local_cwd"]
 ODD = b"bad \xff\xfe\r\n 10%\r 20%\r\n\x1b[1mbold\x1b[0m\x00\ttab\n\n\xc3\xa9 no end"
@@ -63,6 +63,56 @@ def test_run_into_a_pipe_keeps_every_byte_of_a_line() -> None:
 
 def test_log_regex_into_a_pipe_keeps_every_byte() -> None:
     assert log_bytes(ended_job(WRITE_ODD), "--regex", "bad|20") == b"python/0 bad \xff\xfe\r\npython/0  10%\r 20%\r\n"
+
+
+@pytest.mark.parametrize(
+    ("count", "flags", "lines"),
+    [
+        ("2", [], [b"399", b"end"]),
+        ("2", ["--streams", "stdout"], [b"399", b"end"]),
+        ("2", ["--regex", "^1?7$"], [b"7", b"17"]),
+        ("0", [], []),
+        ("1000", [], [b"%d" % number for number in range(400)] + [b"end"]),
+    ],
+)
+@pytest.mark.parametrize("follow", [[], ["--tail"]], ids=["", "following"])
+def test_log_prints_the_last_lines(count: str, flags: list[str], lines: list[bytes], follow: list[str]) -> None:
+    handle = ended_job("[print(number) for number in range(400)]; print('end', end='')")
+    printed = log_bytes(handle, "-n", count, *flags, *follow).splitlines()
+    assert printed == [b"python/0 " + line for line in lines]
+
+
+def test_log_follows_behind_the_last_lines(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    wait = f"import os,time\nwhile not os.path.exists({str(go)!r}): time.sleep(.01)"
+    code = f"print('a'); print('b', flush=True)\n{wait}\nprint('c')"
+    handle = subprocess.run(python(code, "--detach"), capture_output=True, text=True, timeout=PATIENCE).stdout.strip()
+    command = [COMMAND, "log", "--tail", "-n", "1", handle]
+    wait_until(lambda: log_bytes(handle).endswith(b"b\n"), "two lines")
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as followed:
+        assert followed.stdout is not None
+        assert followed.stdout.readline() == b"python/0 b\n"
+        go.touch()
+        assert followed.stdout.read() == b"python/0 c\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "flags", "words"),
+    [
+        ("pass", [], "the log of {} is empty"),
+        ("print('line')", ["--regex", "no such"], "{} has no line that matches 'no such'"),
+    ],
+)
+def test_log_says_why_it_prints_nothing(code: str, flags: list[str], words: str) -> None:
+    handle = ended_job(code)
+    ran = subprocess.run([COMMAND, "log", *flags, handle], capture_output=True, text=True, timeout=PATIENCE)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", f"torchx-tui: {words.format(handle)}\n")
+
+
+def test_log_takes_a_number_of_lines() -> None:
+    ran = subprocess.run([COMMAND, "log", "-n", "-3", "x://y/z"], capture_output=True, text=True, timeout=PATIENCE)
+    assert ran.returncode == 2
+    assert "'-3' is not a number of lines, such as 50" in ran.stderr
 
 
 def test_log_json_keeps_carriage_returns() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import time
 from pathlib import Path
 
@@ -67,9 +68,24 @@ def test_list_takes_its_scheduler_from_torchxconfig(command: Command, failed: st
     assert (ended.code, ended.err, failed in ended.out) == (0, "", True)
 
 
+def test_list_fills_a_wide_terminal(command: Command, failed: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    header, *rows = command("list", "-s", "local_cwd").out.splitlines()
+    assert header.split() == [
+        *["APP", "HANDLE", "APP", "NAME", "APP", "STATUS", "TIME", "NODES", "PROGRESS", "OR", "REASON"]
+    ]
+    assert any(failed in row and "exit" in row for row in rows)
+    assert max(map(len, rows)) <= 150
+    monkeypatch.setenv("COLUMNS", "100")
+    header, *rows = command("list", "-s", "local_cwd").out.splitlines()
+    assert " ".join(header.split()) == "APP HANDLE APP NAME APP STATUS"
+
+
 def test_status(command: Command, failed: str):
     ended = command("status", failed)
     assert "State: FAILED" in ended.out
+    assert re.search(r"sh/1 +FAILED +\d+ +\S* +20\d\d-\d\d-\d\d \d\d:\d\d:\d\d +\d+s", ended.out)
     data = command("status", "--json", failed).data
     assert set(data) == STATUS_KEYS
     assert (data["handle"], data["scheduler"], data["state"]) == (failed, "local_cwd", "FAILED")

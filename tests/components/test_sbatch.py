@@ -20,10 +20,10 @@ from torchx_tui.components import (
     parse_command_line,
     to_command_line,
 )
-from torchx_tui.components.sbatch_options import LETTERS, OPTIONS, SbatchOption
 from torchx_tui.components.sbatch_script import SbatchScript
 from torchx_tui.specs import ArgumentError, ComponentLoadError, ComponentNotFoundException
 from torchx_tui.specs.batch_script import BatchScript, script_of
+from torchx_tui.specs.sbatch_options import LETTERS, OPTIONS, SbatchOption
 
 SCRIPT = """#!/bin/bash -l
 # Fine-tunes a model.
@@ -487,3 +487,132 @@ def test_the_options_of_sbatch() -> None:
     assert OPTIONS["wait-all-nodes"] == SbatchOption("wait-all-nodes", choices=("0", "1"))
     assert "".join(sorted(LETTERS)) == "ABCDFGHJLMNOQSWabcdeikmnopqstvwx"
     assert all(LETTERS[letter].letter == letter for letter in LETTERS)
+
+
+def script(body: str) -> SbatchScript:
+    return SbatchScript(Path("x"), f"#!/bin/bash\n{body}\n")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # Escaped, quoted, or of a document whose end is quoted: the shell of the script reads none of it.
+        'srun bash -c "run \\${1:-x} \\$2 \\${LR:-1}"',
+        "srun bash -c '\n  it $1 ${LR:-1}\n'",
+        "cat > run.sh <<'EOF'\nrun $1 ${LR:-1}\nEOF",
+        'cat > run.sh << "EOF"\nrun $1 ${LR:-1}\nEOF',
+        "cat <<-\\EOF\n\trun $1 ${LR:-1}\n\tEOF",
+        "cat << EOF\nrun \\$1 \\${LR:-1}\nshift\nEOF",
+        "OK=$(python - <<'PY'\nprint(f'{1}$1${LR:-1}')\nPY\n)",
+        "# don't read $1 ${LR:-1}\necho \"it's\"  # nor $2",
+        "echo $'it\\'s $1 ${LR:-1}'",
+        "echo $((1 << 2)) ${#list[@]} ${list[0]} $# $@ ${name%.*}",
+    ],
+)
+def test_what_the_shell_does_not_read_is_no_input(body: str) -> None:
+    found = script(body)
+    assert (found.positionals, found.variables) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("body", "names", "variables"),
+    [
+        ("cat << EOF > node.sh\nrun $1 ${LR:-1}\nEOF\nrun ${TO:-x}", ["arg1"], {"LR": "1", "TO": "x"}),
+        ("cat <<A <<'B'\n${X:-1}\nA\n${Y:-1}\nB\nrun $2", ["arg1", "arg2"], {"X": "1"}),
+        ("cat <<< ${X:-1}\nrun $1", ["arg1"], {"X": "1"}),
+        ("echo don\\'t $1 ${X:-1}", ["arg1"], {"X": "1"}),
+        ('x=$(dirname "${OUT:-/tmp}") `echo ${Y:-2}`', [], {"OUT": "/tmp", "Y": "2"}),
+        ('a=$1 b=$2; c="$3"', ["a", "b", "c"], {}),
+        ("[ -z $1 ] && a=no || a=$1", ["a"], {}),
+    ],
+)
+def test_what_the_shell_reads_is_an_input(body: str, names: list[str], variables: dict[str, str]) -> None:
+    found = script(body)
+    assert [one.name for one in found.positionals] == names
+    assert {each.name: each.default for each in found.variables} == variables
+
+
+def test_an_argument_that_is_named_in_one_case_only_may_be_left_out() -> None:
+    assert [one.default for one in script("[ -z $1 ] && a=no || a=$1").positionals] == [""]
+
+
+@pytest.mark.parametrize(
+    ("read", "default"),
+    [
+        ("${X:-'a b'}", "a b"), ('${X:-"a b"}', "a b"), ('"${X:-"a b"}"', "a b"), ("\"${X:-'a'}\"", "'a'"),
+        ("${X:-it\\'s}", "it's"), ('${X:-"say \\"so\\""}', 'say "so"'), ("${X:-'$HOME'}", "$HOME"),
+        ("${X:-$HOME}", ""), ('${X:-"$(date)"}', ""), ("${X:-a} b", "a"), ("${X:-{a,b\\}}", "{a,b}"),
+        ('${X:-"{{ a }}"}', "{{ a }}"), ("${X:-}", ""), ("${X:-a${Y:-b}}", ""),
+    ],
+)  # fmt: skip
+def test_a_default_is_without_its_quotes(read: str, default: str) -> None:
+    (found, *_) = script(f"run {read}").variables
+    assert (found.name, found.default) == ("X", default)
+    # So is that of an argument.
+    (argument,) = script(f"a={read.replace('X', '1')}").positionals
+    assert argument.default == default
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        ('if [ "$M" = fast ]; then\n  N=8\nfi\n: "${N:=32}"', ["N"]),
+        ("[ -n x ] && N=8\nrun ${N:-32}", ["N"]),
+        ("case $M in\n  a) N=8 ;;\nesac\nrun ${N:-32}", ["N"]),
+        ("while true; do N=8; done\nrun ${N:-32}", ["N"]),
+        ("if true; then N=8; run ${N:-32}; fi", []),
+        ("if true; then echo; fi\nN=8\nrun ${N:-32}", []),
+        ("N=${M:-1}\nrun ${N:-2}", ["M"]),
+        ("export A=1 N=2\nrun ${N:-3}", []),
+        ("echo fi done\nN=1\nrun ${N:-2}", []),
+    ],
+)
+def test_a_variable_that_is_set_for_certain_is_none(body: str, names: list[str]) -> None:
+    assert [each.name for each in script(body).variables] == names
+
+
+@pytest.mark.parametrize(
+    ("line", "options"),
+    [
+        ("--tasks-per-node=4", {"ntasks-per-node": "4"}),
+        ("--part gpu --cpus-per-t=2", {"partition": "gpu", "cpus-per-task": "2"}),
+        # Two options begin so.
+        ("--cpus-per=2", {"cpus-per": "2"}),
+        ("--mail-type=BEGIN --mail-type END,BEGIN", {"mail-type": "BEGIN,END"}),
+        ("--mail-type=BEGIN\n#SBATCH --mail-type=END,BEGIN", {"mail-type": "BEGIN,END"}),
+        ("--no-kill=off --consolidate-segments --spread-segments", {
+            "no-kill": "off", "consolidate-segments": "true", "spread-segments": "true"}),
+        ("--resources flat:2 --mem-update=20@10 --container-type oci", {
+            "resources": "flat:2", "mem-update": "20@10", "container-type": "oci"}),
+    ],
+)  # fmt: skip
+def test_names_of_options_as_sbatch_takes_them(line: str, options: dict[str, str]) -> None:
+    assert script(f"#SBATCH {line}").options == options
+
+
+def test_sbatch_only_adds_to_what_a_script_mails_on(tmp_path: Path) -> None:
+    path = tmp_path / "x.sbatch"
+    path.write_text("#!/bin/sh\n#SBATCH -J x --mail-type=BEGIN\n#SBATCH --mail-type=FAIL\nrun\n")
+    made = script_of(build_app(str(path), {"mail-type": "BEGIN,FAIL,END"}).roles)
+    assert made is not None
+    assert made.options == ("--mail-type=BEGIN,FAIL,END",)
+    with pytest.raises(ArgumentError, match="the script mails on FAIL, too, and sbatch only adds to that"):
+        build_app(str(path), {"mail-type": "BEGIN"})
+
+
+@pytest.mark.parametrize(
+    ("head", "comment"),
+    [
+        ("##SBATCH --qos=x\n# Trains.\n#SBATCH -N 1", "Trains."),
+        ("# Trains.\n##SBATCH --qos=x\n# Not this.", "Trains."),
+        ("# SBATCH -N 1\n#### Trains. ####", "Trains."),
+        ("######\n# Trains.\n######", "Trains."),
+    ],
+)
+def test_options_that_are_switched_off_are_no_comment(head: str, comment: str) -> None:
+    assert script(head).comment == comment
+
+
+def test_a_mention_in_a_comment_is_not_where_a_variable_is_read() -> None:
+    found = lines_with_changes("#!/bin/sh\n# $LR and $1\nrun ${LR:-1} $1\n", {"LR": "2", "arg1": "x"})
+    assert [line.given for line in found] == [(), (), ("LR=2", "arg1=x")]

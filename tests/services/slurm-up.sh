@@ -3,6 +3,7 @@
 #
 #   tests/services/slurm-up.sh            install what is missing (apt, as root), start it, wait for its nodes
 #   eval "$(tests/services/slurm-up.sh)"  the same, and set SLURM_CONF: stdout has only `export` lines
+#   eval "$(SLURM_RELEASE=24.11 tests/services/slurm-up.sh)"  a newer Slurm, beside the other; PATH is set, too
 #
 # A second call finds it running and returns at once; one after a crash starts what is missing. slurm-down.sh stops it.
 # Settings: slurm-common.sh.
@@ -12,20 +13,13 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$HERE/slurm-common.sh"
 
 install_missing() {
-    local need=() tool
-    for tool in slurmctld slurmd sbatch munged; do
-        command -v "$tool" >/dev/null || need+=(slurm-wlm)
-    done
-    command -v slurmdbd >/dev/null || need+=(slurmdbd)
-    # The bare server: mariadb-server would bring a cluster of its own and a new perl.
-    command -v mariadbd >/dev/null || need+=(mariadb-server-core)
-    command -v my_print_defaults >/dev/null || need+=(mariadb-client-core) # mariadb-install-db calls it
-    [ ${#need[@]} -gt 0 ] || return 0
-    command -v apt-get >/dev/null || die "missing: ${need[*]}, and there is no apt-get to install them with"
-    say "installing ${need[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    flock "${TMPDIR:-/tmp}/torchx-tui-apt.lock" apt-get -o DPkg::Lock::Timeout=300 -q update >&2 </dev/null
-    flock "${TMPDIR:-/tmp}/torchx-tui-apt.lock" apt-get -o DPkg::Lock::Timeout=300 -q install -y --no-install-recommends "${need[@]}" >&2 </dev/null
+    # The bare server: mariadb-server would bring a cluster of its own and a new perl. mariadb-install-db calls the other.
+    install_packages munged=munge mariadbd=mariadb-server-core my_print_defaults=mariadb-client-core
+    if [ -n "$SUITE" ]; then
+        "$HERE/slurm-packages.sh"
+    else
+        install_packages slurmctld=slurm-wlm slurmd=slurm-wlm sbatch=slurm-wlm slurmdbd=slurmdbd
+    fi
 }
 
 write_settings() {
@@ -77,7 +71,7 @@ AccountingStoragePass=$RUN/munge.sock
 AccountingStoreFlags=job_comment
 NodeName=n[1-$NODES] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((NODE_PORT + 1))-$((NODE_PORT + NODES))] CPUs=$CPUS CoresPerSocket=$CPUS RealMemory=4000 State=UNKNOWN
 PartitionName=main Nodes=n[1-$NODES] Default=YES MaxTime=INFINITE State=UP
-${SLURM_TEST_SETTINGS:-}
+$PLUGINS${SLURM_TEST_SETTINGS:-}
 CONF
     # Read only by task/cgroup, which a test may ask for.
     printf '%s\n' CgroupPlugin=cgroup/v1 CgroupMountpoint=/sys/fs/cgroup ConstrainRAMSpace=yes ConstrainSwapSpace=yes \
@@ -106,10 +100,16 @@ start_munged() { # who is who; it goes to the background by itself
 
 start_database() {
     runs mariadbd && return 0
-    if [ ! -d "$DIR/db/mysql" ]; then
-        mkdir -p "$DIR/db"
-        mariadb-install-db --no-defaults --user=root --datadir="$DIR/db" --skip-test-db \
-            --auth-root-authentication-method=normal --innodb-log-file-size=8M >"$LOG/mariadb-install.log" 2>&1 </dev/null
+    # A temporary folder of its own: MariaDB removes all tables that it finds there, also those of a server beside it.
+    local TMPDIR=$DIR/tmp
+    export TMPDIR
+    mkdir -p "$TMPDIR"
+    if [ ! -d "$DIR/db" ]; then
+        rm -rf "$DIR/db.new"
+        mariadb-install-db --no-defaults --user=root --datadir="$DIR/db.new" --skip-test-db \
+            --auth-root-authentication-method=normal --innodb-log-file-size=8M >"$LOG/mariadb-install.log" 2>&1 </dev/null ||
+            die "no database could be made, see $LOG/mariadb-install.log"
+        mv "$DIR/db.new" "$DIR/db"
     fi
     cat >"$ETC/init.sql" <<'SQL'
 CREATE DATABASE IF NOT EXISTS slurm_acct_db;
@@ -142,6 +142,7 @@ StoragePass=slurm
 StorageLoc=slurm_acct_db
 PidFile=$RUN/slurmdbd.pid
 LogFile=$LOG/slurmdbd.log
+$PLUGINS
 CONF
     chmod 600 "$ETC/slurmdbd.conf" # it insists
     start slurmdbd slurmdbd -D
@@ -156,7 +157,7 @@ start_nodes() {
     local node
     for node in $(seq -f n%g "$NODES"); do
         mkdir -p "$DIR/spool/$node"
-        runs slurmd "slurmd-$node" || start "slurmd-$node" slurmd -D -N "$node"
+        runs slurmd "slurmd-$node" || start "slurmd-$node" slurmd -D ${STEPD:+-d "$STEPD"} -N "$node"
     done
 }
 
@@ -180,3 +181,4 @@ start_nodes
 await 60 nodes_are_up || die "the nodes did not come up, see $LOG"
 say "$(sinfo -V) with $NODES nodes, in $DIR"
 echo "export SLURM_CONF=$SLURM_CONF"
+[ -z "$SUITE" ] || printf 'export %s\n' "SLURM_RELEASE=$RELEASE" "PATH=$CACHE/bin:\$PATH"

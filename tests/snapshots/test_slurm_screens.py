@@ -7,7 +7,6 @@ from support.launching import form_of, type_into
 from support.pictures import SIZES
 from support.slurm_commands import SlurmCommands
 
-from torchx_tui.backends.slurm import accounting
 from torchx_tui.specs.files import user_name
 from torchx_tui.tui.jobs.screen import JobsScreen
 
@@ -44,7 +43,6 @@ QUEUE = (
 
 @pytest.fixture
 def app(tmp_path, monkeypatch):
-    monkeypatch.setattr(accounting, "_known_from", 0)
     SlurmCommands(tmp_path / "slurm", monkeypatch).queue(*QUEUE)
     with slurm_app(tmp_path, monkeypatch) as made:
         yield made

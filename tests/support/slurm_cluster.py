@@ -16,7 +16,14 @@ from .waiting import wait_until
 
 # Read before any test changes the environment.
 _GIVEN = os.environ.get("SLURM_CONF", "")
-_FOLDER = Path(os.environ.get("SLURM_TEST_DIR") or Path(tempfile.gettempdir(), "torchx-tui-slurm"))
+_RELEASE = os.environ.get("SLURM_RELEASE", "22.05")
+_NAME = "torchx-tui-slurm" if _RELEASE == "22.05" else f"torchx-tui-slurm-{_RELEASE}"
+_FOLDER = Path(os.environ.get("SLURM_TEST_DIR") or Path(tempfile.gettempdir(), _NAME))
+_PROGRAMS = "/usr/sbin:/usr/bin"
+if _RELEASE != "22.05":
+    # slurm-packages.sh unpacks a newer release. Its commands come before those that are installed.
+    _PROGRAMS = f"{os.environ.get('SLURM_TEST_CACHE') or '/var/cache/torchx-tui-tests/slurm'}/{_RELEASE}/bin"
+    os.environ["PATH"] = f"{_PROGRAMS}{os.pathsep}{os.environ['PATH']}"
 
 
 def shared_slurm() -> str:
@@ -96,7 +103,7 @@ def private_slurm(settings: str = "") -> Iterator[OwnSlurm]:
     Raises:
         NoServiceError: none can be started.
     """
-    if os.geteuid() != 0 or shutil.which("slurmctld", path="/usr/sbin:/usr/bin") is None:
+    if os.geteuid() != 0 or shutil.which("slurmctld", path=_PROGRAMS) is None:
         raise NoServiceError(HOW.format("a cluster"))
     with free_slot(str(Path(tempfile.gettempdir(), "torchx-tui-slurm-own")), _SLOTS, _ports) as slot:
         # A socket's path has at most 107 characters: none of pytest's long folders.

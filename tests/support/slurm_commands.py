@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,10 @@ FIELD, RECORD = "\x1f", "\x1e"
 # scontrol-show-partition-main, else scontrol-show-partition, and so on; options are passed over.
 _PROGRAM = """#!/bin/sh
 name=${0##*/}
+case $1 in
+--helpformat) exec cat "$FAKE_SLURM/$name.fields" ;; # it fails where there is none
+--version) [ "$name" != scontrol ] || exec cat "$FAKE_SLURM/version" ;;
+esac
 # In one go each: others may run at the same time.
 call=
 for word in "$@"; do call="$call$word\037"; done
@@ -35,6 +40,14 @@ code=0
 [ ! -s "$FAKE_SLURM/$best.out" ] || cat "$FAKE_SLURM/$best.out"
 exit "$code"
 """
+NEWER = {
+    "sacct": (
+        ("21.08", "SubmitLine"), ("23.02", "FailedNode"), ("24.05", "StdOut"), ("24.05", "StdErr"),
+        ("24.11", "Restarts"), ("24.11", "SLUID"),
+    ),
+    "squeue": (("26.05", "SLUID"),),
+}  # fmt: skip
+"""The fields that came after 20.11, with the versions that brought them, in the order in which they are asked for."""
 PROGRAMS = ("sbatch", "squeue", "sacct", "scontrol", "scancel", "sinfo", "sstat", "srun", "sacctmgr", "sprio")
 JOB: dict[str, str] = {
     "JobID": "7", "ArrayTaskID": "N/A", "HetJobID": "N/A", "HetJobOffset": "N/A", "Name": "train", "UserName": "alice",
@@ -44,7 +57,7 @@ JOB: dict[str, str] = {
     "PriorityLong": "1000", "Dependency": "(null)", "WorkDir": "/home/alice", "Command": "/home/alice/train.sh",
     "Comment": "(null)", "STDOUT": "/home/alice/slurm-%j.out", "STDERR": "N/A", "RestartCnt": "0", "exit_code": "0",
     "MinMemory": "100M", "tres-alloc": "cpu=2,mem=200M,node=1,billing=2", "tres-per-node": "N/A", "Licenses": "(null)",
-    "Feature": "(null)", "Reservation": "(null)",
+    "Feature": "(null)", "Reservation": "(null)", "BatchFlag": "1", "DerivedEC": "0",
 }  # fmt: skip
 """What squeue prints of a job that runs."""
 ACCOUNTED: dict[str, str] = {
@@ -63,9 +76,10 @@ class SlurmCommands:
     Args:
         folder: it is made.
         monkeypatch: takes back what is set in the environment.
+        version: the version of Slurm that they are of.
     """
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, version: str = "26.05") -> None:
         self._folder = folder
         programs = folder / "bin"
         programs.mkdir(parents=True)
@@ -75,6 +89,19 @@ class SlurmCommands:
         monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
         monkeypatch.setenv("FAKE_SLURM", str(folder))
         self.answer("sbatch", "7\n")
+        self.set_version(version)
+
+    def set_version(self, version: str) -> None:
+        """Let the programs be of a version of Slurm: what fields they print, and how files are named."""
+        self._put("version", f"slurm {version}.5\n")
+        self._more: dict[str, tuple[str, ...]] = {}
+        for name in ("sacct", "squeue"):
+            fields = _later_fields(name, version)
+            self._more[name] = fields
+            self._put(f"{name}.fields", f"JobID State {' '.join(fields)}\n")
+        for name in ("sacct", "squeue", "scontrol"):
+            # As after an upgrade: what the old program said is not remembered.
+            (self._folder / "bin" / name).touch()
 
     def answer(self, name: str, out: str = "", *, err: str = "", code: int = 0, seconds: float = 0) -> None:
         """Let a program print something, in place of what it did.
@@ -91,6 +118,15 @@ class SlurmCommands:
         self._put(f"{name}.sleep", str(seconds or ""))
         self._put(f"{name}.out", out)
 
+    def refuse_help(self, name: str) -> None:
+        """Let a program not know the option that lists its fields."""
+        (self._folder / f"{name}.fields").unlink()
+        self._more[name] = ()
+
+    def remove(self, name: str) -> None:
+        """Take a program off the PATH."""
+        (self._folder / "bin" / name).unlink()
+
     def _put(self, name: str, text: str) -> None:
         """Write a file as a whole: a program that runs meanwhile prints what was there before, or this."""
         written = self._folder / "next"
@@ -99,11 +135,11 @@ class SlurmCommands:
 
     def queue(self, *jobs: dict[str, str]) -> None:
         """Let squeue print jobs, each by what differs from `JOB`."""
-        self.answer("squeue", "".join(queue_record(job) for job in jobs))
+        self.answer("squeue", "".join(queue_record(job, self._more["squeue"]) for job in jobs))
 
     def accounted(self, *rows: dict[str, str]) -> None:
         """Let sacct print rows, each by what differs from `ACCOUNTED`."""
-        self.answer("sacct", "".join(accounting_row(row) for row in rows))
+        self.answer("sacct", "".join(accounting_row(row, self._more["sacct"]) for row in rows))
 
     def nodes(self, *rows: dict[str, str], partition: str = "") -> None:
         """Let sinfo print nodes, by its fields: whatever it is asked, or of one partition."""
@@ -127,16 +163,23 @@ class SlurmCommands:
         return (self._folder / "sbatch.stdin").read_text()
 
 
-def queue_record(job: dict[str, Any]) -> str:
-    """Return what squeue prints of a job, by what differs from `JOB`."""
+def _later_fields(program: str, version: str = "99") -> tuple[str, ...]:
+    return tuple(field for since, field in NEWER[program] if since <= version)
+
+
+QUEUE_HEAD = ",".join((*queue._FIELDS, *_later_fields("squeue"))) + RECORD
+"""What stands before the newest version's records in an answer."""
+
+
+def queue_record(job: dict[str, Any], more: Sequence[str] = _later_fields("squeue")) -> str:
+    """Return what squeue prints of a job, by what differs from `JOB`, with the fields of later versions."""
     values = {**JOB, **job}
     values.setdefault("ArrayJobID", values["JobID"])
-    return FIELD.join(values[name] for name in queue._FIELDS) + RECORD + "\n"
+    return FIELD.join(values.get(name, "") for name in (*queue._FIELDS, *more)) + RECORD + "\n"
 
 
-def accounting_row(row: dict[str, Any]) -> str:
-    """Return what sacct prints of a job or a step, by what differs from `ACCOUNTED`."""
+def accounting_row(row: dict[str, Any], more: Sequence[str] = _later_fields("sacct")) -> str:
+    """Return what sacct prints of a job or a step, by what differs from `ACCOUNTED`, with those fields likewise."""
     values = {**ACCOUNTED, **row}
     values.setdefault("JobID", values["JobIDRaw"])
-    names = (*accounting._FIELDS, *accounting._NEWER[accounting._known_from])
-    return "".join(values.get(name, "") + FIELD for name in names) + "\n"
+    return "".join(values.get(name, "") + FIELD for name in (*accounting._FIELDS, *more)) + "\n"

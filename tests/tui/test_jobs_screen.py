@@ -377,6 +377,25 @@ async def test_a_silent_backend_keeps_its_rows_and_says_why(app, scheduler):
         await until(pilot, lambda: "gone" not in screen.query_one(StatusLine).left.plain, "the message to go")
 
 
+async def test_progress_says_nothing_of_a_silent_backend(app, scheduler):
+    asked = set()
+    describe = scheduler.describe
+
+    def fail(app_id):
+        if threading.current_thread().name != "watch-progress":
+            return describe(app_id)
+        asked.add(app_id)
+        raise OSError("the disk is gone")
+
+    scheduler.describe = fail
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        # What there is to say of the first one is said before the next one is asked for.
+        await until(pilot, lambda: len(asked) > 1, "the progress of two jobs")
+        await pilot.pause()
+        assert "gone" not in screen.query_one(StatusLine).left.plain
+
+
 async def test_jobs_are_not_counted_before_backends_answer(app, scheduler):
     """An empty backend that answers first does not make the whole list empty."""
     answers = threading.Event()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -33,11 +34,11 @@ if TYPE_CHECKING:
 
 @dataclass
 class RelaunchAsked(Message):
-    """Jobs are to be launched again, and the world is another than it was.
+    """Jobs are to be launched again, and not all is as it was, or known.
 
     Attributes:
         relaunch: what launches them.
-        changes: what has changed since the launch of each, by handle; those of which nothing has are left out.
+        changes: what is not as at the launch of each, by handle; those of which all is are left out.
     """
 
     relaunch: Relaunch
@@ -95,8 +96,11 @@ class Relaunch:
         return self._launch("again, as it was" if known and len(self.rows) == 1 else "again")
 
     def _changes(self) -> tuple[dict[str, list[Changed]], bool]:
-        """Return what has changed since each launch of which something has, and whether of all enough was noted."""
-        from ...backends.history.provenance import WorldNow
+        """Return what is not as at each launch, and whether of all enough was noted.
+
+        Of a job that was not launched here, its backend may not tell all.
+        """
+        from ...backends.history.provenance import Changed, WorldNow
         from ...settings.launch_defaults import config_now
 
         runner, now = self._app.runner, WorldNow()
@@ -104,13 +108,15 @@ class Relaunch:
         known = True
         for row in self.rows:
             record = runner.journal.find(row.handle)
-            if record is None:
-                known = False
-                continue
-            known = known and bool(record.world)
+            known = known and record is not None and bool(record.world)
             try:
-                config = config_now(self._app.settings, self._app.profile, record, runner)
-                changed = runner.changed_since(record, config, now)
+                if record is None:
+                    described = runner.describe(row.handle)
+                    taken = described.not_known if described is not None else {}
+                    changed = [Changed(what, "not known", text) for what, text in taken.items()]
+                else:
+                    config = config_now(self._app.settings, self._app.profile, record, runner)
+                    changed = runner.changed_since(record, config, now)
             except Exception:  # what is wrong with the scheduler is said by the launch itself
                 known = False
                 continue
@@ -147,7 +153,7 @@ def open_edit(
     """
     from ..launch.foreign_job import ForeignJob, foreign_job
     from ..launch.messages import EditReady
-    from ..messages import ActionDone
+    from ..messages import ActionDone, Told
 
     def work() -> None:
         try:
@@ -157,7 +163,10 @@ def open_edit(
             elif record is not None:
                 ready = EditReady(job=ForeignJob(record.app_def(), record.scheduler, record.cfg))
             else:
-                ready = EditReady(job=foreign_job(dashboard.runner, row.handle))
+                job = foreign_job(dashboard.runner, row.handle)
+                ready = EditReady(job=job)
+                if job.not_known:
+                    dashboard.post_from_thread(Told(f"not known of its launch: {', '.join(map(plain, job.not_known))}"))
             if find_changes is not None:
                 ready.changes = find_changes(record)
             dashboard.post_from_thread(ready)
@@ -165,6 +174,12 @@ def open_edit(
             dashboard.post_from_thread(ActionDone(f"{row.name}: {describe_error(error)}", failed=True))
 
     dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
+
+
+def _wrapped(sign: str, text: str, style: str) -> list[Text]:
+    """Return a text in as many lines as it needs."""
+    lines = wrap(plain(text), TEXT_WIDTH - 4) or [""]
+    return [Text(f"  {sign if number == 0 else ' '} {line}", style) for number, line in enumerate(lines)]
 
 
 class RelaunchDialog(Dialog[str]):
@@ -197,15 +212,15 @@ class RelaunchDialog(Dialog[str]):
         glyphs = glyphs_of(self.app)
         if len(self._rows) == 1:
             name = name_text(self._rows[0].name, TEXT_WIDTH, glyphs, bold=True)
-            return [name, Text(), Text("Since its launch this has changed:", STYLES.muted)]
-        words = f"Since their launches something has changed for {len(self._changes):,} of them:"
+            return [name, Text(), Text("This is not as it was at its launch:", STYLES.muted)]
+        words = f"For {len(self._changes):,} of them something is not as it was at their launch:"
         return [Text(words, STYLES.muted)]
 
     def compose_question(self) -> ComposeResult:
         """Yield what has changed; it may be longer than the screen."""
         with VerticalScroll(id="relaunch-changes", can_focus=False):
             yield Static(Text("\n", no_wrap=True).join(self._changed()), markup=False)
-        yield Static(Text("Arguments and run options stay as they were.\n", STYLES.muted), markup=False)
+        yield Static(Text("Everything else stays as it was.\n", STYLES.muted), markup=False)
 
     def _changed(self) -> list[Text]:
         """Return each change: what it is, what it was, what it is now."""
@@ -215,11 +230,7 @@ class RelaunchDialog(Dialog[str]):
             what = Text(cut(plain(change.what), TEXT_WIDTH - 12, glyphs.cut), STYLES.text)
             if len(self._rows) > 1:
                 what.append(f"   {count(jobs, 'job')}", STYLES.faint)
-            lines += [
-                what,
-                Text(cut(f"  - {plain(change.then)}", TEXT_WIDTH, glyphs.cut), STYLES.removed),
-                Text(cut(f"  + {plain(change.now)}", TEXT_WIDTH, glyphs.cut), STYLES.added),
-            ]
+            lines += [what, *_wrapped("-", change.then, STYLES.removed), *_wrapped("+", change.now, STYLES.added)]
         return [*lines, Text()]
 
     def compose_buttons(self) -> ComposeResult:

@@ -95,18 +95,22 @@ class WhyPane(Pane):
     def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
         """Return the reason; where a width is given, each error that follows takes one row of it."""
         glyphs, found = glyphs_of(self.app), self.explanation
-        if found is None:
-            return why_text(described, glyphs)
-        is_news = found.sentence != plain(described.reason)
-        text = _end_text(found, glyphs, width) if is_news or found.end.sentences else Text(end="")
-        text.append_text(why_text(described, glyphs))
-        if found.failure.sentence:
+        is_news = found is not None and (found.sentence != plain(described.reason) or bool(found.end.sentences))
+        text = _end_text(found, glyphs, width) if found is not None and is_news else Text(end="")
+        text.append_text(_why_text(described, glyphs))
+        if found is not None and found.failure.sentence:
             text.rstrip()
             text.append_text(_failure_text(described, found.failure, glyphs, width))
+            if described.metadata:
+                text.rstrip()
+                text.append("\n")
+        for name, value in described.metadata.items():
+            shown = mask_text(name, plain(value))[:_MOST_OF_A_FACT]
+            text.append(f"\n{plain(name):<{_LABEL_WIDTH}} ", STYLES.faint).append(shown, STYLES.muted)
         return text
 
 
-def why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
+def _why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
     """Return the reason: the sentence, notes, then the quoted error of the job."""
     text = Text(end="")
     sentence, evidence = plain(described.reason), described.reasons[1:]
@@ -122,9 +126,6 @@ def why_text(described: DescribeAppResponse, glyphs: Glyphs) -> Text:
         for number, line in enumerate(lines):
             exception = number == len(lines) - 1 and bool(line) and not line[0].isspace()
             _quote_line(text, line, exception, glyphs)
-    for name, value in described.metadata.items():
-        shown = mask_text(name, plain(value))[:_MOST_OF_A_FACT]
-        text.append(f"\n{plain(name):<{_LABEL_WIDTH}} ", STYLES.faint).append(shown, STYLES.muted)
     return text
 
 

@@ -316,6 +316,9 @@ class JobsScreen(JobActions):
             if outage is not None and name in jobs.answered:
                 wide = self.app.size.width >= SIDE_BY_SIDE
                 text.append(f" ! stale {clock(outage.since, outage.since)[:5]}" if wide else " !", STYLES.pending)
+            elif name in jobs.missing:
+                wide = self.app.size.width >= SIDE_BY_SIDE
+                text.append(" ! some missing" if wide else " !", STYLES.pending)
             text.append("   ")
         return text
 

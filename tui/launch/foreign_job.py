@@ -21,12 +21,14 @@ class ForeignJob:
         scheduler: where it ran.
         cfg: its run options, as far as they are known.
         unknown: fields of roles that are not known, by role.
+        not_known: what else is not known of its launch, see `DescribeAppResponse`.
     """
 
     app: AppDef
     scheduler: str
     cfg: Mapping[str, Any] = field(default_factory=dict)
     unknown: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    not_known: Mapping[str, str] = field(default_factory=dict)
 
 
 def foreign_job(runner: Runner, handle: str) -> ForeignJob:
@@ -40,7 +42,7 @@ def foreign_job(runner: Runner, handle: str) -> ForeignJob:
         raise UnknownAppException(handle)
     app = AppDef(described.name or described.app_id, described.roles)
     unknown = {role.name: _unknown(role) for role in app.roles}
-    return ForeignJob(app, parse_app_handle(handle).scheduler_backend, described.cfg, unknown)
+    return ForeignJob(app, parse_app_handle(handle).scheduler_backend, described.cfg, unknown, described.not_known)
 
 
 def _unknown(role: Role) -> list[str]:

@@ -85,6 +85,8 @@ class BackendPoller(WatchingThread):
         self._changed_at = time.monotonic()
         self._unsubscribe: Callable[[], object] | None = None
         self._everybody: bool | None = None
+        # Why jobs may be missing, as answered last and as posted last.
+        self._missing, self._told_missing = "", ""
 
     def list_everybody(self, yes: bool) -> None:
         """List the jobs of every user from the next question on, or this user's; it is asked now."""
@@ -95,7 +97,9 @@ class BackendPoller(WatchingThread):
         everybody, self._everybody = self._everybody, None
         if everybody is not None:
             self._runner.scheduler(self._scheduler).list_everybody(everybody)
-        return self._runner.list(self._scheduler)
+        apps = self._runner.list(self._scheduler)
+        self._missing = self._runner.missing_jobs(self._scheduler)
+        return apps
 
     def run(self) -> None:
         """Ask until `end`."""
@@ -191,8 +195,10 @@ class BackendPoller(WatchingThread):
             self._remember(records)
         if changed or removed:
             self._changed_at = time.monotonic()
-        if changed or removed or recovered or not self._answers:
-            self._send(JobsChanged(self._scheduler, changed, set(removed)))
+        is_news = self._missing != self._told_missing
+        if changed or removed or recovered or is_news or not self._answers:
+            self._told_missing = self._missing
+            self._send(JobsChanged(self._scheduler, changed, set(removed), self._missing))
         self._answers += 1
         self._sent = rows
 

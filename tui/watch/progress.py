@@ -119,6 +119,10 @@ def _row(tracker: ProgressTracker) -> RowProgress:
     return RowProgress(progress.step, progress.fraction, None, name, printed)
 
 
+class _NotDescribedError(Exception):
+    """The backend of a job did not describe it."""
+
+
 class ProgressWatcher(WatchingThread):
     """Looks at the jobs that are on the screen, while somebody wants to see how far they are.
 
@@ -182,6 +186,9 @@ class ProgressWatcher(WatchingThread):
     ) -> None:
         try:
             found[handle] = look(handle)
+        except _NotDescribedError:
+            # What is wrong with its backend is said where its jobs are listed.
+            logger.info("progress of %s", handle, exc_info=True)
         except Exception as error:
             # Report each failure once, not at every poll.
             if self._noted.get(handle) != (reason := describe_error(error)):
@@ -235,7 +242,10 @@ class ProgressWatcher(WatchingThread):
             if time.monotonic() - self._asked_server_at < _SERVER_PAUSE_S:
                 return None
             self._asked_server_at = time.monotonic()
-        described = self._runner.describe(handle)
+        try:
+            described = self._runner.describe(handle)
+        except Exception as error:
+            raise _NotDescribedError(handle) from error
         logs = replica_logs(self._runner.replica_log, handle, described) if described else []
         if len(self._jobs) >= _MOST_KNOWN:
             self._jobs.clear()

@@ -38,6 +38,8 @@ class JobStore:
         self.error = ""
         self.answered: set[str] = set()
         self.outages: dict[str, Outage] = {}
+        self.missing: dict[str, str] = {}
+        """Why jobs of a backend that answers may be missing."""
         self.findings: dict[str, list[Finding]] = {}
         self.capabilities: dict[str, Capabilities] = {}
         self.taken: dict[str, StacksTaken] = {}
@@ -63,6 +65,9 @@ class JobStore:
         """Take one backend's changes; return the jobs that have just become final while we looked."""
         self.outages.pop(message.scheduler, None)
         self.answered.add(message.scheduler)
+        self.missing.pop(message.scheduler, None)
+        if message.missing:
+            self.missing[message.scheduler] = message.missing
         ended = []
         for handle, row in message.changed.items():
             before = self.rows.get(handle)

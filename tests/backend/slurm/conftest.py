@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 from support.services import NoServiceError
+from support.slurm_clock import Clock
 from support.slurm_cluster import OwnSlurm, private_slurm
 from support.slurm_commands import SlurmCommands
 
-from torchx_tui.backends.slurm import accounting, shared_answer
+from torchx_tui.backends.slurm import shared_answer
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmCommands:
     """Give programs in the place of Slurm's commands, of its newest version."""
-    monkeypatch.setattr(accounting, "_known_from", 0)
     return SlurmCommands(tmp_path / "slurm", monkeypatch)
 
 
@@ -29,6 +29,12 @@ def slurm(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     made = SlurmScheduler("torchx", interval=0, quick_interval=0)
     yield made
     made.close()
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """Give a clock in the place of the shared answers' own."""
+    return Clock(monkeypatch)
 
 
 @pytest.fixture(scope="module")

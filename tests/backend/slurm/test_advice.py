@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -46,6 +47,10 @@ def asked(commands: SlurmCommands) -> list[list[str]]:
     ("answer", "estimate"),
     [
         (Answer(0, "", told(SOON)), Estimate(SOON, "n[1-2]")),
+        # As 26.05 prints it: a letter behind the time, and a cluster.
+        (Answer(0, "", told(SOON).replace(" using", " a using")), Estimate(SOON, "n[1-2]")),
+        (Answer(0, "", told(SOON).replace(" using", " on cluster c1 using")), Estimate(SOON, "n[1-2]")),
+        (Answer(0, "", told(SOON).replace("main\n", "main on cluster c1\n")), Estimate(SOON, "n[1-2]")),
         # The years 2707 and 4068 are what Slurm says of a job that never starts, and where others have no time limit.
         (Answer(0, "", told(23_263_372_800)), Estimate(None, fault="Slurm gives no estimate of the start")),
         (
@@ -77,6 +82,7 @@ def test_what_is_no_estimate(said: str, kind: type[Exception]) -> None:
         (told(SOON), 0, "ok", "Slurm would start it at "),
         (told(23_263_372_800), 0, "warning", "Slurm gives no estimate of the start"),
         ("allocation failure: Requested node configuration is not available", 1, "warning", "Requested node"),
+        ("allocation failure: Invalid qos specification", 1, "error", "Invalid qos specification"),
         ("sbatch: error: Invalid --time specification", 1, "error", "Invalid --time specification"),
     ],
 )
@@ -88,12 +94,59 @@ def test_the_estimate_is_a_finding(
     assert [(finding.level, what in finding.what) for finding in findings] == [(level, True)]
     # The same request is not asked about again, whatever key its launch would have.
     slurm.preflight(APP, {})
-    assert len(asked(commands)) == (2 if level == "error" else 1)
+    assert len(asked(commands)) == (2 if what.startswith("Invalid --") else 1)
 
 
-def test_a_controller_that_is_away_warns_of_nothing(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_controller_that_is_away_is_said(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     commands.answer("sbatch", err="sbatch: error: Unable to contact slurm controller", code=1)
-    assert slurm.preflight(APP, {}) == []
+    (found,) = slurm.preflight(APP, {})
+    assert (found.level, found.hint) == ("warning", "limits and the start are not checked")
+    assert "Unable to contact slurm controller" in found.what
+
+
+def test_a_controller_that_is_down_is_waited_for_once(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    for name in ("scontrol", "sinfo", "sbatch"):
+        commands.answer(name, err="Unable to contact slurm controller (connect failure)\n", code=1, seconds=2.5)
+    assert [found.level for found in slurm.preflight(APP, {"partition": "main", "qos": "fast"})] == ["warning"]
+    assert len([call for name in ("scontrol", "sinfo", "sbatch") for call in commands.calls(name)]) == 1
+
+
+def test_a_program_that_is_missing_stops_no_other(
+    slurm: SlurmScheduler, commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partitions(commands, ("main*", "up", 3, "infinite"))
+    commands.answer("sbatch", err=told(SOON))
+    commands.remove("sacctmgr")
+    monkeypatch.setenv("PATH", os.environ["PATH"].partition(os.pathsep)[0] + os.pathsep + "/bin")
+    assert [found.level for found in slurm.preflight(APP, {})] == ["ok"]
+
+
+DENIED = "Job violates accounting/QOS policy (job submit limit, user's size and/or time limits)"
+
+
+@pytest.mark.parametrize(
+    ("err", "code", "levels", "hint"),
+    [
+        (told(SOON), 0, ["warning"], "sbatch would accept it, but it would never start: ask for fewer nodes"),
+        # The QOS denies what exceeds it, and partitions are enforced.
+        (f"sbatch: error: QOSMaxNodePerUserLimit\nallocation failure: {DENIED}", 1, ["error", "warning"],
+         "sbatch refuses it: ask for fewer nodes"),
+        ("allocation failure: Node count specification invalid", 1, ["error", "warning"], "sbatch refuses it: ask for"),
+        # sbatch itself accepts some of these.
+        ("allocation failure: Requested node configuration is not available", 1, ["warning"],
+         "sbatch refuses it, or it never starts: ask for fewer nodes"),
+    ],
+)  # fmt: skip
+def test_what_becomes_of_a_launch_over_a_limit(
+    slurm: SlurmScheduler, commands: SlurmCommands, err: str, code: int, levels: list[str], hint: str
+) -> None:
+    partitions(commands, ("main*", "up", 3, "infinite"))
+    commands.answer("scontrol-show-partition-main", "PartitionName=main State=UP MaxTime=UNLIMITED TotalNodes=3")
+    commands.answer("sbatch", err=err, code=code)
+    found = slurm.preflight(script_app(nodes="9"), {})
+    assert [finding.level for finding in found] == levels
+    assert found[-1].what == "it asks for 9 nodes, and the partition main allows at most 3"
+    assert found[-1].hint.startswith(hint)
 
 
 @pytest.mark.parametrize(
@@ -163,9 +216,49 @@ def test_what_would_start_sooner(slurm: SlurmScheduler, commands: SlurmCommands,
         Alternative({"time": "1:00:00", "nodes": "2"}, SOON),
         Alternative({}, SOON + 60),
     ]
-    commands.answer("sbatch", err="allocation failure: Invalid account", code=1)
-    slurm._advisor._estimates._kept.clear()
-    assert [(each.start, each.fault) for each in slurm.alternatives("7")][-1] == (None, "Invalid account")
+
+
+def waiting_script(commands: SlurmCommands, tmp_path: Path, **fields: str) -> None:
+    partitions(commands, ("main*", "up", 4, "infinite"), ("spare", "up", 4, "infinite"))
+    commands.answer("scontrol-write-batch_script-7", SCRIPT)
+    commands.queue(
+        {
+            "State": "PENDING",
+            "NumNodes": "4",
+            "TimeLimit": "2:00:00",
+            "WorkDir": str(tmp_path),
+            "NumCPUs": "8",
+            **fields,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("err", "code"), [(told(SOON + 120), 0), (told(SOON + 60), 0), ("allocation failure: Invalid account", 1)]
+)
+def test_what_starts_no_sooner_is_left_out(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, err: str, code: int
+) -> None:
+    waiting_script(commands, tmp_path, Reason="Priority", StartTime=str(SOON + 60))
+    commands.answer("sbatch", err=err, code=code)
+    assert slurm.alternatives("7") == [Alternative({}, SOON + 60)]
+
+
+def test_what_would_start_in_place_of_a_job_that_never_does(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
+) -> None:
+    waiting_script(
+        commands, tmp_path, Reason="QOSGrpCPURunMinutesLimit", StartTime=str(SOON),
+        **{"tres-alloc": "cpu=8,mem=800M,node=4,billing=8"},
+    )  # fmt: skip
+    commands.answer("scontrol-show-assoc_mgr-qos=normal", "QOS=normal(1)\n    GrpTRESRunMins=cpu=500(0)\n")
+    commands.answer("sbatch", err=told(SOON))
+    # The estimates of sbatch do not know the limit.
+    assert slurm.alternatives("7") == [
+        Alternative({"time": "1:00:00"}, SOON),
+        Alternative({"time": "1:00:00", "nodes": "2"}, SOON),
+        Alternative({}, None, "it asks for more time and size than its QOS allows"),
+    ]
 
 
 def test_of_a_job_without_a_script_nothing_is_asked(slurm: SlurmScheduler, commands: SlurmCommands) -> None:

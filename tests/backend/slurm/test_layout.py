@@ -15,7 +15,7 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.jobs import Job
-from torchx_tui.backends.slurm.layout import expand, expand_nodes, log_files
+from torchx_tui.backends.slurm.layout import expand_nodes, log_files
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import Stream
 from torchx_tui.specs import AppDef, Role, SchedulerError
@@ -44,29 +44,46 @@ JOB = Job("50", name="train", user="alice", work_dir="/home/alice")
 TASK = Job("51", array_id="41", tasks="7", name="train", user="alice", work_dir="/home/alice")
 
 
+# As recorded on 22.05, 24.11 and 26.05, each by a job that wrote the file.
 @pytest.mark.parametrize(
-    ("pattern", "expanded"),
+    ("pattern", "old", "newer", "newest"),
     [
-        ("%x-%j.out", "train-50.out"),
-        ("%5j", "00050"),
-        ("%u/%A", "alice/50"),
-        ("%%j-%j", "%j-50"),
-        ("%a", "4294967294"),
-        ("%t%n%s", "00batch"),
-        ("%N.log", "*.log"),
-        ("\\%j", "%j"),
-        ("%99999999j", "0000000050"),
-        ("plain", "plain"),
-        ("%q", "%q"),
+        ("%x-%j.out", "train-7.out", "", ""),
+        ("%u/%A", "alice/7", "", ""),
+        ("%%j-%j", "%j-7", "", ""),
+        ("%t%n%s-%J", "00batch-7", "", ""),
+        ("%a", "4294967294", "", ""),
+        ("%b", "%b", "4", ""),
+        ("%j-%r", "7-%r", "", "7-2"),
+        ("%S", "%S", "", "s275M8D6F7HH00"),
+        ("%q", "%q", "", ""),
+        ("%8j-%03j-%12j", "00000007-007-0000000007", "", ""),
+        ("%99999999j", "0000000007", "", ""),
+        ("%12q-%5q", "2q-5q", "", "%12q-%5q"),
+        ("%5x", "train", "", ""),
+        ("b1-\\%j", "b1-%j", "", ""),
+        ("b2-\\\\%j", "b2-\\%j", "", "b2-%j"),
+        ("b3\\-x%j\\.out", "b3-x%j.out", "", ""),
+        ("plain", "plain", "", ""),
     ],
 )
-def test_a_pattern(pattern: str, expanded: str) -> None:
-    assert expand(pattern, JOB) == expanded
+def test_pattern_by_version(
+    slurm: SlurmScheduler, commands: SlurmCommands, pattern: str, old: str, newer: str, newest: str
+) -> None:
+    expected = {"22.05": old, "24.11": newer or old, "26.05": newest or newer or old}
+    found = {}
+    for version in expected:
+        commands.set_version(version)
+        commands.queue({"STDOUT": pattern, "RestartCnt": "2", "SLUID": "s275M8D6F7HH00", "WorkDir": "/w"})
+        path = slurm.log_path("7", "batch", 0, Stream.STDOUT)
+        found[version] = str(path).removeprefix("/w/")
+    assert found == expected
 
 
-def test_patterns_of_a_task() -> None:
-    assert expand("%A_%a-%j", TASK, 7) == "41_7-51"
-    assert expand("%3a", TASK, 7) == "007"
+def test_pattern_of_an_array_task(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    task = {"JobID": "51", "ArrayJobID": "41", "ArrayTaskID": "17"}
+    commands.queue({**task, "STDOUT": "arr-%A-%a-%b-%j-%3a", "WorkDir": "/w"})
+    assert slurm.log_path("41", "task", 17, Stream.STDOUT) == Path("/w/arr-41-17-7-51-017")
 
 
 @pytest.mark.parametrize(
@@ -89,15 +106,12 @@ def test_the_default_of_an_array() -> None:
         assert log_files(job, 7)[0] == Path("/home/alice/slurm-41_7.out")
 
 
-def test_files_by_the_command_that_accounting_keeps() -> None:
-    job = Job("50", work_dir="/w", submit_line="sbatch -o logs/%j.o --error=%j.e train.sh")
-    assert log_files(job) == (Path("/w/logs/50.o"), Path("/w/50.e"))
-
-
 def test_the_short_host_name_is_looked_for(tmp_path: Path) -> None:
-    (tmp_path / "login1-50.log").touch()
-    job = Job("50", work_dir=str(tmp_path), stdout="%N-%j.log")
-    assert log_files(job)[0] == tmp_path / "login1-50.log"
+    for name in ("login1-50-[a]*.log", "login1-50-other.log"):
+        (tmp_path / name).touch()
+    # A job's name is no pattern.
+    job = Job("50", work_dir=str(tmp_path), stdout="%N-%j-%x.log", name="[a]*")
+    assert log_files(job)[0] == tmp_path / "login1-50-[a]*.log"
 
 
 @pytest.mark.parametrize(
@@ -189,3 +203,110 @@ def test_one_file_has_both_streams(slurm: SlurmScheduler, commands: SlurmCommand
     assert list(slurm.log_iter("7", "batch", streams=Stream.STDOUT)) == ["one\n"]
     with pytest.raises(ValueError, match="go to one file"):
         slurm.log_iter("7", "batch", streams=Stream.STDERR)
+
+
+SCRIPT = """#!/bin/bash
+#SBATCH -J train --output=ignored-%j.txt
+#SBATCH --output "logs/%x %j.txt" --error=%j.err # the last one counts
+#SBATCH --time 5
+echo hi
+#SBATCH --output=not-this-one.txt
+"""
+SCRIPT_HEAD = f"Batch Script for 7\n{'-' * 80}\n"
+NO_SCRIPT = f"{SCRIPT_HEAD}NONE\n\n"
+
+
+def forgotten(commands: SlurmCommands, tmp_path: Path, line: str, script: str = NO_SCRIPT, **more: str) -> None:
+    """Let a job be known to accounting alone, of a version that keeps the command line but no log files."""
+    commands.set_version("22.05")
+    commands.queue()
+    commands.accounted({"SubmitLine": line, "WorkDir": str(tmp_path), **more})
+    # It exits with 0.
+    commands.answer("scontrol-write-batch_script", err="job script retrieval failed: Invalid job id specified\n")
+    commands.answer("sacct-7", script)
+
+
+@pytest.mark.parametrize(
+    ("stdout", "name"),
+    [
+        # 26.05 keeps a default without its folder, 24.11 with it.
+        ("slurm-%j.out", "slurm-7.out"),
+        ("/w/logs/%x-%j.out", "/w/logs/train-7.out"),
+        ("r-%j-%r-%S.out", "r-7-1-s275M8D6F7HH00.out"),
+        ("with space %j.out", "with space 7.out"),
+    ],
+)
+def test_log_file_that_accounting_keeps(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, stdout: str, name: str
+) -> None:
+    commands.accounted({
+        "StdOut": stdout, "StdErr": "%j.err", "WorkDir": str(tmp_path), "Restarts": "1", "SLUID": "s275M8D6F7HH00",
+        "SubmitLine": "sbatch -o another.out train.sh",
+    })  # fmt: skip
+    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == tmp_path / name
+    assert slurm.log_path("7", "batch", 0, Stream.STDERR) == tmp_path / "7.err"
+
+
+@pytest.mark.parametrize(
+    ("line", "files", "expected"),
+    [
+        ("sbatch -o logs/%j.o --error=%j.e train.sh", ["logs/7.o", "7.e"], "logs/7.o"),
+        ("sbatch --parsable -N 2 --output %j.o train.sh --output no.txt", ["7.o", "no.txt"], "7.o"),
+        ("sbatch -H -ologs/%j.o train.sh", ["logs/7.o"], "logs/7.o"),
+        ("sbatch --wrap echo -o no.txt", ["slurm-7.out", "no.txt"], "slurm-7.out"),
+        ("sbatch train.sh", ["slurm-7.out"], "slurm-7.out"),
+        # Of the script: none of these is a log.
+        ("sbatch train.sh -o model.bin", ["model.bin"], None),
+        ("sbatch -J my job -o model.bin train.sh", ["model.bin", "my"], None),
+        ("sbatch -o with space %j.out train.sh", ["with space 7.out"], None),
+        ("sbatch -o gone.out train.sh", ["slurm-7.out"], None),
+        ("sbatch train.sh", [], None),
+    ],
+)
+def test_log_file_by_the_command_counts_if_it_exists(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, line: str, files: list[str], expected: str | None
+) -> None:
+    (tmp_path / "logs").mkdir()
+    for name in files:
+        (tmp_path / name).write_text("hi\n")
+    forgotten(commands, tmp_path, line)
+    path = slurm.log_path("7", "batch", 0, Stream.STDOUT)
+    assert path == (tmp_path / expected if expected else None)
+    if expected is None:
+        with pytest.raises(SchedulerError, match="it is not known where the log of 7 is"):
+            slurm.log_iter("7", "batch")
+
+
+def test_log_file_by_the_script_that_accounting_keeps(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
+) -> None:
+    (tmp_path / "slurm-7.out").touch()
+    forgotten(commands, tmp_path, "sbatch -J train train.sh", SCRIPT_HEAD + SCRIPT + "\n")
+    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == tmp_path / "logs" / "train 7.txt"
+    assert slurm.log_path("7", "batch", 0, Stream.STDERR) == tmp_path / "7.err"
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.metadata["batch output"] == str(tmp_path / "logs" / "train 7.txt")
+    assert sum("--batch-script" in call for call in commands.calls("sacct")) == 1
+
+
+@pytest.mark.parametrize("line", ["srun -n1 hostname", "/usr/bin/salloc -N 1 bash"])
+def test_an_interactive_job_has_no_log(
+    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "slurm-7.out").touch()
+    commands.accounted({"SubmitLine": line, "WorkDir": str(tmp_path)})
+    with pytest.raises(SchedulerError, match="7 has no log: srun or salloc wrote its output to a terminal"):
+        slurm.log_iter("7", "batch")
+
+
+def test_an_interactive_job_in_the_queue_has_no_log(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    # Before 24.05 squeue shows a default for it.
+    commands.queue({"BatchFlag": "0", "STDOUT": "/home/alice/slurm-7.out"})
+    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) is None
+
+
+def test_output_that_went_nowhere(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.accounted({"StdOut": "/dev/null"})
+    with pytest.raises(SchedulerError, match="the output of 7 went to /dev/null: it has no log"):
+        slurm.log_iter("7", "batch")

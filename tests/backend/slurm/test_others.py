@@ -10,7 +10,7 @@ from support.slurm_commands import SlurmCommands
 from torchx_tui.backends.slurm.others import torchx_cfg, torchx_roles
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import AppDef, Role, macros
-from torchx_tui.specs.batch_script import BatchScript
+from torchx_tui.specs.batch_script import BatchScript, script_of
 
 # As TorchX (torchx-nightly 2026.10.26) writes it for two replicas of one role and one of another.
 TORCHX = r"""#!/bin/bash
@@ -91,6 +91,97 @@ def test_a_script_of_the_users(slurm: SlurmScheduler, commands: SlurmCommands, t
     assert slurm.log_path("9", "batch", 0, slurm.capabilities.log_streams[0]) == tmp_path / "train.log"
 
 
+@pytest.mark.parametrize(
+    ("line", "record", "options", "args", "cfg"),
+    [
+        (
+            "sbatch --gres=gpu:2 --mem 4G -c 8 -L matlab:2 -x n3 -o %x.log --array=0-5%2 train.sh --lr 1e-3",
+            {},
+            ["--mem=4G", "--cpus-per-task=8", "--licenses=matlab:2", "--output=%x.log"],
+            ["--lr", "1e-3"],
+            {"gres": "gpu:2", "exclude": "n3", "array": "0-5%2"},
+        ),
+        (
+            "/usr/bin/sbatch --parsable --exclusive --no-requeue -d afterok:3 -W ./train.sh",
+            {},
+            ["--exclusive"],
+            [],
+            {"dependency": "afterok:3", "requeue": False},
+        ),
+        ("sbatch -Jx -t2:00 --requeue train.sh -n 3", {}, [], ["-n", "3"], {"time": "2:00", "requeue": True}),
+        ("sbatch --comment=why --hold other.sh", {"Command": "/home/a/other.sh"}, ["--hold"], [], {"comment": "why"}),
+    ],
+)
+def test_a_submit_line_is_launched_again(
+    slurm: SlurmScheduler, commands: SlurmCommands, line, record, options, args, cfg
+) -> None:
+    commands.queue({"Name": "train.sh", **record})
+    commands.accounted({"State": "RUNNING", "SubmitLine": line})
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\n#SBATCH --time=5\necho $1\n")
+    described = slurm.describe("7")
+    assert described is not None
+    script = script_of(described.roles)
+    assert script is not None
+    assert [*script.options] == ["--job-name=train.sh", *options]
+    assert [*script.args] == args
+    # What the site gave by default stays the site's.
+    assert described.cfg == {"job_dir": "/home/alice", **cfg}
+    assert described.not_known == {}
+
+
+def test_a_wrapped_command_is_launched_again(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    body = "for i in 1 2; do python train.py --lr $i; done"
+    script = f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{body}\n"
+    commands.queue({"Name": "wrap", "Command": "(null)"})
+    commands.accounted({"State": "RUNNING", "SubmitLine": f"sbatch -N2 --wrap {body} --mem=1G"})
+    commands.answer("scontrol-write-batch_script-7", script)
+    described = slurm.describe("7")
+    assert described is not None
+    assert script_of(described.roles) == BatchScript(script, ("--job-name=wrap", "--mem=1G"))
+    assert described.cfg == {"job_dir": "/home/alice", "nodes": "2"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "sbatch other.sh 1",
+        "sbatch --comment=two words train.sh 1",
+        "sbatch",
+        "srun train.sh",
+        "sbatch --wrap train.sh",
+        "sbatch -n1 : -n2 train.sh",
+    ],
+)
+def test_a_submission_that_is_not_known(slurm: SlurmScheduler, commands: SlurmCommands, line: str) -> None:
+    """What is known is taken from the job's record; what is not is said."""
+    commands.queue({"Name": "train.sh", "tres-per-node": "gres:gpu:2", "Licenses": "matlab:1"})
+    commands.accounted({"State": "RUNNING", "SubmitLine": line})
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
+    described = slurm.describe("7")
+    assert described is not None
+    script = script_of(described.roles)
+    assert script is not None
+    assert script.args == ()
+    assert {"--gres=gpu:2", "--licenses=matlab:1", "--nodes=1"} < {*script.options}
+    assert [*described.not_known] == ["the arguments of its script", "the options of its sbatch command"]
+
+
+def test_the_controller_tells_the_submit_line(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    """As from 26.05 on, where there is no accounting."""
+    commands.queue({"Name": "train.sh"})
+    commands.answer("sacct", err="Slurm accounting storage is disabled", code=1)
+    commands.answer("scontrol-show-job-7", "JobId=7 JobName=train.sh\n   SubmitLine=sbatch train.sh it's  two\n")
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
+    described = slurm.describe("7")
+    assert described is not None
+    script = script_of(described.roles)
+    assert script is not None
+    assert script.args == ("it's", "", "two")
+    # Slurm keeps no quotes.
+    assert [*described.not_known] == ["the quotes around its arguments"]
+
+
 def test_a_script_with_arguments(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     metadata = {"sbatch": {"script": "#!/bin/sh\n", "options": ["--time=1"], "args": ["one", "two three"]}}
     slurm.submit(AppDef("job", [Role("batch", "", entrypoint="sbatch", metadata=metadata)]), {})
@@ -108,3 +199,49 @@ def test_variables_of_a_script_travel_in_its_environment(
     assert "secret" not in str(info)
     assert "HF_TOKEN=" in str(info)
     assert not any("HF_TOKEN" in word for word in info.request.command)
+
+
+RECORDED = """Batch Script for {task}
+--------------------------------------------------------------------------------
+#!/bin/bash
+echo Batch Script for {task}
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("kept", "expected"),
+    [
+        (RECORDED.format(task=7), "#!/bin/bash\necho Batch Script for 7\n"),
+        # Each task of an array has it.
+        (RECORDED.format(task="7_3") + RECORDED.format(task="7_4"), "#!/bin/bash\necho Batch Script for 7_3\n"),
+        (RECORDED.format(task=7).partition("#!")[0] + "NONE\n\n", None),
+        (RECORDED.format(task=7) + "x" * (5 << 20), None),
+    ],
+    ids=["job", "array", "none", "too large"],
+)
+def test_script_that_accounting_keeps(
+    slurm: SlurmScheduler, commands: SlurmCommands, kept: str, expected: str | None
+) -> None:
+    # The controller has forgotten the job: scontrol exits with 0.
+    commands.answer("scontrol-write-batch_script", err="job script retrieval failed: Invalid job id specified\n")
+    commands.queue({"State": "COMPLETED"})
+    commands.answer("sacct-7", kept)
+    for _ in range(2):
+        described = slurm.describe("7")
+        assert described is not None
+        script = script_of(described.roles)
+        assert (None if script is None else script.text) == expected
+    assert sum("--batch-script" in call for call in commands.calls("sacct")) == 1
+
+
+def test_script_is_asked_for_again_after_an_outage(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({})
+    commands.answer("scontrol-write-batch_script", err="Unable to contact slurm controller\n", code=1)
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.roles == []
+    commands.answer("scontrol-write-batch_script", "#!/bin/sh\nsleep 1\n")
+    described = slurm.describe("7")
+    assert described is not None
+    assert script_of(described.roles) is not None

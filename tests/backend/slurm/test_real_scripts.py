@@ -48,7 +48,8 @@ def test_steps_are_replicas(real: SlurmScheduler, cluster: OwnSlurm, tmp_path: P
 
     told = wait_until(look, "the steps")
     assert told["step0"] == [(AppState.SUCCEEDED, 0)]
-    assert told["step1"] == [(AppState.FAILED, None)] * 2
+    # What each task exited with is read from srun's messages.
+    assert told["step1"] == [(AppState.FAILED, 3)] * 2
     assert [*real.log_iter(app_id, "step0", 0)] == ["first\n"]
     assert [[*real.log_iter(app_id, "step1", rank)] for rank in (0, 1)] == [["rank 0\n"], ["rank 1\n"]]
 

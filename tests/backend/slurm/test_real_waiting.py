@@ -18,6 +18,7 @@ PARTITIONS = {
     "single": "Nodes=n[1-3] MaxNodes=1",
     "closed": "Nodes=n1 State=DOWN",
     "asleep": "Nodes=n1 State=DOWN",
+    "shrunk": "Nodes=n[1-2] State=DOWN",
     "quiet": "Nodes=n[1-2]",
     "broken": "Nodes=n3",
 }
@@ -83,6 +84,9 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
     limited.run("scontrol", "update", "nodename=n3", "state=drain", "reason=bad fan")
     asleep = submit("-p", "asleep")
     limited.run("scontrol", "update", "partition=asleep", "state=inactive")
+    # Slurm 24.11 refuses a job that is too large for its partition.
+    large = submit("-p", "shrunk", "-n", "12")
+    limited.run("scontrol", "update", "partition=shrunk", "nodes=n1", "state=up")
     limited.run(
         "scontrol", "create", "reservation", "ReservationName=later", "StartTime=now+1hours", "Duration=60",
         "Nodes=n1", "Users=root",
@@ -99,12 +103,12 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         submit("-p", "single", "-N2"): "it asks for 2 nodes, and single allows",
         submit("-p", "closed"): "the partition closed is DOWN",
         asleep: "the partition asleep is INACTIVE",
-        submit("-n", "999"): "it asks for 999 CPUs",
+        large: "it asks for 12 CPUs",
         submit("-A", "jobs"): "GrpJobs of the account jobs: 1 of 1 jobs in use",
         submit("-A", "cpus"): "GrpTRES of the account cpus: 2 of 2 CPUs in use",
         submit("-A", "walls", "--time=60"): "MaxWallPJ of the account walls: 30 minutes",
         submit("-A", "large", "-n3"): "MaxTRESPJ of the account large: 2 CPUs",
-        submit("-A", "running", "--time=1000"): "GrpTRESRunMins of the account running: 0 of 100 CPUs minutes in use",
+        submit("-A", "running", "--time=1000"): "100 CPU minutes, and it alone asks for 1,000: it never starts",
         submit("-A", "single"): "MaxJobs of the account single: 1 of 1 jobs in use",
         submit("-q", "user"): "MaxTRESPU of the QOS user: 2 of 2 CPUs in use",
         submit("-q", "wall", "--time=60"): "MaxWallPJ of the QOS wall: 10 minutes",
@@ -112,7 +116,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         submit("-q", "most"): "MaxJobsPU of the QOS most: 1 of 1 jobs in use",
         submit("-q", "group"): "GrpJobs of the QOS group: 1 of 1 jobs in use",
         submit("-q", "groupcpu"): "GrpTRES of the QOS groupcpu: 2 of 2 CPUs in use",
-        submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " CPUs of main are free, and it asks for ",
+        submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " are free, and it asks for 2 as a whole",
     }  # fmt: skip
     last = submit("-p", "main", "-N2", "--exclusive", "--nice=5000")
     expected[last] = "jobs that wait in main are ahead of it; its priority is "

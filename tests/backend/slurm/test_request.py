@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from torchx_tui.backends.shared.insight import HOOK
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.script import launch_in
 from torchx_tui.specs import AppDef, AppDefError, InvalidRunConfigException, Resource, Role, SchedulerError, macros
+from torchx_tui.specs.batch_script import BatchScript
 
 ODD = "a,b c='q\"$HOME `x` \\ \n\ttwo\nEOF\N{SNOWMAN} *"
 
@@ -37,7 +39,8 @@ def test_the_command(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: P
         sbatch_args=["--hold", "--nice=100"],
     )  # fmt: skip
     key = next(word for word in made if word.startswith("--comment="))
-    assert key.startswith("--comment=two words torchx-tui:")
+    # Sites charge by it: nothing is added.
+    assert key == "--comment=two words"
     made.remove(key)
     assert made[:2] == ["sbatch", "--parsable"]
     assert {*made[2:]} == {
@@ -214,3 +217,30 @@ class TestScript:
         script = self.script(slurm, made, array="3-4")
         run_script(script, tmp_path / "run", SLURM_ARRAY_JOB_ID="5", SLURM_ARRAY_TASK_ID="3")
         assert (tmp_path / "run" / "slurm-5-trainer-3.out").read_text() == "3 5\n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "options", "cfg", "given"),
+    [
+        ({}, (), {}, "--comment=torchx-tui:"),
+        # Sites charge by the comment: one of the user's stays as it is.
+        ({"comment": "charge:a"}, (), {}, ""),
+        ({"comment": "charge:b"}, ("--comment=charge:b",), {}, "--comment=charge:b"),
+        ({"comment": "charge:a"}, (), {"comment": "charge:c"}, "--comment=charge:c"),
+    ],
+)
+def test_the_comment_of_a_script(
+    slurm: SlurmScheduler, settings: dict[str, str], options: tuple[str, ...], cfg: dict[str, str], given: str
+) -> None:
+    own = BatchScript("#!/bin/sh\ntrue\n", options, settings=settings)
+    made = slurm.submit_dryrun(AppDef("train", [own.role()]), cfg).request.command
+    last = [word for word in made if word.startswith("--comment=")][-1:]
+    assert [word[: len(given)] for word in last] == ([given] if given else [])
+    assert given.endswith(":") or last == ([given] if given else [])
+
+
+def test_a_launch_with_a_comment_of_the_users_is_known_again(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    slurm.schedule(slurm.submit_dryrun(AppDef("job", [role("worker")]), {"comment": "charge:a"}))
+    commands.queue({"Comment": "charge:a", "SubmitTime": f"{time.time():.0f}", "UserName": "alice"})
+    (row,) = slurm.list()
+    assert (row.name, row.foreign) == ("job", False)

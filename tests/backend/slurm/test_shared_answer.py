@@ -8,35 +8,13 @@ import time
 from pathlib import Path
 
 import pytest
+from support.slurm_clock import Clock
 from support.slurm_commands import SlurmCommands
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.slurm import shared_answer
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.shared_answer import ActionTimes, Intervals, SharedAnswer
 from torchx_tui.specs import AppState, BackendUnavailableError, SchedulerError
-
-
-class Clock:
-    """A clock in the place of the module's."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = 1_795_258_000.0
-        monkeypatch.setattr(shared_answer, "time", self)
-
-    def time(self) -> float:
-        return self.now
-
-    def monotonic(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.now += seconds
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    return Clock(monkeypatch)
 
 
 class Question:

@@ -12,7 +12,6 @@ import pytest
 from support.slurm_commands import FIELD, RECORD, SlurmCommands
 
 from torchx_tui.backends.api import Stream
-from torchx_tui.backends.slurm import accounting
 from torchx_tui.backends.slurm.advice import parse_estimate
 from torchx_tui.backends.slurm.cluster import parse_partitions
 from torchx_tui.backends.slurm.commands import Answer
@@ -21,9 +20,7 @@ from torchx_tui.backends.slurm.jobs import app_state
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import AppState
 
-VERSIONS = ("22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11")
-# Which fields that came after 20.11 sacct has.
-NEWER = {"20.11": 2, "22.05": 1, **dict.fromkeys(VERSIONS[1:], 0)}
+VERSIONS = ("22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05")
 
 
 def squeue_job(version: str, **more: str) -> dict[str, str]:
@@ -72,11 +69,8 @@ def test_an_array_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands, v
 
 
 @pytest.mark.parametrize("version", ["20.11", *VERSIONS])
-def test_a_job_in_accounting(
-    slurm: SlurmScheduler, commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch, version: str
-) -> None:
-    # What it refused before is not asked for again.
-    monkeypatch.setattr(accounting, "_known_from", NEWER[version])
+def test_a_job_in_accounting(slurm: SlurmScheduler, commands: SlurmCommands, version: str) -> None:
+    commands.set_version(version)
     # 25.11 adds a reason for a script that died of a signal; before 23.02 that was a launch that failed.
     reason = "RaisedSignal:9(Killed)" if version >= "23.02" else "JobLaunchFailure"
     node = {"FailedNode": "n2"} if version >= "23.02" else {}
@@ -120,9 +114,9 @@ def test_limits_in_scontrol_with_fields_that_come() -> None:
     # 24.11 has a line of relative use, 25.05 limits by minutes of each account.
     text = (
         "QOS=normal(1)\n    UsageRaw=0.0 Relative=N\n    GrpJobs=3(3) GrpTRES=cpu=4(3),gres/gpu:a100=N(0)\n"
-        "    MaxTRESRunMinsPA=cpu=N(0) MaxTRESPU=cpu=2(2)\n    User Limits\n      1000\n        MaxJobsPU=N(1)\n"
+        "    MaxTRESRunMinsPA=cpu=N(0) MaxTRESPU=cpu=2(2)\n    User Limits\n      0\n        MaxJobsPU=N(1)\n"
     )
-    found = parse_qos(text, "normal", 1000)
+    found = parse_qos(text, "normal", "root", "lab")
     assert limit_and_use(found["GrpJobs"]) == ("3", "3")
     assert limit_and_use(found["MaxTRESPU"], "cpu") == ("2", "2")
 
@@ -150,3 +144,40 @@ def test_an_estimate(count: str) -> None:
     found = parse_estimate(Answer(0, "", f"sbatch: Job 10119 to start at 4000 {count} in partition main\n"))
     assert found is not None
     assert found.start == 4000
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [
+        ("20.11", []),
+        ("22.05", ["SubmitLine"]),
+        ("24.05", ["SubmitLine", "FailedNode", "StdOut", "StdErr"]),
+        ("26.05", ["SubmitLine", "FailedNode", "StdOut", "StdErr", "Restarts", "SLUID"]),
+    ],
+)
+def test_fields_that_sacct_is_asked_for(
+    slurm: SlurmScheduler, commands: SlurmCommands, version: str, expected: list[str]
+) -> None:
+    commands.set_version(version)
+    commands.accounted({})
+    assert [row.app_id for row in slurm.list()] == ["7"]
+    asked = commands.calls("sacct")[-1][-1].split(",")
+    assert asked[asked.index("TRESUsageInTot") + 1 :] == expected
+
+
+def test_an_upgrade_is_noticed(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.set_version("22.05")
+    commands.queue({"STDOUT": "/w/%r.out", "RestartCnt": "3"})
+    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == Path("/w/%r.out")
+    assert "SLUID" not in commands.calls("squeue")[-1][-1]
+    commands.set_version("26.05")
+    commands.queue({"STDOUT": "/w/%r.out", "RestartCnt": "3"})
+    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == Path("/w/3.out")
+    assert "SLUID" in commands.calls("squeue")[-1][-1]
+
+
+def test_squeue_without_a_list_of_fields(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    # Before 24.05.
+    commands.refuse_help("squeue")
+    commands.queue({})
+    assert [row.app_id for row in slurm.list()] == ["7"]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 
 import pytest
-from support.slurm_commands import SlurmCommands
+from support.slurm_commands import FIELD, RECORD, SlurmCommands
 
 from torchx_tui.backends.slurm.reasons import reason
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.waiting import clock
+from torchx_tui.specs.files import user_name
+
+RECORDINGS = Path(__file__).with_name("recordings")
 
 # As `scontrol --oneliner show partition` of 22.05 prints it.
 PARTITION = (
@@ -23,10 +27,10 @@ ACCOUNT = (
     "Current Association Manager state\nAssociation Records\n"
     "ClusterName=ref Account=root UserName= Partition= GrpJobs=9(9) GrpTRES=cpu=99(99)\n"
     "ClusterName=ref Account=silver UserName= Partition= SharesRaw/Norm/Level/Factor=1/0.25/4/0.00 GrpJobs=3(3) "
-    "GrpSubmitJobs=N(2) GrpWall=N(2.21) GrpTRES=cpu=4(3),mem=N(0),gres/gpu=8(8) GrpTRESMins=cpu=1(8),mem=N(825) "
-    "GrpTRESRunMins=cpu=100(90) MaxJobs= MaxWallPJ=30 MaxTRESPJ=cpu=2 MaxTRESMinsPJ=cpu=60 MinPrioThresh=\n"
-    "ClusterName=ref Account=silver UserName=alice(1000) Partition= GrpJobs=N(0) GrpTRES=cpu=N(0) MaxJobs=2(2) "
-    "MaxWallPJ=30 MaxTRESPJ= MaxTRESMinsPJ=\n"
+    "GrpSubmitJobs=N(2) GrpWall=N(2.21) GrpTRES=cpu=4(3),mem=N(0),gres/gpu=8(8) GrpTRESMins=cpu=1000(8),mem=N(825) "
+    "GrpTRESRunMins=cpu=1000(900) MaxJobs= MaxWallPJ=30 MaxTRESPJ=cpu=2 MaxTRESMinsPJ=cpu=60 MinPrioThresh=\n"
+    f"ClusterName=ref Account=silver UserName={user_name()}(1000) Partition= GrpJobs=N(0) GrpTRES=cpu=N(0) "
+    "MaxJobs=2(2) MaxWallPJ=30 MaxTRESPJ= MaxTRESMinsPJ=\n"
     "ClusterName=ref Account=silver UserName=bob(1001) Partition= GrpJobs=1(1) MaxJobs=1(1)\n"
 )
 QOS = f"""Current Association Manager state
@@ -62,21 +66,36 @@ OTHERS = """
     QOSGrpGRES QOSGrpNodeLimit QOSGrpMemLimit QOSGrpSubmitJobsLimit QOSGrpCPUMinutesLimit QOSGrpGRESMinutes
     QOSMaxNodePerJobLimit QOSMaxGRESPerJob QOSMaxMemoryPerJob QOSMinCpuNotSatisfied QOSMinMemory QOSMinNode
     MaxCpuPerAccount MaxGRESPerAccount MaxJobsPerAccount SchedDefer ReservationInvalid BurstBufferResources
+    MaxNodePerAccount MaxMemoryPerAccount MaxLicensePerAccount MaxBillingPerAccount MaxBBPerAccount MaxEnergyPerAccount
+    MaxSubmitJobsPerAccount MaxCpuRunMinsPerUser MaxGRESRunMinsPerAccount MaxUnknownRunMinsPerUser MaxPoweredUpNodes
+    MpiPortsBusy RaisedSignal AssociationJobLimit QOSResourceLimit AssocMaxBBPerNode QOSMinEnergy FedJobLock
+    QOSMaxQuantumPerUser MaxQuantumRunMinsPerAccount
 """
 
 
 def why(slurm: SlurmScheduler, commands: SlurmCommands, text: str, *others: dict[str, str], **fields: str) -> str:
     """Return what a job's description says when it waits for a reason."""
-    waits = {"State": "PENDING", "Reason": text, "StartTime": "N/A", "NodeList": "", **fields}
-    commands.queue(waits, *others)
-    described = slurm.describe("7")
-    assert described is not None
-    assert described.state.name == "PENDING"
+    shown = described(slurm, commands, text, *others, **fields)
     rows = {row.app_id: row for row in slurm.list()}
     # The row says the same after Slurm's own word, without what is asked beside; of a dependency it has the names.
     word, _, sentence = rows["7"].msg.partition(": ")
-    assert described.msg.startswith((rows["7"].msg, sentence or "none")) or word.startswith("after ")
-    return described.msg
+    assert shown.startswith((rows["7"].msg, sentence or "none")) or word.startswith("after ")
+    return shown
+
+
+def described(slurm: SlurmScheduler, commands: SlurmCommands, text: str, *others: dict[str, str], **fields: str) -> str:
+    """Return the same without a look at the row, which asks nothing beside."""
+    waits = {"State": "PENDING", "Reason": text, "StartTime": "N/A", "NodeList": "", **fields}
+    commands.queue(waits, *others)
+    told = slurm.describe("7")
+    assert told is not None
+    assert told.state.name == "PENDING"
+    return told.msg
+
+
+def row_of(slurm: SlurmScheduler, commands: SlurmCommands, text: str, **fields: str) -> str:
+    commands.queue({"State": "PENDING", "Reason": text, **fields})
+    return slurm.list()[0].msg
 
 
 @pytest.mark.parametrize(
@@ -140,28 +159,28 @@ def test_partition(
         ("AssocGrpCpuLimit", "GrpTRES of the account silver: 3 of 4 CPUs in use"),
         ("AssocGrpJobsLimit", "GrpJobs of the account silver: 3 of 3 jobs in use"),
         ("AssocGrpGRES", "GrpTRES of the account silver: 8 of 8 GPUs in use"),
-        ("AssocGrpCPUMinutesLimit", "GrpTRESMins of the account silver: 8 of 1 CPUs minutes in use"),
-        ("AssocGrpCPURunMinutesLimit", "GrpTRESRunMins of the account silver: 90 of 100 CPUs minutes in use"),
+        ("AssocGrpCPUMinutesLimit", "GrpTRESMins of the account silver: 8 of 1,000 CPU minutes used"),
+        ("AssocGrpCPURunMinutesLimit", "GrpTRESRunMins of the account silver: 900 of 1,000 CPU minutes in use"),
         ("AssocMaxJobsLimit", "MaxJobs of the account silver: 2 of 2 jobs in use"),
-        ("AssocMaxWallDurationPerJobLimit", "MaxWallPJ of the account silver: 30 minutes"),
+        ("AssocMaxWallDurationPerJobLimit", "MaxWallPJ of the account silver: 30 minutes, and it asks for 60"),
         ("AssocMaxCpuPerJobLimit", "MaxTRESPJ of the account silver: 2 CPUs"),
-        ("AssocMaxCpuMinutesPerJobLimit", "MaxTRESMinsPJ of the account silver: 60 CPUs minutes"),
+        ("AssocMaxCpuMinutesPerJobLimit", "MaxTRESMinsPJ of the account silver: 60 CPU minutes, and it asks for 120"),
         ("QOSGrpJobsLimit", "GrpJobs of the QOS normal: 5 of 5 jobs in use"),
         ("QOSGrpCpuLimit", "GrpTRES of the QOS normal: 6 of 6 CPUs in use"),
         ("QOSMaxCpuPerUserLimit", "MaxTRESPU of the QOS normal: 2 of 2 CPUs in use"),
         ("QOSMaxJobsPerUserLimit", "MaxJobsPU of the QOS normal: 4 of 4 jobs in use"),
         ("QOSMaxWallDurationPerJobLimit", "MaxWallPJ of the QOS normal: 10 minutes"),
         ("QOSMaxCpuPerJobLimit", "MaxTRESPJ of the QOS normal: 2 CPUs"),
-        ("QOSMinGRES", "MinTRESPJ of the QOS normal: 1 GPUs"),
+        ("QOSMinGRES", "MinTRESPJ of the QOS normal: 1 GPUs, and it asks for 0"),
         # A limit that is hidden from the user is not guessed.
-        ("AssocGrpMemLimit", "the jobs of its account use as much memory as it allows"),
-        ("QOSMaxMemoryPerUser", "your jobs use as much memory as its QOS allows you"),
+        ("AssocGrpMemLimit", "the jobs of its account with this one need more memory than it allows"),
+        ("QOSMaxMemoryPerUser", "your jobs with this one need more memory than its QOS allows you"),
     ],
 )
 def test_limits(slurm: SlurmScheduler, commands: SlurmCommands, text: str, told: str) -> None:
     commands.answer("scontrol-show-assoc_mgr-accounts=silver", ACCOUNT)
     commands.answer("scontrol-show-assoc_mgr-qos=normal", QOS)
-    assert told in why(slurm, commands, text)
+    assert told in why(slurm, commands, text, UserName=user_name())
 
 
 @pytest.mark.parametrize(
@@ -300,7 +319,10 @@ def test_one_that_never_starts(slurm: SlurmScheduler, commands: SlurmCommands) -
 
 def test_what_cannot_be_asked_is_left_out(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     commands.answer("scontrol", err="slurm_load_assoc_mgr error: Access/permission denied\n", code=1)
-    assert why(slurm, commands, "AssocGrpCpuLimit") == "the jobs of its account use as many CPUs as it allows"
+    assert (
+        why(slurm, commands, "AssocGrpCpuLimit")
+        == "the jobs of its account with this one need more CPUs than it allows"
+    )
 
 
 def test_what_is_asked_beside_is_asked_once_a_minute(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
@@ -316,3 +338,172 @@ def test_a_row_names_the_jobs_that_it_waits_for(slurm: SlurmScheduler, commands:
         {"State": "PENDING", "Reason": "Dependency", "Dependency": "afterok:3(unfulfilled),afterany:4(unfulfilled)"},
     )
     assert [row.msg for row in slurm.list() if row.app_id == "7"] == ["after prepare 3, 4"]
+
+
+def recorded(commands: SlurmCommands, version: str) -> None:
+    """Let scontrol print limits as a version does, whose user stands for this one."""
+    text = (RECORDINGS / f"assoc_mgr_{version}.txt").read_text().replace("alice", user_name())
+    accounts, _, rest = text.partition("QOS Records\n")
+    commands.answer("scontrol-show-assoc_mgr-accounts=tiny", accounts)
+    commands.answer("scontrol-show-assoc_mgr-accounts=nlp", accounts)
+    commands.answer("scontrol-show-assoc_mgr", rest)
+
+
+@pytest.mark.parametrize("version", ["24.11", "26.05"])
+@pytest.mark.parametrize(
+    ("text", "fields", "told"),
+    [
+        ("QOSMaxCpuPerUserLimit", {"QOS": "vip"}, "MaxTRESPU of the QOS vip: 3 of 4 CPUs in use"),
+        ("QOSMaxJobsPerUserLimit", {"QOS": "vip"}, "MaxJobsPU of the QOS vip: 1 of 2 jobs in use"),
+        ("AssocGrpJobsLimit", {"Account": "tiny"}, "GrpJobs of the account tiny: 1 of 1 jobs in use"),
+        ("AssocGrpCpuLimit", {"Account": "tiny"}, "GrpTRES of the account tiny: 2 of 2 CPUs in use"),
+        ("AssocMaxJobsLimit", {"Account": "nlp"}, "MaxJobs of the account nlp: 0 of 1 jobs in use"),
+    ],
+)
+def test_limits_as_newer_versions_print_them(
+    slurm: SlurmScheduler, commands: SlurmCommands, version: str, text: str, fields: dict[str, str], told: str
+) -> None:
+    recorded(commands, version)
+    assert told in why(slurm, commands, text, UserName=user_name(), **fields)
+
+
+def test_limits_of_an_account_in_a_qos(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.answer("scontrol-show-assoc_mgr-qos=normal", QOS.replace("MaxTRESPA=cpu=3(3)", "MaxTRESPA=cpu=3(2)"))
+    assert "MaxTRESPA of the QOS normal: 2 of 3 CPUs in use" in why(slurm, commands, "MaxCpuPerAccount")
+    assert "MaxTRESPA" not in why(slurm, commands, "MaxCpuPerAccount", Account="gold")
+
+
+def test_limits_of_accounts_above(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    line = "ClusterName=ref Account={} UserName= Partition= ParentAccount={} GrpTRES={}\n"
+    commands.answer("scontrol-show-assoc_mgr-accounts=silver", line.format("silver", "lab(3)", "cpu=N(4)"))
+    commands.answer("scontrol-show-assoc_mgr-accounts=lab", line.format("lab", "root(1)", "cpu=4(4)"))
+    assert "GrpTRES of the account lab: 4 of 4 CPUs in use" in why(slurm, commands, "AssocGrpCpuLimit")
+    # What is further up is not asked for.
+    assert not [call for call in commands.calls("scontrol") if "accounts=root" in call]
+
+
+def test_limits_of_the_qos_of_the_partition(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.answer("scontrol-show-assoc_mgr-qos=part", "QOS=part(9)\n    GrpTRES=cpu=6(5)\n")
+    commands.answer("scontrol-show-partition-main", PARTITION.replace("QoS=N/A", "QoS=part"))
+    told = why(slurm, commands, "QOSGrpCpuLimit")
+    assert told.endswith("GrpTRES of the QOS part of the partition: 5 of 6 CPUs in use")
+
+
+ALONE = "QOS=normal(1)\n GrpTRES=cpu=6(2),mem=1000(0),gres/gpu=2(0)\n GrpTRESRunMins=cpu=100(0)\n GrpWall=30(0.00)\n"
+TRES = "cpu=8,mem=4G,node=1,billing=8,gres/gpu=4"
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("QOSGrpCpuLimit", "it asks for more CPUs than its QOS allows: ask for less; "
+         "GrpTRES of the QOS normal: 6 CPUs, and it alone asks for 8: it never starts as it is"),
+        ("QOSGrpMemLimit", "GrpTRES of the QOS normal: 1,000 MB of memory, and it alone asks for 4,096: it never"),
+        ("QOSGrpGRES", "GrpTRES of the QOS normal: 2 GPUs, and it alone asks for 4: it never starts"),
+        ("QOSGrpCPURunMinutesLimit", "GrpTRESRunMins of the QOS normal: 100 CPU minutes, and it alone asks for 480: "),
+        ("QOSGrpWallLimit", "GrpWall of the QOS normal: 30 minutes, and it alone asks for 60: it never starts"),
+    ],
+)  # fmt: skip
+def test_a_limit_that_the_job_alone_exceeds(
+    slurm: SlurmScheduler, commands: SlurmCommands, code: str, told: str
+) -> None:
+    commands.answer("scontrol-show-assoc_mgr-qos=normal", ALONE)
+    soon = f"{time.time() + 600:.0f}"
+    shown = described(slurm, commands, code, NumCPUs="8", StartTime=soon, **{"tres-alloc": TRES})
+    assert told in shown
+    assert "expects" not in shown
+
+
+@pytest.mark.parametrize(
+    ("code", "is_planned"),
+    [
+        ("Resources", True), ("Priority", True), ("QOSMaxCpuPerJobLimit", False), ("QOSGrpCpuLimit", False),
+        ("AssocMaxJobsLimit", False), ("MaxCpuPerAccount", False), ("PartitionTimeLimit", False),
+        ("JobHeldUser", False),
+    ],
+)  # fmt: skip
+def test_rows_of_jobs_that_are_not_planned_have_no_start(
+    slurm: SlurmScheduler, commands: SlurmCommands, code: str, is_planned: bool
+) -> None:
+    told = row_of(slurm, commands, code, StartTime=f"{time.time() + 600:.0f}")
+    assert told.startswith(f"{code}, start " if is_planned else f"{code}: ")
+
+
+def test_a_start_after_a_job_without_a_time_limit_is_none(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    # Slurm takes a year for it.
+    assert "start" not in row_of(slurm, commands, "Priority", StartTime=f"{time.time() + 365 * 86400:.0f}")
+
+
+DOWN = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+
+
+@pytest.mark.parametrize(
+    ("allows", "told"),
+    [
+        ("AllowAccounts=gold AllowQos=ALL", "its account may not use this partition: choose another account or "
+         "partition; main allows gold, not silver"),
+        ("AllowAccounts=ALL AllowQos=vip", "its QOS may not use this partition: choose another QOS or partition; "
+         "main allows vip, not normal"),
+        ("AllowAccounts=ALL DenyQos=normal", "its QOS may not use this partition: choose another QOS or partition; "
+         "main does not allow normal"),
+        ("AllowAccounts=ALL AllowQos=ALL", "no node is open to it: they are down, drained"),
+    ],
+)  # fmt: skip
+def test_what_may_not_use_the_partition_is_not_said_of_nodes(
+    slurm: SlurmScheduler, commands: SlurmCommands, allows: str, told: str
+) -> None:
+    commands.answer("scontrol-show-partition-main", f"PartitionName=main {allows} State=UP\n")
+    soon = f"{time.time() + 600:.0f}"
+    shown = described(slurm, commands, DOWN, StartTime=soon)
+    assert shown.startswith(told)
+    assert ("expects" in shown) is told.startswith("no node")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        # As scontrol of 22.05 to 24.11 says it, then as 26.05 does.
+        ("OverSubscribe=NO ExcNodeList=(null)", "1 of 3 nodes of main are free, and it asks for 2 as"),
+        ("OverSubscribe=NO Exclusive=NODE ReqNodeList=(null)", "1 of 3 nodes of main are free, and it asks for 2 as"),
+        ("OverSubscribe=NO Exclusive=NO ReqNodeList=(null)", "7 of 12 CPUs of main are free, and it asks for 8"),
+        ("OverSubscribe=OK ReqNodeList=n[1,3] ExcNodeList=n2",
+         "3 of 8 CPUs of main are free, and it asks for 8; it asks for n[1,3]: n1 with 0 of 4 CPUs free, n3 with 3 of "
+         "4 CPUs free; it excludes n2"),
+    ],
+)  # fmt: skip
+def test_whole_and_named_nodes(slurm: SlurmScheduler, commands: SlurmCommands, asked: str, told: str) -> None:
+    commands.nodes(
+        *({"NodeList": f"n{number}", "StateLong": "mixed", "CPUsState": f"{4 - idle}/{idle}/0/4"}
+          for number, idle in ((1, 0), (2, 4), (3, 3))),
+    )  # fmt: skip
+    commands.answer("scontrol-show-job-7", f"JobId=7 JobName=train {asked} Contiguous=0\n")
+    assert told in why(slurm, commands, "Resources", NumCPUs="8", NumNodes="2")
+
+
+def test_nodes_of_several_partitions_count_once(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    nodes = [{"NodeList": "n1", "Partition": name, "StateLong": "idle", "CPUsState": "0/4/0/4"} for name in "ab"]
+    commands.nodes(*nodes)
+    assert "4 of 4 CPUs of a,b are free" in why(slurm, commands, "Resources", Partition="a,b")
+
+
+def test_a_requeued_job_says_when_it_starts_again(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    soon = time.time() + 100
+    told = why(slurm, commands, "BeginTime", RestartCnt="1", EligibleTime=f"{soon:.0f}", StartTime=f"{soon:.0f}")
+    assert told == f"it was requeued, and starts again at {clock(soon)}"
+
+
+def test_the_doctor_counts_each_node_once(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    row = f"{RECORD}{{}}{FIELD}up{FIELD}3{FIELD}4000{FIELD}infinite\n"
+    commands.answer("sinfo", "".join(map(row.format, ("main*", "short", "long"))))
+    commands.answer("sinfo-%D", "2\n1\n")
+    assert "3 nodes in the partitions main, short, long" in slurm.check()[0].what
+
+
+def test_a_controller_that_is_down_is_waited_for_once(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    for name in ("scontrol", "sinfo"):
+        commands.answer(name, err="Unable to contact slurm controller (connect failure)\n", code=1, seconds=2.5)
+    began = time.monotonic()
+    described(slurm, commands, "QOSGrpCpuLimit")
+    described(slurm, commands, "Resources")
+    assert len([call for name in ("scontrol", "sinfo") for call in commands.calls(name) if "write" not in call]) == 1
+    assert time.monotonic() - began > 2.5

@@ -9,13 +9,11 @@ import pytest
 from support.dashboard import slurm_app
 from support.slurm_commands import SlurmCommands
 
-from torchx_tui.backends.slurm import accounting
 from torchx_tui.tui.app import TorchXTuiApp
 
 
 @pytest.fixture
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmCommands:
-    monkeypatch.setattr(accounting, "_known_from", 0)
     return SlurmCommands(tmp_path / "slurm", monkeypatch)
 
 

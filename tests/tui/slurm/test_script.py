@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import time
 from pathlib import Path
 
@@ -90,6 +91,27 @@ async def test_a_script_is_picked_changed_and_launched_again(app, commands, scri
         await answered(pilot, app.screen)
         await pilot.press("ctrl+t")
         assert "line 3 of the script\n  - #SBATCH --time=10\n  + #SBATCH --time=20" in preview(app.screen)
+
+
+async def test_a_job_of_which_not_all_is_known_is_asked_about(app, commands) -> None:
+    """Nothing is submitted without a yes where Slurm does not tell how the job was submitted."""
+    commands.queue({"Name": "train.sh", "UserName": getpass.getuser(), "tres-per-node": "gres:gpu:2"})
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 1, "the job")
+        await pilot.press("r")
+        await until(pilot, lambda: app.screen.query("RelaunchDialog Button"), "the question")
+        told = "\n".join(str(static.render()) for static in app.screen.query("Static"))
+        assert "the arguments of its script\n  - not known\n  + none\n" in told
+        assert "+ --job-name=train.sh --nodes=1 --ntasks=1 --gres=gpu:2\n    --account=silver" in told
+        assert not commands.calls("sbatch")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
+        await pilot.press("r")
+        await until(pilot, lambda: app.screen.query("RelaunchDialog Button"), "the question again")
+        await pilot.press("y")
+        await until(pilot, lambda: commands.calls("sbatch"), "the launch")
+        assert "--gres=gpu:2" in submitted(commands)
 
 
 @pytest.mark.parametrize("width", [120, 160])

@@ -1,12 +1,14 @@
-"""The options of sbatch: their names, letters, kinds and choices.
+"""The options of sbatch: their names, letters, kinds and choices, and how scripts and commands have them.
 
-Source: sbatch(1) of Slurm 22.05, with the options that 23.02 to 25.11 added. An option that is not here has a value
+Source: sbatch(1) of Slurm 22.05, with the options that 23.02 to 26.05 added. An option that is not here has a value
 where it is written with one.
 """
 
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 # A line each: name, letter or -, kind, choices where only these are values, help of those that every form shows.
@@ -50,8 +52,10 @@ bb                   - text -
 bbf                  - text -
 cluster-constraint   - text -
 clusters             M text -
+consolidate-segments - flag -
 container            - text -
 container-id         - text -
+container-type       - text -
 contiguous           - flag -
 core-spec            S int -
 cores-per-socket     - int -
@@ -79,10 +83,11 @@ licenses             L text -
 mcs-label            - text -
 mem-bind             - text -
 mem-per-gpu          - memory -
+mem-update           - text -
 mincpus              - int -
 network              - text -
 nice                 - text? -
-no-kill              k flag -
+no-kill              k text? off
 no-requeue           - flag -
 nodefile             F text -
 ntasks-per-core      - int -
@@ -99,10 +104,12 @@ profile              - text -
 propagate            - text? -
 quiet                Q flag -
 reboot               - flag -
+resources            - text -
 resv-ports           - text? -
 segment              - text -
 sockets-per-node     - int -
 spread-job           - flag -
+spread-segments      - flag -
 stepmgr              - flag -
 switches             - text -
 test-only            - flag -
@@ -164,3 +171,99 @@ OPTIONS = {option.name: option for option in map(_read, _TABLE.strip().splitline
 """The options by their names, those of every form first."""
 LETTERS = {option.letter: option for option in OPTIONS.values() if option.letter}
 """The options by their short names."""
+
+
+# Options under another name.
+_ALIASES = {"tasks-per-node": "ntasks-per-node"}
+
+
+def find_option(name: str) -> SbatchOption | None:
+    """Return the option of a long name, which may be cut as long as no other begins with it; None for no such one."""
+    if name in OPTIONS:
+        return OPTIONS[name]
+    begun = [*dict.fromkeys(_ALIASES.get(key, key) for key in (*OPTIONS, *_ALIASES) if name and key.startswith(name))]
+    return OPTIONS[begun[0]] if len(begun) == 1 else None
+
+
+DIRECTIVE = re.compile(r"^#SBATCH(?P<words>|\s.*)$")
+"""A line of a script that has options."""
+HET = ("hetjob", "packjob")
+"""What the line says that begins the next component of a heterogeneous job."""
+
+
+def directive_lines(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the numbers of a script's `#SBATCH` lines, with their words, up to the first command.
+
+    Later lines are comments for sbatch, too.
+    """
+    for number, line in enumerate(text.splitlines(), 1):
+        if found := DIRECTIVE.match(line):
+            if words := _split_words(found["words"]):
+                yield number, words
+        elif line.strip() and not line.lstrip().startswith("#"):
+            return
+
+
+def script_options(text: str) -> dict[str, str]:
+    """Return the options of a script by their long names, of a heterogeneous job those of its first component."""
+    found: dict[str, str] = {}
+    for _, words in directive_lines(text):
+        if words[0] in HET:
+            break
+        _merge(found, options_of(words))
+    return found
+
+
+def options_of(words: Sequence[str]) -> dict[str, str]:
+    """Return the options of one `#SBATCH` line; other words are passed over."""
+    found, left = take_options(words)
+    while left:
+        more, left = take_options(left[1:])
+        _merge(found, more)
+    return found
+
+
+def take_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """Return the options that words begin with, by their long names, and the words behind them.
+
+    They are written as ``--name=value``, ``--name value``, ``-x value``, ``-xvalue`` or as flags, which are ``true``.
+    """
+    found: dict[str, str] = {}
+    left = list(words)
+    while left:
+        word = left[0]
+        if word.startswith("--"):
+            key, sign, value = word[2:].partition("=")
+            unknown = SbatchOption(key) if sign else SbatchOption(key, kind="flag")
+            option, given = find_option(key) or unknown, value if sign else None
+        elif word.startswith("-") and (letter := LETTERS.get(word[1:2])):
+            option, given = letter, word[2:].removeprefix("=") or None
+        else:
+            break
+        del left[0]
+        if option.kind == "flag":
+            given = "true"
+        elif given is None:
+            given = "yes" if option.kind == "text?" else left.pop(0) if left else ""
+        _merge(found, {option.name: given})
+    if "no-requeue" in found:
+        del found["no-requeue"]
+        found["requeue"] = "false"
+    return found, left
+
+
+def _merge(found: dict[str, str], more: Mapping[str, str]) -> None:
+    """Add options: the last of several counts, but sbatch mails on all that are named."""
+    before, now = found.get("mail-type"), more.get("mail-type")
+    found.update(more)
+    if before and now:
+        found["mail-type"] = ",".join(dict.fromkeys([*before.split(","), *now.split(",")]))
+
+
+def _split_words(text: str) -> list[str]:
+    words = shlex.shlex(text, posix=True)
+    words.whitespace_split, words.commenters = True, "#"
+    try:
+        return list(words)
+    except ValueError:
+        return text.split()

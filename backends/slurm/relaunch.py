@@ -1,0 +1,84 @@
+"""A job that was not launched here as it can be launched again: from its batch script and the command that sent it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ...specs import Role
+from ...specs.batch_script import BatchScript
+from .jobs import Job
+from .options import SlurmOpts
+from .others import is_torchx_script, torchx_cfg, torchx_roles
+from .request import without_key
+from .submit_line import option_words, read_submission
+
+
+@dataclass(frozen=True)
+class Relaunch:
+    """What launches a job again.
+
+    Args:
+        roles: its roles; none where its batch script is not known.
+        cfg: its run options.
+        not_known: what is not known of its launch, and what is taken in its place.
+    """
+
+    roles: Sequence[Role] = ()
+    cfg: Mapping[str, Any] = field(default_factory=dict)
+    not_known: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_relaunch(job: Job, script: str, submit_line: str) -> Relaunch:
+    """Return what launches a job again, as far as Slurm keeps it.
+
+    Args:
+        job: the job; of an array or a heterogeneous job the first.
+        script: its batch script, empty where that is not known.
+        submit_line: the command that submitted it, empty where that is not known.
+    """
+    folder = {"job_dir": job.work_dir} if job.work_dir else {}
+    if is_torchx_script(script):
+        return Relaunch(torchx_roles(script), {**_recorded(job, "account", "qos"), **folder, **torchx_cfg(script)})
+    found = read_submission(submit_line, job, script) if script else None
+    if found is None:
+        recorded = _recorded(job, "account", "qos", "partition", "constraint", "reservation", "time")
+        if not script:
+            return Relaunch(cfg={**recorded, **folder})
+        options = _recorded(job, "job-name", "nodes", "ntasks", "array", "licenses", "gres")
+        words = option_words(options)
+        not_known = {
+            "the arguments of its script": "none",
+            "the options of its sbatch command": " ".join(option_words({**options, **recorded})),
+        }
+        return Relaunch([BatchScript(script, words).role()], {**recorded, **folder}, not_known)
+    options, cfg = dict(found.options), dict[str, Any](folder)
+    for name in SlurmOpts().keys() & options.keys():
+        value = options.pop(name)
+        cfg[name] = value == "true" if name == "requeue" else without_key(value) if name == "comment" else value
+    words = option_words({"job-name": job.name, **options})
+    not_known = {} if found.is_sure else {"the quotes around its arguments": " ".join(map(shlex.quote, found.args))}
+    return Relaunch([BatchScript(script, words, found.args).role()], cfg, not_known)
+
+
+def _recorded(job: Job, *names: str) -> dict[str, str]:
+    """Return the options of sbatch that a job's record tells."""
+    # Such as `gres:gpu:2`, and `gres/gpu:2` from 24.11 on.
+    gres = [text[5:] for text in job.tres_per_node.split(",") if text[:5] in ("gres:", "gres/")]
+    values = {
+        "account": job.account,
+        "qos": job.qos,
+        "partition": job.partition,
+        "constraint": job.features,
+        "reservation": job.reservation,
+        "time": f"{job.limit // 60}:{job.limit % 60:02d}" if job.limit else "",
+        "job-name": job.name,
+        "nodes": str(job.nodes or ""),
+        "ntasks": str(job.ntasks or ""),
+        "array": job.tasks if job.array_id and not job.tasks.isdecimal() else "",
+        "licenses": job.licenses,
+        "gres": ",".join(gres),
+    }
+    return {name: values[name] for name in names if values[name]}

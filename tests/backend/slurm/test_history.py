@@ -1,0 +1,121 @@
+"""Jobs that have left the queue: accounting knows them, is asked soon after one left, and may fail."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from support.slurm_clock import Clock
+from support.slurm_commands import SlurmCommands
+
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.specs import AppState, SchedulerError
+
+REFUSED = "sacct: error: Problem talking to the database: Connection refused\n"
+OFF = "Slurm accounting storage is disabled\n"
+
+
+@pytest.fixture
+def session(slurm: SlurmScheduler) -> Callable[[], SlurmScheduler]:
+    """Return what starts a session as another command would: it knows what is kept in files alone."""
+    return lambda: SlurmScheduler("torchx", interval=0, quick_interval=0)
+
+
+def ids(scheduler: SlurmScheduler) -> list[str]:
+    return sorted(row.app_id for row in scheduler.list())
+
+
+def test_the_last_history_is_kept_and_asked_for_soon_again(session, commands: SlurmCommands, clock: Clock) -> None:
+    commands.queue({})
+    commands.accounted({"JobIDRaw": "3"})
+    assert ids(session()) == ["3", "7"]
+    clock.now += 3600
+    commands.answer("sacct", err=REFUSED, code=1)
+    late = session()
+    assert ids(late) == ["3", "7"]
+    assert late.missing_jobs().startswith("jobs that have left the queue since ")
+    assert "may be missing: accounting does not answer: " in late.missing_jobs()
+    assert late.missing_jobs().endswith("Connection refused")
+    # It is not asked each time, but not only after the usual quarter of an hour either.
+    asked = len(commands.calls("sacct"))
+    assert ids(late) == ["3", "7"]
+    assert len(commands.calls("sacct")) == asked
+    clock.now += 61
+    commands.accounted({"JobIDRaw": "3"}, {"JobIDRaw": "4"})
+    assert ids(session()) == ["3", "4", "7"]
+    assert session().missing_jobs() == ""
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(REFUSED, "jobs that have left the queue may be missing: "), (OFF, "this cluster has no accounting: jobs are")],
+)
+def test_doctor_tells_of_accounting(slurm: SlurmScheduler, commands: SlurmCommands, error: str, words: str) -> None:
+    commands.answer("sacct", err=error, code=1)
+    (finding,) = [finding for finding in slurm.check() if "jobs" in finding.what]
+    assert finding.level == "warning"
+    assert finding.what.startswith(words)
+
+
+def test_history_that_never_answered(session, commands: SlurmCommands, clock: Clock) -> None:
+    commands.queue({})
+    commands.answer("sacct", err=REFUSED, code=1)
+    scheduler = session()
+    assert ids(scheduler) == ["7"]
+    assert scheduler.missing_jobs().startswith("jobs that have left the queue may be missing: accounting does not")
+    # It is not said that there is no such job.
+    with pytest.raises(SchedulerError, match="8 is not in the queue, and accounting does not answer"):
+        scheduler.describe("8")
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "COMPLETED"], ids=["last seen running", "last seen at its end"])
+def test_a_job_that_left_the_queue_is_asked_for_at_once(
+    session, commands: SlurmCommands, clock: Clock, state: str
+) -> None:
+    commands.queue({"State": state})
+    commands.answer("sacct")
+    assert ids(session()) == ["7"]
+    clock.now += 15
+    commands.queue()
+    commands.accounted({})
+    # The first session that looks and those after it know how it ended.
+    for _ in range(3):
+        (row,) = session().list()
+        assert (row.app_id, row.state) == ("7", AppState.SUCCEEDED)
+
+
+def test_a_job_that_nobody_saw_in_the_queue(session, commands: SlurmCommands, clock: Clock) -> None:
+    commands.queue()
+    commands.answer("sacct")
+    assert ids(session()) == []
+    clock.now += 90
+    commands.accounted({})
+    assert ids(session()) == ["7"]
+
+
+def test_while_the_queue_stays_the_same_accounting_is_not_asked(session, commands: SlurmCommands, clock: Clock) -> None:
+    commands.queue({})
+    commands.accounted({"JobIDRaw": "3"})
+    scheduler = session()
+    scheduler.list()
+    asked = len(commands.calls("sacct"))
+    for _ in range(30):
+        clock.now += 25
+        scheduler.list()
+    assert len(commands.calls("sacct")) == asked
+
+
+def test_without_accounting_an_end_is_not_known(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    commands.queue({})
+    commands.answer("sacct", err=OFF, code=1)
+    assert slurm.list()[0].state is AppState.RUNNING
+    commands.queue()
+    (row,) = slurm.list()
+    assert row.state is AppState.UNKNOWN
+    assert row.finished_at is not None
+    assert row.msg == "it has left the queue, and this cluster has no accounting: how it ended is not known"
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.has_ended
+    assert slurm.missing_jobs() == ""
+    assert slurm.describe("8") is None
