@@ -212,7 +212,7 @@ def _put_replicas(found: DescribeAppResponse, roles: list[str]) -> None:
             started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(replica.started_at))
             took = duration((replica.finished_at or time.time()) - replica.started_at)
         rows.append([f"{replica.role}/{replica.id}", replica.state.name, ended, replica.node, started, took])
-    if rows:
+    if any(cell for row in rows for cell in row[2:]):
         put_table([["REPLICA", "STATE", "EXIT", "NODE", "STARTED", "TIME"], *rows])
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 # `$NAME`, `$1`: of `$10` the shell reads `$1`.
 _PLAIN = re.compile(r"\$([A-Za-z_]\w*|[1-9])")
@@ -12,6 +14,25 @@ _PLAIN = re.compile(r"\$([A-Za-z_]\w*|[1-9])")
 _BRACED = re.compile(r"\$\{[#!]?(?P<name>[A-Za-z_]\w*|[1-9]\d*)(?:(?P<sign>:?[-=?]))?")
 _HERE = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<quote>[\\'\"]?)(?P<end>[A-Za-z_][\w.-]*)['\"]?")
 _QUOTED = re.compile(r"\\(?P<escaped>.)|\"(?P<double>(?:[^\"\\]|\\.)*)\"|'(?P<single>[^']*)'", re.DOTALL)
+
+
+# Quotes and substitutions within each other; what is nested deeper was made to be.
+_MOST_NESTED = 60
+
+
+def _bounded(scan: Callable[..., int]) -> Callable[..., int]:
+    """Let a method that reads what is nested end the reading where that is nested too deep."""
+
+    def read(shell: ShellText, position: int, *details: Any) -> int:
+        if shell.depth >= _MOST_NESTED:
+            return len(shell.text)
+        shell.depth += 1
+        try:
+            return scan(shell, position, *details)
+        finally:
+            shell.depth -= 1
+
+    return read
 
 
 class Read(NamedTuple):
@@ -49,6 +70,8 @@ class ShellText:
     def __post_init__(self) -> None:
         self._code = [*self.text]
         self._here: list[re.Match[str]] = []
+        self._breaks = [found.start() for found in re.finditer("\n", self.text)]
+        self.depth = 0
         position = 0
         # An end that opens nothing, such as the bracket of a `case`, ends no more than itself.
         while position < len(self.text):
@@ -58,7 +81,7 @@ class ShellText:
 
     def line_of(self, position: int) -> int:
         """Return the number of the line of a position, from 1."""
-        return self.text.count("\n", 0, position) + 1
+        return bisect_right(self._breaks, position - 1) + 1
 
     def _blank(self, start: int, end: int) -> int:
         for position in range(start, min(end, len(self._code))):
@@ -70,6 +93,7 @@ class ShellText:
         found = self.text.find(text, start)
         return len(self.text) if found < 0 else found
 
+    @_bounded
     def _scan_code(self, position: int, end: str) -> int:
         """Read code up to its end, which is ``)``, a backquote, or nothing; return where it goes on behind that."""
         text, depth = self.text, 0
@@ -108,6 +132,7 @@ class ShellText:
             position += 2 if self.text[position] == "\\" else 1
         return self._find("'", position)
 
+    @_bounded
     def _scan_quoted(self, position: int, end: str, stop: int | None = None) -> int:
         """Read the inside of double quotes, or of a here-document up to a position; return where it goes on."""
         stop = len(self.text) if stop is None else stop
@@ -154,6 +179,7 @@ class ShellText:
             return plain.end()
         return position + 1
 
+    @_bounded
     def _scan_braces(self, position: int, quoted: bool) -> int:
         """Read the inside of ``${...}`` behind its name and sign; return where it goes on behind the bracket."""
         text = self.text

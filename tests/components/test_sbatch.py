@@ -616,3 +616,11 @@ def test_options_that_are_switched_off_are_no_comment(head: str, comment: str) -
 def test_a_mention_in_a_comment_is_not_where_a_variable_is_read() -> None:
     found = lines_with_changes("#!/bin/sh\n# $LR and $1\nrun ${LR:-1} $1\n", {"LR": "2", "arg1": "x"})
     assert [line.given for line in found] == [(), (), ("LR=2", "arg1=x")]
+
+
+@pytest.mark.parametrize("part", ["$(", "${A:-", '"$(', '"`', "`", "'", '"', "((", "<<A\n", "\\"])
+def test_a_script_that_is_nested_without_end(tmp_path: Path, part: str) -> None:
+    script = tmp_path / "deep.sbatch"
+    script.write_text("#!/bin/bash\n#SBATCH --time=5\nLR=${LR:-1}\n" + part * 20_000)
+    names = [parameter.name for parameter in describe(str(script)).parameters]
+    assert {"LR", "time"} < {*names}
