@@ -376,8 +376,10 @@ def _ask_for(job_id: str) -> App | None:
         return found
     try:
         return _with_job(group(jobs_by_id([job_id])), job_id)
-    except NoAccountingError:
-        return None
+    except NoAccountingError as error:
+        raise SchedulerError(
+            f"{job_id} is not in the queue, and {NO_ACCOUNTING}: jobs are forgotten some minutes after their end"
+        ) from error
     except SchedulerError as error:
         raise SchedulerError(f"{job_id} is not in the queue, and accounting does not answer: {error}") from error
 

@@ -377,6 +377,19 @@ async def test_a_silent_backend_keeps_its_rows_and_says_why(app, scheduler):
         await until(pilot, lambda: "gone" not in screen.query_one(StatusLine).left.plain, "the message to go")
 
 
+async def test_missing_jobs_are_marked_and_said(app, scheduler):
+    scheduler.missing_jobs = lambda: "jobs that have left the queue since 12:03 may be missing: [red] is down"
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await filled(pilot, app)
+        assert "may be missing: [red] is down" in screen.query_one(StatusLine).left.plain
+        assert "some missing" in screen.query_one(TopBar).middle.plain
+        assert screen.table.dimmed == frozenset()
+        scheduler.missing_jobs = lambda: ""
+        app.feed.refresh()
+        await until(pilot, lambda: "some missing" not in screen.query_one(TopBar).middle.plain, "the mark to go")
+        assert "missing" not in screen.query_one(StatusLine).left.plain
+
+
 async def test_progress_says_nothing_of_a_silent_backend(app, scheduler):
     asked = set()
     describe = scheduler.describe

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
+from support.command import command_runner
 from support.slurm_clock import Clock
 from support.slurm_commands import SlurmCommands
 
@@ -118,4 +120,19 @@ def test_without_accounting_an_end_is_not_known(slurm: SlurmScheduler, commands:
     assert described is not None
     assert described.has_ended
     assert slurm.missing_jobs() == ""
-    assert slurm.describe("8") is None
+    with pytest.raises(SchedulerError, match="8 is not in the queue, and this cluster has no accounting"):
+        slurm.describe("8")
+
+
+def test_wait_ends_where_nobody_knows_the_end(
+    session, commands: SlurmCommands, clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock.now = time.time()
+    commands.queue({})
+    commands.answer("sacct", err=OFF, code=1)
+    assert ids(session()) == ["7"]
+    clock.now += 120
+    commands.queue()
+    ended = command_runner(capsys, monkeypatch)("wait", "slurm://torchx/7")
+    assert ended.code == 125
+    assert "this cluster has no accounting: how it ended is not known" in ended.err
