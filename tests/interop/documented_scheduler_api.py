@@ -97,7 +97,7 @@ _RESPONSES = (
             "what the screens show beside follows as keywords",
             adds=(
                 "name", "submitted_at", "started_at", "finished_at", "timeline", "user", "host", "reasons",
-                "notes", "image", "log_dir", "insight_dir", "ports", "cfg",
+                "notes", "image", "log_dir", "insight_dir", "ports", "cfg", "not_known",
             ),
         ),
     ),

@@ -62,7 +62,7 @@ _RESPONSES = (
             "beside follows as keywords",
             adds=(
                 "metadata", "name", "submitted_at", "started_at", "finished_at", "timeline", "user", "host", "reasons",
-                "notes", "image", "log_dir", "insight_dir", "ports", "cfg",
+                "notes", "image", "log_dir", "insight_dir", "ports", "cfg", "not_known",
             ),
         ),
     ),

@@ -197,7 +197,7 @@ async def test_what_explains_an_end_and_fails_is_heard(scheduler, tmp_path, monk
         await until(pilot, lambda: words in app.status.text().plain, "the words")
 
 
-async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
+async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc, monkeypatch):
     def called(seq, group="default_pg"):
         return Collective("tp", group, seq, "all_reduce")
 
@@ -208,10 +208,12 @@ async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
     standings = (Standing((7,), called(16), "done", int(NOW) * 1_000_000_000, is_culprit=True), *waits)
     stack = (Frame("main", "train.py", 7), Frame("save", "train.py", 9))
     end = End(("rank 7 was late", "it hung", "then it failed"), standings, "by its recorder", stack, "It stood in:")
+    # However often the job is explained.
+    found = [Explanation(end.sentences[0], end)]
+    monkeypatch.setattr("torchx_tui.diagnosis.failure.explain.explain_job", lambda *_, **__: found[-1])
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await open_failed(pilot, app)
-        screen.why.show(screen.described, Explanation(end.sentences[0], end))
         told = ["it hung", "then it failed", "", "It stood in:"]
         stack = ['▎ File "train.py", line 7, in main', '▎ File "train.py", line 9, in save', ""]
         others = [
@@ -238,7 +240,8 @@ async def test_where_the_ranks_stood_comes_first(scheduler, tmp_path, utc):
             "and 2 more",
             "by its recorder",
         ]
-        screen.why.show(screen.described, Explanation(end.sentences[0], replace(end, standings=())))
+        found.append(Explanation(end.sentences[0], replace(end, standings=())))
+        screen.why.show(screen.described, found[-1])
         assert drawn(screen)[:9] == ["rank 7 was late", *told, *stack, "RuntimeError: loss is nan: trainer/2, exit 1"]
 
 
