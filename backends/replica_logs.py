@@ -75,12 +75,12 @@ def replica_logs(
 def log_targets(described: DescribeAppResponse, has_file: Callable[[str, int], bool]) -> list[tuple[str, int]]:
     """Return the replicas of a job that have a log, by role and number.
 
-    Where the backend tells of others than the AppDef, such as an array's tasks or a batch script's steps, they are
-    those that it tells of, up to the first that has no file of its own.
+    They are the replicas of its roles. A backend may report others, such as the tasks of an array or the steps of a
+    batch script: then these are returned, up to the first without a log file.
 
     Args:
-        described: what its backend says of it.
-        has_file: tells whether a replica's log is a file.
+        described: the backend's description of the job.
+        has_file: returns whether the log of a replica is a file.
     """
     asked = [(role.name, k) for role in described.roles for k in range(role.num_replicas)]
     told = [(status.role, replica.id) for status in described.roles_statuses for replica in status.replicas]

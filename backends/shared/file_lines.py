@@ -106,7 +106,11 @@ class FileLines:
         raise IndexError(f"line {number}: there are {self._line_number}")
 
     def start_at_last(self, count: int) -> None:
-        """Begin with so many of the lines that each file has by now; called before anything is read."""
+        """Start at the last lines that each file has now. Call it before anything is read.
+
+        Args:
+            count: how many lines.
+        """
         for segments in self._reader.open():
             found: list[Record] = []
             missing = count

@@ -181,7 +181,7 @@ class Advisor:
         return places
 
     def alternatives(self, job: Job, app: AppDef, opts: SlurmOpts) -> list[Alternative]:
-        """Return other requests for a job that waits that start sooner, the soonest first, and the job as it is.
+        """Return other requests that would start a waiting job sooner, the soonest first, and the job as it is.
 
         Args:
             job: its record.
