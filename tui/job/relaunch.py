@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from ..rows import JobRow
 
 
+_NOT_KNOWN = "not known"
+
+
 @dataclass
 class RelaunchAsked(Message):
     """Jobs are to be launched again, and not all is as it was, or known.
@@ -113,7 +116,7 @@ class Relaunch:
                 if record is None:
                     described = runner.describe(row.handle)
                     taken = described.not_known if described is not None else {}
-                    changed = [Changed(what, "not known", text) for what, text in taken.items()]
+                    changed = [Changed(what, _NOT_KNOWN, text) for what, text in taken.items()]
                 else:
                     config = config_now(self._app.settings, self._app.profile, record, runner)
                     changed = runner.changed_since(record, config, now)
@@ -166,7 +169,8 @@ def open_edit(
                 job = foreign_job(dashboard.runner, row.handle)
                 ready = EditReady(job=job)
                 if job.not_known:
-                    dashboard.post_from_thread(Told(f"not known of its launch: {', '.join(map(plain, job.not_known))}"))
+                    words = f"not known of its launch: {', '.join(map(plain, job.not_known))}"
+                    dashboard.post_from_thread(Told(words, failed=True))
             if find_changes is not None:
                 ready.changes = find_changes(record)
             dashboard.post_from_thread(ready)
@@ -212,7 +216,9 @@ class RelaunchDialog(Dialog[str]):
         glyphs = glyphs_of(self.app)
         if len(self._rows) == 1:
             name = name_text(self._rows[0].name, TEXT_WIDTH, glyphs, bold=True)
-            return [name, Text(), Text("This is not as it was at its launch:", STYLES.muted)]
+            is_unknown = all(change.then == _NOT_KNOWN for changes in self._changes.values() for change in changes)
+            words = "Not all of its launch is known:" if is_unknown else "This is not as it was at its launch:"
+            return [name, Text(), Text(words, STYLES.muted)]
         words = f"For {len(self._changes):,} of them something is not as it was at their launch:"
         return [Text(words, STYLES.muted)]
 
