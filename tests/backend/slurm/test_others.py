@@ -9,6 +9,7 @@ from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm.others import torchx_cfg, torchx_roles
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import AppDef, Role, macros
 from torchx_tui.specs.batch_script import BatchScript, script_of
 
@@ -37,6 +38,15 @@ srun --output=slurm-"$SLURM_JOB_ID"-my-trainer-0.out --error=slurm-"$SLURM_JOB_I
 exitcode=$?
 set -e
 """  # noqa: E501
+
+
+def launched_again(slurm: SlurmScheduler) -> tuple[DescribeAppResponse, BatchScript]:
+    """Return the description of a job that is a script, and the script as it would be launched again."""
+    described = slurm.describe("7")
+    assert described is not None
+    script = script_of(described.roles)
+    assert script is not None
+    return described, script
 
 
 def test_the_roles_of_torchx() -> None:
@@ -118,10 +128,7 @@ def test_a_submit_line_is_launched_again(
     commands.queue({"Name": "train.sh", **record})
     commands.accounted({"State": "RUNNING", "SubmitLine": line})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\n#SBATCH --time=5\necho $1\n")
-    described = slurm.describe("7")
-    assert described is not None
-    script = script_of(described.roles)
-    assert script is not None
+    described, script = launched_again(slurm)
     assert [*script.options] == ["--job-name=train.sh", *options]
     assert [*script.args] == args
     # What the site gave by default stays the site's.
@@ -158,10 +165,7 @@ def test_a_submission_that_is_not_known(slurm: SlurmScheduler, commands: SlurmCo
     commands.queue({"Name": "train.sh", "tres-per-node": "gres:gpu:2", "Licenses": "matlab:1"})
     commands.accounted({"State": "RUNNING", "SubmitLine": line})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
-    described = slurm.describe("7")
-    assert described is not None
-    script = script_of(described.roles)
-    assert script is not None
+    described, script = launched_again(slurm)
     assert script.args == ()
     assert {"--gres=gpu:2", "--licenses=matlab:1", "--nodes=1"} < {*script.options}
     assert [*described.not_known] == ["the arguments of its script", "the options of its sbatch command"]
@@ -173,10 +177,7 @@ def test_the_controller_tells_the_submit_line(slurm: SlurmScheduler, commands: S
     commands.answer("sacct", err="Slurm accounting storage is disabled", code=1)
     commands.answer("scontrol-show-job-7", "JobId=7 JobName=train.sh\n   SubmitLine=sbatch train.sh it's  two\n")
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
-    described = slurm.describe("7")
-    assert described is not None
-    script = script_of(described.roles)
-    assert script is not None
+    described, script = launched_again(slurm)
     assert script.args == ("it's", "", "two")
     # Slurm keeps no quotes.
     assert [*described.not_known] == ["the quotes around its arguments"]
