@@ -232,7 +232,7 @@ class Scheduler(abc.ABC, Generic[T]):
         """
 
     def missing_jobs(self) -> str:
-        """Return why jobs may be missing in the last answer of `list`, a sentence; empty where none is."""
+        """Return a sentence that says why the last answer of `list` may lack jobs; empty if it is complete."""
         return ""
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object] | None:

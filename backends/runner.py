@@ -287,7 +287,7 @@ class Runner:
         return apps
 
     def missing_jobs(self, scheduler: str) -> str:
-        """Return why jobs may be missing in a scheduler's last list, a sentence; empty where none is."""
+        """Return a sentence that says why the last list of a scheduler may lack jobs; empty if it is complete."""
         return str(self.scheduler(scheduler).missing_jobs())
 
     def subscribe(self, scheduler: str, on_change: Callable[[], object]) -> Callable[[], object] | None:

@@ -164,8 +164,8 @@ class DescribeAppResponse:
         insight_dir: the folder in which ranks leave what tells why they hang, by role; empty where there is none.
         ports: the ports of its replicas that can be reached.
         cfg: the run options that it was launched with, as far as its backend tells.
-        not_known: what its backend does not tell of its launch, and what is taken in its place; to launch it again
-            needs a yes then.
+        not_known: unknown parts of its launch, with the values that a relaunch uses instead. If there are any, the
+            dashboard asks before a relaunch.
     """
 
     app_id: str = "<NOT_SET>"

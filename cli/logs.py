@@ -46,7 +46,7 @@ def _add_log(parser: argparse.ArgumentParser) -> None:
 
 
 def _count(text: str) -> int:
-    """Read a number of lines."""
+    """Parse a number of lines."""
     if not (text.isascii() and text.isdigit()):
         import argparse
 
@@ -81,7 +81,7 @@ def _log(arguments: Any, settings: Settings) -> int:
 
 
 def _why_nothing(arguments: Any, found: DescribeAppResponse) -> str:
-    """Say why no line of a log was printed."""
+    """Return the reason why no line of a log was printed."""
     name = arguments.handle
     if not arguments.tail and found.state in (AppState.SUBMITTED, AppState.PENDING):
         return f"{name} has not started and has no log yet{f': {found.reason}' if found.reason else ''}"
@@ -102,7 +102,7 @@ def _chosen(
     told = [(status.role, replica.id) for status in found.roles_statuses for replica in status.replicas]
     every = all_targets(runner, handle, found)
     if role is not None:
-        # Of one that has no log of its own it is said where its output is.
+        # The error for a replica without a log of its own names the log that has its output.
         every = [*dict.fromkeys([*every, *told])]
     if not every:
         raise SchedulerError(f"the log of {handle} cannot be read: {found.reason or 'its replicas are not known'}")
@@ -149,7 +149,7 @@ class _Reading:
         follows: read until the job ends, and survive outages.
         pattern: read only lines that contain a match.
         streams: which output.
-        last: begin with so many of the lines that there are; None for all.
+        last: the number of existing lines to begin with; None for all.
     """
 
     runner: Runner
@@ -169,7 +169,7 @@ class _Reading:
         return self.runner.until_answered(self.handle, begin) if self.follows else begin()
 
     def read(self, target: Target, opened: list[Iterable[str]]) -> Iterator[Record]:
-        """Yield what is to be printed of a replica; what is read from is put into ``opened``."""
+        """Yield the records of a replica to print; append each opened log to ``opened``."""
         opened.append(lines := self.open(target, self.follows))
         if self.last is None:
             yield from _records(lines)
@@ -177,7 +177,7 @@ class _Reading:
             start(self.last)
             yield from _records(lines)
         else:
-            # Where the end cannot be read alone, all lines that are there are read, then those behind them.
+            # This log cannot be read from its end: read all existing lines, then the new ones.
             opened.append(there := self.open(target, follows=False))
             kept: deque[str] = deque(maxlen=self.last)
             seen = 0

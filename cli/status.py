@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 # What `wait` ends with where the job has not ended in time, as timeout(1) does.
 NOT_IN_TIME = 124
-# A terminal of so many columns shows more of each job; logs are read for that within this time (s).
+# Terminal columns from which `list` shows more, and the time limit for reading logs for it (s).
 _WIDE, _DETAILS_S = 140, 1.0
-# What `wait` ends with where the job has ended and nobody knows how.
+# Exit code of `wait` for a job whose end is unknown.
 END_UNKNOWN = 125
 WAIT_INTERVAL_SECONDS = 1.0
 """Seconds between two questions about a job that is waited for, as TorchX has it."""
@@ -114,13 +114,13 @@ def _elapsed(app: ListAppResponse) -> str:
 
 
 def _detail(runner: Runner, app: ListAppResponse, settings: Settings, deadline: float) -> str:
-    """Return how far a running job is, or why one is in its state; logs are read if they are files here.
+    """Return the progress of a running job, or the reason for its state. Logs are read if they are local files.
 
     Args:
         runner: asks the job's scheduler.
         app: its row.
         settings: how progress is read.
-        deadline: when no more logs are read (`time.monotonic`).
+        deadline: do not read logs after this time (`time.monotonic`).
     """
     handle, known = app.app_handle, "" if app.msg == NONE else app.msg
     is_told = app.state not in (AppState.RUNNING, AppState.FAILED)
@@ -203,7 +203,7 @@ def _status(arguments: Any, settings: Settings) -> int:
 
 
 def _put_replicas(found: DescribeAppResponse, roles: list[str]) -> None:
-    """Print what is known of the replicas: exit code or signal, node, when each started, and how long it ran."""
+    """Print a table of the replicas with exit code or signal, node, start and run time, if any is known."""
     rows = []
     for replica in (one for role in found.roles_statuses if role.role in roles for one in role.replicas):
         ended = replica.signal or ("" if replica.exit_code is None else str(replica.exit_code))

@@ -16,12 +16,12 @@ _HERE = re.compile(r"<<(?P<dash>-?)[ \t]*(?P<quote>[\\'\"]?)(?P<end>[A-Za-z_][\w
 _QUOTED = re.compile(r"\\(?P<escaped>.)|\"(?P<double>(?:[^\"\\]|\\.)*)\"|'(?P<single>[^']*)'", re.DOTALL)
 
 
-# Quotes and substitutions within each other; what is nested deeper was made to be.
+# Maximum nesting of quotes and substitutions.
 _MOST_NESTED = 60
 
 
 def _bounded(scan: Callable[..., int]) -> Callable[..., int]:
-    """Let a method that reads what is nested end the reading where that is nested too deep."""
+    """Limit the nesting depth of a scanning method: at the limit, skip the rest of the text."""
 
     def read(shell: ShellText, position: int, *details: Any) -> int:
         if shell.depth >= _MOST_NESTED:

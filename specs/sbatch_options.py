@@ -1,4 +1,4 @@
-"""The options of sbatch: their names, letters, kinds and choices, and how scripts and commands have them.
+"""The options of sbatch: names, letters, kinds, choices, and parsers for scripts and commands.
 
 Source: sbatch(1) of Slurm 22.05, with the options that 23.02 to 26.05 added. An option that is not here has a value
 where it is written with one.
@@ -178,7 +178,7 @@ _ALIASES = {"tasks-per-node": "ntasks-per-node"}
 
 
 def find_option(name: str) -> SbatchOption | None:
-    """Return the option of a long name, which may be cut as long as no other begins with it; None for no such one."""
+    """Return the option with a long name or an unambiguous prefix of it, None if there is none."""
     if name in OPTIONS:
         return OPTIONS[name]
     begun = [*dict.fromkeys(_ALIASES.get(key, key) for key in (*OPTIONS, *_ALIASES) if name and key.startswith(name))]
@@ -186,9 +186,9 @@ def find_option(name: str) -> SbatchOption | None:
 
 
 DIRECTIVE = re.compile(r"^#SBATCH(?P<words>|\s.*)$")
-"""A line of a script that has options."""
+"""A ``#SBATCH`` line of a script."""
 HET = ("hetjob", "packjob")
-"""What the line says that begins the next component of a heterogeneous job."""
+"""The words that start the next component of a heterogeneous job."""
 
 
 def directive_lines(text: str) -> Iterator[tuple[int, list[str]]]:
@@ -205,7 +205,7 @@ def directive_lines(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def script_options(text: str) -> dict[str, str]:
-    """Return the options of a script by their long names, of a heterogeneous job those of its first component."""
+    """Return the options of a script, or of the first component of a heterogeneous job, by their long names."""
     found: dict[str, str] = {}
     for _, words in directive_lines(text):
         if words[0] in HET:
@@ -215,7 +215,7 @@ def script_options(text: str) -> dict[str, str]:
 
 
 def options_of(words: Sequence[str]) -> dict[str, str]:
-    """Return the options of one `#SBATCH` line; other words are passed over."""
+    """Return the options of one `#SBATCH` line, ignoring other words."""
     found, left = take_options(words)
     while left:
         more, left = take_options(left[1:])
@@ -224,7 +224,7 @@ def options_of(words: Sequence[str]) -> dict[str, str]:
 
 
 def take_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the options that words begin with, by their long names, and the words behind them.
+    """Parse the leading options of a command; return them by their long names, and the remaining words.
 
     They are written as ``--name=value``, ``--name value``, ``-x value``, ``-xvalue`` or as flags, which are ``true``.
     """
@@ -253,7 +253,7 @@ def take_options(words: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _merge(found: dict[str, str], more: Mapping[str, str]) -> None:
-    """Add options: the last of several counts, but sbatch mails on all that are named."""
+    """Add options. The last value wins, except for mail types, which sbatch accumulates."""
     before, now = found.get("mail-type"), more.get("mail-type")
     found.update(more)
     if before and now:

@@ -29,7 +29,7 @@ class JobsChanged(Message):
     """A backend answered; these rows are new or differ, these handles are gone.
 
     Attributes:
-        missing: why jobs may be missing all the same; empty where none is.
+        missing: why the answer may lack jobs; empty if it is complete.
     """
 
     scheduler: str

@@ -261,7 +261,7 @@ def app_state(word: str) -> AppState:
 
 
 class JobPart(NamedTuple):
-    """What an id names: ``41`` a job, ``41_7`` a task of an array, ``41.0`` and ``41.batch`` a step.
+    """A parsed id: ``41`` is a job, ``41_7`` a task of an array, ``41.0`` and ``41.batch`` are steps.
 
     Args:
         job_id: the job's id.
@@ -275,7 +275,7 @@ class JobPart(NamedTuple):
 
 
 def parse_id(text: str) -> JobPart | None:
-    """Return what an id names; None for a text that is no id."""
+    """Parse an id; return None for any other text."""
     found = _ID.fullmatch(text)
     if found is None:
         return None

@@ -38,11 +38,11 @@ from .waiting import clock
 logger = logging.getLogger(__name__)
 
 HISTORY_DAYS = 14.0
-# Accounting is asked for all jobs so seldom (s), but soon after a job has left the queue, and after a failure.
+# Seconds between two queries of all jobs in accounting: usually, at least, and after a failure.
 _HISTORY_S, _HISTORY_LEAST_S, _HISTORY_FAILED_S = 900.0, 10.0, 10.0
-# Between two looks at the queue that are further apart (s) a job may come and go: the least of Slurm's MinJobAge.
+# Query accounting if two queries of the queue are further apart (s): with a low MinJobAge jobs may come and go unseen.
 _UNSEEN_S = 60.0
-# An older answer of another session tells nothing (s).
+# Ignore answers of other sessions that are older (s).
 _KEPT_S = 86400.0
 # Waits before accounting is asked again for jobs that it believes to be alive, and after it failed to answer.
 _LOST_WAITS_S, _FAILURE_WAITS_S = (5.0, 3600.0), (10.0, 300.0)
@@ -108,7 +108,7 @@ class KnownJobs:
         return self._submit_lines
 
     def find(self, job_id: str) -> App | None:
-        """Return an app of any user; None if there is none. The raw id of an array's task gives that task alone.
+        """Return an app of any user, None if unknown. The raw id of an array task returns that task only.
 
         Raises:
             BackendUnavailableError: the controller cannot be reached.
@@ -127,7 +127,7 @@ class KnownJobs:
         return app
 
     def missing_jobs(self) -> str:
-        """Return why jobs that have left the queue may be missing in `apps`, or are old; empty where none is."""
+        """Return why `apps` may lack jobs that have left the queue; empty if accounting answers."""
         answer = self._history.kept()
         if not answer.error:
             return ""
@@ -145,7 +145,7 @@ class KnownJobs:
     def _from_queue(self) -> dict[str, Job]:
         kept = self.queue_answer.kept()
         if not self._queued[0] and time.time() - kept.answered_at < _KEPT_S:
-            # What was there when another session looked may have left the queue since.
+            # Jobs of the last answer of another session may have left the queue since.
             self._take_queue(kept)
         answer = self.queue_answer.get()
         if answer.answered_at != self._queued[0]:
@@ -215,7 +215,7 @@ class KnownJobs:
                 self._left[job_id] = job if is_terminal(job.app_state) else replace(job, state=LOST)
 
     def _end_unaccounted(self, due: Iterable[str], missing: Mapping[str, Job]) -> None:
-        """Note of jobs that are no longer there that nobody knows how they ended."""
+        """Mark jobs that left the queue of a cluster without accounting as ended in an unknown way."""
         self._changes += 1
         for job_id in due:
             job = self._left.get(job_id) or missing[job_id]
@@ -281,7 +281,7 @@ class AccountedJobs:
         return steps
 
     def submit_line(self, app: App) -> str:
-        """Return the command that submitted a job, as far as Slurm tells."""
+        """Return the sbatch command of a job; empty if Slurm does not have it."""
         if app.first.submit_line:
             return app.first.submit_line
         self.steps(app)
@@ -385,17 +385,17 @@ def _ask_for(job_id: str) -> App | None:
 
 
 def _with_job(apps: Mapping[str, App], job_id: str) -> App | None:
-    """Return the app of an id, or of an array the task of a raw id alone."""
+    """Return the app with an id, or the array task with a raw id."""
     tasks = (App(app.app_id, [job]) for app in apps.values() for job in app.jobs if job.job_id == job_id)
     return apps.get(job_id) or next(tasks, None)
 
 
 def _with_submit_line(app: App) -> list[Job]:
-    """Return records of a job that tell how it was submitted, as far as accounting or the controller tells."""
+    """Return the records of a job that have its sbatch command, from accounting or the controller."""
     with suppress(NoAccountingError):
         if jobs := [job for job in jobs_by_id([app.app_id]) if job.submit_line]:
             return jobs
-    # From 26.05 on.
+    # The controller has it from 26.05 on.
     found = _SUBMIT_LINE.search(ask(["scontrol", "show", "job", app.app_id]))
     return [replace(app.first, submit_line=found[1])] if found else []
 

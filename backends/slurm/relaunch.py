@@ -1,4 +1,4 @@
-"""A job that was not launched here as it can be launched again: from its batch script and the command that sent it."""
+"""Relaunch of jobs that were not launched here, from their batch script and their sbatch command."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from .submit_line import option_words, read_submission
 
 @dataclass(frozen=True)
 class Relaunch:
-    """What launches a job again.
+    """The launch that repeats a job.
 
     Args:
-        roles: its roles; none where its batch script is not known.
+        roles: its roles; empty if its batch script is unknown.
         cfg: its run options.
-        not_known: what is not known of its launch, and what is taken in its place.
+        not_known: unknown parts of the original launch, with the values used instead.
     """
 
     roles: Sequence[Role] = ()
@@ -32,12 +32,12 @@ class Relaunch:
 
 
 def find_relaunch(job: Job, script: str, submit_line: str) -> Relaunch:
-    """Return what launches a job again, as far as Slurm keeps it.
+    """Return the launch that repeats a job, from the data that Slurm keeps.
 
     Args:
         job: the job; of an array or a heterogeneous job the first.
-        script: its batch script, empty where that is not known.
-        submit_line: the command that submitted it, empty where that is not known.
+        script: its batch script, empty if unknown.
+        submit_line: its sbatch command, empty if unknown.
     """
     folder = {"job_dir": job.work_dir} if job.work_dir else {}
     if is_torchx_script(script):
@@ -64,7 +64,7 @@ def find_relaunch(job: Job, script: str, submit_line: str) -> Relaunch:
 
 
 def _recorded(job: Job, *names: str) -> dict[str, str]:
-    """Return the options of sbatch that a job's record tells."""
+    """Return the sbatch options that the record of a job contains."""
     # Such as `gres:gpu:2`, and `gres/gpu:2` from 24.11 on.
     gres = [text[5:] for text in job.tres_per_node.split(",") if text[:5] in ("gres:", "gres/")]
     values = {

@@ -228,7 +228,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         described, part = self._describe(app), parse_id(app_id)
         if part is not None and part.step:
             step = BATCH if part.step == "batch" else f"step{part.step}"
-            # A single task is shown as the batch script that it stands for.
+            # A step with a single task has no role of its own.
             roles = [status for status in described.roles_statuses if status.role == step] or described.roles_statuses
             described.roles_statuses = roles
         described.app_id = app_id
@@ -278,7 +278,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return sorted([kept.row for kept in now.values()], key=lambda row: row.submitted_at or 0.0, reverse=True)
 
     def missing_jobs(self) -> str:
-        """Return that accounting does not answer, which knows the jobs that have left the queue."""
+        """Return why jobs that have left the queue may be missing; see `Scheduler.missing_jobs`."""
         return self._jobs.missing_jobs()
 
     def list_everybody(self, yes: bool) -> None:

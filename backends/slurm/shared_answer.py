@@ -41,8 +41,8 @@ class Intervals:
     Args:
         usual: seconds between two questions of all sessions together; while answers stay the same, 2.5 times as long.
         quick: the same for half a minute after an action of this user's.
-        least: seconds between two questions even where there was an action since the first.
-        failed: seconds after a question that failed, twice as many after the next; None for the usual ones.
+        least: minimum seconds between two questions, also after an action.
+        failed: seconds until the next question after a failure, doubled with each further one; None for `usual`.
     """
 
     usual: float = 10.0
@@ -56,14 +56,14 @@ class Answered:
     """An answer.
 
     Args:
-        text: what the command printed, the last time that it did.
+        text: the output of the last successful command.
         asked_at: when it was asked for, in seconds since the epoch: what happened later is not in it.
         took: how long it took, in seconds.
-        error: why there was none the last time, empty where there was.
+        error: why the last question failed; empty if it did not.
         failures: how often in a row there was none.
         asks: when it was asked for lately.
         changed_at: when an answer came that differs from the one before, in seconds since the epoch.
-        answered_at: when the text was asked for; 0 where there was no answer yet.
+        answered_at: when `text` was asked for, in seconds since the epoch; 0 before the first answer.
     """
 
     text: str = ""
@@ -144,7 +144,7 @@ class SharedAnswer:
         return known
 
     def latest(self) -> Answered:
-        """Return the answer, asked for anew where it is too old; the one before, with an error, where there is none."""
+        """Return the current answer. After a failure, return the previous one with the error."""
         with self._lock:
             self._load()
             if not self._is_fresh():

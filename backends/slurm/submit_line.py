@@ -1,6 +1,6 @@
-"""The sbatch command of a job as Slurm keeps it: accounting from 21.08 on, the controller too from 26.05 on.
+"""The sbatch command of a job, as accounting (from 21.08) and the controller (from 26.05) keep it.
 
-Slurm joins the words by blanks and keeps no quotes: a word with a blank in it reads as several.
+Slurm joins the words with blanks and without quotes, so a word with a blank cannot be told from several words.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from ...specs.sbatch_options import OPTIONS, take_options
 from .jobs import Job
 
 _WRAPPED = "# This script was created by sbatch --wrap.\n\n"
-# A word with any other character may have been quoted, or worked out by the shell.
+# Words with other characters may have been quoted, or expanded by the shell.
 _PLAIN = re.compile(r"[\w./=:,+@%~-]+")
-# They would make sbatch do something else than submit, or say what the launch says itself.
+# Options that change what sbatch does, and options that the launch sets itself.
 _NOT_AGAIN = (
     "parsable",
     "wrap",
@@ -37,9 +37,9 @@ class Submission:
     """How a job was submitted.
 
     Args:
-        options: the options of sbatch by their long names, those that a later submission may have; a flag is ``true``.
+        options: the sbatch options of a relaunch by their long names; the value of a flag is ``true``.
         args: the arguments of the script.
-        is_sure: whether the words of the arguments are certain.
+        is_sure: whether no argument can have been quoted.
     """
 
     options: Mapping[str, str]
@@ -48,7 +48,7 @@ class Submission:
 
 
 def option_words(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return options of sbatch, by their long names, as they stand on a command line; a flag is ``true``."""
+    """Return the command line words of sbatch options, which are given by their long names."""
     return tuple(_word(name, value) for name, value in options.items())
 
 
@@ -61,15 +61,15 @@ def _word(name: str, value: str) -> str:
 
 
 def submit_options(submit_line: str) -> dict[str, str]:
-    """Return the options of a submit line by their long names, those before a wrapped command."""
+    """Return the options of a submit line by their long names, up to ``--wrap``."""
     return take_options(submit_line.partition(" --wrap")[0].split(" ")[1:])[0]
 
 
 def read_submission(submit_line: str, job: Job, script: str) -> Submission | None:
-    """Return how a job was submitted; None where its submit line is missing or does not fit its script.
+    """Parse the submit line of a job; return None if it is missing or does not match the script.
 
     Args:
-        submit_line: the submit line, empty where it is not known.
+        submit_line: the submit line, empty if unknown.
         job: the job.
         script: its batch script.
     """
@@ -89,7 +89,7 @@ def read_submission(submit_line: str, job: Job, script: str) -> Submission | Non
 
 
 def _is_script(words: list[str], options: Mapping[str, str], job: Job) -> bool:
-    """Tell whether a word is the script's, by the command that the controller knows, else by the job's name."""
+    """Return whether a word names the script, by the command in the job's record, else by the job's name."""
     if not words:
         return True
     name = PurePath(words[0]).name

@@ -174,7 +174,7 @@ async def test_many_are_asked_about_once_with_the_changes_summed_up(app, schedul
         await pilot.press("asterisk", "r")
         dialog = await dialog_of(pilot, app)
         assert dialog.heading() == "Launch 3 jobs again?"
-        assert "For 2 of them something is not as it was" in text_of(dialog)
+        assert "2 of them have changes since their launch" in text_of(dialog)
         assert "git commit   2 jobs" in text_of(dialog)
         await pilot.press("e")
         assert app.screen is dialog

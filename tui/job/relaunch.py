@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from ..rows import JobRow
 
 
-_NOT_KNOWN = "not known"
+_NOT_KNOWN = "unknown"
 
 
 @dataclass
 class RelaunchAsked(Message):
-    """Jobs are to be launched again, and not all is as it was, or known.
+    """A relaunch needs confirmation: something has changed since the launch, or is unknown.
 
     Attributes:
         relaunch: what launches them.
-        changes: what is not as at the launch of each, by handle; those of which all is are left out.
+        changes: the differences from each launch, by handle; unchanged jobs are left out.
     """
 
     relaunch: Relaunch
@@ -99,10 +99,7 @@ class Relaunch:
         return self._launch("again, as it was" if known and len(self.rows) == 1 else "again")
 
     def _changes(self) -> tuple[dict[str, list[Changed]], bool]:
-        """Return what is not as at each launch, and whether of all enough was noted.
-
-        Of a job that was not launched here, its backend may not tell all.
-        """
+        """Return the differences from each launch by handle, and whether all launches were recorded in full."""
         from ...backends.history.provenance import Changed, WorldNow
         from ...settings.launch_defaults import config_now
 
@@ -169,7 +166,7 @@ def open_edit(
                 job = foreign_job(dashboard.runner, row.handle)
                 ready = EditReady(job=job)
                 if job.not_known:
-                    words = f"not known of its launch: {', '.join(map(plain, job.not_known))}"
+                    words = f"unknown parts of its launch: {', '.join(map(plain, job.not_known))}"
                     dashboard.post_from_thread(Told(words, failed=True))
             if find_changes is not None:
                 ready.changes = find_changes(record)
@@ -181,7 +178,7 @@ def open_edit(
 
 
 def _wrapped(sign: str, text: str, style: str) -> list[Text]:
-    """Return a text in as many lines as it needs."""
+    """Wrap a text into lines with a sign before the first."""
     lines = wrap(plain(text), TEXT_WIDTH - 4) or [""]
     return [Text(f"  {sign if number == 0 else ' '} {line}", style) for number, line in enumerate(lines)]
 
@@ -217,16 +214,16 @@ class RelaunchDialog(Dialog[str]):
         if len(self._rows) == 1:
             name = name_text(self._rows[0].name, TEXT_WIDTH, glyphs, bold=True)
             is_unknown = all(change.then == _NOT_KNOWN for changes in self._changes.values() for change in changes)
-            words = "Not all of its launch is known:" if is_unknown else "This is not as it was at its launch:"
+            words = "Parts of its launch are unknown:" if is_unknown else "Changed since its launch:"
             return [name, Text(), Text(words, STYLES.muted)]
-        words = f"For {len(self._changes):,} of them something is not as it was at their launch:"
+        words = f"{len(self._changes):,} of them have changes since their launch:"
         return [Text(words, STYLES.muted)]
 
     def compose_question(self) -> ComposeResult:
         """Yield what has changed; it may be longer than the screen."""
         with VerticalScroll(id="relaunch-changes", can_focus=False):
             yield Static(Text("\n", no_wrap=True).join(self._changed()), markup=False)
-        yield Static(Text("Everything else stays as it was.\n", STYLES.muted), markup=False)
+        yield Static(Text("Everything else is unchanged.\n", STYLES.muted), markup=False)
 
     def _changed(self) -> list[Text]:
         """Return each change: what it is, what it was, what it is now."""

@@ -21,7 +21,7 @@ class ForeignJob:
         scheduler: where it ran.
         cfg: its run options, as far as they are known.
         unknown: fields of roles that are not known, by role.
-        not_known: what else is not known of its launch, see `DescribeAppResponse`.
+        not_known: see `DescribeAppResponse.not_known`.
     """
 
     app: AppDef

@@ -85,7 +85,7 @@ class BackendPoller(WatchingThread):
         self._changed_at = time.monotonic()
         self._unsubscribe: Callable[[], object] | None = None
         self._everybody: bool | None = None
-        # Why jobs may be missing, as answered last and as posted last.
+        # The reasons for missing jobs in the last answer and in the last message.
         self._missing, self._told_missing = "", ""
 
     def list_everybody(self, yes: bool) -> None:

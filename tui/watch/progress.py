@@ -187,7 +187,7 @@ class ProgressWatcher(WatchingThread):
         try:
             found[handle] = look(handle)
         except _NotDescribedError:
-            # What is wrong with its backend is said where its jobs are listed.
+            # The poller reports errors of the backend.
             logger.info("progress of %s", handle, exc_info=True)
         except Exception as error:
             # Report each failure once, not at every poll.

@@ -39,7 +39,7 @@ class JobStore:
         self.answered: set[str] = set()
         self.outages: dict[str, Outage] = {}
         self.missing: dict[str, str] = {}
-        """Why jobs of a backend that answers may be missing."""
+        """Reasons why the lists of backends may lack jobs, by backend."""
         self.findings: dict[str, list[Finding]] = {}
         self.capabilities: dict[str, Capabilities] = {}
         self.taken: dict[str, StacksTaken] = {}

@@ -102,8 +102,8 @@ async def test_a_job_of_which_not_all_is_known_is_asked_about(app, commands) -> 
         await pilot.press("r")
         await until(pilot, lambda: app.screen.query("RelaunchDialog Button"), "the question")
         told = "\n".join(str(static.render()) for static in app.screen.query("Static"))
-        assert "Not all of its launch is known:" in told
-        assert "the arguments of its script\n  - not known\n  + none\n" in told
+        assert "Parts of its launch are unknown:" in told
+        assert "the arguments of its script\n  - unknown\n  + none\n" in told
         assert "+ --job-name=train.sh --nodes=1 --ntasks=1 --gres=gpu:2\n    --account=silver" in told
         assert not commands.calls("sbatch")
         await pilot.press("escape")
