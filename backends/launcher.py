@@ -249,14 +249,17 @@ def earlier_launch(
     """Return what a job was launched as: by the journal, else by what its backend keeps.
 
     Raises:
-        UnknownAppException: neither knows what it was.
+        UnknownAppException: neither knows the job.
+        SchedulerError: neither knows what it ran.
     """
     if record is not None:
         origin = record.origin(relaunch_of=record.id)
         return EarlierLaunch(record.app_def(), record.scheduler, record.cfg, record.workspace or None, origin)
     described = describe(handle)
-    if described is None or not described.roles:
+    if described is None:
         raise specs.UnknownAppException(handle)
+    if not described.roles:
+        raise specs.SchedulerError(f"{handle} cannot be launched again: its program or batch script is unknown")
     app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
     return EarlierLaunch(app, specs.parse_app_handle(handle).scheduler_backend, described.cfg, None, None)
 

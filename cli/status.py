@@ -97,7 +97,9 @@ def _list(arguments: Any, settings: Settings) -> int:
     if arguments.json:
         put_json([_listed(app) for app in apps])
     else:
-        rows = [[app.app_handle, app.name, app.state.name] for app in apps]
+        # A long name hides no state on a terminal.
+        most = max(20, width // 3) if width else sys.maxsize
+        rows = [[app.app_handle, app.name[:most], app.state.name] for app in apps]
         header = ["APP HANDLE", "APP NAME", "APP STATUS"]
         if is_wide:
             header = [*header, "TIME", "NODES", "PROGRESS OR REASON"]

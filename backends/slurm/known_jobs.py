@@ -51,6 +51,7 @@ _UNKNOWN_S = 10.0
 # The steps of a job that runs are asked for so seldom, and only while somebody looks at it.
 _STEPS_S = 30.0
 _MOST_KEPT = 500
+_NO_SUCH_JOB = "Bad job/step specified"
 _SUBMIT_LINE = re.compile(r"^ *SubmitLine=(.*)", re.MULTILINE)
 
 
@@ -381,6 +382,8 @@ def _ask_for(job_id: str) -> App | None:
             f"{job_id} is not in the queue, and {NO_ACCOUNTING}: jobs are forgotten some minutes after their end"
         ) from error
     except SchedulerError as error:
+        if _NO_SUCH_JOB in str(error):
+            return None
         raise SchedulerError(f"{job_id} is not in the queue, and accounting does not answer: {error}") from error
 
 

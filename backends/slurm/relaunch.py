@@ -9,11 +9,11 @@ from typing import Any
 
 from ...specs import Role
 from ...specs.batch_script import BatchScript
-from .jobs import Job
+from .jobs import App, Job
 from .options import SlurmOpts
 from .others import is_torchx_script, torchx_cfg, torchx_roles
 from .request import without_key
-from .submit_line import option_words, read_submission
+from .submit_line import Submission, option_words, read_submission
 
 
 @dataclass(frozen=True)
@@ -31,27 +31,33 @@ class Relaunch:
     not_known: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_relaunch(job: Job, script: str, submit_line: str) -> Relaunch:
+def find_relaunch(app: App, script: str, submit_line: str) -> Relaunch:
     """Return the launch that repeats a job, from the data that Slurm keeps.
 
     Args:
-        job: the job; of an array or a heterogeneous job the first.
+        app: the job.
         script: its batch script, empty if unknown.
         submit_line: its sbatch command, empty if unknown.
     """
+    job = app.first
     folder = {"job_dir": job.work_dir} if job.work_dir else {}
     if is_torchx_script(script):
         return Relaunch(torchx_roles(script), {**_recorded(job, "account", "qos"), **folder, **torchx_cfg(script)})
     found = read_submission(submit_line, job, script) if script else None
     if found is None:
         recorded = _recorded(job, "account", "qos", "partition", "constraint", "reservation", "time")
-        if not script:
+        if not script or (len(app.jobs) > 1 and not app.is_array):
+            # The options of the other components are unknown.
             return Relaunch(cfg={**recorded, **folder})
-        options = _recorded(job, "job-name", "nodes", "ntasks", "array", "licenses", "gres")
+        options = _recorded(job, "job-name", "nodes", "ntasks", "licenses", "gres")
+        if app.is_array:
+            options["array"] = ",".join(map(str, sorted(number for task in app.jobs for number in task.task_numbers())))
         words = option_words(options)
+        whole = f" in `{submit_line}`" if submit_line else ""
         not_known = {
-            "the arguments of its script": "none",
+            f"the arguments of its script{whole}": "none",
             "the options of its sbatch command": " ".join(option_words({**options, **recorded})),
+            "its other options, such as memory and output": "as in the script",
         }
         return Relaunch([BatchScript(script, words).role()], {**recorded, **folder}, not_known)
     options, cfg = dict(found.options), dict[str, Any](folder)
@@ -59,8 +65,12 @@ def find_relaunch(job: Job, script: str, submit_line: str) -> Relaunch:
         value = options.pop(name)
         cfg[name] = value == "true" if name == "requeue" else without_key(value) if name == "comment" else value
     words = option_words({"job-name": job.name, **options})
-    not_known = {} if found.is_sure else {"the quotes around its arguments": " ".join(map(shlex.quote, found.args))}
+    not_known = {} if found.is_sure else {"the quotes in its sbatch command": _command(found)}
     return Relaunch([BatchScript(script, words, found.args).role()], cfg, not_known)
+
+
+def _command(found: Submission) -> str:
+    return " ".join(map(shlex.quote, ("sbatch", *option_words(found.options), "SCRIPT", *found.args)))
 
 
 def _recorded(job: Job, *names: str) -> dict[str, str]:
@@ -77,7 +87,6 @@ def _recorded(job: Job, *names: str) -> dict[str, str]:
         "job-name": job.name,
         "nodes": str(job.nodes or ""),
         "ntasks": str(job.ntasks or ""),
-        "array": job.tasks if job.array_id and not job.tasks.isdecimal() else "",
         "licenses": job.licenses,
         "gres": ",".join(gres),
     }

@@ -472,7 +472,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """Return what launches a job again that was not launched here."""
         script = self._script(app.app_id)
         is_needed = bool(script) and not is_torchx_script(script)
-        return find_relaunch(app.first, script, self._accounted.submit_line(app) if is_needed else "")
+        return find_relaunch(app, script, self._accounted.submit_line(app) if is_needed else "")
 
     def _launch_in_script(self, job_id: str) -> Launch | None:
         return read_launch(launch_in(self._script(job_id)))

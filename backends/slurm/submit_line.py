@@ -5,8 +5,9 @@ Slurm joins the words with blanks and without quotes, so a word with a blank can
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
@@ -39,7 +40,7 @@ class Submission:
     Args:
         options: the sbatch options of a relaunch by their long names; the value of a flag is ``true``.
         args: the arguments of the script.
-        is_sure: whether no argument can have been quoted.
+        is_sure: whether no word can have been quoted.
     """
 
     options: Mapping[str, str]
@@ -81,18 +82,35 @@ def read_submission(submit_line: str, job: Job, script: str) -> Submission | Non
     if PurePath(submit_line.split(" ")[0]).name != "sbatch" or " --wrap" in submit_line:
         return None
     options, rest = take_options(submit_line.split(" ")[1:])
-    if bool(rest) == bool(mark) or not _is_script(rest[:1], options, job):
+    if (mark and rest) or not _is_script(rest[:1], options, job, is_wrapped=bool(mark)):
         return None
     args = tuple(rest[1:])
     again = {name: value for name, value in options.items() if name not in _NOT_AGAIN}
-    return Submission(again, args, all(map(_PLAIN.fullmatch, args)))
+    return Submission(again, args, _are_sure(options, job) and not _may_be_quoted(args))
 
 
-def _is_script(words: list[str], options: Mapping[str, str], job: Job) -> bool:
-    """Return whether a word names the script, by the command in the job's record, else by the job's name."""
+def _is_script(words: list[str], options: Mapping[str, str], job: Job, *, is_wrapped: bool) -> bool:
+    """Return whether a word names the script, by the command in the job's record, else by the job's name.
+
+    There is no word for a wrapped command and for a script from standard input.
+    """
     if not words:
-        return True
+        return is_wrapped or not job.command
     name = PurePath(words[0]).name
     if job.command:
         return PurePath(job.command).name == name
     return name == job.name or "job-name" in options
+
+
+def _are_sure(options: Mapping[str, str], job: Job) -> bool:
+    """Return whether the options of free text have the values of the job's record, so that no value was split."""
+    if options.get("export", "ALL") not in ("ALL", "NONE", "NIL"):
+        return False
+    recorded = {"comment": job.comment, "job-name": job.name}
+    return all(options.get(name, value) == value for name, value in recorded.items())
+
+
+def _may_be_quoted(args: Sequence[str]) -> bool:
+    """Return whether some of the words may be one argument with blanks, or may have been expanded by the shell."""
+    is_joined = any(not first.startswith("-") and not then.startswith("-") for first, then in itertools.pairwise(args))
+    return is_joined or not all(map(_PLAIN.fullmatch, args))

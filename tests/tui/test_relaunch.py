@@ -292,3 +292,6 @@ def test_what_a_backend_does_not_tell_of_a_role_is_unknown(role, unknown):
     assert (job.app.name, job.scheduler, job.unknown) == ("job-1", "local_cwd", {"r": unknown})
     with pytest.raises(UnknownAppException):
         foreign_job(SimpleNamespace(describe=answers.get), "local_cwd://torchx/job-2")  # type: ignore[arg-type]
+    answers["local_cwd://torchx/job-3"] = DescribeAppResponse("job-3")
+    with pytest.raises(SchedulerError, match="its program or batch script is unknown"):
+        foreign_job(SimpleNamespace(describe=answers.get), "local_cwd://torchx/job-3")  # type: ignore[arg-type]

@@ -17,7 +17,7 @@ from textual.widgets import Button, Static
 
 from ...logs.text.sanitize import plain
 from ...specs.errors import describe_error
-from ..format import count, cut
+from ..format import count
 from ..rows import JobRow
 from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.job_cells import name_text
@@ -213,27 +213,31 @@ class RelaunchDialog(Dialog[str]):
         glyphs = glyphs_of(self.app)
         if len(self._rows) == 1:
             name = name_text(self._rows[0].name, TEXT_WIDTH, glyphs, bold=True)
-            is_unknown = all(change.then == _NOT_KNOWN for changes in self._changes.values() for change in changes)
-            words = "Parts of its launch are unknown:" if is_unknown else "Changed since its launch:"
+            words = "Parts of its launch are unknown:" if self._is_unknown else "Changed since its launch:"
             return [name, Text(), Text(words, STYLES.muted)]
         words = f"{len(self._changes):,} of them have changes since their launch:"
         return [Text(words, STYLES.muted)]
+
+    @property
+    def _is_unknown(self) -> bool:
+        """Whether parts of the launch of a job are unknown."""
+        return any(change.then == _NOT_KNOWN for changes in self._changes.values() for change in changes)
 
     def compose_question(self) -> ComposeResult:
         """Yield what has changed; it may be longer than the screen."""
         with VerticalScroll(id="relaunch-changes", can_focus=False):
             yield Static(Text("\n", no_wrap=True).join(self._changed()), markup=False)
-        yield Static(Text("Everything else is unchanged.\n", STYLES.muted), markup=False)
+        words = "" if self._is_unknown else "Everything else is unchanged.\n"
+        yield Static(Text(words, STYLES.muted), markup=False)
 
     def _changed(self) -> list[Text]:
         """Return each change: what it is, what it was, what it is now."""
-        glyphs = glyphs_of(self.app)
         lines: list[Text] = []
         for change, jobs in summed_up(self._changes):
-            what = Text(cut(plain(change.what), TEXT_WIDTH - 12, glyphs.cut), STYLES.text)
+            what = [Text(line, STYLES.text) for line in wrap(plain(change.what), TEXT_WIDTH - 12) or [""]]
             if len(self._rows) > 1:
-                what.append(f"   {count(jobs, 'job')}", STYLES.faint)
-            lines += [what, *_wrapped("-", change.then, STYLES.removed), *_wrapped("+", change.now, STYLES.added)]
+                what[-1].append(f"   {count(jobs, 'job')}", STYLES.faint)
+            lines += [*what, *_wrapped("-", change.then, STYLES.removed), *_wrapped("+", change.now, STYLES.added)]
         return [*lines, Text()]
 
     def compose_buttons(self) -> ComposeResult:

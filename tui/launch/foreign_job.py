@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...specs import MISSING, AppDef, Role, UnknownAppException, parse_app_handle
+from ...specs import MISSING, AppDef, Role, SchedulerError, UnknownAppException, parse_app_handle
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
@@ -35,11 +35,14 @@ def foreign_job(runner: Runner, handle: str) -> ForeignJob:
     """Return what the backend tells of a job.
 
     Raises:
-        UnknownAppException: it knows nothing of it, or nothing that could be launched.
+        UnknownAppException: it does not know the job.
+        SchedulerError: it does not know what the job ran.
     """
     described = runner.describe(handle)
-    if described is None or not described.roles:
+    if described is None:
         raise UnknownAppException(handle)
+    if not described.roles:
+        raise SchedulerError(f"{handle} cannot be launched again: its program or batch script is unknown")
     app = AppDef(described.name or described.app_id, described.roles)
     unknown = {role.name: _unknown(role) for role in app.roles}
     return ForeignJob(app, parse_app_handle(handle).scheduler_backend, described.cfg, unknown, described.not_known)

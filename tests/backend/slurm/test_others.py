@@ -118,8 +118,16 @@ def test_a_script_of_the_users(slurm: SlurmScheduler, commands: SlurmCommands, t
             [],
             {"dependency": "afterok:3", "requeue": False},
         ),
-        ("sbatch -Jx -t2:00 --requeue train.sh -n 3", {}, [], ["-n", "3"], {"time": "2:00", "requeue": True}),
-        ("sbatch --comment=why --hold other.sh", {"Command": "/home/a/other.sh"}, ["--hold"], [], {"comment": "why"}),
+        ("sbatch -t2:00 --requeue train.sh -n 3", {}, [], ["-n", "3"], {"time": "2:00", "requeue": True}),
+        (
+            "sbatch -J x --comment=why --hold other.sh",
+            {"Command": "/home/a/other.sh", "Name": "x", "Comment": "why"},
+            ["--hold"],
+            [],
+            {"comment": "why"},
+        ),
+        # From standard input.
+        ("sbatch --mem=50M", {"Command": "(null)"}, ["--mem=50M"], [], {}),
     ],
 )
 def test_a_submit_line_is_launched_again(
@@ -129,7 +137,7 @@ def test_a_submit_line_is_launched_again(
     commands.accounted({"State": "RUNNING", "SubmitLine": line})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\n#SBATCH --time=5\necho $1\n")
     described, script = launched_again(slurm)
-    assert [*script.options] == ["--job-name=train.sh", *options]
+    assert [*script.options] == [f"--job-name={record.get('Name', 'train.sh')}", *options]
     assert [*script.args] == args
     # What the site gave by default stays the site's.
     assert described.cfg == {"job_dir": "/home/alice", **cfg}
@@ -168,7 +176,9 @@ def test_a_submission_that_is_not_known(slurm: SlurmScheduler, commands: SlurmCo
     described, script = launched_again(slurm)
     assert script.args == ()
     assert {"--gres=gpu:2", "--licenses=matlab:1", "--nodes=1"} < {*script.options}
-    assert [*described.not_known] == ["the arguments of its script", "the options of its sbatch command"]
+    arguments, options, others = described.not_known
+    assert arguments == "the arguments of its script" + (f" in `{line}`" if line else "")
+    assert (options, others.partition(",")[0]) == ("the options of its sbatch command", "its other options")
 
 
 def test_the_controller_tells_the_submit_line(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
@@ -180,7 +190,45 @@ def test_the_controller_tells_the_submit_line(slurm: SlurmScheduler, commands: S
     described, script = launched_again(slurm)
     assert script.args == ("it's", "", "two")
     # Slurm keeps no quotes.
-    assert [*described.not_known] == ["the quotes around its arguments"]
+    assert described.not_known == {"the quotes in its sbatch command": "sbatch SCRIPT 'it'\"'\"'s' '' two"}
+
+
+@pytest.mark.parametrize(
+    ("line", "record"),
+    [
+        ("sbatch --comment=keep --array=1-3 train.sh x", {"Comment": "keep --array=1-3"}),
+        ("sbatch --comment=v2 train.sh train.sh x", {"Comment": "v2 train.sh"}),
+        ("sbatch --comment=why train.sh x", {"Comment": "(null)"}),
+        ("sbatch --export=ALL,OPTS=-v -n 2 train.sh x", {}),
+        ("sbatch -J my --time=5 train.sh x", {"Name": "my --time=5"}),
+        ("sbatch train.sh 0 b c", {}),
+        ("sbatch train.sh --msg two words", {}),
+    ],
+)
+def test_a_submit_line_that_may_lack_quotes(slurm: SlurmScheduler, commands: SlurmCommands, line, record) -> None:
+    commands.queue({"Name": "train.sh", **record})
+    commands.accounted({"State": "RUNNING", "SubmitLine": line})
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
+    described, _ = launched_again(slurm)
+    assert [*described.not_known] == ["the quotes in its sbatch command"]
+
+
+def test_an_array_whose_submission_is_not_known(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+    tasks = [{"JobID": f"{7 + number}", "ArrayJobID": "7", "ArrayTaskID": str(number)} for number in (0, 2, 5)]
+    commands.queue(*tasks)
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
+    described, script = launched_again(slurm)
+    assert "--array=0,2,5" in script.options
+    assert described.not_known
+
+
+def test_components_whose_options_are_not_known_are_not_launched(slurm: SlurmScheduler, commands) -> None:
+    parts = [{"JobID": f"{7 + number}", "HetJobID": "7", "HetJobOffset": str(number)} for number in range(2)]
+    commands.queue(*parts)
+    commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
+    described = slurm.describe("7")
+    assert described is not None
+    assert described.roles == []
 
 
 def test_a_script_with_arguments(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
