@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from ...specs import BackendUnavailableError, SchedulerError
-from .commands import FIELD, ask
+from .commands import FIELD, TIMEOUT_S, ask
 from .jobs import Job, parse_count, parse_exit, parse_time, parse_tres, text_or_nothing
 from .versions import more_fields
 
@@ -26,6 +26,7 @@ _FIELDS = (
 )  # fmt: skip
 _DISABLED = "accounting storage is disabled"
 # How many ids one question has: a command line has its limits.
+_JOB_TIMEOUT_S = 10.0
 _MOST_IDS = 500
 _SCRIPT_HEAD = re.compile(r"^Batch Script for \S+\n-+\n", re.MULTILINE)
 _JOB = re.compile(r"(?P<id>\d+)(?:_(?P<tasks>\d+|\[[^\]]*\]?)|\+(?P<offset>\d+))?")
@@ -167,10 +168,10 @@ def parse_size(text: str) -> int | None:
 
 
 def _rows(chosen: Sequence[str]) -> Iterator[tuple[Job, Step | None]]:
-    return parse_rows(_ask(chosen))
+    return parse_rows(_ask(chosen, _JOB_TIMEOUT_S))
 
 
-def _ask(chosen: Sequence[str]) -> str:
+def _ask(chosen: Sequence[str], timeout: float = TIMEOUT_S) -> str:
     """Return sacct's answer behind a line with its field names.
 
     Raises:
@@ -178,7 +179,8 @@ def _ask(chosen: Sequence[str]) -> str:
     """
     fields = (*_FIELDS, *more_fields("sacct"))
     try:
-        text = ask(["sacct", "--noheader", "--parsable", f"--delimiter={FIELD}", *chosen, "--format", ",".join(fields)])
+        command = ["sacct", "--noheader", "--parsable", f"--delimiter={FIELD}", *chosen, "--format", ",".join(fields)]
+        text = ask(command, timeout=timeout)
     except BackendUnavailableError:
         raise
     except SchedulerError as error:

@@ -29,7 +29,7 @@ from .accounting import (
     parse_history,
 )
 from .chains import may_have_dependency
-from .commands import ask, clean_environment
+from .commands import Asking, ask, clean_environment
 from .jobs import GONE, LOST, App, Job, group
 from .queue import has_same_states, parse_queue, queue_text
 from .shared_answer import ActionTimes, Answered, Intervals, SharedAnswer
@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 HISTORY_DAYS = 14.0
 # Seconds between two queries of all jobs in accounting: usually, at least, and after a failure.
 _HISTORY_S, _HISTORY_LEAST_S, _HISTORY_FAILED_S = 900.0, 10.0, 10.0
+# The queue is shown without the answer of accounting if that takes longer (s).
+_HISTORY_WAIT_S = 6.0
 # Query accounting if two queries of the queue are further apart (s): with a low MinJobAge jobs may come and go unseen.
 _UNSEEN_S = 60.0
 # Ignore answers of other sessions that are older (s).
@@ -74,6 +76,8 @@ class KnownJobs:
         self._departures = ActionTimes(folder / "left")
         history = Intervals(_HISTORY_S, _HISTORY_S, least=_HISTORY_LEAST_S, failed=_HISTORY_FAILED_S)
         self._history = SharedAnswer(folder / "history", lambda: history_text(history_days), history, self._departures)
+        self._history_answer: Answered | None = None
+        self._history_query: threading.Thread | None = None
         self._lock = threading.Lock()
         self._queued: tuple[float, dict[str, Job]] = (0.0, {})
         self._accounted: tuple[float, dict[str, Job]] = (0.0, {})
@@ -129,15 +133,34 @@ class KnownJobs:
 
     def missing_jobs(self) -> str:
         """Return why `apps` may lack jobs that have left the queue; empty if accounting answers."""
-        answer = self._history.kept()
-        if not answer.error:
+        answer, error = self._history_answer or Answered(), ""
+        if self._is_history_late():
+            error = f"no answer within {_HISTORY_WAIT_S:g} s, still waiting"
+        if not (error := error or answer.error):
             return ""
         since = f" since {clock(answer.answered_at)}" if answer.answered_at else ""
-        return f"jobs that have left the queue{since} may be missing: accounting does not answer: {answer.error}"
+        return f"jobs that have left the queue{since} may be missing: accounting does not answer: {error}"
+
+    def _is_history_late(self) -> bool:
+        return self._history_query is not None and self._history_query.is_alive()
+
+    def _latest_history(self) -> Answered:
+        """Return the answer of accounting, or the previous one while the next takes long."""
+        if self._is_history_late():
+            return self._history_answer or Answered()
+        if self._history_answer is None:
+            self._history_answer = self._history.kept()
+        self._history_query = threading.Thread(target=self._ask_history, name="ask-accounting", daemon=True)
+        self._history_query.start()
+        self._history_query.join(_HISTORY_WAIT_S)
+        return self._history_answer
+
+    def _ask_history(self) -> None:
+        self._history_answer = self._history.latest()
 
     def check_accounting(self) -> Iterator[Finding]:
         """Yield what is wrong with accounting."""
-        if self._history.latest().text == NO_ACCOUNTING:
+        if self._latest_history().text == NO_ACCOUNTING:
             what = f"{NO_ACCOUNTING}: jobs are forgotten some minutes after their end"
             yield Finding("warning", what, "ask an administrator for slurmdbd")
         elif missing := self.missing_jobs():
@@ -165,7 +188,7 @@ class KnownJobs:
         self._queued = answer.answered_at, jobs
 
     def _from_history(self) -> dict[str, Job]:
-        answer = self._history.latest()
+        answer = self._latest_history()
         self._note(answer.error)
         answered_at, jobs = self._accounted
         if answer.answered_at != answered_at:
@@ -192,7 +215,7 @@ class KnownJobs:
         }
         is_lost_due = now >= self._lost_at
         due = [job_id for job_id, job in missing.items() if job.state != LOST or is_lost_due]
-        if not due or now < self._accounting_at:
+        if not due or now < self._accounting_at or self._is_history_late():
             return
         try:
             told = {job.job_id: job for job in jobs_by_id(due) if job.job_id not in queued}
@@ -229,9 +252,14 @@ class KnownJobs:
 
 
 class AccountedJobs:
-    """Accounting's records of single jobs, steps and earlier runs; asked for once a job, from any thread."""
+    """Accounting's records of single jobs, steps and earlier runs, asked for once for each job, from any thread.
 
-    def __init__(self) -> None:
+    Args:
+        asking: fails at once for a while after accounting did not answer.
+    """
+
+    def __init__(self, asking: Asking) -> None:
+        self._asking = asking
         self._lock = threading.Lock()
         self._kept: dict[tuple[str, str, int, float | None], tuple[App, list[Step]]] = {}
         self._runs: dict[tuple[str, int], list[Job]] = {}
@@ -247,7 +275,7 @@ class AccountedJobs:
             if key in self._runs:
                 return self._runs[key]
         try:
-            runs = earlier_runs(app.app_id)
+            runs = self._asking.guard("sacct", lambda: earlier_runs(app.app_id))
         except SchedulerError as error:
             logger.info("accounting has no earlier runs of %s: %s", app.app_id, error)
             return []
@@ -271,7 +299,7 @@ class AccountedJobs:
         if at and time.monotonic() - at < _STEPS_S:
             return steps
         try:
-            jobs, steps = job_with_steps(app.app_id)
+            jobs, steps = self._asking.guard("sacct", lambda: job_with_steps(app.app_id))
             self._keep_submit_line(app, jobs)
         except SchedulerError as error:
             logger.info("accounting has no steps of %s: %s", app.app_id, error)
@@ -292,7 +320,7 @@ class AccountedJobs:
             return line
         jobs: list[Job] = []
         try:
-            jobs = _with_submit_line(app)
+            jobs = self._asking.guard("sacct", lambda: _with_submit_line(app))
         except SchedulerError as error:
             logger.info("the submit line of %s is not known: %s", app.app_id, error)
         return self._keep_submit_line(app, jobs)
@@ -313,7 +341,7 @@ class AccountedJobs:
             if key in self._kept:
                 return self._kept[key]
         try:
-            jobs, steps = job_with_steps(app.app_id)
+            jobs, steps = self._asking.guard("sacct", lambda: job_with_steps(app.app_id))
         except SchedulerError as error:
             logger.info("accounting has no steps of %s: %s", app.app_id, error)
             return app, []

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -142,12 +143,12 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._records_folder = records
         self._made_records: Records | None = None
         self._insight = insight
-        asking = commands.Asking()
+        self._asking = asking = commands.Asking()
         self._cluster = Cluster(asking)
         self._facts = Facts(asking)
         self._advisor = Advisor(asking, self._cluster, self._facts, session_name)
         self._usage = UsageSampler()
-        self._accounted = AccountedJobs()
+        self._accounted = AccountedJobs(asking)
         self._scripts: dict[str, str] = {}
         self._rows: dict[str, _Row] = {}
         self._chains = Chains()
@@ -500,7 +501,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             if job_id in self._scripts:
                 return self._scripts[job_id]
         try:
-            script = _ask_for_script(job_id)
+            script = self._ask_for_script(job_id)
         except BackendUnavailableError as error:
             logger.info("the batch script of %s is not known: %s", job_id, error)
             return ""
@@ -510,21 +511,20 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             self._scripts[job_id] = script
         return script
 
-
-def _ask_for_script(job_id: str) -> str:
-    """Ask the controller for a batch script, then accounting; empty where neither has it."""
-    for ask in (_controllers_script, batch_script):
-        try:
-            script = ask(job_id)
-        except BackendUnavailableError:
-            raise
-        except SchedulerError as error:
-            logger.info("the batch script of %s is not known: %s", job_id, error)
-            continue
-        # Of a job that it has forgotten, scontrol prints nothing and exits with 0.
-        if script.startswith("#!") and len(script) <= _MOST_SCRIPT_CHARACTERS:
-            return script
-    return ""
+    def _ask_for_script(self, job_id: str) -> str:
+        """Ask the controller for a batch script, then accounting; return an empty text if neither has it."""
+        for program, ask in (("scontrol", _controllers_script), ("sacct", batch_script)):
+            try:
+                script = self._asking.guard(program, partial(ask, job_id))
+            except BackendUnavailableError:
+                raise
+            except SchedulerError as error:
+                logger.info("the batch script of %s is not known: %s", job_id, error)
+                continue
+            # Of a job that it has forgotten, scontrol prints nothing and exits with 0.
+            if script.startswith("#!") and len(script) <= _MOST_SCRIPT_CHARACTERS:
+                return script
+        return ""
 
 
 def _controllers_script(job_id: str) -> str:

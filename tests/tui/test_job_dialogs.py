@@ -187,3 +187,8 @@ async def test_results_stand_with_those_that_failed_first(app):
         # Nothing but the button takes the focus.
         await pilot.press("tab")
         assert dialog.focused is dialog.query(Button).first()
+
+
+def test_a_dialog_without_its_buttons_focuses_nothing():
+    """A launch may end, and close its dialog, before the dialog is drawn."""
+    assert RelaunchDialog([ROW], {}).first_focus() is None

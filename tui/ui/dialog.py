@@ -64,8 +64,8 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         yield from ()
 
     def first_focus(self) -> Widget | None:
-        """Return what has the focus at first: the harmless button."""
-        return self.query(Button).first()
+        """Return the first button, which is harmless; None if the dialog is being closed already."""
+        return next(iter(self.query(Button)), None)
 
     def on_mount(self) -> None:
         """Put the focus where it belongs."""

@@ -48,6 +48,19 @@ def test_the_last_history_is_kept_and_asked_for_soon_again(session, commands: Sl
     assert session().missing_jobs() == ""
 
 
+def test_a_slow_accounting_hides_no_queue(session, commands: SlurmCommands, clock: Clock) -> None:
+    commands.queue({})
+    commands.accounted({"JobIDRaw": "3"})
+    assert ids(session()) == ["3", "7"]
+    clock.now += 3600
+    commands.answer("sacct", seconds=20)
+    late = session()
+    # It does not wait for the end of the query.
+    assert ids(late) == ["3", "7"]
+    assert "accounting does not answer: no answer within" in late.missing_jobs()
+    assert ids(late) == ["3", "7"]
+
+
 @pytest.mark.parametrize(
     ("error", "words"),
     [(REFUSED, "jobs that have left the queue may be missing: "), (OFF, "this cluster has no accounting: jobs are")],
