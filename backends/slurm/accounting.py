@@ -25,8 +25,9 @@ _FIELDS = (
     "TRESUsageInTot",
 )  # fmt: skip
 _DISABLED = "accounting storage is disabled"
-# How many ids one question has: a command line has its limits.
+# Seconds after which a query of single jobs is given up.
 _JOB_TIMEOUT_S = 10.0
+# How many ids one question has: a command line has its limits.
 _MOST_IDS = 500
 _SCRIPT_HEAD = re.compile(r"^Batch Script for \S+\n-+\n", re.MULTILINE)
 _JOB = re.compile(r"(?P<id>\d+)(?:_(?P<tasks>\d+|\[[^\]]*\]?)|\+(?P<offset>\d+))?")

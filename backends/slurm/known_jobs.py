@@ -77,7 +77,7 @@ class KnownJobs:
         history = Intervals(_HISTORY_S, _HISTORY_S, least=_HISTORY_LEAST_S, failed=_HISTORY_FAILED_S)
         self._history = SharedAnswer(folder / "history", lambda: history_text(history_days), history, self._departures)
         self._history_answer: Answered | None = None
-        self._history_query: threading.Thread | None = None
+        self._late_history: threading.Thread | None = None
         self._lock = threading.Lock()
         self._queued: tuple[float, dict[str, Job]] = (0.0, {})
         self._accounted: tuple[float, dict[str, Job]] = (0.0, {})
@@ -116,9 +116,14 @@ class KnownJobs:
         """Return an app of any user, None if unknown. The raw id of an array task returns that task only.
 
         Raises:
-            BackendUnavailableError: the controller cannot be reached.
+            BackendUnavailableError: the controller cannot be reached, and the app is not known to have ended.
         """
-        known = self.apps().get(job_id)
+        try:
+            known = self.apps().get(job_id)
+        except BackendUnavailableError:
+            known = self._find_ended(job_id)
+            if known is None:
+                raise
         if known is not None:
             return known
         now = time.monotonic()
@@ -131,6 +136,15 @@ class KnownJobs:
             self._others[job_id] = now, app
         return app
 
+    def _find_ended(self, job_id: str) -> App | None:
+        """Return an app that has ended according to accounting and that the last known queue does not contain."""
+        with self._lock:
+            # Accounting says of a requeued job that it has ended, and of an array only which tasks have.
+            if job_id in group(self._queued[1].values()):
+                return None
+            app = group(self._from_history().values()).get(job_id)
+        return app if app is not None and is_terminal(app.state) else None
+
     def missing_jobs(self) -> str:
         """Return why `apps` may lack jobs that have left the queue; empty if accounting answers."""
         answer, error = self._history_answer or Answered(), ""
@@ -142,7 +156,7 @@ class KnownJobs:
         return f"jobs that have left the queue{since} may be missing: accounting does not answer: {error}"
 
     def _is_history_late(self) -> bool:
-        return self._history_query is not None and self._history_query.is_alive()
+        return self._late_history is not None and self._late_history.is_alive()
 
     def _latest_history(self) -> Answered:
         """Return the answer of accounting, or the previous one while the next takes long."""
@@ -150,9 +164,11 @@ class KnownJobs:
             return self._history_answer or Answered()
         if self._history_answer is None:
             self._history_answer = self._history.kept()
-        self._history_query = threading.Thread(target=self._ask_history, name="ask-accounting", daemon=True)
-        self._history_query.start()
-        self._history_query.join(_HISTORY_WAIT_S)
+        query = threading.Thread(target=self._ask_history, name="ask-accounting", daemon=True)
+        query.start()
+        query.join(_HISTORY_WAIT_S)
+        if query.is_alive():
+            self._late_history = query
         return self._history_answer
 
     def _ask_history(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from support.command import command_runner
@@ -11,7 +13,7 @@ from support.slurm_clock import Clock
 from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs import AppState, BackendUnavailableError, SchedulerError
 
 REFUSED = "sacct: error: Problem talking to the database: Connection refused\n"
 OFF = "Slurm accounting storage is disabled\n"
@@ -59,6 +61,38 @@ def test_a_slow_accounting_hides_no_queue(session, commands: SlurmCommands, cloc
     assert ids(late) == ["3", "7"]
     assert "accounting does not answer: no answer within" in late.missing_jobs()
     assert ids(late) == ["3", "7"]
+
+
+def test_a_query_that_runs_is_not_late(session, commands: SlurmCommands) -> None:
+    commands.queue({})
+    commands.answer("sacct", seconds=1)
+    first = session()
+    reader = threading.Thread(target=first.list)
+    reader.start()
+    told = {first.missing_jobs()}
+    while reader.is_alive():
+        told.add(first.missing_jobs())
+    assert told == {""}
+
+
+def test_an_ended_job_is_read_while_the_controller_is_down(
+    session, commands: SlurmCommands, clock: Clock, tmp_path: Path
+) -> None:
+    log = tmp_path / "3.out"
+    log.write_text("loss 0.5\n")
+    clock.now = time.time()
+    commands.queue({"JobID": "4"})
+    commands.accounted({"JobIDRaw": "3", "StdOut": str(log)}, {"JobIDRaw": "4", "State": "NODE_FAIL"})
+    assert ids(session()) == ["3", "4"]
+    clock.now += 61
+    commands.answer("squeue", err="Unable to contact slurm controller (connect failure)\n", code=1)
+    late = session()
+    assert late.describe("3").state is AppState.SUCCEEDED
+    assert list(late.log_iter("3", "batch")) == ["loss 0.5\n"]
+    # Accounting says that 4 has ended, but it was requeued.
+    for job_id in ("4", "5"):
+        with pytest.raises(BackendUnavailableError):
+            late.describe(job_id)
 
 
 @pytest.mark.parametrize(

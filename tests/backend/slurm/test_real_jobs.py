@@ -386,9 +386,10 @@ def test_the_controller_is_away_for_a_while(real: SlurmScheduler, cluster: OwnSl
     told: list[str] = []
     wait_until(lambda: lines(real, app_id), "the first line")
 
+    stream = real.log_iter(app_id, "worker", should_tail=True)
+
     def read() -> None:
         # As the log pane does: what breaks off is taken up again.
-        stream = real.log_iter(app_id, "worker", should_tail=True)
         while len(told) < 200:
             try:
                 for line in stream:
