@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import Stream
 from torchx_tui.settings.config import Settings
-from torchx_tui.specs import AppDef, AppState, Role, parse_app_handle
+from torchx_tui.specs import AppState
 
 Launch = Callable[..., TorchXRun]
 
@@ -78,18 +78,19 @@ def until_there(path: Path) -> str:
     return f"while [ ! -e {path} ]; do sleep 0.1; done"
 
 
-def test_listed_described_tailed_and_cancelled(pair: TorchXRun, runner: Runner) -> None:
+def test_listed_described_and_tailed(pair: TorchXRun, runner: Runner):
     described = reached(runner, pair.handle, AppState.RUNNING, running=3)
-    assert [(one.name, one.num_replicas, one.entrypoint) for one in described.roles] == [
-        ("leader", 1, "sh"),
-        ("worker", 2, "sh"),
-    ]
-    # What TorchX put in place of macros is the job's own: another launch must have its own.
-    assert described.roles[1].args == ["-c", f"echo hello from worker; {LOOP}", "${replica_id}"]
-    assert described.roles[1].env == {"HF_TOKEN": "s3cret", "ROLE": "worker", "JOB": "${app_id}.$$"}
-    assert described.log_dir == str(pair.logs / "torchx" / pair.app_id)
-    assert described.cfg == {"log_dir": str(pair.logs)}
-    assert described.name == "pair"
+    leader, worker = described.roles
+    assert (leader.name, leader.num_replicas, leader.entrypoint) == ("leader", 1, "sh")
+    # The values that TorchX gave macros belong to this job: a relaunch needs its own.
+    assert (worker.name, worker.num_replicas, worker.args, worker.env) == (
+        "worker",
+        2,
+        ["-c", f"echo hello from worker; {LOOP}", "${replica_id}"],
+        {"HF_TOKEN": "s3cret", "ROLE": "worker", "JOB": "${app_id}.$$"},
+    )
+    folder = pair.logs / "torchx" / pair.app_id
+    assert (described.name, described.log_dir, described.cfg) == ("pair", str(folder), {"log_dir": str(pair.logs)})
     pids = {one.pid for role in described.roles_statuses for one in role.replicas}
     assert pids <= set(processes_of_job(f"TORCHX_JOB_ID={pair.handle}"))
     found = row(runner, pair.handle)
@@ -100,63 +101,50 @@ def test_listed_described_tailed_and_cancelled(pair: TorchXRun, runner: Runner) 
     assert "s3cret" not in native
     wait_until(lambda: len(runner.usage(pair.handle)) == 3, "what three replicas use")
 
-    # Read while it writes.
-    for stream in (None, Stream.STDOUT):
-        lines: Any = runner.log_lines(pair.handle, "worker", 1, should_tail=True, streams=stream)
-        assert next(lines) == "hello from worker\n"
-        assert wait_until(lambda lines=lines: next(lines) == "line 20\n", "line 20")
-        lines.close()
-    errors: Any = runner.log_lines(pair.handle, "worker", 0, should_tail=True, streams=Stream.STDERR)
-    assert next(errors) == "wrong 1\n"
-    errors.close()
-    scheduler, app_id = runner.scheduler("local_cwd"), parse_app_handle(pair.handle).app_id
-    paths = [scheduler.log_path(app_id, "leader", 0, stream) for stream in Stream]
-    folder = pair.logs / "torchx" / pair.app_id / "leader" / "0"
-    assert paths == [folder / f"{stream.value}.log" for stream in Stream]
+    for k, stream, expected in (
+        (1, None, ["hello from worker\n", "line 20\n"]),
+        (1, Stream.STDOUT, ["hello from worker\n", "line 20\n"]),
+        (0, Stream.STDERR, ["wrong 1\n", "wrong 2\n"]),
+    ):
+        with closing(runner.log_lines(pair.handle, "worker", k, should_tail=True, streams=stream)) as lines:
+            assert [next(lines), next(line for line in lines if line == expected[1])] == expected
+    paths = [runner.scheduler("local_cwd").log_path(pair.app_id, "leader", 0, stream) for stream in Stream]
+    assert paths == [folder / "leader" / "0" / f"{stream.value}.log" for stream in Stream]
 
-    # Cancelled.
+
+def test_cancelled(pair: TorchXRun, runner: Runner):
+    reached(runner, pair.handle, AppState.RUNNING, running=3)
     tail: Any = runner.log_lines(pair.handle, "leader", 0, should_tail=True)
+    assert next(line for line in tail if line == "line 1\n")
     runner.cancel(pair.handle)
-    described = reached(runner, pair.handle, AppState.CANCELLED)
-    assert described.msg.startswith("cancelled by ")
-    assert pair.wait() == 1  # TorchX says that the job failed
+    assert reached(runner, pair.handle, AppState.CANCELLED).msg.startswith("cancelled by ")
+    assert pair.wait() == 1  # TorchX prints that the job failed
     assert processes_of_job(f"TORCHX_JOB_ID={pair.handle}") == []
     assert row(runner, pair.handle).state is AppState.CANCELLED
-    assert "line 1\n" in list(tail)
-    # What TorchX wrote is as it was, and nothing of ours is among it.
+    list(tail)  # it ends
+    # Nothing of ours is among TorchX's files.
     folder = pair.logs / "torchx" / pair.app_id
     assert {one.name for one in folder.iterdir()} <= {"leader", "worker", "torchelastic", "SUCCESS"}
-    with Runner() as another:  # who did not see it
+    with Runner() as another:  # that did not see it run
         assert another.describe(pair.handle).state is AppState.CANCELLED  # type: ignore[union-attr]
 
 
-def test_what_torchx_says_of_local_jobs_is_another(pair: TorchXRun, runner: Runner, tmp_path: Path) -> None:
+def test_what_torchx_says_of_local_jobs_is_another(pair: TorchXRun, runner: Runner, tmp_path: Path):
     described = reached(runner, pair.handle, AppState.RUNNING, running=3)
-    local: Any = theirs("torchx.schedulers.local_scheduler")
-    specs: Any = theirs("torchx.specs")
-    scheduler = local.create_scheduler("torchx")
-    try:
-        listed = outcome(scheduler.list)
+    specs = theirs()
+    with closing(theirs("torchx.schedulers.local_scheduler").create_scheduler("torchx")) as scheduler:
         ours = [one.app_handle for one in runner.list("local_cwd") if one.app_handle == pair.handle]
-        hold("local jobs", listed, ours, lambda theirs, ours: "list" if ours == [pair.handle] else None)
+        hold("local jobs", outcome(scheduler.list), ours, lambda _, ours: "list" if ours == [pair.handle] else None)
         known = scheduler.describe(pair.app_id)
         assert known is None
         hold("local jobs", known, described.state.name, lambda *_: "another process's job")
         role = specs.Role("r", "", entrypoint="sleep", args=["300"])
         app_id = scheduler.submit(specs.AppDef("theirs", [role]), {"log_dir": str(tmp_path / "logs")})
-        statuses = [len(one.replicas) for one in scheduler.describe(app_id).roles_statuses]
-        replicas = [len(one.replicas) for one in described.roles_statuses]
-        hold(
-            "local jobs",
-            statuses,
-            replicas,
-            lambda theirs, ours: "replicas" if (theirs, ours) == ([], [1, 2]) else None,
-        )
-    finally:
-        scheduler.close()
+        both = [[len(one.replicas) for one in made.roles_statuses] for made in (scheduler.describe(app_id), described)]
+        hold("local jobs", *both, lambda *both: "replicas" if both == ([], [1, 2]) else None)
 
 
-def test_one_that_ignores_sigterm_is_cancelled_too(torchx_run: Launch, runner: Runner) -> None:
+def test_one_that_ignores_sigterm_is_cancelled_too(torchx_run: Launch, runner: Runner):
     job = torchx_run("utils.sh", "sh", "-c", f"trap '' TERM; {LOOP}")
     reached(runner, job.handle, AppState.RUNNING)
     runner.cancel(job.handle)
@@ -164,7 +152,7 @@ def test_one_that_ignores_sigterm_is_cancelled_too(torchx_run: Launch, runner: R
     assert processes_of_job(f"TORCHX_JOB_ID={job.handle}") == []
 
 
-def test_an_orphan(pair: TorchXRun, runner: Runner) -> None:
+def test_an_orphan(pair: TorchXRun, runner: Runner):
     reached(runner, pair.handle, AppState.RUNNING, running=3)
     followed: Any = runner.log_lines(pair.handle, "worker", 0, should_tail=True)
     # Which of the two streams comes first into combined.log is a race of TorchX's own.
@@ -194,20 +182,7 @@ def test_an_orphan(pair: TorchXRun, runner: Runner) -> None:
     assert processes_of_job(f"TORCHX_JOB_ID={pair.handle}") == []
 
 
-def test_lost_without_a_record(pair: TorchXRun, runner: Runner) -> None:
-    described = reached(runner, pair.handle, AppState.RUNNING, running=3)
-    pair.process.kill()
-    pair.wait()
-    for role in described.roles_statuses:
-        for one in role.replicas:
-            os.killpg(one.pid, signal.SIGKILL)
-    described = reached(runner, pair.handle, AppState.UNKNOWN)
-    assert described.msg == "the torchx process that ran it ended without a record: how it ended is not known"
-    assert described.has_ended
-    assert "line 1\n" in list(runner.log_lines(pair.handle, "leader", 0))
-
-
-def test_ended_as_its_record_says(torchx_run: Launch, runner: Runner, tmp_path: Path) -> None:
+def test_ended_as_its_record_says(torchx_run: Launch, runner: Runner, tmp_path: Path):
     job = torchx_run(
         "utils.sh", "--num_replicas", "2", "sh", "-c", f"echo once; {until_there(tmp_path / 'end')}; exit 3"
     )
@@ -224,12 +199,10 @@ def test_ended_as_its_record_says(torchx_run: Launch, runner: Runner, tmp_path: 
     assert row(runner, again).notes == []
 
 
-def test_ended_before_we_came(
-    torchx_run: Launch, runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ended_before_we_came(torchx_run: Launch, runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     job = torchx_run("utils.echo", "--msg", "once", "--num_replicas", "2")
     assert job.wait() == 0
-    assert row(runner, job.handle) is None  # nobody has said where its logs are
+    assert row(runner, job.handle) is None  # its log folder is not known yet
     monkeypatch.delenv("TORCHXCONFIG")
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".torchxconfig").write_text("[local_cwd]\nlog_dir = logs\n")
@@ -237,28 +210,16 @@ def test_ended_before_we_came(
     assert (found.state, found.replicas_succeeded, found.replicas_wanted) == (AppState.SUCCEEDED, 2, 2)
     assert found.finished_at >= found.started_at > time.time() - 600
     assert list(runner.log_lines(job.handle, "echo", 1)) == ["once\n"]
-    success = pair_of_files(job)
+    folder = job.logs / "torchx" / job.app_id
+    files = [folder / "SUCCESS", folder / "echo" / "0" / "combined.log"]
+    texts = [file.read_text() for file in files]
     runner.delete(job.handle)
     assert runner.describe(job.handle) is None
     assert row(runner, job.handle) is None
-    assert pair_of_files(job) == success  # TorchX's folder is TorchX's
+    assert [file.read_text() for file in files] == texts  # TorchX's folder is TorchX's
 
 
-def pair_of_files(job: TorchXRun) -> tuple[str, str]:
-    folder = job.logs / "torchx" / job.app_id
-    return (folder / "SUCCESS").read_text(), (folder / "echo" / "0" / "combined.log").read_text()
-
-
-def test_deleted_while_it_runs(pair: TorchXRun, runner: Runner) -> None:
-    reached(runner, pair.handle, AppState.RUNNING, running=3)
-    runner.delete(pair.handle)
-    wait_until(lambda: runner.describe(pair.handle) is None, "its end")
-    assert row(runner, pair.handle) is None
-    assert processes_of_job(f"TORCHX_JOB_ID={pair.handle}") == []
-    assert (pair.logs / "torchx" / pair.app_id / "worker" / "1" / "stdout.log").exists()
-
-
-def test_in_a_folder_that_torchx_removes(torchx_run: Launch, runner: Runner, tmp_path: Path) -> None:
+def test_in_a_folder_that_torchx_removes(torchx_run: Launch, runner: Runner, tmp_path: Path):
     job = torchx_run("utils.sh", "sh", "-c", f"echo hello; {until_there(tmp_path / 'end')}", log_dir=False)
     described = reached(runner, job.handle, AppState.RUNNING)
     assert described.cfg == {}
@@ -272,27 +233,10 @@ def test_in_a_folder_that_torchx_removes(torchx_run: Launch, runner: Runner, tmp
         assert described.msg == "it has ended, and TorchX removed its log folder: how it ended is not known"
 
 
-def test_ours_are_not_taken_for_theirs(torchx: str, runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHX_TUI_SHOWS_TORCHX_JOBS", "1")
-    role = Role("r", "", entrypoint="sh", args=["-c", "sleep 300 & sleep 300"], num_replicas=2)
-    handle = runner.run(AppDef("ours", [role]), "local_cwd", {})
-    try:
-        reached(runner, handle, AppState.RUNNING, running=2)
-        rows = [one for one in runner.list("local_cwd") if one.app_handle == handle]
-        assert [one.notes for one in rows] == [[]]
-        # Another home, which has no record of it.
-        monkeypatch.setenv("XDG_STATE_HOME", os.environ["XDG_STATE_HOME"] + "-other")
-        with Runner() as another:
-            assert row(another, handle) is None
-    finally:
-        runner.cancel(handle)
-        reached(runner, handle, AppState.CANCELLED)
-
-
 @pytest.mark.torch
 def test_the_workers_of_torchrun_belong_to_their_replica(
     torchx_run: Launch, runner: Runner, require: Callable[..., None], tmp_path: Path
-) -> None:
+):
     require("torch", importlib.util.find_spec("torch") is not None, "`pip install -e .[examples]`")
     (tmp_path / "train.py").write_text("import time\nprint('worker starts', flush=True)\ntime.sleep(300)\n")
     job = torchx_run("dist.ddp", "-j", "1x2", "--script", "train.py")
@@ -308,7 +252,7 @@ def test_the_workers_of_torchrun_belong_to_their_replica(
     assert processes_of_job(f"TORCHX_JOB_ID={job.handle}") == []
 
 
-def test_by_the_commands_of_the_shell(pair: TorchXRun, runner: Runner) -> None:
+def test_by_the_commands_of_the_shell(pair: TorchXRun, runner: Runner):
     reached(runner, pair.handle, AppState.RUNNING, running=3)
     assert pair.handle in shell("list", "-s", "local_cwd").stdout
     status = json.loads(shell("status", "--json", pair.handle).stdout)
