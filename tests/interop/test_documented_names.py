@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
+import runpy
 import sys
 from enum import Enum
 from pathlib import Path
@@ -179,7 +179,5 @@ def test_a_name_is_listed_once_and_has_a_reason(part):
 @pytest.mark.parametrize("name", ["compatibility", "signatures"])
 def test_a_page_is_up_to_date(name, monkeypatch):
     monkeypatch.setitem(sys.modules, "torchx", None)  # a page is made without TorchX
-    spec = importlib.util.spec_from_file_location(f"{name}_page", DOCS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert (DOCS / f"{name}.md").read_text(encoding="utf-8") == module.page(), f"run: python docs/reference/{name}.py"
+    page = runpy.run_path(str(DOCS / f"{name}.py"))["page"]
+    assert (DOCS / f"{name}.md").read_text(encoding="utf-8") == page(), f"run: python docs/reference/{name}.py"

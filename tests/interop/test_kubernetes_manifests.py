@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from interop.apps import KUBERNETES, made, pinned
 from interop.oracle import theirs
@@ -32,7 +34,7 @@ def job(torchx, monkeypatch):
 
     def make(specs, app, cfg=None):
         app_def, own = made(specs, app) if isinstance(app, dict) else (app, {})
-        arguments = {"service_account": None, **own, **(cfg or {})}
+        arguments: Any = {"service_account": None, **own, **(cfg or {})}
         if specs is our_specs:
             return manifest.app_to_resource(app_def, "default", **arguments)
         return module.sanitize_for_serialization(module.app_to_resource(app_def, "default", **arguments))

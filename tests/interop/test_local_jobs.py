@@ -106,7 +106,8 @@ def test_listed_described_and_tailed(pair: TorchXRun, runner: Runner):
         (1, Stream.STDOUT, ["hello from worker\n", "line 20\n"]),
         (0, Stream.STDERR, ["wrong 1\n", "wrong 2\n"]),
     ):
-        with closing(runner.log_lines(pair.handle, "worker", k, should_tail=True, streams=stream)) as lines:
+        lines: Any = runner.log_lines(pair.handle, "worker", k, should_tail=True, streams=stream)
+        with closing(lines):
             assert [next(lines), next(line for line in lines if line == expected[1])] == expected
     paths = [runner.scheduler("local_cwd").log_path(pair.app_id, "leader", 0, stream) for stream in Stream]
     assert paths == [folder / "leader" / "0" / f"{stream.value}.log" for stream in Stream]
@@ -140,8 +141,10 @@ def test_what_torchx_says_of_local_jobs_is_another(pair: TorchXRun, runner: Runn
         hold("local jobs", known, described.state.name, lambda *_: "another process's job")
         role = specs.Role("r", "", entrypoint="sleep", args=["300"])
         app_id = scheduler.submit(specs.AppDef("theirs", [role]), {"log_dir": str(tmp_path / "logs")})
-        both = [[len(one.replicas) for one in made.roles_statuses] for made in (scheduler.describe(app_id), described)]
-        hold("local jobs", *both, lambda *both: "replicas" if both == ([], [1, 2]) else None)
+        their, our = (
+            [len(one.replicas) for one in made.roles_statuses] for made in (scheduler.describe(app_id), described)
+        )
+        hold("local jobs", their, our, lambda *both: "replicas" if both == ([], [1, 2]) else None)
 
 
 def test_one_that_ignores_sigterm_is_cancelled_too(torchx_run: Launch, runner: Runner):

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from interop.oracle import theirs
@@ -90,7 +91,9 @@ def test_a_pod_of_a_role_has_the_role_s_variables_alone():
         (theirs(), theirs("torchx.schedulers.kubernetes_scheduler").role_to_pod),
         (our_specs, role_to_pod),
     ):
-        pod = make("worker-0", specs.Role("worker", "img:1", env={"A": "1"}, resource=specs.Resource(1, 0, 64)), None)
+        pod: Any = make(
+            "worker-0", specs.Role("worker", "img:1", env={"A": "1"}, resource=specs.Resource(1, 0, 64)), None
+        )
         assert [(one.name, one.value) for one in pod.spec.containers[0].env] == [("A", "1")]
 
 

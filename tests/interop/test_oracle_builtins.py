@@ -49,11 +49,12 @@ def fields(specs, name, argv):
 @example(("utils.python", ["--script="]))
 @cases(1500)
 def test_each_builtin(call):
-    their, our = (outcome(lambda specs=specs: fields(specs, *call)) for specs in (theirs(), our_specs))
+    name, argv = call
+    their, our = (outcome(lambda specs=specs: fields(specs, name, argv)) for specs in (theirs(), our_specs))
     if isinstance(their, Refused) and their.names[0] == "SystemExit":
         assert repr(our) == "ArgumentError"
     else:
-        hold(AREA, their, our, lambda their, our: explained(*call, their, our), call)
+        hold(AREA, their, our, lambda their, our: explained(name, argv, their, our), call)
 
 
 @pytest.mark.parametrize("name", sorted(set(COMPONENTS) - set(RUN_A_PROGRAM)))

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -109,7 +110,7 @@ def test_dryrun(call, cfg):
     compare(AREA, lambda specs: in_common(read(specs, *DRYRUN, *cfg, name, *words)), explain, (name, words, cfg))
 
 
-def in_common(made):
+def in_common(made: Any) -> Any:
     """Return a dry run's JSON less what only ours has, or what differs from run to run."""
     if made == FAILED:
         return made

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -57,7 +58,7 @@ def start(module, specs, app, cfg, inherited, gpus, extra_paths=None):
         patch.setattr(request, "count_gpus", lambda: gpus)
         patch.setattr(os, "environ", inherited)
         if specs is our_specs:
-            made = scheduler.LocalScheduler("torchx", extra_paths=extra_paths, handle_signals=False)
+            made: Any = scheduler.LocalScheduler("torchx", extra_paths=extra_paths, handle_signals=False)
         else:
             made = module.LocalScheduler("torchx", module.CWDImageProvider, extra_paths=extra_paths)
         asked = made.submit_dryrun(built(specs, app), cfg).request

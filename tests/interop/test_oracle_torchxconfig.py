@@ -173,8 +173,8 @@ def text_fault(said, cfg, their, our):
 @cases(1000)
 def test_loading(world, text, cfg):
     with world.holds({}):
-        results = [outcome(lambda one=one: loaded(one, text, cfg)) for one in world.modules]
-    hold(AREA, *results, lambda their, our: text_fault(text, cfg, their, our), (text, cfg))
+        their, our = (outcome(lambda one=one: loaded(one, text, cfg)) for one in world.modules)
+    hold(AREA, their, our, lambda their, our: text_fault(text, cfg, their, our), (text, cfg))
 
 
 @given(OPTIONS, st.booleans())
@@ -189,8 +189,8 @@ def test_writing(world, options, required_only):
         return "separators in what is written" if ["a;b"] in defaults or {"A": "x:y"} in defaults else None
 
     with world.holds({}, options=declared):
-        results = [outcome(lambda one=one: dumped(one, required_only)) for one in world.modules]
-    hold(AREA, *results, explain, (options, required_only))
+        their, our = (outcome(lambda one=one: dumped(one, required_only)) for one in world.modules)
+    hold(AREA, their, our, explain, (options, required_only))
 
 
 @each_difference(AREA)
