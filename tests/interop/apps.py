@@ -20,16 +20,12 @@ _ROLE = {
 }
 
 
-def whole(app: dict[str, Any]) -> dict[str, Any]:
-    """Return an app of the file with the defaults filled in."""
-    roles = [{name: value for name, value in {**_ROLE, **role}.items() if value is not None} for role in app["roles"]]
-    return {"name": "job", **app, "roles": roles}
-
-
 def made(specs: Any, app: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the AppDef of a package, and the options that it is launched with."""
-    filled = whole({"roles": [{}], **app})
+    filled = {"name": "job", "roles": [{}], **app}
     cfg = filled.pop("cfg", {})
+    roles = [{**_ROLE, **role} for role in filled["roles"]]
+    filled["roles"] = [{name: value for name, value in role.items() if value is not None} for role in roles]
     return built(specs, filled), dict(cfg)
 
 

@@ -1,4 +1,4 @@
-"""TorchX's command line as a process, whose local jobs are found and ended by us."""
+"""TorchX's command line as a process; we find and end its local jobs."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ LOOP = "i=0; while :; do i=$((i+1)); echo line $i; echo wrong $i >&2; sleep 0.1;
 
 
 class TorchXRun:
-    """``torchx run -s local_cwd`` in a process of its own, with its logs in a folder that is given.
+    """``torchx run -s local_cwd`` in a process of its own.
 
     Args:
-        folder: the working folder; its ``logs`` is the ``log_dir``, unless there is none to be given.
-        arguments: the component and its arguments.
-        log_dir: whether TorchX is told where its logs go.
+        folder: The working folder.
+        arguments: The component and its arguments.
+        log_dir: Whether TorchX keeps its logs in ``logs`` of the folder.
     """
 
     def __init__(self, folder: Path, arguments: Sequence[str], *, log_dir: bool = True) -> None:
@@ -33,7 +33,7 @@ class TorchXRun:
         self._stdout, self._stderr = folder / "torchx.out", folder / "torchx.err"
         # torchrun is beside the interpreter.
         env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-        # Else it keeps what it prints until it ends.
+        # It would print the handle at its end only.
         env["PYTHONUNBUFFERED"] = "1"
         with self._stdout.open("w") as out, self._stderr.open("w") as err:
             self.process = subprocess.Popen(

@@ -47,6 +47,7 @@ def fields(specs, name, argv):
 @given(calls())
 @example(("utils.python", ["--m="]))
 @example(("utils.python", ["--script="]))
+@example(("dist.ddp", ["--script=a.py", "--name=n"]))
 @cases(1500)
 def test_each_builtin(call):
     name, argv = call

@@ -32,6 +32,8 @@ HANDLES = st.one_of(LETTERS, st.builds("{}://{}/{}".format, LETTERS, LETTERS, LE
 
 @given(MOUNTS)
 @example(["type=bind", "src=~/a/", "dst=/b"])
+@example(["type=bind", "src=/a", "dst=/b", "readonly=maybe"])
+@example(["type=device", "src=/a", "perm=rx"])
 @cases(3000)
 def test_mounts(options):
     def explain(their, our):

@@ -133,6 +133,7 @@ def asked(config, dirs, cfg):
 @example({"other": "[DEFAULT]\nJ = 1\n[cli:run]\nlog_dir = x"}, None, ["other"], {})
 @example({"cwd": "[cli:run]\nJ = 1\ncount = 2", "other": "[cli:run]\nquiet = 3\nJ = 4"}, None, ["other", "cwd"], {})
 @example({"home": "[sched]\nenv = x\nlog_dir = 100%"}, None, None, {})
+@example({"home": "[sched]\nlog_dir = None"}, None, None, {})
 @cases(700)
 def test_files(world, files, named, dirs, cfg):
     with world.holds(files, named):
