@@ -126,7 +126,7 @@ def in_common(made: Any) -> Any:
 
 
 def without_version(text):
-    return re.sub('torchx:[^"]*', "torchx", text)
+    return re.sub("torchx:[^\"']*", "torchx", text)
 
 
 def component_differs(name, words):
