@@ -22,7 +22,7 @@ _ROLE = {
 
 def made(specs: Any, app: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return the AppDef of a package, and the options that it is launched with."""
-    filled = {"name": "job", "roles": [{}], **app}
+    filled: dict[str, Any] = {"name": "job", "roles": [{}], **app}
     cfg = filled.pop("cfg", {})
     roles = [{**_ROLE, **role} for role in filled["roles"]]
     filled["roles"] = [{name: value for name, value in role.items() if value is not None} for role in roles]
