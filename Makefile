@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test soak oracle mutants bench lint format examples clean services-up services-down
+.PHONY: help run check test soak oracle bench lint format examples clean services-up services-down
 
 help:
 	@echo "make run       open the dashboard (ARGS="..." passes arguments)"
@@ -17,7 +17,6 @@ help:
 	@echo "make test      run all tests (ARGS="..." passes arguments to pytest)"
 	@echo "make soak      send random keys and inputs for minutes"
 	@echo "make oracle    compare all cases with TorchX, and write docs/reference/compatibility.md"
-	@echo "make mutants   list changes of a room that no test notices (ROOM=specs N=100 SEED=1)"
 	@echo "make lint      run ruff, the type checker and the import rules"
 	@echo "make bench     run the benchmarks"
 	@echo "make services-up    start Docker, Kubernetes and Slurm for the tests (root, Debian; SERVICES="docker slurm" SLURM_RELEASE=24.11)"
@@ -76,9 +75,6 @@ oracle: $(VENV)/.test $(TORCHX_0_7)/.installed
 
 services-up services-down:
 	@tests/services/services.sh $(@:services-%=%) $(SERVICES)
-
-mutants: $(VENV)/.test
-	@$(BIN)/python -W ignore -m tests.mutants $(ROOM) -n $(or $(N),100) --seed $(or $(SEED),1) $(ARGS)
 
 bench: $(VENV)/.test
 	@$(BIN)/python -m benchmarks $(ARGS)
