@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 from support.canned import CannedScheduler
-from support.dashboard import PATIENCE, make_app, screen_text, until
+from support.dashboard import make_app, screen_text, until
+from support.waiting import PATIENCE
 from textual.widgets import Button, Input, Static
 
 from torchx_tui.backends.types import BY_TORCHX

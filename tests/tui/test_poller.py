@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
-from support.waiting import PATIENCE, wait_until
+from support.waiting import NEVER, PATIENCE, wait_until
 
 import torchx_tui.tui.watch.poller as poller_module
 from torchx_tui.backends.history.journal import Journal
@@ -271,7 +271,7 @@ def test_each_state_is_written_into_the_journal_once(scheduler, start, journal, 
         AppDef("one", [Role("r", "", entrypoint="x")]), "local_cwd", "torchx", {}, expected_app_id="one-x"
     )
     # What the journal tells is waited for.
-    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", PATIENCE)
+    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", NEVER)
     written = []
     real = Runner.remember
     monkeypatch.setattr(Runner, "remember", lambda *args: (written.append(args[1:]), real(*args)))
@@ -460,7 +460,7 @@ def test_rows_do_not_wait_for_a_long_history(scheduler, journal, start, monkeypa
     _, listener = start(scheduler, replace(SETTINGS, interval_seconds=1000, slowest_seconds=1000))
     listener.wait_for_states(BOTH)
     assert {row.component for row in listener.rows()} == {""}
-    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", PATIENCE)
+    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", NEVER)
     # Without being asked, long before the next tick.
     listener.wait(lambda _: {row.component for row in listener.rows()} == {"demo.train"})
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.scripted_engine import ScriptedEngine, events, listed, refused
 from support.scripted_server import Answer, Asked
-from support.waiting import PATIENCE
+from support.waiting import NEVER, PATIENCE
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.lifecycle import AppCanceller, Launch, ensure_network
@@ -150,7 +150,7 @@ def test_a_launch_that_is_cancelled_says_what_it_leaves(scripted: ScriptedEngine
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """However slow the engine is, its answer to a request to stop is waited for."""
-    monkeypatch.setattr("torchx_tui.backends.docker.lifecycle._TAKEN_WITHIN_S", PATIENCE)
+    monkeypatch.setattr("torchx_tui.backends.docker.lifecycle._TAKEN_WITHIN_S", NEVER)
 
 
 @pytest.mark.usefixtures("patient")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import docker
 import pytest
-from support.waiting import PATIENCE, PROMPT
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker_engine.streams import start_exec
 
@@ -68,7 +68,7 @@ def test_nothing_of_the_beginning_is_lost(
     assert connection.gettimeout() == api.timeout
     # What is there already is not waited for.
     while len(read) < len(first):
-        assert select.select([connection], [], [], PROMPT)[0]
+        assert select.select([connection], [], [], PATIENCE)[0]
         read += connection.recv(1 << 16)
     assert read == first
     server.read_on.set()

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from support.processes import is_gone
 from support.scripted_server import scripted_server
-from support.waiting import PROMPT, wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.kubeconfig import CredentialPlugin
@@ -155,13 +155,13 @@ def test_closing_ends_a_program_that_hangs(plugin, tmp_path):
     closing = threading.Thread(target=server.close, daemon=True)
     began = time.monotonic()
     closing.start()
-    closing.join(PROMPT)
+    closing.join(PATIENCE)
     assert not closing.is_alive()
     assert time.monotonic() - began < 10
-    wait_until(lambda: all(map(is_gone, pids)), "the program and what it started are gone", PROMPT)
+    wait_until(lambda: all(map(is_gone, pids)), "the program and what it started are gone", PATIENCE)
     # Who waited for the first one starts no other.
     for thread in threads:
-        thread.join(PROMPT)
+        thread.join(PATIENCE)
     assert len(raised) == 2
     assert [int(pid) for pid in (tmp_path / "pids").read_text().split()] == pids
 
@@ -173,7 +173,7 @@ def test_a_program_that_takes_too_long_is_ended(plugin, tmp_path):
     with pytest.raises(BackendUnavailableError, match=r"gave no answer within 1 s: run it in a shell"):
         server.request("GET", "/version")
     if (tmp_path / "pids").exists():
-        wait_until(lambda: all(map(is_gone, pids_of(tmp_path))), "it is gone", PROMPT)
+        wait_until(lambda: all(map(is_gone, pids_of(tmp_path))), "it is gone", PATIENCE)
 
 
 COUNTS = f"""
@@ -327,4 +327,4 @@ def test_a_scheduler_is_closed_while_a_program_hangs(plugin, tmp_path):
     closing.start()
     closing.join(5.0)
     assert not closing.is_alive()
-    wait_until(lambda: all(map(is_gone, pids)), "the program is gone", PROMPT)
+    wait_until(lambda: all(map(is_gone, pids)), "the program is gone", PATIENCE)

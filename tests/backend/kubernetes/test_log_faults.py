@@ -17,7 +17,7 @@ from support.cut_proxy import CutProxy, cut_proxy
 from support.kubernetes_cluster import KubernetesCluster, OwnCluster, new_namespace
 from support.scripted_server import Asked, ScriptedServer, Stream, scripted_server, status
 from support.volcano_jobs import make_job
-from support.waiting import PATIENCE, PROMPT, wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.kubernetes.beside import run_beside
 from torchx_tui.backends.kubernetes.logs.container_log import ContainerLog, LogReading
@@ -140,7 +140,7 @@ def test_closing_64_streams_ends_their_connections_at_once(job: Job, proxy: CutP
     assert 64 <= proxy.count <= 64 + 8
     for follower in followers:
         follower.close()
-    wait_until(lambda: proxy.count <= 8, "the connections end", PROMPT)
+    wait_until(lambda: proxy.count <= 8, "the connections end", PATIENCE)
     for follower in followers:
         follower.join()
 
