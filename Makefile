@@ -18,7 +18,7 @@ help:
 	@echo "make soak      send random keys and inputs for minutes"
 	@echo "make oracle    compare all cases with TorchX, and write docs/reference/compatibility.md"
 	@echo "make lint      run ruff, the type checker and the import rules"
-	@echo "make bench     run the benchmarks"
+	@echo "make bench     run the benchmarks (SCALE=0.1 for smaller ones)"
 	@echo "make services-up    start Docker, Kubernetes and Slurm for the tests (root, Debian; SERVICES="docker slurm" SLURM_RELEASE=24.11)"
 	@echo "make services-down  stop these services"
 	@echo "make examples  install torch, scikit-learn, transformers and lightning for examples/"
@@ -77,7 +77,7 @@ services-up services-down:
 	@tests/services/services.sh $(@:services-%=%) $(SERVICES)
 
 bench: $(VENV)/.test
-	@$(BIN)/python -m benchmarks $(ARGS)
+	@SCALE=$(or $(SCALE),1) $(BIN)/python -m benchmarks $(ARGS)
 
 lint: $(VENV)/.lint
 	@$(BIN)/ruff check .

@@ -20,9 +20,10 @@ from torchx_tui.guest.host import guests
 
 from ._budget import judged, percentile
 from ._dashboard import COMMAND, Home, home
+from ._sizes import scaled
 
-ROUNDS = 15
-LETTERS = 8
+ROUNDS = scaled(15, 1)
+LETTERS = scaled(8, 1)
 _TEXT = '''
 from torchx_tui.specs import AppDef, Role
 

@@ -16,13 +16,14 @@ from textual.app import App, ComposeResult
 
 from benchmarks._big_log import BigLog, big_log
 from benchmarks._budget import judged
+from benchmarks._sizes import scaled
 from benchmarks._toolong import installed, seconds_to_show
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.view import LogView
 
-ROUNDS = 5
+ROUNDS = scaled(5, 1)
 PATIENCE_SECONDS = 60.0
 
 
