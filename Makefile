@@ -1,6 +1,6 @@
 # Each command sets up what it needs in .venv, from a fresh clone.
 PYTHON ?= python3
-VENV   := .venv
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 TORCHX_0_7 := $(VENV)/torchx-0.7
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
@@ -9,12 +9,13 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test soak oracle bench lint format examples clean services-up services-down
+.PHONY: help run check test test-all soak oracle bench lint format examples clean services-up services-down
 
 help:
 	@echo "make run       open the dashboard (ARGS="..." passes arguments)"
 	@echo "make check     lint, and run the tests of what differs from main"
-	@echo "make test      run all tests (ARGS="..." passes arguments to pytest)"
+	@echo "make test      run the tests that take minutes (ARGS="..." passes arguments to pytest)"
+	@echo "make test-all  run all tests"
 	@echo "make soak      send random keys and inputs for minutes"
 	@echo "make oracle    compare all cases with TorchX, and write docs/reference/compatibility.md"
 	@echo "make lint      run ruff, the type checker and the import rules"
@@ -63,6 +64,10 @@ check: $(VENV)/.lint
 
 test: $(VENV)/.test
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+
+# 200 examples of each Hypothesis test instead of 20.
+test-all: $(VENV)/.test
+	@HYPOTHESIS_EXAMPLES=200 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not soak" $(ARGS)
 
 soak: $(VENV)/.test
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m soak tests/tui $(ARGS)

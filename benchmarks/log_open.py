@@ -22,12 +22,17 @@ from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.view import LogView
+from torchx_tui.tui.ui.theme import use_themes
 
 ROUNDS = scaled(5, 1)
 PATIENCE_SECONDS = 60.0
 
 
 class _Shell(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        use_themes(self, "torchx-dark")
+
     def compose(self) -> ComposeResult:
         yield LogPane()
 

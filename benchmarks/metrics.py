@@ -39,8 +39,8 @@ _SAMPLES = Path(__file__).parent.parent / "tests" / "diagnosis" / "data" / "logs
 _JUDGED = ("megatron.src", "verl.src")
 _SAMPLE_LINES = scaled(20_000, 500)
 _NOISE_BYTES = scaled(64_000_000, 200_000)
-_METRICS, _POINTS = 20, 50_000
-_RANKS, _KEPT_LINES = 256, 2_000
+_METRICS, _POINTS = 20, scaled(50_000, 500)
+_RANKS, _KEPT_LINES = 256, scaled(2_000, 100)
 _CHARTS = 4
 _FRAMES = scaled(20, 2)
 
