@@ -2,7 +2,6 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-TORCHX_0_7 := $(VENV)/torchx-0.7
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest-xdist's workers. End-to-end tests mostly wait, so even a small machine runs more workers than it has cores. Idle
 # workers take tests from others (worksteal), so that long tests run in parallel.
@@ -41,13 +40,6 @@ $(VENV)/.test: pyproject.toml $(VENV)/.run
 	@$(PIP) install --editable '.[interop]' 2>/dev/null || echo "torchx-nightly is not available: tests/interop will be skipped"
 	@touch $@
 
-# The stable release of TorchX for `make oracle`, in its own environment: its dependencies conflict with ours.
-$(TORCHX_0_7)/.installed: | $(VENV)/.test
-	@echo "Installing torchx 0.7.0 for make oracle"
-	@$(PYTHON) -m venv $(TORCHX_0_7)
-	@$(TORCHX_0_7)/bin/python -m pip --disable-pip-version-check --quiet install 'torchx==0.7.0' kubernetes 2>/dev/null || echo "torchx 0.7.0 is not available: its tests will be skipped"
-	@touch $@
-
 $(VENV)/.lint: pyproject.toml $(VENV)/.test
 	@echo "Installing the lint tools"
 	@$(PIP) install --editable '.[lint]'
@@ -72,10 +64,10 @@ test-all: $(VENV)/.test
 soak: $(VENV)/.test
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m soak tests/tui $(ARGS)
 
-# The tests of tests/interop that count cases or need TorchX 0.7.0.
-oracle: $(VENV)/.test $(TORCHX_0_7)/.installed
+# The tests of tests/interop that count cases.
+oracle: $(VENV)/.test
 	@ALL_ORACLE_CASES=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) \
-		tests/interop -k 'oracle or 0.7.0 or torchx_says'
+		tests/interop -k 'oracle or torchx_says'
 	@$(BIN)/python docs/reference/compatibility.py
 
 services-up services-down:

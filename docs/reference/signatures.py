@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from interop.documented_names import Documented, Part
+    from interop.documented import Documented, Part
 
 TESTS = Path(__file__).parents[2] / "tests"
 
@@ -37,7 +37,7 @@ def page() -> str:
     return "\n".join([HEAD, _counts(names), "", *(_section(part) for part in parts)])
 
 
-def _parts() -> tuple[Part, ...]:
+def _parts() -> list[Part]:
     sys.path.insert(0, str(TESTS))
     try:
         from interop.documented import PARTS
@@ -47,7 +47,7 @@ def _parts() -> tuple[Part, ...]:
 
 
 def _counts(names: list[Documented]) -> str:
-    kinds = Counter(entry.difference.kind if entry.difference else "as documented" for entry in names)
+    kinds = Counter(entry.kind or ("as documented" if entry.here else "not here") for entry in names)
     shown = ("as documented", "addition", "generation", "upstream fault", "not here")
     return f"Of {len(names)} names: " + ", ".join(f"{kinds[kind]} {kind}" for kind in shown) + "."
 
@@ -73,14 +73,13 @@ def _here(entry: Documented) -> str:
 
 
 def _difference(entry: Documented) -> str:
-    difference = entry.difference
-    if difference is None:
+    if not entry.why:
         return ""
-    added = ", ".join(f"`{name}`" for name in difference.adds)
-    given = ", ".join(f"`{name}`" for name in difference.gives_default)
+    added = ", ".join(f"`{name}`" for name in entry.adds)
+    given = ", ".join(f"`{name}`" for name in entry.gives_default)
     facts = [f"further {added}"] if added else []
     facts += [f"{given} can be left out"] if given else []
-    return f"{difference.kind}: " + "; ".join([*facts, difference.why]).replace("|", "\\|")
+    return f"{entry.kind or entry.what}: " + "; ".join([*facts, entry.why]).replace("|", "\\|")
 
 
 def _code(text: str) -> str:

@@ -1,14 +1,10 @@
-"""AppDefs made at random as plain data, of which either package's specs make the same app."""
+"""AppDefs made at random as plain data, which either package's specs make into the same app."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from hypothesis import strategies as st
-
-App = dict[str, Any]
-"""An AppDef as plain data: its name, metadata, and its roles' fields."""
 
 WORDS = ["a", "--x=1", "a b", "", "é", "$HOME", "new\nline", "'\""]
 MACROS = ["${app_id}", "$app_id-${replica_id}", "${img_root}/x", "${rank0_env}", "$$x", "${nothing}", "$", "${"]
@@ -22,20 +18,20 @@ DEVICES = ["vpc.amazonaws.com/efa", "aws.amazon.com/neurondevice", "example.com/
 
 TEXTS = st.sampled_from([*WORDS, *MACROS])
 RESOURCES = st.fixed_dictionaries(
-    {"cpu": st.sampled_from([-1, 0, 1, 0.5, 7, 96]), "gpu": st.sampled_from([-1, 0, 0, 1, 2, 8])},
+    {"cpu": st.sampled_from([-1, 0, 1, 0.5, 7, 1.3337, 96]), "gpu": st.sampled_from([-1, 0, 0, 1, 2, 8])},
     optional={
-        "memMB": st.sampled_from([-1, 0, 1, 1024, 1_048_576]),
+        "memMB": st.sampled_from([-1, 0, 1, 1024, 1025, 1_048_576]),
         "devices": st.dictionaries(st.sampled_from(DEVICES), st.integers(0, 3), max_size=2),
         "capabilities": st.sampled_from([{"node.kubernetes.io/instance-type": "p4d"}, {"x": 1}]),
         "tags": st.just({"b": 2}),
     },
 )
-_ROLE = {
+ROLE: dict[str, st.SearchStrategy[Any]] = {
     "image": st.sampled_from(["img:1", "busybox", "sha256:" + "a" * 64, "registry.example.com:5000/team/image:1.2"]),
     "args": st.lists(TEXTS, max_size=3),
     "env": st.dictionaries(st.sampled_from(VARIABLES), TEXTS, max_size=2),
     "num_replicas": st.sampled_from([1, 2, 3, 12]),
-    "min_replicas": st.sampled_from([None, 1, 2]),
+    "min_replicas": st.sampled_from([None, 1, 2, 5]),
     "max_retries": st.sampled_from([0, 1, 3]),
     "retry_policy": st.sampled_from(["APPLICATION", "REPLICA"]),
     "resource": RESOURCES,
@@ -45,27 +41,23 @@ _ROLE = {
 }
 
 
-def apps(
-    app_names: list[str], role_names: list[str], entrypoints: list[str], more: Mapping[str, Any] | None = None
-) -> st.SearchStrategy[App]:
+def apps(app_names: list[str], role_names: list[str], entrypoints: list[str], **more: Any) -> st.SearchStrategy[Any]:
     """Return apps of one to three roles.
 
     Args:
-        app_names: the names that an app may have.
-        role_names: those of roles.
-        entrypoints: what roles may run.
-        more: further fields of roles, or others in place of the usual ones.
+        app_names: The names that an app may have.
+        role_names: Those of roles.
+        entrypoints: What roles may run.
+        more: Strategies for further fields of roles, or other ones for the usual fields.
     """
-    needed: dict[str, Any] = {"name": st.sampled_from(role_names), "entrypoint": st.sampled_from(entrypoints)}
-    role = st.fixed_dictionaries(needed, optional={**_ROLE, **(more or {})})
+    needed = {"name": st.sampled_from(role_names), "entrypoint": st.sampled_from(entrypoints)}
+    role = st.fixed_dictionaries(needed, optional={**ROLE, **more})
+    roles = st.lists(role, min_size=1, max_size=3, unique_by=lambda made: str(made["name"]))
     return st.fixed_dictionaries(
-        {
-            "name": st.sampled_from(app_names),
-            "roles": st.lists(role, min_size=1, max_size=3, unique_by=_name),
-        },
-        optional={"metadata": st.just({"team": "x"})},
+        {"name": st.sampled_from(app_names), "roles": roles}, optional={"metadata": st.just({"team": "x"})}
     )
 
 
-def _name(made: Any) -> str:
-    return made["name"]
+def one_app(*names: str, app: str = "job", **role: Any) -> dict[str, Any]:
+    """Return an app of roles of these names, which are else alike."""
+    return {"name": app, "roles": [{"name": name, "entrypoint": "e", **role} for name in names or ("r",)]}

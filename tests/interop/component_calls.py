@@ -9,6 +9,7 @@ from typing import Any
 
 from interop.oracle import theirs
 
+import torchx_tui.specs as our_specs
 from torchx_tui.components import build_app, parse_command_line
 
 
@@ -17,15 +18,10 @@ def _their_function(name: str) -> Any:
     return theirs("torchx.specs.finder").get_component(name).fn
 
 
-def built_by_them(name: str, argv: Sequence[str]) -> Any:
-    """Return TorchX's AppDef of a component."""
+def built_from(specs: Any, name: str, argv: Sequence[str]) -> Any:
+    """Return the AppDef that the package of these specs makes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if specs is our_specs:
+            return build_app(name, parse_command_line(name, argv))
         return theirs("torchx.specs.builders").materialize_appdef(_their_function(name), list(argv))
-
-
-def built_by_us(name: str, argv: Sequence[str]) -> Any:
-    """Return our AppDef of a component."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return build_app(name, parse_command_line(name, argv))

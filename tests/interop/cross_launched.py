@@ -1,6 +1,7 @@
 """One job with what can go wrong between two programs: roles, replicas, retries, mounts, ports, macros, environment.
 
-As a program: launches it by TorchX. Arguments: the scheduler, the run options as JSON, a folder for the job.
+As a program: launches it, or utils.sh, by TorchX, and prints the handle. Arguments: the scheduler, the run options as
+JSON, a folder for the job; then those of utils.sh.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ def make_job(specs: Any, folder: str) -> Any:
 
     Args:
         specs: ``torchx.specs`` or ours.
-        folder: a folder of this machine, which the replicas see as /data.
+        folder: A folder of this machine, mounted as /data.
     """
 
     def role(name: str, script: str, *args: str, **more: Any) -> Any:
@@ -41,12 +42,16 @@ def make_job(specs: Any, folder: str) -> Any:
     return specs.AppDef(name="Cross_launched", roles=[reader, role("trainer", TRAINER)], metadata={"team": "vision"})
 
 
-def _launch(scheduler: str, cfg: str, folder: str) -> None:
+def _launch(scheduler: str, cfg: str, folder: str, *arguments: str) -> None:
     import torchx.specs
     from torchx.runner import get_runner
 
     with get_runner() as runner:
-        sys.stdout.write(runner.run(make_job(torchx.specs, folder), scheduler, json.loads(cfg)))
+        if arguments:
+            handle = runner.run_component("utils.sh", list(arguments), scheduler, json.loads(cfg), workspace="")
+        else:
+            handle = runner.run(make_job(torchx.specs, folder), scheduler, json.loads(cfg))
+    sys.stdout.write(handle)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,29 @@
-"""Where torchx-tui does not do what TorchX does, and why: everything else that is compared is equal."""
+"""Where torchx-tui deliberately does something else than TorchX: the entries of differences.toml."""
 
 from __future__ import annotations
 
-from interop.difference import Difference
-from interop.differences_of_components import COMPONENTS
-from interop.differences_of_releases import RELEASES
-from interop.differences_of_schedulers import SCHEDULERS
-from interop.differences_of_specs import SPECS
+from dataclasses import dataclass
+from pathlib import Path
 
-__all__ = ["DIFFERENCES", "Difference"]
+from support.tables import toml_table
 
-DIFFERENCES: tuple[Difference, ...] = (*SPECS, *COMPONENTS, *SCHEDULERS, *RELEASES)
+
+@dataclass(frozen=True)
+class Difference:
+    """One entry; differences.toml describes the fields."""
+
+    area: str
+    name: str
+    theirs: str
+    ours: str
+    why: str
+    kind: str
+    example: str = ""
+    gives: tuple[str, ...] = ()
+
+
+DIFFERENCES = [
+    Difference(area["name"], **entry)
+    for area in toml_table(Path(__file__).with_name("differences.toml"))["area"]
+    for entry in area["differences"]
+]

@@ -1,22 +1,26 @@
-"""How an outcome of ours is held against TorchX's: the value, or the kind of the error; a difference is named."""
+"""Compare outcomes of ours with TorchX's: values, or kinds of errors. Known differences are in differences.toml."""
 
 from __future__ import annotations
 
 import builtins
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from interop.differences import DIFFERENCES, Difference
-from interop.plain_data import plain
 from support.oracle_counts import ALL_CASES, count
+from support.tables import toml_table
 
-__all__ = ["Explain", "Refused", "cases", "entries_of", "hold", "names_of", "outcome", "plain", "same", "theirs"]
+import torchx_tui.specs as our_specs
 
-# Explains a difference: given TorchX's outcome and ours, the name of the table's entry, or None.
+WORDS = toml_table(Path(__file__).with_name("words.toml"))
+"""Of each area: the words that cases are composed of."""
+
 Explain = Callable[[Any, Any], "str | None"]
-
+"""Returns the name of the entry that explains a difference of TorchX's outcome and ours, or None."""
 
 # `make test` tries one case of so many, and every explicit example.
 _PART = 15
@@ -24,17 +28,18 @@ _PART = 15
 
 def cases(number: int) -> settings:
     """Return how many cases hypothesis tries, the same ones each time: all by `make oracle`, else a part of them."""
-    tried = number if ALL_CASES else max(10, number // _PART)
-    unhurried = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much]
-    # The first case that differs is small enough to read; making it smaller takes minutes.
-    phases = [Phase.explicit, Phase.generate]
     return settings(
-        max_examples=tried, derandomize=True, database=None, deadline=None, suppress_health_check=unhurried,
-        phases=phases,
-    )  # fmt: skip
+        max_examples=number if ALL_CASES else max(10, number // _PART),
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
+        # The first case that differs is small enough to read; making it smaller takes minutes.
+        phases=[Phase.explicit, Phase.generate],
+    )
 
 
-def theirs(module: str) -> Any:
+def theirs(module: str = "torchx.specs") -> Any:
     """Return a module of TorchX; a test that calls this has the fixture `torchx`."""
     return importlib.import_module(module)
 
@@ -45,57 +50,71 @@ class Refused:
     def __init__(self, error: BaseException) -> None:
         self.error: Any = error
         self.names = [kind.__name__ for kind in type(error).__mro__]
-        self.module = type(error).__module__
-
-    @classmethod
-    def told(cls, names: list[str], module: str) -> Refused:
-        """Return the error of another process, known by its class's names, the own one first."""
-        refused = cls(Exception())
-        refused.names, refused.module = names, module
-        return refused
 
     def covers(self, other: Refused) -> bool:
         """Return whether what catches the other error catches this one: TorchX's own class, or the builtin one."""
-        own = [name for name in other.names if hasattr(builtins, name)]
-        raised_by_them = other.module.startswith("torchx") and not other.module.startswith("torchx_tui")
-        return (other.names[0] if raised_by_them else own[0]) in self.names
+        module = type(other.error).__module__
+        if module.startswith("torchx") and not module.startswith("torchx_tui"):
+            return other.names[0] in self.names
+        return next(name for name in other.names if hasattr(builtins, name)) in self.names
 
     def __repr__(self) -> str:
         return self.names[0]
 
 
 def outcome(call: Callable[[], Any]) -> Any:
-    """Return what a call gives, or what it raised."""
+    """Return what a call returns, or what it raised."""
     try:
         return call()
     except (Exception, SystemExit) as error:
         return Refused(error)
 
 
-def same(their_outcome: Any, our_outcome: Any) -> bool:
-    """Return whether two outcomes are equal, types of scalars and the order of mappings included."""
-    if isinstance(their_outcome, Refused) and isinstance(our_outcome, Refused):
-        return our_outcome.covers(their_outcome)
-    return repr(their_outcome) == repr(our_outcome)
-
-
-def hold(area: str, their_outcome: Any, our_outcome: Any, explain: Explain, case: Any = "") -> None:
-    """Check that two outcomes are equal, or differ as an entry of the table says."""
-    if same(their_outcome, our_outcome):
-        count(area)
-        return
-    name = explain(their_outcome, our_outcome)
-    told = f"{area}: {case!r}\n  theirs: {their_outcome!r}\n  ours:   {our_outcome!r}"
-    assert name is not None, f"a difference that tests/interop/differences.py does not explain\n{told}"
-    assert name in names_of(area), f"no entry is named {name}\n{told}"
+def hold(area: str, their: Any, our: Any, explain: Explain | None = None, case: Any = "") -> None:
+    """Check that two outcomes are equal, with types of scalars and orders of mappings, or differ as an entry says."""
+    if isinstance(their, Refused) and isinstance(our, Refused):
+        equal = our.covers(their)
+    else:
+        equal = repr(their) == repr(our)
+    name = None if equal or explain is None else explain(their, our)
+    assert equal or name in [entry.name for entry in entries_of(area)], (
+        f"no entry of tests/interop/differences.toml explains this: {name}\n"
+        f"{area}: {case!r}\n  theirs: {their!r}\n  ours:   {our!r}"
+    )
     count(area, name)
 
 
-def names_of(area: str) -> list[str]:
-    """Return the names of the entries of an area."""
-    return [entry.name for entry in entries_of(area)]
+def compare(
+    area: str, act: Callable[[Any], Any], explain: Explain | None = None, case: Any = "", both: Iterable[Any] = ()
+) -> None:
+    """Compare what a function makes of TorchX's specs and of ours, or of another pair."""
+    their, our = (outcome(lambda one=one: act(one)) for one in both or (theirs(), our_specs))
+    hold(area, their, our, explain, case)
 
 
 def entries_of(area: str) -> list[Difference]:
     """Return the entries of an area."""
     return [entry for entry in DIFFERENCES if entry.area == area]
+
+
+def each_difference(area: str) -> pytest.MarkDecorator:
+    """Run a test for each entry of an area that has an example."""
+    entries = [entry for entry in entries_of(area) if entry.example]
+    return pytest.mark.parametrize("difference", entries, ids=lambda entry: entry.name)
+
+
+def check_example(
+    difference: Difference, names: Callable[[Any], dict[str, Any]] = lambda specs: {}, both: Iterable[Any] = ()
+) -> None:
+    """Check that an entry's example gives what the entry says.
+
+    Args:
+        difference: The entry.
+        names: Returns the names that the example uses beside `specs`, for one of the two.
+        both: TorchX's specs and ours, or another pair.
+    """
+    results = [
+        repr(outcome(lambda one=one: eval(difference.example, {"specs": one, **names(one)})))
+        for one in both or (theirs(), our_specs)
+    ]
+    assert results == list(difference.gives), results

@@ -1,16 +1,11 @@
-"""AppDefs, statuses and other values from plain data and back, for whichever package has made them.
-
-TorchX 0.7.0 runs this in a process of its own (see release_server.py): the standard library alone is imported.
-"""
+"""AppDefs, roles and statuses from plain data and back, for either package."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from enum import Enum
 from typing import Any
-
-# The fields that not every release has.
-NOT_EVERYWHERE = {"Role": ("base_image", "overrides", "workspace"), "Resource": ("tags",)}
 
 
 def plain(value: Any) -> Any:
@@ -18,23 +13,20 @@ def plain(value: Any) -> Any:
     if isinstance(value, Enum):
         return value.name
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {
-            "": type(value).__name__,
-            **{one.name: plain(getattr(value, one.name)) for one in dataclasses.fields(value)},
-        }
+        fields = {one.name: plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
+        return {"": type(value).__name__, **fields}
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
+    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
 
 
-def less_new(value: Any) -> Any:
-    """Return plain data less the fields that not every release has."""
-    if isinstance(value, dict):
-        left_out = NOT_EVERYWHERE.get(value.get("", ""), ())
-        return {key: less_new(item) for key, item in value.items() if key not in left_out}
-    return [less_new(item) for item in value] if isinstance(value, list) else value
+def fields_of(app: Any) -> Any:
+    """Return an AppDef's fields, without those that TorchX does not have, mappings in one order."""
+    made = plain(app)
+    for role in made["roles"]:
+        role.pop("base_image", None)
+        role.pop("overrides", None)
+    return json.loads(json.dumps(made, sort_keys=True))
 
 
 def built(specs: Any, app: dict[str, Any]) -> Any:
@@ -52,42 +44,6 @@ def built_role(specs: Any, **fields: Any) -> Any:
         made["retry_policy"] = specs.RetryPolicy(made["retry_policy"])
     if "mounts" in made:
         made["mounts"] = [getattr(specs, kind)(*rest) for kind, *rest in made["mounts"]]
+    if "overrides" in made:
+        made["overrides"] = {name: lambda value=value: value for name, value in made["overrides"].items()}
     return specs.Role(**made)
-
-
-def built_status(specs: Any, status: dict[str, Any]) -> Any:
-    """Return the AppStatus of a package; states are numbers."""
-    roles = [
-        specs.RoleStatus(
-            role,
-            [
-                specs.ReplicaStatus(number, specs.AppState(state), role, "host", structured_error_msg=said)
-                for number, (state, said) in enumerate(replicas)
-            ],
-        )
-        for role, replicas in status["roles"]
-    ]
-    return specs.AppStatus(**{**status, "state": specs.AppState(status["state"]), "roles": roles})
-
-
-def built_options(specs: Any, declared: list[list[Any]]) -> Any:
-    """Return the run options of a package, declared as name, type's name, default and whether one is required."""
-    kinds = {"str": str, "int": int, "float": float, "bool": bool}
-    # The classes of the module typing: TorchX 0.7.0 knows no others.
-    kinds["list"], kinds["dict"] = _typing_list(), _typing_dict()
-    options = specs.runopts()
-    for name, kind, default, required in declared:
-        options.add(name, type_=kinds[kind], help=f"what {name} is", default=default, required=required)
-    return options
-
-
-def _typing_list() -> Any:
-    import typing
-
-    return typing.List[str]  # noqa: UP006
-
-
-def _typing_dict() -> Any:
-    import typing
-
-    return typing.Dict[str, str]  # noqa: UP006

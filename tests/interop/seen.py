@@ -1,4 +1,4 @@
-"""What our side sees of a job, whoever launched it."""
+"""What our side sees of a job, whichever program launched it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from torchx_tui.specs import AppState, parse_app_handle
 
 
 def row(runner: Runner, handle: str) -> Any:
-    """Return the row of a job, None where there is none."""
+    """Return the row of a job, or None."""
     scheduler, *_ = parse_app_handle(handle)
     return next((one for one in runner.list(scheduler) if one.app_handle == handle), None)
 
 
 def reached(runner: Runner, handle: str, *states: AppState, running: int | None = None) -> Any:
-    """Wait until a job is in one of some states, with so many replicas running; return what is known of it."""
+    """Wait until a job is in one of these states, with this number of running replicas; return its description."""
 
     def described() -> Any:
         found = runner.describe(handle)

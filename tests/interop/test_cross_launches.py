@@ -1,21 +1,20 @@
-"""A job of several roles with retries and mounts, launched by TorchX and by us, on Docker and on Kubernetes.
+"""Jobs launched by TorchX and by us, on Docker and on Kubernetes.
 
-What either launched, the other describes, reads, launches again, cancels and deletes.
+What either launched, the other lists, describes, reads, launches again, cancels and deletes.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from interop import cross_launched
-from interop.release_0_7 import NIGHTLY, RELEASES
 from interop.seen import reached, row
 from support.waiting import wait_until
 
@@ -27,11 +26,10 @@ from torchx_tui.specs import AppState, BindMount, parse_app_handle
 pytestmark = pytest.mark.slow
 
 Launcher = Callable[..., str]
-# What the node keeps for itself is all that is asked for: the machine has few cores.
-RESERVED = 1000
-CFG = {"local_docker": {}, "kubernetes": {"queue": "default", "reserved_millicpu": RESERVED}}
-ALL = [("reader", "0"), ("reader", "1"), ("trainer", "0")]
+# The default reserves more for the node than a machine with few cores has.
+CFG = {"local_docker": {}, "kubernetes": {"queue": "default", "reserved_millicpu": 1000}}
 OURS_ONLY = {"local_docker": {"pull": False}, "kubernetes": {}}
+UNTIL_CANCELLED = "trap 'exit 5' TERM; while :; do sleep 0.1; done"
 
 
 @dataclass
@@ -41,9 +39,10 @@ class Backend:
     scheduler: str
     runner: Runner
     python: Launcher
+    cli: Launcher
     folder: Path
-    cfg: Mapping[str, Any]
-    handles: list[str]
+    cfg: dict[str, Any]
+    handles: list[str] = field(default_factory=list)
 
     @property
     def is_docker(self) -> bool:
@@ -53,15 +52,21 @@ class Backend:
         self.handles.append(handle)
         return handle
 
-    def launch_theirs(self) -> str:
-        """Launch by TorchX."""
-        program = str(cross_launched.__file__)
-        said = self.python(program, self.scheduler, json.dumps(self.cfg), str(self.folder))
-        return self.noted(said.strip().splitlines()[-1])
+    def launch_theirs(self, script: str = "", replicas: int = 1) -> str:
+        """Launch the job of several roles, or a shell script, by TorchX."""
+        # The script takes the place of the component's own shell, so that it receives the signal.
+        sh = ["--image=busybox:local", f"--num_replicas={replicas}", "--memMB=64", "exec", "sh", "-c", script]
+        arguments = [self.scheduler, json.dumps(self.cfg), str(self.folder), *(sh if script else ())]
+        return self.noted(self.python(str(cross_launched.__file__), *arguments).strip().splitlines()[-1])
 
-    def launch_ours(self) -> str:
-        """Launch by us."""
+    def launch_ours(self, script: str = "", replicas: int = 1) -> str:
+        """Launch the job of several roles, or a shell script, by us."""
         app = cross_launched.make_job(our_specs, str(self.folder))
+        if script:
+            resource = our_specs.Resource(cpu=1, gpu=0, memMB=64)
+            role = our_specs.Role("worker", "busybox:local", entrypoint="sh", args=["-c", script], resource=resource)
+            role.num_replicas = replicas
+            app = our_specs.AppDef("ours", [role])
         return self.noted(self.runner.run(app, self.scheduler, {**self.cfg, **OURS_ONLY[self.scheduler]}))
 
     def ran_again(self, handle: str) -> Any:
@@ -78,48 +83,46 @@ class Backend:
         return wait_until(described, f"the second try of {handle}")
 
     def is_second(self, described: Any) -> bool:
-        """Tell whether the trainer was started again: Docker counts it a container, Volcano a job."""
+        """Return whether the trainer was restarted: Docker restarts the container, Volcano the job."""
         _, trainer = described.roles_statuses
         return trainer.replicas[0].restarts == 1 if self.is_docker else described.num_restarts == 1
 
+    def running_for_them(self, handle: str) -> list[tuple[str, str]]:
+        """Return the roles and numbers of the replicas that run, as TorchX shows them."""
+        return sorted(re.findall(r"(\w+)\[(\d)\]:RUNNING", self.cli("status", handle)))
 
-@pytest.fixture(
-    params=[*(("local_docker", release) for release in RELEASES), ("kubernetes", NIGHTLY)],
-    ids=lambda pair: "-".join(pair),
-)
-def scheduler_and_release(request: pytest.FixtureRequest) -> tuple[str, str]:
-    return request.param
-
-
-@pytest.fixture
-def release(scheduler_and_release: tuple[str, str]) -> str:
-    return scheduler_and_release[1]
+    def listed_by_them(self, handle: str) -> str:
+        """Return the row of a job in TorchX's list."""
+        options = [f"{name}={value}" for name, value in self.cfg.items()]
+        listed = self.cli("list", "-s", self.scheduler, *(("-cfg", ",".join(options)) if options else ()))
+        return next(line for line in listed.splitlines() if handle in line)
 
 
-@pytest.fixture
-def backend(
-    request: pytest.FixtureRequest, scheduler_and_release: tuple[str, str], python: Launcher, tmp_path: Path
-) -> Iterator[Backend]:
-    scheduler, _ = scheduler_and_release
+@pytest.fixture(params=["local_docker", "kubernetes"])
+def backend(request, python: Launcher, cli: Launcher, tmp_path: Path) -> Iterator[Backend]:
+    scheduler, params = request.param, {}
     cfg = dict(CFG[scheduler])
     if scheduler == "local_docker":
         request.getfixturevalue("docker_engine")
     else:
+        # Ours uses the namespace of its settings, TorchX that of the handle.
         cfg["namespace"] = request.getfixturevalue("kubernetes_cluster").namespace
-    # Ours looks where it is told to, theirs where the handle says.
-    params = {"kubernetes": {"namespace": cfg["namespace"]}} if "namespace" in cfg else {}
+        params = {"kubernetes": {"namespace": cfg["namespace"]}}
     folder = tmp_path / "data"
     folder.mkdir(mode=0o777)
     with Runner(journal=Journal(tmp_path / "journal"), scheduler_params=params) as runner:
-        made = Backend(scheduler, runner, python, folder, cfg, [])
+        made = Backend(scheduler, runner, python, cli, folder, cfg)
         yield made
         for handle in made.handles:
             with suppress(our_specs.TorchXTuiError):
                 runner.delete(handle)
 
 
-def assert_is_the_job(described: Any, folder: Path) -> None:
-    """Hold what is described against what was launched."""
+ALL = [("reader", "0"), ("reader", "1"), ("trainer", "0")]
+
+
+def assert_is_the_job(described, folder):
+    """Check that what is described is what was launched."""
     launched = cross_launched.make_job(our_specs, str(folder)).roles
     assert [role.name for role in described.roles] == ["reader", "trainer"]
     for role, wanted in zip(described.roles, launched, strict=True):
@@ -131,14 +134,14 @@ def assert_is_the_job(described: Any, folder: Path) -> None:
 
 
 class TestTheirs:
-    def test_is_described_read_launched_again_and_deleted(self, backend: Backend, cli: Launcher) -> None:
+    def test_is_described_read_launched_again_and_deleted(self, backend: Backend):
         handle = backend.launch_theirs()
         app_id = parse_app_handle(handle).app_id
-        described = backend.ran_again(handle)
-        assert_is_the_job(described, backend.folder)
+        assert_is_the_job(backend.ran_again(handle), backend.folder)
         assert {path.name for path in backend.folder.iterdir()} == {"reader-0", "reader-1", "tried"}
         found = row(backend.runner, handle)
         assert (found.state, found.replicas_running, found.replicas_wanted) == (AppState.RUNNING, 3, 3)
+        assert not found.foreign
         for k in (0, 1):
             lines: Any = backend.runner.log_lines(handle, "reader", k, should_tail=True)
             with closing(lines):
@@ -146,43 +149,74 @@ class TestTheirs:
 
         again = backend.noted(backend.runner.relaunch(handle))
         assert again != handle
-        new = reached(backend.runner, again, AppState.RUNNING)
-        assert_is_the_job(new, backend.folder)
+        assert_is_the_job(reached(backend.runner, again, AppState.RUNNING), backend.folder)
         # The copy is TorchX's as well, as is what it launched itself.
-        assert seen_by_them(cli, again) == seen_by_them(cli, handle) == ALL
+        assert backend.running_for_them(again) == backend.running_for_them(handle) == ALL
 
         backend.runner.delete(handle)
         wait_until(lambda: backend.runner.describe(handle) is None, "the job's end")
         assert row(backend.runner, handle) is None
         assert row(backend.runner, again) is not None
 
+    def test_is_cancelled(self, backend: Backend):
+        handle = backend.launch_theirs(UNTIL_CANCELLED, replicas=2)
+        described = reached(backend.runner, handle, AppState.RUNNING)
+        (role,) = described.roles
+        assert (described.name, described.user, role.name, role.num_replicas) == ("sh", "", "sh", 2)
+        backend.runner.cancel(handle)
+        described = reached(backend.runner, handle, AppState.CANCELLED)
+        assert described.msg.startswith("cancelled by ") or not backend.is_docker
+        assert row(backend.runner, handle).state == AppState.CANCELLED
 
-def seen_by_them(cli: Launcher, handle: str) -> list[tuple[str, str]]:
-    """Return the roles and numbers of replicas that TorchX says are running; one release has no JSON for it."""
-    return sorted(re.findall(r"(\w+)\[(\d)\]:RUNNING", cli("status", handle)))
+    def test_fails_the_same_when_launched_again(self, backend: Backend):
+        handle = backend.launch_theirs("echo once; exit 3")
+        assert reached(backend.runner, handle, AppState.FAILED).msg == "exit 3: sh/0"
+        again = backend.noted(backend.runner.relaunch(handle))
+        assert reached(backend.runner, again, AppState.FAILED).msg == "exit 3: sh/0"
+        assert list(backend.runner.log_lines(again, "sh")) == ["once\n"]
 
 
 class TestOurs:
-    def test_is_described_read_and_deleted_by_them(self, backend: Backend, cli: Launcher, release: str) -> None:
+    def test_is_described_read_and_deleted_by_them(self, backend: Backend):
         handle = backend.launch_ours()
         app_id = parse_app_handle(handle).app_id
         backend.ran_again(handle)
-        assert seen_by_them(cli, handle) == ALL
-        if release == NIGHTLY:
-            # The release before ends with a traceback for every job of Docker.
-            said = cli("describe", handle)
-            assert "reader" in said
-            assert "trainer" in said
-        options = [f"{name}={value}" for name, value in backend.cfg.items()]
-        listed = cli("list", "-s", backend.scheduler, *(("-cfg", ",".join(options)) if options else ()))
-        assert any(handle in line and "RUNNING" in line for line in listed.splitlines())
+        assert backend.running_for_them(handle) == ALL
+        described = backend.cli("describe", handle)
+        assert "reader" in described
+        assert "trainer" in described
+        assert "RUNNING" in backend.listed_by_them(handle)
         for k in (0, 1):
-            assert f"hello of {app_id.partition(':')[2] or app_id} from {k}" in cli("log", f"{handle}/reader/{k}")
-        assert "again" in cli("log", f"{handle}/trainer/0")
+            assert f"hello of {app_id.partition(':')[2] or app_id} from {k}" in backend.cli(
+                "log", f"{handle}/reader/{k}"
+            )
+        assert "again" in backend.cli("log", f"{handle}/trainer/0")
 
-        cli("delete" if release == NIGHTLY else "cancel", handle)
+        backend.cli("delete", handle)
         if backend.is_docker:
-            # TorchX stops containers and leaves them; these end well when they are told to.
+            # TorchX stops containers and leaves them; these exit with 0 when they are stopped.
             reached(backend.runner, handle, AppState.SUCCEEDED)
         else:
             wait_until(lambda: backend.runner.describe(handle) is None, "the job's end")
+
+    def test_success_is_seen_by_them(self, backend: Backend):
+        handle = backend.launch_ours("echo hello from here", replicas=2)
+        reached(backend.runner, handle, AppState.SUCCEEDED)
+        assert "SUCCEEDED" in backend.listed_by_them(handle)
+        status = json.loads(backend.cli("status", "--json", handle))
+        assert (status["state"], status["app_id"]) == ("SUCCEEDED", parse_app_handle(handle).app_id)
+        if backend.is_docker:
+            # On Kubernetes, TorchX shows replicas while they run.
+            assert [sorted(one["id"] for one in role["replicas"]) for role in status["roles"]] == [[0, 1]]
+        assert "hello from here" in backend.cli("log", f"{handle}/worker/1")
+
+    def test_is_cancelled_by_them(self, backend: Backend):
+        handle = backend.launch_ours(UNTIL_CANCELLED)
+        reached(backend.runner, handle, AppState.RUNNING)
+        backend.cli("cancel", handle)
+        if backend.is_docker:
+            # The engine does not record a cancel by others.
+            assert reached(backend.runner, handle, AppState.FAILED).msg == "exit 5: worker/0"
+        else:
+            described = reached(backend.runner, handle, AppState.CANCELLED)
+            assert described.roles_statuses[0].replicas[0].state is AppState.CANCELLED

@@ -1,4 +1,4 @@
-"""What the commands print for programs, and what they print for people, held against TorchX's own command."""
+"""What the commands print, for programs and for people, compared with TorchX's own command."""
 
 from __future__ import annotations
 
@@ -6,17 +6,15 @@ import contextlib
 import io
 import json
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from interop.builtin_calls import calls
-from interop.component_calls import built_by_them, built_by_us
-from interop.oracle import cases, hold, names_of, outcome, plain, theirs
-from interop.plain_data import NOT_EVERYWHERE, built_status, less_new
-from interop.release_questions import STATUSES
+from interop.component_calls import built_from
+from interop.oracle import cases, check_example, compare, each_difference, outcome, theirs
+from interop.plain_data import fields_of
+from interop.statuses import STATUSES, built_status
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.runner import Runner
@@ -24,158 +22,138 @@ from torchx_tui.backends.types import DescribeAppResponse, ListAppResponse
 from torchx_tui.cli import status as watch
 from torchx_tui.cli.main import main
 
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 AREA = "commands"
 HANDLES = st.sampled_from(["local_cwd://torchx/job-x1", "local_cwd:///job", "kubernetes://torchx/default:job"])
-FAILED = "the command failed"
-# What the Runner sets for every job, and differs from run to run.
-OF_THE_RUN = ("TORCHX_INTERNAL_SESSION_ID", "TORCHX_JOB_ID")
+FAILED = "failed"
+DRYRUN = ["run", "-s", "local_cwd", "--dryrun", "--json", "--workspace="]
 
 
 @pytest.fixture(autouse=True)
-def folder_of_its_own(torchx: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def folder_of_its_own(torchx, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LOGLEVEL", "CRITICAL")
+    theirs("torchx.cli.argparse_util").torchxconfig._subcmd_configs.clear()
+    yield
+    theirs("torchx.cli.argparse_util").torchxconfig._subcmd_configs.clear()
 
 
-def printed_by_them(*argv: str) -> str:
-    """Return what `torchx` prints on stdout; that it failed, where it does."""
+def printed(specs, *argv):
+    """Return what the command of a package prints on stdout, or FAILED."""
+    command = main if specs is our_specs else theirs("torchx.cli.main").main
     out = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-            theirs("torchx.cli.main").main(list(argv))
-    except (Exception, SystemExit) as ended:
-        return FAILED if not isinstance(ended, SystemExit) or ended.code else out.getvalue()
-    return out.getvalue()
-
-
-def printed_by_us(*argv: str) -> str:
-    """Return what `torchx-tui` prints on stdout; that it failed, where it does."""
-    out = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
-            code = main(list(argv))
-    except SystemExit as ended:
-        code = ended.code
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()):
+        try:
+            code = command(list(argv))
+        except SystemExit as ended:
+            code = ended.code
+        except Exception:
+            code = 1
     return FAILED if code else out.getvalue()
 
 
-def read(printed: str) -> Any:
-    return printed if printed == FAILED else json.loads(printed)
+def read(specs, *argv):
+    text = printed(specs, *argv)
+    return text if text == FAILED else json.loads(text)
 
 
-@given(STATUSES, HANDLES, st.sampled_from([(), ("--roles", "ps"), ("--roles=ps,trainer",), ("--roles=",)]))
+@given(STATUSES, HANDLES, st.sampled_from([[], ["--roles", "ps"], ["--roles=ps,trainer"], ["--roles="]]))
 @cases(300)
-def test_status(status: dict[str, Any], handle: str, roles: tuple[str, ...]) -> None:
-    their_status = built_status(theirs("torchx.specs"), status)
-    ours = built_status(our_specs, status)
+def test_status(status, handle, roles):
+    state, restarts, message, *rest = status
+    status = (state, restarts, message.replace("\n", " "), *rest)  # a message of ours is one line
+    our = built_status(our_specs, status)
     found = DescribeAppResponse(
-        "job",
-        ours.state,
-        ours.num_restarts,
-        ours.msg,
-        ours.structured_error_msg,
-        ours.ui_url,
-        roles_statuses=ours.roles,
+        "job", our.state, our.num_restarts, our.msg, our.structured_error_msg, our.ui_url, roles_statuses=our.roles
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(theirs("torchx.runner.api").Runner, "status", lambda _self, _handle: their_status)
-        patch.setattr(watch, "described", lambda _runner, _handle: found)
-        for flags in (["--json"], []):
-            argv = ["status", *flags, *roles, handle]
-            their_text, our_text = printed_by_them(*argv), printed_by_us(*argv)
-            if flags:
-                their_text, our_text = read(their_text), read(our_text)
-            hold(AREA, their_text, our_text, lambda *_: None, (argv, status))
+        patch.setattr(theirs("torchx.runner.api").Runner, "status", lambda *_: built_status(theirs(), status))
+        patch.setattr(watch, "described", lambda *_: found)
+        compare(AREA, lambda specs: read(specs, "status", "--json", *roles, handle), case=status)
+        compare(AREA, lambda specs: printed(specs, "status", *roles, handle), case=status)
 
 
-LISTED = st.lists(st.tuples(HANDLES, st.sampled_from(["", "job", "a b"]), st.integers(0, 7)), max_size=4)
-
-
-@given(LISTED)
+@given(st.lists(st.tuples(HANDLES, st.sampled_from(["", "job", "a b"]), st.integers(0, 7)), max_size=4))
 @cases(150)
-def test_list(listed: list[tuple[str, str, int]]) -> None:
-    def rows(specs: Any, response: Any) -> list[Any]:
+def test_list(listed):
+    def rows(specs, response):
         return [response("job", specs.AppState(state), handle, name) for handle, name, state in listed]
 
-    their_rows = rows(theirs("torchx.specs"), theirs("torchx.schedulers.api").ListAppResponse)
-    our_rows = rows(our_specs, ListAppResponse)
+    def table(specs):
+        """Return the cells of each row that is no rule."""
+        lines = printed(specs, "list", "-s", "local_cwd").splitlines()
+        return [line.split() for line in lines if not re.fullmatch(r"[-\s]*", line)]
+
+    their_rows = rows(theirs(), theirs("torchx.schedulers.api").ListAppResponse)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(theirs("torchx.runner.api").Runner, "list", lambda *_: their_rows)
-        patch.setattr(Runner, "list", lambda *_: our_rows)
-        their_table, our_table = (table(run("list", "-s", "local_cwd")) for run in (printed_by_them, printed_by_us))
-    hold(AREA, their_table, our_table, lambda *_: None, listed)
+        patch.setattr(Runner, "list", lambda *_: rows(our_specs, ListAppResponse))
+        compare(AREA, table, case=listed)
 
 
-def table(printed: str) -> Any:
-    """Return the cells of each row that is no rule."""
-    return [line.split() for line in printed.splitlines() if not re.fullmatch(r"[-\s]*", line)]
+CFGS = st.sampled_from([[], ["-cfg", "log_dir=/x"], ["-cfg", "prepend_cwd=yes,logDir=/x"], ["-cfg", "nope=1"]])
 
 
-@given(
-    calls(), st.sampled_from([(), ("-cfg", "log_dir=/x"), ("-cfg", "prepend_cwd=yes,logDir=/x"), ("-cfg", "nope=1")])
-)
+@given(calls(), CFGS)
 @cases(300)
-@pytest.mark.filterwarnings("ignore")
-def test_dryrun(call: tuple[str, list[str]], cfg: tuple[str, ...]) -> None:
+def test_dryrun(call, cfg):
     name, words = call
-    argv = ["run", "-s", "local_cwd", *cfg, "--dryrun", "--json", "--workspace=", name, *words]
-    their_made, our_made = read(printed_by_them(*argv)), read(printed_by_us(*argv))
 
-    def explain(_their: Any, our: Any) -> str | None:
-        return "names that are no folder's" if our == FAILED and is_path(words) else component_differs(name, words)
+    def explain(their, our):
+        # The app's name would be more than one folder, or none.
+        if our == FAILED and any(word.startswith("--name=") and ("/" in word or word == "--name=") for word in words):
+            return "names that are no folder's"
+        return "builtin components" if component_differs(name, words) else None
 
-    hold(AREA, in_common(their_made), in_common(our_made), explain, argv)
-
-
-def is_path(words: list[str]) -> bool:
-    """Return whether an app's name would be more than one folder, or none."""
-    return any(word.startswith("--name=") and ("/" in word or word == "--name=") for word in words)
+    compare(AREA, lambda specs: in_common(read(specs, *DRYRUN, *cfg, name, *words)), explain, (name, words, cfg))
 
 
-def in_common(made: Any) -> Any:
-    """Return a dry run's JSON less what only one has, or what differs from run to run."""
+def in_common(made):
+    """Return a dry run's JSON less what only ours has, or what differs from run to run."""
     if made == FAILED:
         return made
     assert set(made) == {"scheduler", "cfg", "app", "request"}
-    app, request = made["app"], made["request"]
-    for role in app["roles"]:
-        for field in NOT_EVERYWHERE["Role"]:
+    for role in made["app"]["roles"]:
+        for field in ("base_image", "overrides", "workspace"):
             role.pop(field, None)
-        role["image"] = re.sub("torchx:.*", "torchx", role["image"])
-        role["env"] = {key: text for key, text in sorted(role["env"].items()) if key not in OF_THE_RUN}
-    return json.loads(
-        json.dumps({**made, "app": app, "request": sorted(set(request) - {"private", "insight"})}, sort_keys=True)
-    )
+        role["image"] = without_version(role["image"])
+        for name in ("TORCHX_INTERNAL_SESSION_ID", "TORCHX_JOB_ID"):
+            role["env"].pop(name, None)
+    made["request"] = sorted(set(made["request"]) - {"private", "insight"})
+    return json.loads(json.dumps(made, sort_keys=True))
 
 
-def component_differs(name: str, words: list[str]) -> str | None:
-    """Return the entry of AppDefs that differ before a command has anything to do with them."""
-    made = [outcome(lambda build=build: less_new(plain(build(name, words)))) for build in (built_by_them, built_by_us)]
-    texts = [re.sub('torchx:[^"]*', "torchx", json.dumps(one, sort_keys=True, default=repr)) for one in made]
-    return "builtin components" if texts[0] != texts[1] else None
+def without_version(text):
+    return re.sub('torchx:[^"]*', "torchx", text)
+
+
+def component_differs(name, words):
+    """Return whether the AppDefs of a component differ, whatever a command does with them."""
+    made = [outcome(lambda specs=specs: fields_of(built_from(specs, name, words))) for specs in (theirs(), our_specs)]
+    return without_version(repr(made[0])) != without_version(repr(made[1]))
 
 
 @pytest.mark.parametrize(
     "argv",
-    [("runopts", "local_cwd"), ("configure", "--print", "-s", "local_cwd"),
-     ("configure", "--print", "-a", "-s", "local_cwd"), ("configure", "--print", "-s", "kubernetes")],
-    ids=" ".join,
+    ["runopts local_cwd", "configure --print -s local_cwd", "configure --print -a -s local_cwd",
+     "configure --print -s kubernetes"],
 )  # fmt: skip
-def test_printed_alike(argv: tuple[str, ...]) -> None:
-    their_text, our_text = printed_by_them(*argv), printed_by_us(*argv)
-    assert FAILED not in (their_text, our_text)
-    # TorchX shows the scheduler's name in green, where nobody looks too.
-    hold(AREA, re.sub(r"\x1b\[\d*m", "", their_text).strip(), our_text.strip(), lambda *_: None, argv)
+def test_printed_alike(argv):
+    their, our = (printed(specs, *argv.split()) for specs in (theirs(), our_specs))
+    # TorchX prints the scheduler's name in green, to files too.
+    assert our.strip() == re.sub(r"\x1b\[\d*m", "", their).strip() != FAILED
 
 
-def test_flags_of_run_are_theirs() -> None:
-    their_text, our_text = (run("run", "--help") for run in (printed_by_them, printed_by_us))
-    for flag in ("--scheduler", "-cfg", "--scheduler_args", "--dryrun", "--wait", "--log", "--workspace",
-                 "--buck-target", "--parent_run_id", "--tee_logs", "--stdin", "--json"):  # fmt: skip
-        assert flag in their_text
-        assert flag in our_text
+def test_run_has_the_same_flags():
+    their, our = (
+        set(re.findall(r"(?<!\S)--[a-z_-]+", printed(specs, "run", "--help"))) for specs in (theirs(), our_specs)
+    )
+    assert len(their) >= 11
+    assert their <= our
 
 
+LOCAL = {"scheduler": "local_cwd", "scheduler_args": {}}
 STDIN = [
     {"component_name": "utils.echo", "component_args": {"msg": "hi", "mgs": 1, "num_replicas": 2}},
     {"component_name": "utils.sh", "component_args": {"args": ["echo", "a b"], "cpu": 3}},
@@ -183,68 +161,54 @@ STDIN = [
 ]
 
 
+@pytest.fixture
+def from_stdin(monkeypatch):
+    """Return a function that makes a dry run of what is given on stdin."""
+
+    def run(specs, data, *flags):
+        monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({**data, **LOCAL})))
+        return in_common(read(specs, "run", *flags, "--stdin", "--dryrun", "--json"))
+
+    return run
+
+
 @pytest.mark.parametrize("flags", [(), ("-s", "local_docker")], ids=" ".join)
 @pytest.mark.parametrize("data", STDIN)
-def test_stdin_is_read_alike(data: dict[str, Any], flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    text = json.dumps({**data, "scheduler": "local_cwd", "scheduler_args": {}})
-    made = []
-    for run in (printed_by_them, printed_by_us):
-        monkeypatch.setattr("sys.stdin", io.StringIO(text))
-        made.append(in_common(read(run("run", *flags, "--stdin", "--dryrun", "--json"))))
-    assert FAILED not in made
-    assert made[0]["app"] == made[1]["app"]
+def test_stdin_is_read_alike(from_stdin, data, flags):
+    their, our = (from_stdin(specs, data, *flags) for specs in (theirs(), our_specs))
+    assert FAILED not in (their, our)
+    assert their["app"] == our["app"]
 
 
 @pytest.mark.parametrize(
     ("config", "named"), [("", "kubernetes"), ("[cli:run]\nscheduler = kubernetes\n", "local_docker")]
 )
-def test_another_scheduler_beside_stdin_is_refused_alike(
-    config: str, named: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_another_scheduler_beside_stdin_is_refused_alike(from_stdin, config, named, monkeypatch, tmp_path):
     (tmp_path / ".torchxconfig").write_text(config)
     monkeypatch.setenv("TORCHXCONFIG", str(tmp_path / ".torchxconfig"))
-    theirs("torchx.cli.argparse_util").torchxconfig._subcmd_configs.clear()
-    for run in (printed_by_them, printed_by_us):
-        monkeypatch.setattr(
-            "sys.stdin", io.StringIO(json.dumps({**STDIN[0], "scheduler": "local_cwd", "scheduler_args": {}}))
-        )
-        assert run("run", "-s", named, "--stdin", "--dryrun", "--json") == FAILED
-    theirs("torchx.cli.argparse_util").torchxconfig._subcmd_configs.clear()
+    assert [from_stdin(specs, STDIN[0], "-s", named) for specs in (theirs(), our_specs)] == [FAILED, FAILED]
 
 
-def test_words_in_config_are_split_alike(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_words_in_config_are_split_alike(monkeypatch, tmp_path):
     config = tmp_path / ".torchxconfig"
     config.write_text("[component:utils.sh]\nargs = echo 'a  b' \"c\\d\"\ncpu = 3\n")
     monkeypatch.setenv("TORCHXCONFIG", str(config))
-    argv = ["run", "-s", "local_cwd", "--dryrun", "--json", "--workspace=", "utils.sh"]
-    their_made, our_made = in_common(read(printed_by_them(*argv))), in_common(read(printed_by_us(*argv)))
-    assert their_made["app"]["roles"][0]["args"] == ["-c", "echo ''\"'\"'a' 'b'\"'\"'' '\"c\\d\"'"]
-    assert our_made["app"] == their_made["app"]
+    their, our = (in_common(read(specs, *DRYRUN, "utils.sh")) for specs in (theirs(), our_specs))
+    assert their["app"]["roles"][0]["args"] == ["-c", "echo ''\"'\"'a' 'b'\"'\"'' '\"c\\d\"'"]
+    assert our["app"] == their["app"]
 
 
-def test_builtins() -> None:
-    def names(printed: str) -> set[str]:
-        return set(re.findall(r"^ +\d+\. (\S+)", printed, re.MULTILINE))
-
-    their_names, our_names = (names(run("builtins")) for run in (printed_by_them, printed_by_us))
-    assert their_names - our_names == {"utils.hydra"}
-    assert our_names - their_names == {"demo.train"}
+def builtins(specs):
+    return set(re.findall(r"^ +\d+\. (\S+)", printed(specs, "builtins"), re.MULTILINE))
 
 
-EXAMPLES = {
-    "names that are no folder's": ("utils.python", "--name=a/b", "--m=x"),
-    "builtin components": ("utils.sh", "--cpu=0", "ls"),
-}
+def test_all_other_builtins_are_listed():
+    assert builtins(theirs()) ^ builtins(our_specs) == {"utils.hydra", "demo.train"}
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
-def test_each_difference_is_there(name: str) -> None:
-    argv = ["run", "-s", "local_cwd", "--dryrun", "--json", "--workspace=", *EXAMPLES[name]]
-    their_made, our_made = read(printed_by_them(*argv)), read(printed_by_us(*argv))
-    assert their_made != FAILED
-    assert (our_made == FAILED) == (name != "builtin components")
-    assert in_common(their_made) != in_common(our_made)
+@each_difference(AREA)
+def test_each_difference_is_there(difference):
+    def names(specs):
+        return {"dryrun": lambda *argv: read(specs, *DRYRUN, *argv), "builtins": lambda: builtins(specs)}
 
-
-def test_no_example_is_left_over() -> None:
-    assert {*EXAMPLES, "the components that there are"} == set(names_of(AREA))
+    check_example(difference, names)

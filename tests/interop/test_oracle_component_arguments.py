@@ -1,15 +1,16 @@
-"""The arguments of components held against TorchX's: every type that a text can be turned into."""
+"""The arguments of components compared with TorchX's: every type that a text can be converted to."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from interop.component_calls import built_by_them, built_by_us
-from interop.oracle import Refused, cases, hold, names_of, outcome
+from interop.component_calls import built_from
+from interop.oracle import WORDS, Refused, cases, check_example, compare, each_difference
+
+pytestmark = pytest.mark.usefixtures("torchx")
 
 AREA = "component arguments"
 TYPES = {
@@ -22,7 +23,7 @@ TYPES = {
     "flagged": 'Annotated[str, "-fl"]',
 }  # fmt: skip
 HEADER = "from typing import Annotated, Dict, List, Optional\nfrom torchx.specs import AppDef\n"
-ONE = 'def {name}(p: {type}) -> AppDef:\n    """Do.\n\n    Args:\n        p: it\n    """\n    return AppDef(repr(p))\n'
+ONE = 'def {}(p: {}) -> AppDef:\n    """Do.\n\n    Args:\n        p: it\n    """\n    return AppDef(repr(p))\n'
 MIXED = '''
 def mixed(
     x: int, text: str = "d", *rest: str, truth: bool = False, real: float = 0.5, h: Optional[str] = None
@@ -35,60 +36,22 @@ def numbers(*rest: int, texts: Optional[List[str]] = None) -> AppDef:
     """Do."""
     return AppDef(repr((rest, texts)))
 '''
-WORDS = ["", " ", "a", "1", " 2 ", "1_0", "-3", "2.5", "nan", "true", "True", "yes", "no", "false", "on", "ture", "é b"]
-LISTS = ["a,b", "1,2", "1, 2 ,", ",", "true,no", "1,x", "2.5,1"]
-DICTS = [
-    "a=1",
-    "a=1,b=2",
-    "a=x;b=2",
-    "a='1,2'",
-    "a=1,2,b=3",
-    "a=",
-    "a=1,b=",
-    "=1",
-    "a==1",
-    "a=true,b=false",
-    "a= 1 , b=2",
-]
 VALUES = st.one_of(
-    st.sampled_from(WORDS), st.sampled_from(LISTS), st.sampled_from(DICTS), st.text("ab1 ,=;é", max_size=5)
+    *(st.sampled_from(WORDS[AREA][kind]) for kind in ("scalars", "lists", "dicts")), st.text("ab1 ,=;é", max_size=5)
 )
 WRITTEN = st.sampled_from([*["--p={}", "--p {}", "-p {}"] * 4, "--p {} --p {}"])
-MORE = st.sampled_from(
-    [
-        "--x=2",
-        "--text a",
-        "--text=",
-        "--truth true",
-        "--truth yes",
-        "--real 1e3",
-        "--real x",
-        "-h gpu",
-        "--h=b",
-        "--tex b",
-        "--none 1",
-        "--",
-        "a",
-        "-v",
-        "--flag",
-        "-- --x 9",
-    ]
-)
+FIRST = st.sampled_from([[], ["-x 1"], ["-x 2"]])
+MORE = st.sampled_from(WORDS[AREA]["more"])
 
 
 @pytest.fixture(scope="module")
-def components(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def components(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("components") / "oracle_components.py"
-    path.write_text(HEADER + "".join(ONE.format(name=name, type=kind) for name, kind in TYPES.items()) + MIXED)
+    path.write_text(HEADER + "".join(ONE.format(*one) for one in TYPES.items()) + MIXED)
     return path
 
 
-def compare(name: str, argv: list[str], explain: Any) -> None:
-    their_app, our_app = outcome(lambda: built_by_them(name, argv).name), outcome(lambda: built_by_us(name, argv).name)
-    hold(AREA, their_app, our_app, explain, (name.rpartition(":")[2], argv))
-
-
-def explained(kind: str, argv: list[str], their: Any, our: Any) -> str | None:
+def explained(kind, argv, their, our):
     """Return the entry that an outcome falls under."""
     if isinstance(our, Refused) and our.names[0] == "ArgumentError":
         if isinstance(their, Refused):
@@ -97,7 +60,7 @@ def explained(kind: str, argv: list[str], their: Any, our: Any) -> str | None:
         for words, name in [("twice", "given twice"), ("not true or false", "truth values")]:
             if words in said:
                 return name
-        if is_optional_number(kind):
+        if kind in ("Optional[int]", "float | None"):
             return "optional numbers"
         if kind.startswith("tuple") and their == "None":
             return "empty lists and dicts"
@@ -109,64 +72,44 @@ def explained(kind: str, argv: list[str], their: Any, our: Any) -> str | None:
         return "tuples" if isinstance(their, Refused) else None
     if kind == "list[bool]":
         return "lists of truth values"
-    if "bool" in kind:
-        return (
-            "truth values in a dict" if "dict" in kind and text else "truth values" if text else "empty lists and dicts"
-        )
-    if is_optional_number(kind):
+    if "bool" in kind and text:
+        return "truth values in a dict" if "dict" in kind else "truth values"
+    if kind in ("Optional[int]", "float | None"):
         return "optional numbers"
     return "empty lists and dicts" if not text.strip() else None
 
 
-def is_optional_number(kind: str) -> bool:
-    return kind in ("Optional[int]", "float | None")
+def check(components, name, argv, explain):
+    compare(AREA, lambda specs: built_from(specs, f"{components}:{name}", argv).name, explain, (name, argv))
 
 
 @given(st.sampled_from(sorted(TYPES)), VALUES, WRITTEN)
 @cases(1300)
-def test_each_type(torchx: str, components: Path, name: str, value: str, written: str) -> None:
+def test_each_type(components, name, value, written):
     argv = [part.format(value) for part in written.split(" ")]
-    compare(f"{components}:{name}", argv, lambda their, our: explained(TYPES[name], argv, their, our))
+    check(components, name, argv, lambda their, our: explained(TYPES[name], argv, their, our))
 
 
-@given(st.builds(list.__add__, st.sampled_from([[], ["-x 1"], ["-x 2"]]), st.lists(MORE, max_size=3)))
+@given(st.builds(list.__add__, FIRST, st.lists(MORE, max_size=3)))
 @cases(1000)
-def test_several_arguments_and_the_rest(torchx: str, components: Path, words: list[str]) -> None:
+def test_several_arguments_and_the_rest(components, words):
     argv = [part for word in words for part in word.split(" ")]
 
-    def explain(their: Any, our: Any) -> str | None:
+    def explain(their, our):
         return "truth values" if "yes" in argv and not isinstance(our, Refused) else explained("", argv, their, our)
 
-    compare(f"{components}:mixed", argv, explain)
+    check(components, "mixed", argv, explain)
 
 
 @given(st.lists(st.sampled_from(["1", "-2", "x", "--", "--texts", "a,b", "--texts=c"]), max_size=5))
 @cases(300)
-def test_the_rest_as_numbers(torchx: str, components: Path, argv: list[str]) -> None:
-    compare(f"{components}:numbers", argv, lambda their, our: explained("", argv, their, our))
+def test_the_rest_as_numbers(components, argv):
+    check(components, "numbers", argv, lambda their, our: explained("", argv, their, our))
 
 
-# Of each entry: the component, the arguments, what TorchX hands to it and what we do.
-EXAMPLES: dict[str, tuple[str, list[str], str, str]] = {
-    "a command line that is refused": ("whole", ["--p=x"], "SystemExit", "ArgumentError"),
-    "truth values": ("truth", ["--p=yes"], "'False'", "'True'"),
-    "optional numbers": ("some_whole", ["--p=3"], '''"'3'"''', "'3'"),
-    "empty lists and dicts": ("texts", ["--p="], "'None'", "'[]'"),
-    "lists of truth values": ("truths", ["--p=true,no"], "ValueError", "'[True, False]'"),
-    "truth values in a dict": ("truth_pairs", ["--p=a=false"], '''"{'a': True}"''', '''"{'a': False}"'''),
-    "tuples": ("pair", ["--p=1,a"], "ValueError", '''"(1, 'a')"'''),
-    "a missing key or value": ("pairs", ["--p=a=1,b="], '''"{'a': '1,b'}"''', "ArgumentError"),
-    "-- before numbers": ("numbers", ["--", "1"], "SystemExit", "'((1,), None)'"),
-    "given twice": ("text", ["--p=a", "--p=b"], '''"'b'"''', "ArgumentError"),
-}
+@each_difference(AREA)
+def test_each_difference_is_there(components, difference):
+    def names(specs):
+        return {"call": lambda name, *argv: built_from(specs, f"{components}:{name}", argv).name}
 
-
-@pytest.mark.parametrize("name", names_of(AREA))
-def test_each_difference_is_there(torchx: str, components: Path, name: str) -> None:
-    function, argv, their_text, our_text = EXAMPLES[name]
-    assert repr(outcome(lambda: built_by_them(f"{components}:{function}", argv).name)) == their_text
-    assert repr(outcome(lambda: built_by_us(f"{components}:{function}", argv).name)) == our_text
-
-
-def test_no_example_is_left_over() -> None:
-    assert set(EXAMPLES) == set(names_of(AREA))
+    check_example(difference, names)

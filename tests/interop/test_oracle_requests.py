@@ -1,31 +1,33 @@
-"""What Docker and Kubernetes are asked for, held against TorchX's, of thousands of apps made at random."""
+"""What Docker and Kubernetes are asked for compared with TorchX's requests, for apps made at random."""
 
 from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from interop.app_defs import App, apps
-from interop.oracle import Refused, cases, hold, names_of, outcome, theirs
+from interop.app_defs import ROLE, apps, one_app
+from interop.apps import DOCKER, made, pinned
+from interop.oracle import Refused, cases, check_example, compare, each_difference, theirs
 from interop.plain_data import built
-from interop.release_0_7 import ADDED_LABELS
-from interop.releases import pinned
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.docker import labels as docker_labels
 from torchx_tui.backends.docker import scheduler as docker_scheduler
-from torchx_tui.backends.docker.scheduler import DockerScheduler
+from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.kubernetes import labels as kubernetes_labels
 from torchx_tui.backends.kubernetes.request import manifest
+from torchx_tui.backends.runner import Runner
 
-DOCKER, KUBERNETES = "docker requests", "kubernetes manifests"
+pytestmark = [pytest.mark.usefixtures("torchx"), pytest.mark.filterwarnings("ignore")]
+
+ADDED_LABELS = {
+    docker_labels.APP_DEF, docker_labels.APP_NAME, docker_labels.SESSION, docker_labels.USER, docker_labels.REPLICAS,
+    docker_labels.ROLE_INDEX,
+}  # fmt: skip
 APP_NAMES = ["job", "My_Job.v1", "n" * 40, "x_________________"]
-ROLE_NAMES = ["trainer", "ps", "r-1", "R_x", "r" * 45, "r" * 35 + "x"]
+ROLE_NAMES = ["trainer", "ps", "r-1", "R_x", "Lead_er.1", "r" * 45, "r" * 35 + "x"]
 ENTRYPOINTS = ["sh", "/bin/sh", "bin/${replica_id}"]
-FEW = {"num_replicas": st.sampled_from([1, 1, 2, 3])}
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 DOCKER_CFGS = st.fixed_dictionaries(
     {},
     optional={
@@ -33,71 +35,80 @@ DOCKER_CFGS = st.fixed_dictionaries(
         "copy_env": st.sampled_from([["COPIED_*"], ["COPIED_A", "NO_SUCH"], []]),
     },
 )  # fmt: skip
+KUBERNETES_APPS = apps(
+    APP_NAMES[:3],
+    ROLE_NAMES[:5],
+    ENTRYPOINTS,
+    num_replicas=st.sampled_from([1, 1, 2, 3]),
+    image=ANY_TEXT,
+    args=ROLE["args"] | st.lists(ANY_TEXT, max_size=3),
+    env=ROLE["env"] | st.dictionaries(ANY_TEXT, ANY_TEXT | st.just("[FIELD_PATH]status.podIP"), max_size=3),
+    port_map=st.dictionaries(ANY_TEXT, st.integers(1, 65535), max_size=2),
+    mounts=ROLE["mounts"]
+    | st.lists(st.tuples(st.sampled_from(["BindMount", "VolumeMount"]), ANY_TEXT, ANY_TEXT, st.booleans()), max_size=3),
+)
 KUBERNETES_CFGS = st.fixed_dictionaries(
     {"service_account": st.sampled_from([None, "", "account"])},
     optional={
-        "priority_class": st.sampled_from([None, "high"]), "reserved_millicpu": st.sampled_from([0, 100, 9000]),
-        "reserved_memmb": st.sampled_from([0, 1024]), "efa_device_count": st.sampled_from([None, 0, 1, 32]),
+        "priority_class": st.sampled_from([None, "high"]),
+        "reserved_millicpu": st.integers(0, 3000) | st.just(9000), "reserved_memmb": st.sampled_from([0, 1024, 3000]),
+        "efa_device_count": st.sampled_from([None, 0, 1, 32]),
     },
 )  # fmt: skip
 
 
 @pytest.fixture
-def docker(torchx: str, monkeypatch: pytest.MonkeyPatch) -> Any:
+def containers(monkeypatch):
+    """Return a function that makes the containers of an AppDef; `only_common` leaves out what only ours have."""
     module = theirs("torchx.schedulers.docker_scheduler")
-    monkeypatch.setattr(module, "make_unique", pinned)
-    monkeypatch.setattr(docker_scheduler, "make_unique", pinned)
-    for name in ("COPIED_A", "COPIED_B"):
+    for one in (module, docker_scheduler):
+        monkeypatch.setattr(one, "make_unique", pinned)
+    for name in ("COPIED_A", "COPIED_B", "COPIED_C"):
         monkeypatch.setenv(name, "from here")
-    return module.create_scheduler("torchx"), DockerScheduler("torchx")
+    schedulers = {
+        theirs(): module.create_scheduler("torchx"),
+        our_specs: docker_scheduler.DockerScheduler("torchx"),
+    }
+
+    def request(specs, app, cfg, only_common=True):
+        job = schedulers[specs].submit_dryrun(app, cfg).request
+        found = []
+        for one in job.containers:
+            kwargs = {**one.kwargs, "environment": dict(sorted(one.kwargs["environment"].items()))}
+            left_out = {docker_labels.VERSION, *(ADDED_LABELS if only_common else ())}
+            kwargs["labels"] = {name: text for name, text in kwargs["labels"].items() if name not in left_out}
+            if only_common:
+                kwargs.pop("ports", None)
+            found.append({"image": one.image, "command": one.command, **dict(sorted(kwargs.items()))})
+        return [job.app_id, *found]
+
+    return request
 
 
-@pytest.fixture
-def kubernetes(torchx: str, monkeypatch: pytest.MonkeyPatch) -> Any:
-    module = theirs("torchx.schedulers.kubernetes_scheduler")
-    monkeypatch.setattr(module, "make_unique", pinned)
-    monkeypatch.setattr(manifest, "make_unique", pinned)
-    return module
-
-
-def containers(specs: Any, scheduler: Any, app: App, cfg: dict[str, Any], *, whole: bool = False) -> Any:
-    """Return the containers of an app, but for the labels and ports that only ours have, and whose version it is."""
-    job = scheduler.submit_dryrun(built(specs, app), cfg).request
-    made = []
-    for one in job.containers:
-        kwargs = {**one.kwargs, "labels": dict(one.kwargs["labels"])}
-        kwargs["labels"].pop(docker_labels.VERSION)
-        if not whole:
-            kwargs.pop("ports", None)
-            kwargs["labels"] = {name: text for name, text in kwargs["labels"].items() if name not in ADDED_LABELS}
-        kwargs["environment"] = dict(sorted(kwargs["environment"].items()))
-        made.append({"image": one.image, "command": one.command, **dict(sorted(kwargs.items()))})
-    return [job.app_id, *made]
+@pytest.mark.parametrize("name", DOCKER)
+def test_containers_are_equal(containers, name):
+    compare("docker requests", lambda specs: containers(specs, *made(specs, DOCKER[name])), case=name)
 
 
 @given(apps(APP_NAMES, ROLE_NAMES, ENTRYPOINTS), DOCKER_CFGS)
 @cases(1000)
-def test_docker(docker: Any, app: App, cfg: dict[str, Any]) -> None:
-    their_scheduler, our_scheduler = docker
-
-    def explain(their: Any, our: Any) -> str | None:
+def test_docker(containers, app, cfg):
+    def explain(their, our):
         if isinstance(our, Refused):
             short = [role["name"][:30] for role in app["roles"]]
             return "roles of one name" if len(set(short)) < len(short) else None
-        return after(undoing_docker(app, their, our), their, our)
+        return last_undone(undoing_docker(their, our), their, our)
 
-    their_request = outcome(lambda: containers(theirs("torchx.specs"), their_scheduler, app, cfg))
-    our_request = outcome(lambda: containers(our_specs, our_scheduler, app, cfg))
-    hold(DOCKER, their_request, our_request, explain, (app, cfg))
+    compare("docker requests", lambda specs: containers(specs, built(specs, app), cfg), explain, (app, cfg))
 
 
-def after(undoing: Iterator[str], their: Any, our: Any) -> str | None:
+def last_undone(undoing, their, our):
     """Return the last difference that had to be undone for both to be equal."""
     return next((name for name in undoing if repr(their) == repr(our)), None)
 
 
-def undoing_docker(app: App, their: Any, our: Any) -> Iterator[str]:
-    """Undo in TorchX's containers what is known to differ, and name it."""
+def undoing_docker(their, our):
+    """Undo in TorchX's containers each known difference, and name it."""
     pairs = list(zip(their[1:], our[1:], strict=True))
     for one, _ in pairs:
         one["command"][0] = one["command"][0].replace("${replica_id}", one["labels"][docker_labels.REPLICA_ID])
@@ -111,39 +122,82 @@ def undoing_docker(app: App, their: Any, our: Any) -> Iterator[str]:
     yield "long host names"
 
 
-def job(specs: Any, app_to_resource: Callable[..., Any], app: App, cfg: dict[str, Any]) -> Any:
-    return app_to_resource(built(specs, app), "default", **cfg)
+@each_difference("docker requests")
+def test_each_difference_of_docker_is_there(containers, difference):
+    def names(specs):
+        return {
+            "container": lambda *names, **fields: containers(
+                specs, built(specs, one_app(*names, **fields)), {}, only_common=False
+            )[-1]
+        }
+
+    check_example(difference, names)
 
 
-@given(apps(APP_NAMES[:3], ROLE_NAMES[:4], ENTRYPOINTS, FEW), KUBERNETES_CFGS)
-@cases(1000)
-@pytest.mark.filterwarnings("ignore")
-def test_kubernetes(kubernetes: Any, app: App, cfg: dict[str, Any]) -> None:
-    def their_job() -> Any:
-        return kubernetes.sanitize_for_serialization(job(theirs("torchx.specs"), kubernetes.app_to_resource, app, cfg))
-
-    def explain(their: Any, our: Any) -> str | None:
-        if isinstance(their, Refused) or isinstance(our, Refused):
-            return None
-        return after(undoing_kubernetes(their, our), their, our)
-
-    our_job = outcome(lambda: in_order(job(our_specs, manifest.app_to_resource, app, cfg)))
-    hold(KUBERNETES, outcome(lambda: in_order(their_job())), our_job, explain, (app, cfg))
+def test_host_names_stay_apart_where_they_are_shortened(containers):
+    app = one_app("r" * 40, app="n" * 40, num_replicas=101)
+    names, others = (
+        [(one["name"], one["hostname"]) for one in containers(specs, built(specs, app), {})[1:]]
+        for specs in (our_specs, theirs())
+    )
+    assert [name for name, _ in names] == [name for name, _ in others]
+    assert len({host for _, host in names}) == 101
 
 
-def in_order(value: Any) -> Any:
-    """Return plain data with the keys of mappings in one order, less whose version it is."""
+def test_the_handle_in_the_environment_is_torchxs(tmp_path):
+    environments = []
+    for specs, runner in (
+        (theirs(), theirs("torchx.runner").get_runner()),
+        (our_specs, Runner(journal=Journal(tmp_path))),
+    ):
+        app, cfg = made(specs, DOCKER["plain"])
+        (container,) = runner.dryrun(app, "local_docker", cfg).request.containers
+        app_id = container.kwargs["labels"][docker_labels.APP_ID]
+        environment = container.kwargs["environment"]
+        assert environment["TORCHX_JOB_ID"] == f"local_docker://torchx/{app_id}"
+        environments.append(environment.keys())
+    assert environments[0] == environments[1]
+
+
+@pytest.fixture
+def job(monkeypatch):
+    """Return a function that makes the job of an app, less the label of the package's version."""
+    module = theirs("torchx.schedulers.kubernetes_scheduler")
+    for one in (module, manifest):
+        monkeypatch.setattr(one, "make_unique", pinned)
+
+    def request(specs, app, cfg):
+        if specs is our_specs:
+            return in_order(manifest.app_to_resource(built(specs, app), "default", **cfg))
+        return in_order(module.sanitize_for_serialization(module.app_to_resource(built(specs, app), "default", **cfg)))
+
+    return request
+
+
+def in_order(value):
+    """Return plain data with the keys of mappings in one order, less the label of the package's version."""
     if isinstance(value, dict):
         return {key: in_order(value[key]) for key in sorted(value) if key != kubernetes_labels.VERSION}
     return [in_order(item) for item in value] if isinstance(value, list) else value
 
 
-def pods(made: Any) -> list[Any]:
-    return [task["template"] for task in made["spec"]["tasks"]]
+def pods(job):
+    return [task["template"] for task in job["spec"]["tasks"]]
 
 
-def undoing_kubernetes(their: Any, our: Any) -> Iterator[str]:
-    """Undo in TorchX's job what is known to differ, and name it."""
+@given(KUBERNETES_APPS, KUBERNETES_CFGS)
+@cases(1000)
+def test_kubernetes(job, app, cfg):
+    def explain(their, our):
+        if isinstance(their, Refused) or isinstance(our, Refused):
+            return None
+        return last_undone(undoing_kubernetes(their), their, our)
+
+    compare("kubernetes manifests", lambda specs: job(specs, app, cfg), explain, (app, cfg))
+
+
+def undoing_kubernetes(their):
+    """Undo in TorchX's job each known difference, and name it."""
     for pod in pods(their):
         command = pod["spec"]["containers"][0]["command"]
         command[0] = command[0].replace("${replica_id}", pod["metadata"]["labels"][kubernetes_labels.REPLICA_ID])
@@ -152,7 +206,8 @@ def undoing_kubernetes(their: Any, our: Any) -> Iterator[str]:
         container = pod["spec"]["containers"][0]
         container["command"] = [text.replace("VC_R-1_0", "VC_R_1_0") for text in container["command"]]
         for variable in container["env"]:
-            variable["value"] = variable.get("value", "").replace("VC_R-1_0", "VC_R_1_0")
+            if "value" in variable:
+                variable["value"] = variable["value"].replace("VC_R-1_0", "VC_R_1_0")
     yield "the first host"
     for pod in pods(their):
         texts = pod["metadata"]["labels"]
@@ -160,79 +215,12 @@ def undoing_kubernetes(their: Any, our: Any) -> Iterator[str]:
     yield "ends of labels"
 
 
-def one_role(name: str = "r", **changes: Any) -> App:
-    return {"name": "job", "roles": [{"name": name, "entrypoint": "e", **changes}]}
+@each_difference("kubernetes manifests")
+def test_each_difference_of_kubernetes_is_there(job, difference):
+    def names(specs):
+        def pod(*names, **fields):
+            return pods(job(specs, one_app(*names, **fields), {"service_account": None}))[-1]
 
+        return {"pod": pod}
 
-def labels_of(one: Any) -> list[str]:
-    return sorted(set(one["labels"]) & ADDED_LABELS)
-
-
-# Of each entry: the app, what is looked at in the last container, what TorchX has and what ours do.
-IN_DOCKER: dict[str, tuple[App, Callable[[Any], Any], str, str]] = {
-    "macros in the entrypoint": (
-        one_role(entrypoint="b/${replica_id}"), lambda one: one["command"], "['b/${replica_id}']", "['b/0']"
-    ),
-    "the first host": (
-        {**one_role(), "name": "x_________________"},
-        lambda one: one["environment"]["TORCHX_RANK0_HOST"] == one["name"], "False", "True",
-    ),
-    "long host names": (
-        {**one_role("r" * 40, num_replicas=101), "name": "n" * 40}, lambda one: len(one["hostname"]), "65", "63"
-    ),
-    "roles of one name": (
-        {"name": "job", "roles": [{"name": "r" * 30 + end, "entrypoint": "e"} for end in "ab"]},
-        lambda one: one["name"][-5:], "'rrr-0'", "AppDefError",
-    ),
-    "labels": (one_role(), lambda one: len(labels_of(one)), "0", "6"),
-    "published ports": (
-        one_role(port_map={"http": 80}), lambda one: one.get("ports"), "None", "{'80/tcp': ('127.0.0.1', None)}"
-    ),
-}  # fmt: skip
-IN_KUBERNETES: dict[str, tuple[App, Callable[[Any], Any], str, str]] = {
-    "macros in the entrypoint": (
-        one_role(entrypoint="b/${replica_id}"), lambda pod: pod["spec"]["containers"][0]["command"],
-        "['b/${replica_id}']", "['b/0']",
-    ),
-    "the first host": (
-        one_role("a-b", num_replicas=2, args=["${rank0_env}"]), lambda pod: pod["spec"]["containers"][0]["command"],
-        "['e', 'VC_A-B_0_HOSTS']", "['e', 'VC_A_B_0_HOSTS']",
-    ),
-    "ends of labels": (
-        one_role("a-"), lambda pod: pod["metadata"]["labels"][kubernetes_labels.ROLE_NAME], "'a.'", "'a'"
-    ),
-    "retries of a role": (
-        one_role(max_retries=1, retry_policy="ROLE"), lambda pod: len(pod["spec"]["containers"]), "KeyError", "1"
-    ),
-    "nodes by their labels": (
-        one_role(resource={"cpu": 1, "gpu": 0, "capabilities": {"topology.kubernetes.io/zone": "a"}}),
-        lambda pod: pod["spec"].get("nodeSelector"), "{}", "{'topology.kubernetes.io/zone': 'a'}",
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", names_of(DOCKER))
-def test_each_difference_of_docker_is_there(docker: Any, name: str) -> None:
-    app, look, *expected = IN_DOCKER[name]
-    for specs, scheduler, text in zip((theirs("torchx.specs"), our_specs), docker, expected, strict=True):
-        assert repr(outcome(lambda: look(containers(specs, scheduler, app, {}, whole=True)[-1]))) == text  # noqa: B023
-
-
-@pytest.mark.parametrize("name", names_of(KUBERNETES))
-def test_each_difference_of_kubernetes_is_there(kubernetes: Any, name: str) -> None:
-    app, look, their_text, our_text = IN_KUBERNETES[name]
-
-    def their_pod() -> Any:
-        made = job(theirs("torchx.specs"), kubernetes.app_to_resource, app, {"service_account": None})
-        return pods(kubernetes.sanitize_for_serialization(made))[-1]
-
-    def our_pod() -> Any:
-        return pods(job(our_specs, manifest.app_to_resource, app, {"service_account": None}))[-1]
-
-    assert repr(outcome(lambda: look(their_pod()))) == their_text
-    assert repr(outcome(lambda: look(our_pod()))) == our_text
-
-
-def test_no_example_is_left_over() -> None:
-    assert set(IN_DOCKER) == set(names_of(DOCKER))
-    assert set(IN_KUBERNETES) == set(names_of(KUBERNETES))
+    check_example(difference, names)

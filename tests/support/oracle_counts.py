@@ -1,4 +1,4 @@
-"""How many cases were held against TorchX, and a hash of what the cases depend on.
+"""How many cases were compared with TorchX, and a hash of what the cases depend on.
 
 `make test` tries a part of the cases, `make oracle` all of them, which writes tests/interop/counted.json. As a program:
 fails, and says so, where the inputs are no longer those of the last such run.
@@ -17,14 +17,15 @@ from typing import Any
 import pytest
 
 ALL_CASES = bool(os.environ.get("ALL_ORACLE_CASES"))
-"""Whether all cases are tried, and TorchX 0.7.0 is asked too: `make oracle` sets the variable."""
+"""Whether all cases are tried: `make oracle` sets the variable."""
 COUNTED = Path(__file__).parents[1] / "interop" / "counted.json"
 """What the last `make oracle` counted, which docs/reference/compatibility.md shows, and the hash of its inputs."""
 _ROOT = Path(__file__).parents[2]
 _OF_WORKER = "oracle_counts"
 
 INPUTS = (
-    "specs/*.py", "components/*.py", "components/programs/*.py", "tests/interop/*.py", "cli/*.py",
+    "specs/*.py", "components/*.py", "components/programs/*.py", "tests/interop/*.py",
+    "tests/interop/*.toml", "tests/interop/*.yaml", "cli/*.py",
     "backends/torchxconfig.py", "backends/options.py", "backends/shared/kept_app_def.py",
     "backends/local/request.py", "backends/local/environment.py", "backends/local/image_provider.py",
     "backends/docker/request.py", "backends/docker/labels.py", "backends/docker/app_def.py",
@@ -57,27 +58,27 @@ def add(more: Counts) -> None:
 
 
 class OracleCounts:
-    """Brings the counts of pytest-xdist's workers together, and tells them."""
+    """Adds up the counts of pytest-xdist's workers, and prints them."""
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Hand the counts of a worker over."""
+        """Send the counts of a worker."""
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
             output[_OF_WORKER] = COUNTS
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
-        """Take the counts of a worker."""
+        """Receive the counts of a worker."""
         add(getattr(node, "workeroutput", {}).get(_OF_WORKER, {}))
 
     def pytest_terminal_summary(self, terminalreporter: Any, exitstatus: int) -> None:
-        """Tell the counts; a run of all cases that passed writes them."""
+        """Print the counts; a run of all cases that passed writes them."""
         if not COUNTS:
             return
-        terminalreporter.section("held against TorchX")
+        terminalreporter.section("compared with TorchX")
         for area, mine in sorted(COUNTS.items()):
-            told = f"{mine['cases']:,} cases, {mine['differed']:,} differ as {len(mine['entries'])} entries explain"
-            terminalreporter.write_line(f"{area}: {told}")
+            differed = f"{mine['differed']:,} differ as {len(mine['entries'])} entries explain"
+            terminalreporter.write_line(f"{area}: {mine['cases']:,} cases, {differed}")
         if ALL_CASES:
             terminalreporter.write_line(write(COUNTS) if exitstatus == 0 else "nothing is written: a test failed")
 
