@@ -37,9 +37,7 @@ def scheduler() -> Imaged:
 
 @pytest.fixture
 def runner(tmp_path: Path, scheduler: Imaged) -> Runner:
-    made = Runner(journal=Journal(tmp_path / "journal"))
-    made._schedulers.put("local_cwd", scheduler)
-    return made
+    return Runner(journal=Journal(tmp_path / "journal"), schedulers={"local_cwd": scheduler})
 
 
 def launch(runner: Runner, **origin: Any) -> LaunchRecord:

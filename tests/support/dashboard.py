@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import thread as pool
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,14 +57,14 @@ def make_app(
     settings: Settings | None = None,
     read_only: bool = False,
     name: str = "local_cwd",
+    more: Mapping[str, Scheduler[Any]] = {},
 ) -> TorchXTuiApp:
-    """Return the application on one scheduler; its clock stands still."""
-    runner = Runner(journal=Journal(folder / "journal"), read_only=read_only)
-    runner._schedulers.put(name, scheduler)
+    """Return the application on a scheduler and more, by name; its clock stands still."""
+    runner = Runner(journal=Journal(folder / "journal"), read_only=read_only, schedulers={name: scheduler, **more})
     app = TorchXTuiApp(
         runner,
         settings or Settings(),
-        schedulers=[name],
+        schedulers=[name, *more],
         now=lambda: NOW,
         ui_state=UiStateFile(folder / "screen.json"),
     )

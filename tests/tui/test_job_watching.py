@@ -44,10 +44,8 @@ def scheduler(tmp_path: Path) -> CannedScheduler:
 
 @pytest.fixture
 def runner(scheduler: CannedScheduler, tmp_path: Path) -> Runner:
-    runner = Runner(journal=Journal(tmp_path / "journal"))
-    for name in ("local_cwd", "kubernetes"):
-        runner._schedulers.put(name, scheduler)
-    return runner
+    schedulers = dict.fromkeys(("local_cwd", "kubernetes"), scheduler)
+    return Runner(journal=Journal(tmp_path / "journal"), schedulers=schedulers)
 
 
 @pytest.fixture

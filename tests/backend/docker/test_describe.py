@@ -96,8 +96,7 @@ def test_inspection_masks_secrets(docker: Docker) -> None:
 
 
 def test_it_can_be_relaunched_from_what_the_engine_keeps(docker: Docker, tmp_path: Path) -> None:
-    runner = Runner(docker.session, journal=Journal(tmp_path))
-    runner._schedulers.put("local_docker", docker.scheduler)
+    runner = Runner(docker.session, journal=Journal(tmp_path), schedulers={"local_docker": docker.scheduler})
     app = AppDef("job", [docker.role("exit 0", env={"A": "1"}, num_replicas=2)])
     handle = runner.run(app, "local_docker", {"pull": False})
     # Another machine's journal knows nothing of it.
@@ -109,8 +108,7 @@ def test_it_can_be_relaunched_from_what_the_engine_keeps(docker: Docker, tmp_pat
 
 
 def test_cancel_and_list_through_the_runner(docker: Docker, tmp_path: Path) -> None:
-    runner = Runner(docker.session, journal=Journal(tmp_path))
-    runner._schedulers.put("local_docker", docker.scheduler)
+    runner = Runner(docker.session, journal=Journal(tmp_path), schedulers={"local_docker": docker.scheduler})
     handle = runner.run(AppDef("job", [docker.role("sleep 3600", num_replicas=2)]), "local_docker", {"pull": False})
     docker.running(handle.rpartition("/")[2])
     runner.cancel(handle)

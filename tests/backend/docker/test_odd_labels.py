@@ -116,9 +116,8 @@ def engine() -> CannedEngine:
 
 @pytest.fixture
 def runner(engine: CannedEngine, tmp_path: Path) -> Runner:
-    made = Runner(journal=Journal(tmp_path / "journal"))
-    made._schedulers.put("local_docker", DockerScheduler("torchx", engine))  # type: ignore[arg-type]
-    return made
+    docker = DockerScheduler("torchx", engine)  # type: ignore[arg-type]
+    return Runner(journal=Journal(tmp_path / "journal"), schedulers={"local_docker": docker})
 
 
 def assert_rows(rows: list[ListAppResponse]) -> None:
