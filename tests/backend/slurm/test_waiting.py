@@ -209,7 +209,7 @@ def test_resources(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
             "GresUsed": "gpu:a100:1(IDX:0)",
         },
     )
-    start = time.time() + 3600
+    start = int(time.time()) + 3600
     told = why(
         slurm,
         commands,
