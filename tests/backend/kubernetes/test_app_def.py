@@ -22,7 +22,7 @@ def rebuilt(*roles: Role) -> tuple[list[Role], list[str]]:
     return roles_of(resource(*roles), notes), notes
 
 
-def test_the_app_def_comes_back_from_its_annotation() -> None:
+def test_the_app_def_comes_back_from_its_annotation():
     app = AppDef(
         "My_Job",
         [
@@ -44,13 +44,13 @@ def test_the_app_def_comes_back_from_its_annotation() -> None:
     assert notes == []
 
 
-def test_what_a_launch_adds_is_not_kept() -> None:
+def test_what_a_launch_adds_is_not_kept():
     kept = read_app_def(request(role(env={"TORCHX_JOB_ID": "x", "A": "1"})).resource, [])
     assert kept is not None
     assert kept.roles[0].env == {"A": "1"}
 
 
-def test_a_long_app_def_is_left_out_and_said_to_be() -> None:
+def test_a_long_app_def_is_left_out_and_said_to_be():
     job = request(role(env={"LONG": "x" * 140_000})).resource
     assert labels.APP_DEF not in job["metadata"]["annotations"]
     notes: list[str] = []
@@ -60,7 +60,7 @@ def test_a_long_app_def_is_left_out_and_said_to_be() -> None:
     assert "128 KB" in note
 
 
-def test_jobs_of_others_have_none() -> None:
+def test_jobs_of_others_have_none():
     notes: list[str] = []
     assert read_app_def({"metadata": {"name": "x"}}, notes) is None
     assert read_app_def({"metadata": {"annotations": {labels.APP_DEF: "{"}}}, notes) is None
@@ -68,7 +68,7 @@ def test_jobs_of_others_have_none() -> None:
     assert "cannot be read" in notes[0]
 
 
-def test_roles_are_rebuilt_from_the_tasks() -> None:
+def test_roles_are_rebuilt_from_the_tasks():
     given = [
         role(
             "trainer",
@@ -97,12 +97,12 @@ def test_roles_are_rebuilt_from_the_tasks() -> None:
     assert rebuilt(*given) == (given, [])
 
 
-def test_a_role_that_is_started_anew_by_itself() -> None:
+def test_a_role_that_is_started_anew_by_itself():
     given = [role("a", max_retries=2, retry_policy=RetryPolicy.ROLE), role("b")]
     assert rebuilt(*given)[0] == given
 
 
-def test_an_overlay_is_rebuilt_and_has_the_same_effect() -> None:
+def test_an_overlay_is_rebuilt_and_has_the_same_effect():
     overlay = {
         "metadata": {"labels": {"team": "x"}},
         "spec": {
@@ -123,7 +123,7 @@ def test_an_overlay_is_rebuilt_and_has_the_same_effect() -> None:
 
 
 @given(st.text(alphabet="$ax{}_pid", max_size=12))
-def test_texts_come_out_as_they_are_when_they_are_launched_again(text: str) -> None:
+def test_texts_come_out_as_they_are_when_they_are_launched_again(text):
     job = resource(role(args=["${replica_id}"]))
     command = job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
     command["command"] = ["sh", text, "$$", "${app_id}"]
@@ -139,7 +139,7 @@ def foreign(**container: Any) -> dict[str, Any]:
     return {"metadata": {"name": "x"}, "spec": {"tasks": [task]}}
 
 
-def test_a_foreign_job() -> None:
+def test_a_foreign_job():
     notes: list[str] = []
     job = foreign(
         args=["--x"],
@@ -158,12 +158,12 @@ def test_a_foreign_job() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, None, {"tasks": []}, {"tasks": [{}]}, {"tasks": [{"template": {"spec": None}}]}])
-def test_half_a_job_is_no_error(spec: Any) -> None:
+def test_half_a_job_is_no_error(spec):
     found = roles_of({"metadata": {}, "spec": spec})
     assert [one.entrypoint for one in found] == [MISSING] * len((spec or {}).get("tasks", []))
 
 
-def test_what_a_webhook_adds_is_no_wish_of_the_app() -> None:
+def test_what_a_webhook_adds_is_no_wish_of_the_app():
     job = resource(role(num_replicas=2))
     for task in job["spec"]["tasks"]:
         task.update(maxRetry=3, minAvailable=1)
@@ -184,15 +184,15 @@ def test_what_a_webhook_adds_is_no_wish_of_the_app() -> None:
         ("9n", 9e-9),
     ],
 )
-def test_quantities(text: Any, number: float) -> None:
+def test_quantities(text, number):
     assert cores(text) == pytest.approx(number)
 
 
 @pytest.mark.parametrize("text", [None, "", "x", "1Q", "--1"])
-def test_what_is_no_quantity(text: Any) -> None:
+def test_what_is_no_quantity(text):
     assert cores(text) is None
     assert megabytes(text) is None
 
 
-def test_memory() -> None:
+def test_memory():
     assert [megabytes(text) for text in ("3000M", "1Gi", "1", "2000000k")] == [3000, 1074, 1, 2000]

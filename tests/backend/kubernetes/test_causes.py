@@ -53,19 +53,19 @@ def test_a_pod_that_waits(pod, words, asks):
     assert (pod_reason(pod), needs_events(pod)) == (words, asks)
 
 
-def test_one_reason_for_several_replicas() -> None:
+def test_one_reason_for_several_replicas():
     assert together([]) == ""
     assert together([("a", "r/0")]) == "a: r/0"
     assert together([("a", "r/0"), ("b", "r/1"), ("a", "r/2"), ("a", "r/3")]) == "a: r/0 and 2 more"
 
 
-def test_what_gives_no_words_is_told_without_any() -> None:
+def test_what_gives_no_words_is_told_without_any():
     waits = {"state": {"waiting": {"message": ""}}}
     assert pod_reason({"status": {"phase": "Running", "containerStatuses": [waits]}}) == ""
     assert summarize_events([{"reason": "FailedMount"}]) == ("FailedMount:", True)
 
 
-def test_the_exit_code_of_a_replica_is_that_of_its_pods_first_container() -> None:
+def test_the_exit_code_of_a_replica_is_that_of_its_pods_first_container():
     # Servers list the states by the names of the containers.
     states = [{"name": name, "state": {"terminated": {"exitCode": code}}} for name, code in (("a", 7), ("worker", 3))]
     spec = {"containers": [{"name": "worker"}, {"name": "a"}]}

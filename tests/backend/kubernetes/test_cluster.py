@@ -24,7 +24,7 @@ def wait_for_phase(cluster: KubernetesCluster, name: str, phase: str) -> dict[st
     return status_of(cluster, name)
 
 
-def test_a_job_runs_and_completes(kubernetes_cluster: KubernetesCluster) -> None:
+def test_a_job_runs_and_completes(kubernetes_cluster):
     start_job(kubernetes_cluster, make_job("two", "echo here; sleep 1", replicas=2))
     running = wait_for_phase(kubernetes_cluster, "two", "Running")
     assert running["running"] >= 1
@@ -38,7 +38,7 @@ def test_a_job_runs_and_completes(kubernetes_cluster: KubernetesCluster) -> None
     }  # fmt: skip
 
 
-def test_the_webhooks_defaults_are_there(kubernetes_cluster: KubernetesCluster) -> None:
+def test_the_webhooks_defaults_are_there(kubernetes_cluster):
     start_job(kubernetes_cluster, make_job("plain", "true", replicas=2, maxRetry=0))
     wait_until(lambda: status_of(kubernetes_cluster, "plain"), "a status")
     path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs/plain"
@@ -47,7 +47,7 @@ def test_the_webhooks_defaults_are_there(kubernetes_cluster: KubernetesCluster) 
     assert [(task["maxRetry"], task["minAvailable"]) for task in spec["tasks"]] == [(3, 1), (3, 1)]
 
 
-def test_what_is_wrong_with_one_job_stops_no_other(kubernetes_cluster: KubernetesCluster) -> None:
+def test_what_is_wrong_with_one_job_stops_no_other(kubernetes_cluster):
     jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs"
     for name, queue in (("early", "nosuch"), ("early-too", "default")):
         start_job(kubernetes_cluster, make_job(name, queue=queue, plugins={"svc": [], "nosuch": ["--x"]}))
@@ -61,7 +61,7 @@ def test_what_is_wrong_with_one_job_stops_no_other(kubernetes_cluster: Kubernete
     assert phase_of(kubernetes_cluster, "early") == "Running"
 
 
-def test_a_restarted_job_fails_once_its_retries_are_used(kubernetes_cluster: KubernetesCluster) -> None:
+def test_a_restarted_job_fails_once_its_retries_are_used(kubernetes_cluster):
     policy = {"event": "PodFailed", "action": "RestartJob"}
     start_job(kubernetes_cluster, make_job("fails", "exit 3", policies=[policy], maxRetry=2))
     ended = wait_for_phase(kubernetes_cluster, "fails", "Failed")
@@ -69,7 +69,7 @@ def test_a_restarted_job_fails_once_its_retries_are_used(kubernetes_cluster: Kub
     assert "Restarting" in [one["status"] for one in ended["conditions"]]
 
 
-def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster: KubernetesCluster) -> None:
+def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster):
     job = make_job("part", "exit 1", replicas=2)
     job["spec"]["tasks"][0]["policies"] = [{"event": "PodFailed", "action": "RestartTask"}]
     job["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 3600"]
@@ -81,7 +81,7 @@ def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster: Kubernetes
 
 
 @pytest.mark.parametrize("phase", ["Aborted", "Terminated"])
-def test_a_phase_that_a_client_wrote_kills_the_pods(kubernetes_cluster: KubernetesCluster, phase: str) -> None:
+def test_a_phase_that_a_client_wrote_kills_the_pods(kubernetes_cluster, phase):
     start_job(kubernetes_cluster, make_job("long", "sleep 600"))
     wait_for_phase(kubernetes_cluster, "long", "Running")
     path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs/long"
@@ -94,12 +94,12 @@ def test_a_phase_that_a_client_wrote_kills_the_pods(kubernetes_cluster: Kubernet
     assert "running" not in status
 
 
-def test_a_gang_without_room_says_why(kubernetes_cluster: KubernetesCluster) -> None:
+def test_a_gang_without_room_says_why(kubernetes_cluster):
     pod = {"nodeSelector": {"example.com/no-such": "x"}}
     start_job(kubernetes_cluster, make_job("big", "true", replicas=2, pod=pod))
     groups = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{kubernetes_cluster.namespace}/podgroups"
 
-    def reason() -> str:
+    def reason():
         items = kubernetes_cluster.request("GET", groups)["items"]
         conditions = items[0].get("status", {}).get("conditions", []) if items else []
         return conditions[0].get("message", "") if conditions else ""
@@ -115,7 +115,7 @@ def events_of(cluster: KubernetesCluster, name: str) -> list[tuple[str, str, str
     return [(one["involvedObject"]["kind"], one["type"], one["reason"], one["message"]) for one in mine]
 
 
-def test_more_than_there_is_waits_without_pods(kubernetes_cluster: KubernetesCluster) -> None:
+def test_more_than_there_is_waits_without_pods(kubernetes_cluster):
     start_job(kubernetes_cluster, make_job("huge", "true", replicas=2, cpu="1000"))
     wait_until(lambda: len(events_of(kubernetes_cluster, "huge")) >= 2, "the events")
     gang = "0/0 tasks in gang unschedulable: pod group is not ready, 2 minAvailable"
@@ -127,7 +127,7 @@ def test_more_than_there_is_waits_without_pods(kubernetes_cluster: KubernetesClu
     assert pods_of(kubernetes_cluster, "huge") == []
 
 
-def test_a_job_without_its_queue_is_left_alone(kubernetes_cluster: KubernetesCluster) -> None:
+def test_a_job_without_its_queue_is_left_alone(kubernetes_cluster):
     start_job(kubernetes_cluster, make_job("early", "true", queue="no-such-queue"))
     start_job(kubernetes_cluster, make_job("late", "true"))
     wait_for_phase(kubernetes_cluster, "late", "Completed")

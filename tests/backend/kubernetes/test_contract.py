@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
 from backend.contract import SchedulerContract
-from support.kubernetes_cluster import KubernetesCluster
 from support.volcano_jobs import pods_of
 from support.waiting import wait_until
 
@@ -23,7 +21,7 @@ class TestKubernetes(SchedulerContract):
     line_end = "\n"
 
     @pytest.fixture
-    def scheduler(self, kubernetes_cluster: KubernetesCluster) -> Iterator[Scheduler[Any]]:
+    def scheduler(self, kubernetes_cluster):
         self.cluster = kubernetes_cluster
         made = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
         made.subscribe(lambda: None)
@@ -31,7 +29,7 @@ class TestKubernetes(SchedulerContract):
         made.close()
 
     @pytest.fixture
-    def cfg(self) -> Mapping[str, Any]:
+    def cfg(self):
         # What the node keeps for itself is all that is asked for: the machine has few cores.
         return {"queue": "default", "reserved_millicpu": 1000}
 

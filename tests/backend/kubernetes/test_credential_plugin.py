@@ -12,7 +12,6 @@ import sys
 import termios
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -52,7 +51,7 @@ def write_kubeconfig(folder: Path, script: str, url: str = "http://127.0.0.1:9",
 
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
-    def write(script: str, url: str = "http://127.0.0.1:9", **settings: Any) -> None:
+    def write(script, url="http://127.0.0.1:9", **settings):
         monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path, script, url, **settings)))
 
     return write
@@ -142,7 +141,7 @@ def test_closing_ends_a_program_that_hangs(plugin, tmp_path):
     server = ApiServer()
     raised: list[Exception] = []
 
-    def request() -> None:
+    def request():
         try:
             server.request("GET", "/version")
         except BackendUnavailableError as error:
@@ -314,7 +313,7 @@ def test_a_scheduler_is_closed_while_a_program_hangs(plugin, tmp_path):
     plugin(HANGS)
     scheduler = create_scheduler("torchx")
 
-    def ask(act: Callable[[], object]) -> None:
+    def ask(act):
         with suppress(SchedulerError):
             act()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from torchx_tui.specs import NONE, AppState, SchedulerError
 
 
 @pytest.fixture
-def server(kubernetes_cluster) -> Iterator[ApiServer]:
+def server(kubernetes_cluster):
     made = ApiServer()
     yield made
     made.close()

@@ -4,7 +4,6 @@ a scheduler asks a server, which answers as it is told to."""
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -14,7 +13,7 @@ import pytest
 import yaml
 from backend.kubernetes.apps import role
 from kubernetes.client import ApiClient, Configuration
-from support.scripted_server import ScriptedServer, scripted_server, status
+from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
 
 from torchx_tui.backends.history.journal import Journal
@@ -35,13 +34,13 @@ DIGEST = "a" * 64
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
+def server():
     with scripted_server() as made:
         yield made
 
 
 @pytest.fixture
-def scheduler(server: ScriptedServer) -> Iterator[KubernetesScheduler]:
+def scheduler(server):
     configuration = Configuration()
     configuration.host = server.url
     made = KubernetesScheduler("mine", ApiClient(configuration))
@@ -53,18 +52,18 @@ def dry_run(scheduler: KubernetesScheduler, *roles: Role, **cfg: Any) -> Any:
     return scheduler.submit_dryrun(AppDef("job", list(roles) or [role()]), {"queue": "default", **cfg})
 
 
-def test_the_server_is_asked_once_for_a_dry_run(server: ScriptedServer, scheduler: KubernetesScheduler) -> None:
+def test_the_server_is_asked_once_for_a_dry_run(server, scheduler):
     made = dry_run(scheduler, role(num_replicas=8))
     assert [(one.method, one.params) for one in server.asked] == [("POST", {"dryRun": "All"})]
     assert server.asked[0].body == made.request.resource
 
 
-def test_the_server_is_not_asked_where_nobody_wants_it(server: ScriptedServer, scheduler: KubernetesScheduler) -> None:
+def test_the_server_is_not_asked_where_nobody_wants_it(server, scheduler):
     assert "kind: Job" in str(dry_run(scheduler, validate_spec=False))
     assert server.asked == []
 
 
-def test_without_a_kubeconfig(tmp_path: Any) -> None:
+def test_without_a_kubeconfig(tmp_path):
     with Runner(journal=Journal(tmp_path)) as runner:
         app = AppDef("job", [role()])
         offline = runner.dryrun(app, "kubernetes", {"queue": "default", "validate_spec": False})
@@ -73,7 +72,7 @@ def test_without_a_kubeconfig(tmp_path: Any) -> None:
             runner.dryrun(app, "kubernetes", {"queue": "default"})
 
 
-def test_roles_without_resources_have_no_limits(tmp_path: Any) -> None:
+def test_roles_without_resources_have_no_limits(tmp_path):
     with Runner(journal=Journal(tmp_path)) as runner:
         app = AppDef("job", [Role("r", "i", entrypoint="e")])
         job = runner.dryrun(app, "kubernetes", {"queue": "default", "validate_spec": False}).request.resource
@@ -81,7 +80,7 @@ def test_roles_without_resources_have_no_limits(tmp_path: Any) -> None:
     assert resources == {"limits": {}, "requests": {}}
 
 
-def test_images_of_the_local_engine(scheduler: KubernetesScheduler) -> None:
+def test_images_of_the_local_engine(scheduler):
     app = AppDef("job", [role(image=f"sha256:{DIGEST}")])
     cfg: dict[str, Any] = {"queue": "default", "image_repo": "example.com/x"}
     job = scheduler.submit_dryrun(app, cfg).request
@@ -92,20 +91,18 @@ def test_images_of_the_local_engine(scheduler: KubernetesScheduler) -> None:
         dry_run(scheduler, role(image=f"sha256:{DIGEST}"))
 
 
-def test_the_journal_knows_the_id_before_the_launch(scheduler: KubernetesScheduler) -> None:
+def test_the_journal_knows_the_id_before_the_launch(scheduler):
     made = dry_run(scheduler, namespace="team").request
     assert made.app_id == f"team:{made.resource['metadata']['name']}"
 
 
-def test_what_a_launch_would_find_depends_on_the_options(
-    server: ScriptedServer, scheduler: KubernetesScheduler
-) -> None:
+def test_what_a_launch_would_find_depends_on_the_options(server, scheduler):
     for path in ("/apis/batch.volcano.sh/v1alpha1", "/api/v1/namespaces/default"):
         server.answers["GET", path] = 200, {}
     server.answers["GET", "/api/v1/nodes"] = 200, {"items": [{}]}
     app = AppDef("job", [role(image=f"sha256:{DIGEST}", resource=Resource(cpu=1, gpu=1, memMB=64))])
 
-    def found(**cfg: Any) -> list[str]:
+    def found(**cfg):
         return [one.what for one in scheduler.preflight(app, {"queue": "q", **cfg})]
 
     no_queue = "there is no queue q"
@@ -129,7 +126,7 @@ def on_server(phase: str = "Running", **metadata: Any) -> dict[str, Any]:
     return {**made, "status": {"state": {"phase": phase, "reason": "R"}, "conditions": [{"status": "Pending"}]}}
 
 
-def test_a_job_is_cancelled_by_its_phase(server: ScriptedServer, scheduler: KubernetesScheduler) -> None:
+def test_a_job_is_cancelled_by_its_phase(server, scheduler):
     server.answers["GET", f"{AT}/job-x"] = 200, on_server()
     refused = iter([status(409, "Conflict", "it was changed")] * 4)
     server.answers["PUT", f"{AT}/job-x/status"] = lambda asked: next(refused, (200, asked.body))
@@ -157,7 +154,7 @@ def test_a_job_is_cancelled_by_its_phase(server: ScriptedServer, scheduler: Kube
     assert server.paths("PUT") == []
 
 
-def test_a_job_is_deleted_by_its_uid(server: ScriptedServer, scheduler: KubernetesScheduler) -> None:
+def test_a_job_is_deleted_by_its_uid(server, scheduler):
     at = f"{AT}/job-x"
     server.answers["GET", at] = 200, on_server()
     for answer, words in (
@@ -180,9 +177,7 @@ def test_a_job_is_deleted_by_its_uid(server: ScriptedServer, scheduler: Kubernet
     assert server.paths("DELETE") == []
 
 
-def test_a_job_that_was_listed_is_not_taken_for_another_one(
-    server: ScriptedServer, scheduler: KubernetesScheduler
-) -> None:
+def test_a_job_that_was_listed_is_not_taken_for_another_one(server, scheduler):
     server.answers["GET", AT.replace("/space/", "/default/")] = 200, {"items": [on_server(namespace="default")]}
     server.answers["GET", f"{AT.replace('/space/', '/default/')}/job-x"] = 200, on_server(namespace="default", uid="u2")
     assert [row.app_id for row in scheduler.list()] == ["default:job-x"]
@@ -192,7 +187,7 @@ def test_a_job_that_was_listed_is_not_taken_for_another_one(
     assert server.paths("PUT") == server.paths("DELETE") == []
 
 
-def test_what_is_refused_is_not_offered_any_more(server: ScriptedServer, scheduler: KubernetesScheduler) -> None:
+def test_what_is_refused_is_not_offered_any_more(server, scheduler):
     can = scheduler.capabilities
     assert all((can.cancel, can.delete, can.shell, can.native, can.run_beside))
     assert all((can.log_time_range, can.retries, can.resources))
@@ -217,7 +212,7 @@ def test_what_is_refused_is_not_offered_any_more(server: ScriptedServer, schedul
     assert server.paths("POST").count(review) == 4  # what was refused is known
 
 
-def test_what_the_server_keeps_of_a_job(server: ScriptedServer, scheduler: KubernetesScheduler) -> None:
+def test_what_the_server_keeps_of_a_job(server, scheduler):
     job = on_server()
     job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "value": "do not show"}]
     server.answers["GET", f"{AT}/job-x"] = 200, job
@@ -235,9 +230,7 @@ def test_what_the_server_keeps_of_a_job(server: ScriptedServer, scheduler: Kuber
     assert scheduler.describe("space:job-y") is None
 
 
-def test_why_a_job_waits_is_in_its_row_once_it_was_looked_at(
-    server: ScriptedServer, scheduler: KubernetesScheduler
-) -> None:
+def test_why_a_job_waits_is_in_its_row_once_it_was_looked_at(server, scheduler):
     at = AT.replace("/space/", "/default/")
     job = on_server("Pending", namespace="default")
     job["status"]["state"]["reason"] = ""
@@ -254,7 +247,7 @@ def test_why_a_job_waits_is_in_its_row_once_it_was_looked_at(
     assert len(scheduler.list({"namespace": "default"})) == 1
 
 
-def test_jobs_are_launched_where_they_are_listed(server: ScriptedServer) -> None:
+def test_jobs_are_launched_where_they_are_listed(server):
     configuration = Configuration()
     configuration.host = server.url
     for arguments, namespace, path in (
@@ -269,7 +262,7 @@ def test_jobs_are_launched_where_they_are_listed(server: ScriptedServer) -> None
         made.close()
 
 
-def test_images_are_built_on_the_engine_that_is_given() -> None:
+def test_images_are_built_on_the_engine_that_is_given():
     engine: Any = object()
     made = KubernetesScheduler("mine", ApiClient(Configuration()), engine)
     with made.workspace_engine() as client:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -61,7 +61,7 @@ def is_watch_of(kind: str) -> Callable[[Asked], bool]:
 
 
 @pytest.fixture
-def looked(kubernetes_cluster, tmp_path, monkeypatch) -> Iterator[Looked]:
+def looked(kubernetes_cluster, tmp_path, monkeypatch):
     with api_proxy(kubernetes_cluster, tmp_path) as proxy:
         monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
         made = Looked(kubernetes_cluster, proxy)
@@ -69,7 +69,7 @@ def looked(kubernetes_cluster, tmp_path, monkeypatch) -> Iterator[Looked]:
         made.scheduler.close()
 
 
-def test_a_running_job_that_does_not_change_costs_nothing(looked: Looked) -> None:
+def test_a_running_job_that_does_not_change_costs_nothing(looked):
     looked.start(make_job("long", "sleep 600", replicas=2), state=AppState.RUNNING)
     looked.settle("long", "pods")
     for _ in range(100):
@@ -80,7 +80,7 @@ def test_a_running_job_that_does_not_change_costs_nothing(looked: Looked) -> Non
         "DELETE", f"/api/v1/namespaces/{looked.cluster.namespace}/pods/long-worker-0-0?gracePeriodSeconds=0"
     )
 
-    def is_seen() -> bool:
+    def is_seen():
         looked.proxy.forget()
         replicas = looked.describe("long").roles_statuses[0].replicas
         assert len(looked.proxy.asked) <= 3
@@ -89,7 +89,7 @@ def test_a_running_job_that_does_not_change_costs_nothing(looked: Looked) -> Non
     wait_until(is_seen, "the pod that is gone")
 
 
-def test_a_pending_job_costs_nothing_and_learns_why_by_the_watch(looked: Looked) -> None:
+def test_a_pending_job_costs_nothing_and_learns_why_by_the_watch(looked):
     volumes = [{"name": "settings", "configMap": {"name": "nosuch"}}]
     mounts = [{"name": "settings", "mountPath": "/settings"}]
     job = make_job("stuck", pod={"volumes": volumes}, container={"volumeMounts": mounts})
@@ -112,14 +112,14 @@ def test_a_pending_job_costs_nothing_and_learns_why_by_the_watch(looked: Looked)
     assert looked.proxy.asked == []
 
 
-def test_a_job_that_was_removed_is_gone_at_once(looked: Looked) -> None:
+def test_a_job_that_was_removed_is_gone_at_once(looked):
     looked.start(make_job("long", "sleep 600"), state=AppState.RUNNING)
     looked.settle("long", "pods")
     delete_job(looked.cluster, "long")
     wait_until(lambda: looked.scheduler.describe(f"{looked.cluster.namespace}:long") is None, "its end")
 
 
-def test_our_own_cancel_is_seen_at_once(looked: Looked) -> None:
+def test_our_own_cancel_is_seen_at_once(looked):
     looked.start(make_job("long", "sleep 600"), state=AppState.RUNNING)
     looked.settle("long", "pods")
     looked.scheduler.cancel(f"{looked.cluster.namespace}:long")
@@ -133,7 +133,7 @@ def test_our_own_cancel_is_seen_at_once(looked: Looked) -> None:
     assert looked.describe("long").finished_at == found.finished_at
 
 
-def test_a_watch_of_pods_that_is_not_allowed(looked: Looked) -> None:
+def test_a_watch_of_pods_that_is_not_allowed(looked):
     looked.proxy.fault = lambda asked: (
         Answer.status_object(403, "Forbidden", "no watch") if is_watch_of("pods")(asked) else None
     )
@@ -213,7 +213,7 @@ def event(name: str, message: str, minute: int, uid: str = "") -> dict[str, Any]
 
 
 @pytest.fixture
-def scripted() -> Iterator[Scripted]:
+def scripted():
     with scripted_server() as made:
         found = Scripted(made)
         yield found
@@ -222,7 +222,7 @@ def scripted() -> Iterator[Scripted]:
             stream.end()
 
 
-def test_what_is_read_of_a_job_holds_until_a_watch_tells_otherwise(scripted: Scripted) -> None:
+def test_what_is_read_of_a_job_holds_until_a_watch_tells_otherwise(scripted):
     # The job, its pods, the events of the job, of its group and of the pod that waits; then nothing.
     assert [scripted.cost() for _ in range(3)] == [5, 0, 0]
     wait_until(lambda: len(scripted.watches) == 2, "both watches")
@@ -269,7 +269,7 @@ def test_what_is_read_of_a_job_holds_until_a_watch_tells_otherwise(scripted: Scr
     assert [scripted.cost(), scripted.cost()] == [2, 2]
 
 
-def test_a_job_that_is_about_to_be_changed_is_read_anew(scripted: Scripted) -> None:
+def test_a_job_that_is_about_to_be_changed_is_read_anew(scripted):
     assert [scripted.cost(), scripted.cost()] == [5, 0]
     scripted.looks.forget("space:job-x")
     scripted.looks.forget("space:job-x")
@@ -279,14 +279,14 @@ def test_a_job_that_is_about_to_be_changed_is_read_anew(scripted: Scripted) -> N
     assert scripted.looks.describe("space:job-x") is None
 
 
-def test_a_list_without_a_version_is_not_watched(scripted: Scripted) -> None:
+def test_a_list_without_a_version_is_not_watched(scripted):
     for kind in ("pods", "events"):
         scripted.made.answers["GET", f"{OF_SPACE}/{kind}"] = 200, {"items": []}
     assert [scripted.cost() for _ in range(100)] == [4, *[0] * 99]
     assert not any("watch" in one.params for one in scripted.made.asked)
 
 
-def test_what_an_event_told_is_known_after_the_server_has_dropped_it(scripted: Scripted) -> None:
+def test_what_an_event_told_is_known_after_the_server_has_dropped_it(scripted):
     # Of a list without a version no watch keeps the events: they are asked for with each look.
     scripted.made.answers["GET", f"{OF_SPACE}/events"] = 200, {"items": [event("job-x", "the job", 2, "u1")]}
     for _ in range(2):
@@ -298,12 +298,12 @@ def test_what_an_event_told_is_known_after_the_server_has_dropped_it(scripted: S
     assert scripted.described().msg == "FailedCreate: the job"
 
 
-def test_a_watch_that_fails_is_not_tried_again_at_once(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_that_fails_is_not_tried_again_at_once(scripted, monkeypatch):
     now = 1_800_000_000.0
     monkeypatch.setattr(following, "time", SimpleNamespace(time=lambda: now))
     refused: list[str] = []
 
-    def refuse(asked: RequestAsked) -> Any:
+    def refuse(asked):
         if "watch" in asked.params:
             refused.append(asked.path)
             return status(403, "Forbidden", "no watch")

@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 import yaml
-from support.scripted_server import ScriptedServer, scripted_server
+from support.scripted_server import scripted_server
 
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.describe import JobFacts, by_object, describe, describe_facts
 from torchx_tui.backends.kubernetes.jobs import MOST_REPLICAS, find_job, list_pods, pods_path
 from torchx_tui.backends.kubernetes.listing import KnownReasons, pages, row_of
@@ -95,19 +94,19 @@ def assert_sound(response: DescribeAppResponse) -> None:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[ScriptedServer]:
+def server():
     with scripted_server() as made:
         yield made
 
 
 @pytest.fixture
-def api(server: ScriptedServer) -> Iterator[ApiServer]:
+def api(server):
     made = server.api()
     yield made
     made.close()
 
 
-def test_spoiled_jobs_pods_and_events_are_described(api: ApiServer) -> None:
+def test_spoiled_jobs_pods_and_events_are_described(api):
     """Each case is a job, its pods and its events, any of them spoiled, after the check where they enter."""
     chance = random.Random(SEED)
     rows = 0
@@ -141,7 +140,7 @@ def answers(chance: random.Random, items: list[Any]) -> bytes:
     return json.dumps(page).encode()
 
 
-def test_one_bad_job_of_a_list_costs_one_row(server: ScriptedServer, api: ApiServer) -> None:
+def test_one_bad_job_of_a_list_costs_one_row(server, api):
     chance = random.Random(SEED)
     good = OF_KIND["Job"][:3]
     names = {job["metadata"]["name"] for job in good}
@@ -155,7 +154,7 @@ def test_one_bad_job_of_a_list_costs_one_row(server: ScriptedServer, api: ApiSer
         assert len(rows) <= 4
 
 
-def test_spoiled_answers_to_a_look(server: ScriptedServer, api: ApiServer) -> None:
+def test_spoiled_answers_to_a_look(server, api):
     chance = random.Random(SEED)
     for _ in range(150):
         job = chance.choice([spoiled(chance, OF_KIND["Job"][0], 8), chance.choice(HOSTILE)])
@@ -171,7 +170,7 @@ def test_spoiled_answers_to_a_look(server: ScriptedServer, api: ApiServer) -> No
             assert_sound(describe(JobFacts(found, {pod["metadata"]["name"]: pod for pod in pods}, {}, None), 1.8e9))
 
 
-def test_spoiled_events_of_a_watch(api: ApiServer) -> None:
+def test_spoiled_events_of_a_watch(api):
     chance = random.Random(SEED)
     rows = JobRows(api, "default")
     for number in range(1000):
@@ -207,7 +206,7 @@ def in_labels(text: str) -> Callable[[Any], None]:
     ],
     ids=lambda text: repr(text)[:12],
 )  # fmt: skip
-def test_labels_and_annotations(api: ApiServer, put: Callable[[str], Callable[[Any], None]], text: str) -> None:
+def test_labels_and_annotations(api, put, text):
     for original in OF_KIND["Job"]:
         job = copy.deepcopy(original)
         put(text)(job)
@@ -217,7 +216,7 @@ def test_labels_and_annotations(api: ApiServer, put: Callable[[str], Callable[[A
         assert_sound(describe_facts(api, JobFacts(found, {}, {}, None), 1.8e9))
 
 
-def test_what_variables_and_volumes_come_from() -> None:
+def test_what_variables_and_volumes_come_from():
     env = [{"name": f"V{k}", "valueFrom": what} for k, what in enumerate(("odd", {"fieldRef": "odd"}))]
     kinds = (("hostPath", "path"), ("persistentVolumeClaim", "claimName"))
     sources: list[Any] = [{kind: what} for kind, field in kinds for what in ("odd", {field: 1})]
@@ -230,14 +229,14 @@ def test_what_variables_and_volumes_come_from() -> None:
     assert (role.env, role.mounts) == ({"V0": "", "V1": ""}, [])
 
 
-def test_a_number_of_replicas_that_was_mistyped(api: ApiServer) -> None:
+def test_a_number_of_replicas_that_was_mistyped(api):
     job = copy.deepcopy(OF_KIND["Job"][0])
     job["spec"]["tasks"][0]["replicas"] = 2_000_000_000
     response = describe(JobFacts(job, {}, {}, None), 1.8e9)
     assert sum(len(role.replicas) for role in response.roles_statuses) == MOST_REPLICAS
 
 
-def test_an_answer_that_is_nested_without_end(server: ScriptedServer, api: ApiServer) -> None:
+def test_an_answer_that_is_nested_without_end(server, api):
     deep: Any = []
     for _ in range(900):
         deep = [deep]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -29,7 +29,7 @@ def job(name: str, version: int, phase: str = "Running") -> dict[str, Any]:
 
 
 @pytest.fixture
-def rows() -> JobRows:
+def rows():
     return JobRows(cast(Any, None), "ns")
 
 
@@ -38,7 +38,7 @@ def states(rows: JobRows) -> dict[str, AppState]:
 
 
 def test_a_list_that_comes_late_takes_back_nothing_that_a_watch_has_told(rows, monkeypatch):
-    def pages(_server: object, _namespace: str) -> Iterator[Page]:
+    def pages(_server, _namespace):
         yield [job("ends", 5), job("goes", 5), job("stays", 4)], "6"
         # Told by a watch, while the answer is on its way.
         rows.take("MODIFIED", job("ends", 7, "Completed"))
@@ -66,7 +66,7 @@ def test_a_server_that_was_set_back_is_believed(rows, monkeypatch):
 def test_an_event_that_cannot_be_read_costs_its_own_row(rows, monkeypatch, caplog):
     usual = watching.row_of
 
-    def row_of(found: Any, reasons: Any) -> Any:
+    def row_of(found, reasons):
         if found["metadata"]["name"] == "odd":
             raise TypeError("nobody foresaw this")
         return usual(found, reasons)
@@ -106,7 +106,7 @@ def test_a_listener_that_fails_is_begun_again_and_whoever_wants_to_know_is_told(
     monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
     made: list[Breaking] = []
 
-    def listener(on_change: Callable[[], None]) -> Breaking:
+    def listener(on_change):
         made.append(Breaking(on_change))
         return made[-1]
 
@@ -148,7 +148,7 @@ def test_a_namespace_that_may_not_be_listed_hides_no_other(monkeypatch, caplog):
 def test_each_namespace_has_rows_of_its_own(monkeypatch):
     asked: list[str] = []
 
-    def pages(_server: object, namespace: str) -> Iterator[Page]:
+    def pages(_server, namespace):
         asked.append(namespace)
         made = job(f"of-{namespace}", 5)
         made["metadata"] |= {"namespace": namespace or "any", "creationTimestamp": f"2026-11-2{len(asked)}T10:00:00Z"}
@@ -198,7 +198,7 @@ def test_what_is_learnt_of_a_job_holds_for_that_version_of_it(rows):
 def test_a_list_that_grows_too_old_while_it_is_read_is_begun_anew_some_times(rows, monkeypatch):
     refused = iter([410, 410, 0, 410, 410, 410, 500])
 
-    def pages(_server: object, _namespace: str) -> Iterator[Page]:
+    def pages(_server, _namespace):
         yield [job("old", 1)], "2"
         if code := next(refused):
             raise ApiError("no", code)

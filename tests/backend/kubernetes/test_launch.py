@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -22,12 +21,12 @@ JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
+def server():
     with scripted_server() as made:
         yield made
 
 
-def test_the_job_is_created_with_the_time(server: ScriptedServer) -> None:
+def test_the_job_is_created_with_the_time(server):
     made = request(role())
     before = time.time()
     assert launch(server.api(), made) == made.app_id
@@ -38,25 +37,25 @@ def test_the_job_is_created_with_the_time(server: ScriptedServer) -> None:
     assert body == made.resource
 
 
-def test_a_dry_run_creates_nothing(server: ScriptedServer) -> None:
+def test_a_dry_run_creates_nothing(server):
     validate(server.api(), request(role(), namespace="team").resource)
     ((method, path, params, *_),) = server.asked
     assert (method, path, params) == ("POST", JOBS.replace("default", "team"), {"dryRun": "All"})
 
 
-def test_another_namespace_wins(server: ScriptedServer) -> None:
+def test_another_namespace_wins(server):
     made = request(role())
     assert launch(server.api(), made, "team") == made.app_id.replace("default:", "team:")
     assert server.asked[0].path == JOBS.replace("default", "team")
     assert server.asked[0].body["metadata"]["namespace"] == "team"
 
 
-def test_images_are_pushed_first(server: ScriptedServer) -> None:
+def test_images_are_pushed_first(server):
     made = request(role())
     made.images_to_push = {"sha256:a": ("repo", "a")}
     pushed: list[Any] = []
 
-    def push(images: Any) -> None:
+    def push(images):
         assert server.asked == []
         pushed.append(images)
 
@@ -66,7 +65,7 @@ def test_images_are_pushed_first(server: ScriptedServer) -> None:
         launch(server.api(), made)
 
 
-def test_a_launch_that_was_cancelled_sends_nothing(server: ScriptedServer) -> None:
+def test_a_launch_that_was_cancelled_sends_nothing(server):
     progress = Progress(lambda text: None)
     progress.cancel()
     with shown_progress(progress), pytest.raises(LaunchCancelledError):
@@ -133,7 +132,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize(("answer", "words"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_refusals_in_words(server: ScriptedServer, answer: Any, words: list[str]) -> None:
+def test_refusals_in_words(server, answer, words):
     made = request(role(num_replicas=2))
     server.answers["POST", JOBS] = answer
     with pytest.raises(ApiError) as launched:
@@ -149,7 +148,7 @@ def test_refusals_in_words(server: ScriptedServer, answer: Any, words: list[str]
         assert word in str(validated.value)
 
 
-def test_complaints_are_not_endless(server: ScriptedServer) -> None:
+def test_complaints_are_not_endless(server):
     causes = [{"field": f"spec.x{number}", "message": "bad"} for number in range(50)]
     server.answers["POST", JOBS] = status(422, "Invalid", "is invalid", causes=causes)
     with pytest.raises(AppDefError, match="and 46 more") as raised:
@@ -179,14 +178,14 @@ class Created:
 
 
 @pytest.mark.parametrize("answer", [None, status(504, "Timeout", "too late"), status(409, "AlreadyExists", "there")])
-def test_an_answer_that_is_lost_costs_no_job_and_makes_no_second(server: ScriptedServer, answer: Any) -> None:
+def test_an_answer_that_is_lost_costs_no_job_and_makes_no_second(server, answer):
     made = request(role())
     created = Created(server, made, answer)
     assert launch(server.api(), made) == made.app_id
     assert created.posted == 1
 
 
-def test_a_job_of_that_name_that_is_someone_elses(server: ScriptedServer) -> None:
+def test_a_job_of_that_name_that_is_someone_elses(server):
     made = request(role())
     server.answers["POST", JOBS] = status(409, "AlreadyExists", "there", name="x")
     server.answers["GET", f"{JOBS}/{made.resource['metadata']['name']}"] = (200, made.resource)
@@ -194,13 +193,13 @@ def test_a_job_of_that_name_that_is_someone_elses(server: ScriptedServer) -> Non
         launch(server.api(), made)
 
 
-def test_an_answer_that_is_lost_and_no_job(server: ScriptedServer) -> None:
+def test_an_answer_that_is_lost_and_no_job(server):
     server.answers["POST", JOBS] = lambda asked: None
     with pytest.raises(BackendUnavailableError, match=r"was not launched: .* closed the connection"):
         launch(server.api(), request(role()))
 
 
-def test_a_server_that_goes_away_for_good_in_the_midst(server: ScriptedServer) -> None:
+def test_a_server_that_goes_away_for_good_in_the_midst(server):
     made = request(role())
     gone = lambda asked: None  # noqa: E731
     server.answers = {("POST", JOBS): gone, ("GET", f"{JOBS}/{made.resource['metadata']['name']}"): gone}
@@ -208,7 +207,7 @@ def test_a_server_that_goes_away_for_good_in_the_midst(server: ScriptedServer) -
         launch(server.api(), made)
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_a_server_that_is_not_there():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nobody = ScriptedServer()
         nobody.url = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -218,7 +217,7 @@ def test_a_server_that_is_not_there() -> None:
         validate(nobody.api(), request(role()).resource)
 
 
-def test_a_service_account_that_is_missing_is_refused_before(server: ScriptedServer) -> None:
+def test_a_service_account_that_is_missing_is_refused_before(server):
     made = request(role("a"), role("b"), service_account="missing")
     for act in (lambda: launch(server.api(), made), lambda: validate(server.api(), made.resource)):
         with pytest.raises(AppDefError, match="there is no service account missing in default: correct service_accou"):
@@ -228,7 +227,7 @@ def test_a_service_account_that_is_missing_is_refused_before(server: ScriptedSer
     assert len(server.paths("GET")) == 2
 
 
-def test_a_service_account_that_may_not_be_looked_at_is_left_to_the_server(server: ScriptedServer) -> None:
+def test_a_service_account_that_may_not_be_looked_at_is_left_to_the_server(server):
     path = "/api/v1/namespaces/default/serviceaccounts/trainer"
     server.answers["GET", path] = status(403, "Forbidden", "serviceaccounts is forbidden")
     made = request(role(), service_account="trainer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 
 import pytest
 from support.api_proxy import api_proxy
-from support.cut_proxy import CutProxy, cut_proxy
-from support.kubernetes_cluster import KubernetesCluster, OwnCluster, new_namespace
+from support.cut_proxy import cut_proxy
+from support.kubernetes_cluster import new_namespace
 from support.scripted_server import Asked, ScriptedServer, Stream, scripted_server, status
 from support.volcano_jobs import make_job
 from support.waiting import PATIENCE, wait_until
@@ -42,7 +42,7 @@ for number in itertools.count():
 
 
 @pytest.fixture
-def proxy(kubernetes_cluster: KubernetesCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutProxy]:
+def proxy(kubernetes_cluster, tmp_path, monkeypatch):
     """A way to the server that can be cut; KUBECONFIG leads through it."""
     address = urlsplit(kubernetes_cluster.host)
     assert address.hostname
@@ -57,7 +57,7 @@ def proxy(kubernetes_cluster: KubernetesCluster, tmp_path: Path, monkeypatch: py
 
 
 @pytest.fixture
-def job(proxy: CutProxy, kubernetes_cluster: KubernetesCluster) -> Iterator[Job]:
+def job(proxy, kubernetes_cluster):
     with job_on(kubernetes_cluster) as made:
         yield made
 
@@ -67,7 +67,7 @@ def kept(job: Job) -> bytes:
 
 
 @pytest.mark.slow
-def test_no_line_is_lost_or_doubled_when_the_way_is_cut(job: Job, proxy: CutProxy) -> None:
+def test_no_line_is_lost_or_doubled_when_the_way_is_cut(job, proxy):
     job.python(FLOOD)
     follower = job.follow()
     for round_number in range(3):
@@ -86,7 +86,7 @@ def test_no_line_is_lost_or_doubled_when_the_way_is_cut(job: Job, proxy: CutProx
 
 
 @pytest.mark.slow
-def test_lines_go_on_when_the_server_is_back(job: Job, proxy: CutProxy) -> None:
+def test_lines_go_on_when_the_server_is_back(job, proxy):
     """An iterator of lines takes its log up by itself."""
     job.start("for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.5; done")
     got: list[str] = []
@@ -99,7 +99,7 @@ def test_lines_go_on_when_the_server_is_back(job: Job, proxy: CutProxy) -> None:
 
 
 @pytest.mark.slow
-def test_no_line_is_lost_or_doubled_when_a_node_and_a_server_are_killed(own_cluster: OwnCluster) -> None:
+def test_no_line_is_lost_or_doubled_when_a_node_and_a_server_are_killed(own_cluster):
     own_cluster.start(node=True)
     with new_namespace(own_cluster.kubeconfig) as cluster, job_on(cluster) as job:
         job.python(FLOOD)
@@ -120,7 +120,7 @@ def test_no_line_is_lost_or_doubled_when_a_node_and_a_server_are_killed(own_clus
     assert any("the node localhost of worker/0 does not give its log" in cut for cut in follower.cuts)
 
 
-def test_a_server_that_is_away_is_said_in_words(job: Job, proxy: CutProxy) -> None:
+def test_a_server_that_is_away_is_said_in_words(job, proxy):
     job.start("echo one; sleep 600")
     reading = open_stream(job.server, job.app_id, "worker")
     assert next(reading).data == b"one\n"
@@ -131,7 +131,7 @@ def test_a_server_that_is_away_is_said_in_words(job: Job, proxy: CutProxy) -> No
         next(open_stream(job.server, job.app_id, "worker", cursor=reading.cursor))
 
 
-def test_closing_64_streams_ends_their_connections_at_once(job: Job, proxy: CutProxy) -> None:
+def test_closing_64_streams_ends_their_connections_at_once(job, proxy):
     job.start("echo one; sleep 600")
     job.wait_until_running()
     followers = [job.follow() for _ in range(64)]
@@ -145,9 +145,7 @@ def test_closing_64_streams_ends_their_connections_at_once(job: Job, proxy: CutP
         follower.join()
 
 
-def test_a_followed_replica_costs_one_request(
-    kubernetes_cluster: KubernetesCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_followed_replica_costs_one_request(kubernetes_cluster, tmp_path, monkeypatch):
     with api_proxy(kubernetes_cluster, tmp_path) as counting:
         monkeypatch.setenv("KUBECONFIG", str(counting.kubeconfig))
         with job_on(kubernetes_cluster) as job:
@@ -168,7 +166,7 @@ def test_a_followed_replica_costs_one_request(
                 follower.join()
 
 
-def test_what_was_rotated_away_is_said(job: Job) -> None:
+def test_what_was_rotated_away_is_said(job):
     """A node that has rotated a log gives none of the lines that were seen."""
     job.start("echo new; sleep 600")
     job.wait_until_running()
@@ -185,7 +183,7 @@ def test_what_was_rotated_away_is_said(job: Job) -> None:
 
 
 @pytest.mark.slow
-def test_a_real_rotation_doubles_no_line(job: Job) -> None:
+def test_a_real_rotation_doubles_no_line(job):
     script = "for number in range(100_000): print('x' * 180, number, flush=True)"
     job.python(script)
     follower = job.follow()
@@ -201,7 +199,7 @@ def test_a_real_rotation_doubles_no_line(job: Job) -> None:
     assert found.count(None) < len(found) / 100
 
 
-def test_the_nodes_own_words_are_no_lines_of_the_log(job: Job) -> None:
+def test_the_nodes_own_words_are_no_lines_of_the_log(job):
     pod = {"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}
     reading = LogReading(job.server, job.app_id, "worker/0", {}, None, None, follow=False, says=True, together=0)
     log = ContainerLog(reading, pod, "c")
@@ -270,7 +268,7 @@ def printed(*lines: tuple[int, str]) -> bytes:
 
 
 @pytest.fixture
-def log() -> Iterator[Kept]:
+def log():
     with scripted_server() as made:
         found = Kept(made)
         yield found
@@ -280,7 +278,7 @@ def log() -> Iterator[Kept]:
 ONE = {"container": "worker-0", "timestamps": "true"}
 
 
-def test_a_log_is_asked_for_and_taken_up(log: Kept) -> None:
+def test_a_log_is_asked_for_and_taken_up(log):
     log.logs["worker-0", False] = printed((1, "one"), (5, "two"))
     reading = open_stream(log.server, "space:job-x", "worker")
     records = list(reading)
@@ -299,7 +297,7 @@ def test_a_log_is_asked_for_and_taken_up(log: Kept) -> None:
     assert log.asked[-1] == {**ONE, "tailLines": "0"}
 
 
-def test_a_pod_that_runs_is_followed(log: Kept) -> None:
+def test_a_pod_that_runs_is_followed(log):
     log.phase("Running")
     log.pods = [log.pod(RUNS, phase="Running")]
     going = log.logs["worker-0", False] = Stream()
@@ -319,7 +317,7 @@ def test_a_pod_that_runs_is_followed(log: Kept) -> None:
     assert log.asked == [ONE]
 
 
-def test_a_log_that_is_closed_while_it_is_waited_for(log: Kept) -> None:
+def test_a_log_that_is_closed_while_it_is_waited_for(log):
     log.phase("Running")
     log.pods = [log.pod(RUNS, phase="Running")]
     going = log.logs["worker-0", False] = Stream()
@@ -332,7 +330,7 @@ def test_a_log_that_is_closed_while_it_is_waited_for(log: Kept) -> None:
     going.end()
 
 
-def test_a_container_that_was_started_again(log: Kept) -> None:
+def test_a_container_that_was_started_again(log):
     log.pods = [log.pod(ENDED, restarts=2)]
     log.logs["worker-0", True] = printed((1, "before"))
     log.logs["worker-0", False] = printed((5, "now"))
@@ -349,7 +347,7 @@ def test_a_container_that_was_started_again(log: Kept) -> None:
     assert log.read(cursor=reading.cursor) == later
 
 
-def test_lines_that_the_node_has_dropped_are_said_to_be_lost(log: Kept) -> None:
+def test_lines_that_the_node_has_dropped_are_said_to_be_lost(log):
     log.logs["worker-0", False] = printed((9, "new"))
     before = 1_767_225_605 * 10**9
     seen = Part("u1/worker-0/0", TimeCursor(before, 7), before + 5)
@@ -357,7 +355,7 @@ def test_lines_that_the_node_has_dropped_are_said_to_be_lost(log: Kept) -> None:
     assert log.read(cursor=PartsCursor((seen,))) == [lost, "new"]
 
 
-def test_all_containers_of_a_pod_are_read(log: Kept) -> None:
+def test_all_containers_of_a_pod_are_read(log):
     first = [{"name": "first"}, {"name": "beside", "restartPolicy": "Always"}]
     log.pods = [log.pod(ENDED, ENDED, initContainers=first)]
     log.pods[0]["status"]["initContainerStatuses"] = [{"name": one["name"], "state": ENDED} for one in first]
@@ -383,12 +381,12 @@ def test_all_containers_of_a_pod_are_read(log: Kept) -> None:
          ["-- worker/0 has a log that cannot be read: unable to retrieve container logs for containerd://1 --"]),
     ],
 )  # fmt: skip
-def test_a_log_that_is_not_given(log: Kept, answer: Any, said: list[str]) -> None:
+def test_a_log_that_is_not_given(log, answer, said):
     log.logs["worker-0", False] = answer
     assert log.read() == said
 
 
-def test_a_node_that_does_not_answer(log: Kept) -> None:
+def test_a_node_that_does_not_answer(log):
     log.logs["worker-0", False] = status(500, "InternalError", "Get https://n1:10250/containerLogs/space/p/c: refused")
     words = "^the node n1 of worker/0 does not give its log: is the node, and its kubelet, running"
     with pytest.raises(BackendUnavailableError, match=words):
@@ -401,7 +399,7 @@ def test_a_node_that_does_not_answer(log: Kept) -> None:
         log.read()
 
 
-def test_a_pod_that_is_gone_has_taken_its_log_along(log: Kept) -> None:
+def test_a_pod_that_is_gone_has_taken_its_log_along(log):
     log.pods = []
     with pytest.raises(LogUnreadableError, match=r"^the pod of worker/0 of space:job-x was deleted"):
         log.read()
@@ -415,14 +413,14 @@ def test_a_pod_that_is_gone_has_taken_its_log_along(log: Kept) -> None:
 
 
 @pytest.mark.parametrize("said", [["-- worker/0 waits: its container cannot be created --"], []])
-def test_why_a_container_does_not_run_is_said_once(log: Kept, said: list[str]) -> None:
+def test_why_a_container_does_not_run_is_said_once(log, said):
     log.phase("Running")
     log.pods = [log.pod(WAITS, phase="Pending")]
     if not said:
         # Its node has not looked at it yet.
         log.pods[0]["status"]["containerStatuses"] = []
 
-    def look() -> None:
+    def look():
         if log.looks == 6:
             log.pods = [log.pod(ENDED, phase="Succeeded")]
             log.logs["worker-0", False] = printed((1, "one"))
@@ -432,13 +430,13 @@ def test_why_a_container_does_not_run_is_said_once(log: Kept, said: list[str]) -
     assert log.read() == [*said, "one"]
 
 
-def test_a_pod_that_is_made_anew_goes_on_in_the_same_log(log: Kept) -> None:
+def test_a_pod_that_is_made_anew_goes_on_in_the_same_log(log):
     log.phase("Running")
     log.job["spec"]["policies"] = [{"event": "PodFailed", "action": "RestartJob"}]
     log.pods = [log.pod({"terminated": {"exitCode": 1}}, phase="Failed")]
     log.logs["worker-0", False] = printed((1, "one"))
 
-    def look() -> None:
+    def look():
         if log.looks == 3:
             log.pods = [log.pod(ENDED, phase="Succeeded", uid="u2")]
             log.pods[0]["metadata"]["annotations"] = {"volcano.sh/job-retry-count": "2"}

@@ -55,7 +55,7 @@ def gathered(*overlays: Any) -> dict[str, Any]:
         ({"a": []}, {"a": [{PUT("b"): (1,)}]}, {"a": [{"b": [1]}]}),
     ],
 )  # fmt: skip
-def test_merging(base: dict[str, Any], overlay: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_merging(base, overlay, expected):
     assert applied(base, overlay) == expected
 
 
@@ -71,12 +71,12 @@ def test_merging(base: dict[str, Any], overlay: dict[str, Any], expected: dict[s
         ({}, {3: 1}, "keys are texts"),
     ],
 )
-def test_what_does_not_fit_is_refused(base: dict[str, Any], overlay: dict[str, Any], words: str) -> None:
+def test_what_does_not_fit_is_refused(base, overlay, words):
     with pytest.raises(AppDefError, match=words):
         apply_overlay(base, overlay)
 
 
-def test_an_overlay_is_not_changed_by_what_is_laid_over_later() -> None:
+def test_an_overlay_is_not_changed_by_what_is_laid_over_later():
     overlay = {"a": {"b": [1]}}
     applied({}, overlay, {"a": {"b": [2], "c": 3}})
     assert overlay == {"a": {"b": [1]}}
@@ -100,11 +100,11 @@ def test_an_overlay_is_not_changed_by_what_is_laid_over_later() -> None:
         ([{"a": {"x": 1}}, {"a": {DEL("x"): None}}], {"a": {DEL("x"): None}}),
     ],
 )  # fmt: skip
-def test_what_is_set_later_adds_to_what_was(overlays: list[dict[str, Any]], expected: dict[str, Any]) -> None:
+def test_what_is_set_later_adds_to_what_was(overlays, expected):
     assert gathered(*overlays) == expected
 
 
-def test_what_is_set_and_does_not_fit_changes_nothing() -> None:
+def test_what_is_set_and_does_not_fit_changes_nothing():
     role = Role("r", "i")
     set_overlay(role, "kubernetes", "V1Pod", {"a": {"x": 1}, "b": {"y": 1}})
     with pytest.raises(AppDefError, match="a list at b, which is a mapping"):
@@ -123,13 +123,13 @@ class Toleration:
     value: str | None = None
 
 
-def test_dataclasses_stand_for_mappings() -> None:
+def test_dataclasses_stand_for_mappings():
     made = gathered({"spec": {"tolerations": [Toleration("gpu")]}})
     assert made == {"spec": {"tolerations": [{"key": "gpu", "effect": "NoSchedule"}]}}
 
 
 @pytest.mark.parametrize("overlay", [3, [1], {"a": object()}, {1: 2}, {"a": {1: 2}}])
-def test_what_is_no_overlay_is_refused_and_changes_nothing(overlay: Any) -> None:
+def test_what_is_no_overlay_is_refused_and_changes_nothing(overlay):
     role = Role("r", "i")
     with pytest.raises(AppDefError, match="overlay"):
         set_overlay(role, "kubernetes", "V1Pod", overlay)
@@ -146,11 +146,11 @@ def test_what_is_no_overlay_is_refused_and_changes_nothing(overlay: Any) -> None
         ({"kubernetes": None}, {}),
     ],
 )
-def test_where_an_overlay_stands(metadata: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_where_an_overlay_stands(metadata, expected):
     assert get_overlay(Role("r", "i", metadata=metadata), "kubernetes", "V1Pod") == expected
 
 
-def test_a_plain_overlay_is_added_to() -> None:
+def test_a_plain_overlay_is_added_to():
     role = Role("r", "i", metadata={"kubernetes": {"spec": {"x": 1}}})
     set_overlay(role, "kubernetes", "V1Pod", {"spec": {"y": 2}})
     assert get_overlay(role, "kubernetes", "V1Pod") == {"spec": {"x": 1, "y": 2}}
@@ -163,16 +163,16 @@ class TestFiles:
         role = Role("r", "i", metadata={"kubernetes": f"file://{path}"})
         return get_overlay(role, "kubernetes", "V1Pod")
 
-    def test_yaml(self, tmp_path: Path) -> None:
+    def test_yaml(self, tmp_path):
         assert self.read(tmp_path, "spec: {nodeSelector: {a: b}}") == {"spec": {"nodeSelector": {"a": "b"}}}
 
-    def test_json(self, tmp_path: Path) -> None:
+    def test_json(self, tmp_path):
         assert self.read(tmp_path, '{"spec": {"x": [1]}}', "overlay.json") == {"spec": {"x": [1]}}
 
-    def test_overlays_by_kind(self, tmp_path: Path) -> None:
+    def test_overlays_by_kind(self, tmp_path):
         assert self.read(tmp_path, "V1Pod: {spec: {x: 1}}") == {"spec": {"x": 1}}
 
-    def test_a_tuple_of_yaml_replaces(self, tmp_path: Path) -> None:
+    def test_a_tuple_of_yaml_replaces(self, tmp_path):
         found = self.read(tmp_path, "spec:\n  volumes: !!python/tuple\n  - name: only\n")
         assert applied({"spec": {"volumes": [1]}}, found) == {"spec": {"volumes": [{"name": "only"}]}}
 
@@ -186,17 +186,17 @@ class TestFiles:
             ("a: !!python/name:os.system", "is not YAML"),
         ],
     )
-    def test_what_is_no_overlay(self, tmp_path: Path, text: str, words: str) -> None:
+    def test_what_is_no_overlay(self, tmp_path, text, words):
         with pytest.raises(AppDefError, match=words):
             self.read(tmp_path, text)
 
-    def test_what_is_not_there(self, tmp_path: Path) -> None:
+    def test_what_is_not_there(self, tmp_path):
         for place in (f"file://{tmp_path}/none.yaml", str(tmp_path), "nosuch://x"):
             with pytest.raises(AppDefError, match=f"The overlay {place} cannot be read"):
                 read_overlay(place)
         with pytest.raises(AppDefError, match="is an empty text"):
             read_overlay("")
 
-    def test_a_file_that_is_no_overlay_by_its_size(self, tmp_path: Path) -> None:
+    def test_a_file_that_is_no_overlay_by_its_size(self, tmp_path):
         with pytest.raises(AppDefError, match="more than 1 MB"):
             self.read(tmp_path, "a: " + "x" * (1 << 20))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from backend.kubernetes.apps import role
-from support.scripted_server import Answer, Asked, ScriptedServer, scripted_server, status
+from support.scripted_server import ScriptedServer, scripted_server, status
 
 from torchx_tui.backends.kubernetes import preflight
 from torchx_tui.backends.kubernetes.preflight import (
@@ -41,7 +39,7 @@ FORBIDDEN = status(
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
+def server():
     """Return a server on which nothing is missing."""
     with scripted_server() as made:
         for path in (VOLCANO, NAMESPACE, QUEUE):
@@ -62,7 +60,7 @@ def the_one(findings: list[Finding], level: str) -> str:
     return f"{one.what}: {one.hint}"
 
 
-def test_nothing_is_found_where_nothing_is_missing(server: ScriptedServer) -> None:
+def test_nothing_is_found_where_nothing_is_missing(server):
     assert found(server, role("a", num_replicas=8), role("b")) == []
     # A pod of each role is tried, whatever the number of replicas; nothing is created.
     assert [one.params for one in server.asked if one.path == PODS] == [{"dryRun": "All"}] * 2
@@ -70,26 +68,26 @@ def test_nothing_is_found_where_nothing_is_missing(server: ScriptedServer) -> No
     assert [name.split("-", 2)[2] for name in names] == ["a-0-0", "b-0-0"]
 
 
-def test_no_volcano(server: ScriptedServer) -> None:
+def test_no_volcano(server):
     del server.answers["GET", VOLCANO]
     assert "the cluster has no Volcano" in the_one(found(server), "error")
 
 
-def test_no_namespace(server: ScriptedServer) -> None:
+def test_no_namespace(server):
     del server.answers["GET", NAMESPACE]
     assert "no namespace default: choose another, or `kubectl create" in the_one(found(server), "error")
 
 
-def test_no_queue(server: ScriptedServer) -> None:
+def test_no_queue(server):
     assert "no queue other: Volcano would ignore the job" in the_one(found(server, queue="other"), "warning")
 
 
-def test_a_queue_that_is_closed(server: ScriptedServer) -> None:
+def test_a_queue_that_is_closed(server):
     server.answers["GET", QUEUE] = (200, {"status": {"state": "Closed"}})
     assert "the queue main is closed" in the_one(found(server), "warning")
 
 
-def test_the_right_to_launch(server: ScriptedServer) -> None:
+def test_the_right_to_launch(server):
     server.answers["POST", REVIEW] = (201, {"status": {"allowed": False}})
     assert "you may not create jobs.batch.volcano.sh in namespace default" in the_one(found(server), "error")
     (asked,) = [one.body for one in server.asked if one.path == REVIEW]
@@ -97,7 +95,7 @@ def test_the_right_to_launch(server: ScriptedServer) -> None:
     assert asked == {**REVIEWED, "spec": {"resourceAttributes": wanted}}
 
 
-def test_what_pods_are_given(server: ScriptedServer) -> None:
+def test_what_pods_are_given(server):
     findings = found(server, service_account="me", priority_class="high")
     assert [one.what for one in findings] == [
         "there is no priority class high",
@@ -105,7 +103,7 @@ def test_what_pods_are_given(server: ScriptedServer) -> None:
     ]
 
 
-def test_claims(server: ScriptedServer) -> None:
+def test_claims(server):
     one_node = {"spec": {"accessModes": ["ReadWriteOnce"]}, "status": {"phase": "Bound"}}
     server.answers["GET", f"{NAMESPACE}/persistentvolumeclaims/one"] = (200, one_node)
     server.answers["GET", f"{NAMESPACE}/persistentvolumeclaims/lost"] = (200, {"status": {"phase": "Lost"}})
@@ -118,7 +116,7 @@ def test_claims(server: ScriptedServer) -> None:
     ]
 
 
-def test_a_claim_for_one_node_is_enough_for_one_replica(server: ScriptedServer) -> None:
+def test_a_claim_for_one_node_is_enough_for_one_replica(server):
     server.answers["GET", f"{NAMESPACE}/persistentvolumeclaims/one"] = (
         200,
         {"spec": {"accessModes": ["ReadWriteOnce"]}},
@@ -127,7 +125,7 @@ def test_a_claim_for_one_node_is_enough_for_one_replica(server: ScriptedServer) 
 
 
 @pytest.mark.parametrize(("items", "levels"), [([], ["warning"]), ([{}], [])])
-def test_nodes_with_the_labels(server: ScriptedServer, items: list[Any], levels: list[str]) -> None:
+def test_nodes_with_the_labels(server, items, levels):
     server.answers["GET", "/api/v1/nodes"] = (200, {"items": items})
     wanted = Resource(cpu=1, gpu=0, memMB=64, capabilities={"example.com/zone": "a", "example.com/b": "c"})
     findings = found(server, role(resource=wanted))
@@ -151,14 +149,14 @@ def test_nodes_with_the_labels(server: ScriptedServer, items: list[Any], levels:
         ),
     ],
 )
-def test_what_the_server_has_against_the_pods(server: ScriptedServer, message: str, level: str, words: str) -> None:
+def test_what_the_server_has_against_the_pods(server, message, level, words):
     server.answers["POST", PODS] = status(403, "Forbidden", f'pods "x" is forbidden: {message}')
     said = the_one(found(server), level)
     assert said.startswith("worker: ")
     assert words in said
 
 
-def test_what_this_user_may_not_look_at_is_passed_over(server: ScriptedServer) -> None:
+def test_what_this_user_may_not_look_at_is_passed_over(server):
     for path in (VOLCANO, NAMESPACE, QUEUE, "/api/v1/nodes", f"{NAMESPACE}/persistentvolumeclaims/c"):
         server.answers["GET", path] = FORBIDDEN
     server.answers["GET", f"{NAMESPACE}/serviceaccounts/me"] = FORBIDDEN
@@ -167,7 +165,7 @@ def test_what_this_user_may_not_look_at_is_passed_over(server: ScriptedServer) -
     assert found(server, role(resource=wanted, mounts=[VolumeMount("c", "/c")]), service_account="me") == []
 
 
-def test_images_that_nodes_cannot_have(server: ScriptedServer) -> None:
+def test_images_that_nodes_cannot_have(server):
     local = role(image="sha256:" + "a" * 64)
     built = role("b", workspace=Workspace({"/home/me": ""}))
     findings = found(server, local, built)
@@ -176,21 +174,21 @@ def test_images_that_nodes_cannot_have(server: ScriptedServer) -> None:
     assert found(server, local, built, image_repo="example.com/x") == []
 
 
-def test_a_job_that_is_too_large(server: ScriptedServer) -> None:
+def test_a_job_that_is_too_large(server):
     said = the_one(found(server, role(env={"LONG": "x" * 20_000}, num_replicas=100)), "error")
     assert "too large for the server with its 100 replicas" in said
 
 
-def test_a_name_that_begins_with_a_digit(server: ScriptedServer) -> None:
+def test_a_name_that_begins_with_a_digit(server):
     assert "begins with a digit" in the_one(found(server, name="9lives"), "warning")
 
 
-def test_a_server_that_is_away(server: ScriptedServer) -> None:
+def test_a_server_that_is_away(server):
     server.answers["GET", VOLCANO] = lambda asked: None
     assert "closed the connection" in the_one(found(server), "error")
 
 
-def test_an_overlay_that_does_not_fit(server: ScriptedServer) -> None:
+def test_an_overlay_that_does_not_fit(server):
     assert "The overlay" in the_one(found(server, role(metadata={"kubernetes": {"spec": 3}})), "error")
 
 
@@ -208,14 +206,14 @@ def node(gpus: int) -> dict[str, Any]:
         ([], "", ""),
     ],
 )
-def test_gpus_that_no_node_has(server: ScriptedServer, items: list[Any], more: str, words: str) -> None:
+def test_gpus_that_no_node_has(server, items, more, words):
     server.answers["GET", "/api/v1/nodes"] = (200, {"items": items, "metadata": {"continue": more}})
     findings = found(server, role(resource=Resource(cpu=1, gpu=8, memMB=64)))
     assert [one.what for one in findings] == ([f"worker: 8 gpu asked for, {words}"] if words else [])
     assert all(one.level == "warning" and "ask for fewer" in one.hint for one in findings)
 
 
-def test_nodes_are_asked_for_their_gpus_once_a_minute_and_not_without_need(server: ScriptedServer) -> None:
+def test_nodes_are_asked_for_their_gpus_once_a_minute_and_not_without_need(server):
     server.answers["GET", "/api/v1/nodes"] = (200, {"items": [node(0)]})
     gpus = GpuNodes(server.api())
     opts = KubernetesOpts(queue="main")
@@ -227,12 +225,12 @@ def test_nodes_are_asked_for_their_gpus_once_a_minute_and_not_without_need(serve
     assert len([one for one in server.asked if one.path == "/api/v1/nodes"]) == 1
 
 
-def test_a_server_that_tells_nobody_of_its_nodes(server: ScriptedServer) -> None:
+def test_a_server_that_tells_nobody_of_its_nodes(server):
     server.answers["GET", "/api/v1/nodes"] = FORBIDDEN
     assert found(server, role(resource=Resource(cpu=1, gpu=8, memMB=64))) == []
 
 
-def test_a_script_that_does_not_travel(server: ScriptedServer, tmp_path: Path) -> None:
+def test_a_script_that_does_not_travel(server, tmp_path):
     made = role(workspace=Workspace({str(tmp_path): ""}))
     made.entrypoint, made.args = "python", ["train.py"]
     assert "train.py is not in the workspace" in the_one(found(server, made, image_repo="example.com/x"), "warning")
@@ -255,7 +253,7 @@ def of_server(server: ScriptedServer, namespace: str = "default") -> list[tuple[
     return [(one.level, one.what) for one in server_findings(api, namespace, Rights(api, namespace))]
 
 
-def test_what_a_server_is(server: ScriptedServer) -> None:
+def test_what_a_server_is(server):
     server.answers["GET", "/version"] = 200, {"gitVersion": "v1.33"}
     server.answers["GET", QUEUES] = named("main", "other\x1b[2J")
     server.answers["POST", REVIEW] = 201, {"status": {"allowed": True}}
@@ -284,10 +282,10 @@ def test_what_a_server_is(server: ScriptedServer) -> None:
     assert (level, "closed the connection" in what) == ("error", True)
 
 
-def test_what_is_not_allowed_is_told_with_what_does_not_work(server: ScriptedServer) -> None:
+def test_what_is_not_allowed_is_told_with_what_does_not_work(server):
     asked: list[dict[str, str]] = []
 
-    def review(one: Asked) -> Answer:
+    def review(one):
         assert {name: one.body[name] for name in REVIEWED} == REVIEWED
         asked.append(one.body["spec"]["resourceAttributes"])
         return 201, {"status": {"allowed": asked[-1]["verb"] not in ("update", "get")}}
@@ -326,9 +324,7 @@ def test_what_is_not_allowed_is_told_with_what_does_not_work(server: ScriptedSer
         assert Rights(api, "default").allows(CANCEL)
 
 
-def test_values_that_an_option_can_have(
-    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_that_an_option_can_have(server, tmp_path, monkeypatch):
     contexts = [{"name": name, "context": {"namespace": "space"}} for name in ("here", "there")]
     path = tmp_path / "kubeconfig"
     path.write_text(json.dumps({"contexts": contexts}))
@@ -349,7 +345,7 @@ def test_values_that_an_option_can_have(
     assert known_values(server.api()) == {}
 
 
-def test_rights_are_asked_for_again_after_some_minutes(server: ScriptedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rights_are_asked_for_again_after_some_minutes(server, monkeypatch):
     now = 1.0
     monkeypatch.setattr(preflight, "time", SimpleNamespace(monotonic=lambda: now))
     rights = Rights(server.api(), "default")

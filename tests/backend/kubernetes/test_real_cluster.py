@@ -98,25 +98,25 @@ def described(name: str, *, more_events: list[Object] | None = None) -> Describe
         ("oom", AppState.FAILED, "out of memory: killed at its limit of 20M (exit 137): main/0"),
     ],
 )
-def test_what_a_user_reads(name: str, state: AppState, message: str) -> None:
+def test_what_a_user_reads(name, state, message):
     response = described(name)
     assert (response.state, response.msg) == (state, message)
 
 
-def test_a_job_that_ran_three_seconds_says_so() -> None:
+def test_a_job_that_ran_three_seconds_says_so():
     response = described("fits")
     assert response.started_at is not None
     assert response.finished_at is not None
     assert 3 <= response.finished_at - response.started_at <= 4
 
 
-def test_restarts_and_exit_code() -> None:
+def test_restarts_and_exit_code():
     response = described("exit3")
     (replica,) = response.roles_statuses[0].replicas
     assert (response.num_restarts, replica.exit_code) == (2, 3)
 
 
-def test_the_end_of_a_cancelled_job_is_not_when_it_started() -> None:
+def test_the_end_of_a_cancelled_job_is_not_when_it_started():
     response = described("cancelled")
     # Its pod was told to end 25 s after the job had started: its deletion's time less its grace.
     assert response.finished_at == seconds_of("2026-11-22T15:10:26Z")
@@ -126,7 +126,7 @@ def test_the_end_of_a_cancelled_job_is_not_when_it_started() -> None:
     ]
 
 
-def test_the_row_of_a_cancelled_job_has_no_false_end() -> None:
+def test_the_row_of_a_cancelled_job_has_no_false_end():
     job = job_of("cancelled")
     reasons = KnownReasons()
     assert row_of(job, reasons).finished_at is None
@@ -143,7 +143,7 @@ def test_the_row_of_a_cancelled_job_has_no_false_end() -> None:
     assert row_of(job, KnownReasons()).finished_at == seconds_of("2026-11-22T15:10:25Z")
 
 
-def test_a_thousand_warnings_of_other_jobs_do_not_hide_the_reason() -> None:
+def test_a_thousand_warnings_of_other_jobs_do_not_hide_the_reason():
     others = [
         {
             "metadata": {"namespace": "rec", "name": f"a{number:04}", "uid": f"uid-{number}"},
@@ -167,7 +167,7 @@ def event(about: Object, reason: str, message: str, at: str, kind: str = "Normal
     }  # fmt: skip
 
 
-def test_volcano_gave_up() -> None:
+def test_volcano_gave_up():
     words = "Job failed on action SyncJob for retry limit reached"
     said = event(job_of("nosa"), "ExecuteAction", words, "2026-11-22T15:20:00Z")
     assert described("nosa", more_events=[said]).msg == (
@@ -178,7 +178,7 @@ def test_volcano_gave_up() -> None:
     assert described("toobig", more_events=[other]).msg.endswith("overused cpu; Volcano has given it up")
 
 
-def test_the_newest_of_events_that_tell_as_much_wins() -> None:
+def test_the_newest_of_events_that_tell_as_much_wins():
     job = job_of("toobig")
     words = "queue resource quota insufficient: insufficient memory"
     later = event(job, "Unschedulable", words, "2026-11-22T15:30:00Z")
@@ -196,6 +196,6 @@ def test_the_newest_of_events_that_tell_as_much_wins() -> None:
         ("ExecuteAction", "Start to execute action SyncJob", "Unschedulable: resource in cluster is overused"),
     ],
 )
-def test_reasons_of_the_controller(reason: str, message: str, words: str) -> None:
+def test_reasons_of_the_controller(reason, message, words):
     said = event(job_of("toobig"), reason, message, "2026-11-22T15:30:00Z")
     assert described("toobig", more_events=[said]).msg.startswith(words)

@@ -6,17 +6,14 @@ import json
 import os
 import ssl
 import sys
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pexpect
 import pytest
 from kubernetes.client import ApiClient, Configuration
-from support.kubernetes_cluster import KubernetesCluster
-from support.scripted_server import ScriptedServer, scripted_server, status
+from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
 from support.waiting import PATIENCE
 
@@ -26,16 +23,16 @@ from torchx_tui.backends.kubernetes.describe import described_now, port_forward_
 from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, _relay, main, run_in_pod, shell_command
 from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, SchedulerError
 
-from .support import Job, job_on
+from .support import job_on
 
 
 @pytest.fixture
-def job(kubernetes_cluster: KubernetesCluster) -> Iterator[Job]:
+def job(kubernetes_cluster):
     with job_on(kubernetes_cluster) as made:
         yield made
 
 
-def test_a_shell_on_a_terminal(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shell_on_a_terminal(job, monkeypatch):
     monkeypatch.setenv("TERM", "xterm-color")
     job.start("sleep 600")
     job.wait_until_running()
@@ -62,7 +59,7 @@ def test_a_shell_on_a_terminal(job: Job, monkeypatch: pytest.MonkeyPatch) -> Non
     assert child.exitstatus == 5
 
 
-def test_the_terminal_is_as_it_was_afterwards(job: Job) -> None:
+def test_the_terminal_is_as_it_was_afterwards(job):
     job.start("sleep 600")
     job.wait_until_running()
     command = shell_command(job.server, job.app_id, "worker", 0)
@@ -73,13 +70,13 @@ def test_the_terminal_is_as_it_was_afterwards(job: Job) -> None:
     child.expect("the same")
 
 
-def test_bash_where_the_image_has_it(job: Job) -> None:
+def test_bash_where_the_image_has_it(job):
     job.start("cp /bin/busybox /bin/bash; sleep 600")
     job.wait_until_running()
     assert shell_command(job.server, job.app_id, "worker", 0)[-1] == "/bin/bash"
 
 
-def test_an_image_without_a_shell(job: Job) -> None:
+def test_an_image_without_a_shell(job):
     # A container may lose what its image had.
     job.start("", command=["sh", "-c", "rm -f /bin/sh /bin/bash /bin/ash; exec /bin/busybox sleep 600"])
     job.wait_until_running()
@@ -87,7 +84,7 @@ def test_an_image_without_a_shell(job: Job) -> None:
         shell_command(job.server, job.app_id, "worker", 0)
 
 
-def test_a_replica_that_does_not_run(job: Job) -> None:
+def test_a_replica_that_does_not_run(job):
     job.start("true").wait()
     with pytest.raises(SchedulerError, match=r"worker/0 of .* is succeeded: this needs a running replica"):
         shell_command(job.server, job.app_id, "worker", 0)
@@ -97,7 +94,7 @@ def test_a_replica_that_does_not_run(job: Job) -> None:
         shell_command(job.server, f"{job.cluster.namespace}:no-such-app", "worker", 0)
 
 
-def test_the_program_says_what_is_wrong(kubernetes_cluster: KubernetesCluster) -> None:
+def test_the_program_says_what_is_wrong(kubernetes_cluster):
     module = "torchx_tui.backends.kubernetes.shell"
     program = [sys.executable, "-m", module, "''", kubernetes_cluster.namespace, "no-such-pod", "main", "sh"]
     said, code = pexpect.run(
@@ -108,7 +105,7 @@ def test_the_program_says_what_is_wrong(kubernetes_cluster: KubernetesCluster) -
     assert "Traceback" not in said
 
 
-def test_ports_of_running_replicas_come_with_their_commands(job: Job) -> None:
+def test_ports_of_running_replicas_come_with_their_commands(job):
     ports = [{"name": "tensorboard", "containerPort": 6006}, {"name": "dns", "containerPort": 53, "protocol": "UDP"}]
     job.start("sleep 600", container={"ports": ports})
     job.wait_until_running()
@@ -127,7 +124,7 @@ def test_ports_of_running_replicas_come_with_their_commands(job: Job) -> None:
         ("a b", 6006, "kubectl --context 'a b' --namespace team port-forward pod/job-worker-0-0 6006:6006"),
     ],
 )
-def test_how_a_port_is_reached(context: str, port: int, expected: str) -> None:
+def test_how_a_port_is_reached(context, port, expected):
     assert port_forward_line(context, "team", "job-worker-0-0", port) == expected
 
 
@@ -138,7 +135,7 @@ EXEC = f"{OF_SPACE}/job-x-worker-0-0/exec"
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
+def server():
     """Give a server with a job of three replicas: one that runs, one that waits, and one without a pod."""
     with scripted_server() as made:
         job = make_job("job-x", replicas=3)
@@ -178,13 +175,13 @@ class Connection:
 
 
 @pytest.fixture
-def connected(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[str, dict[str, Any]]]]:
+def connected(monkeypatch):
     """Return what lets connections give frames, and returns what connections are asked for."""
 
-    def connect(*frames: tuple[int, bytes | None]) -> list[tuple[str, dict[str, Any]]]:
+    def connect(*frames):
         asked: list[tuple[str, dict[str, Any]]] = []
 
-        def create(address: str, **options: Any) -> Connection:
+        def create(address, **options):
             made = Connection(*frames)
             asked.append((address, {**options, "made": made}))
             return made
@@ -204,7 +201,7 @@ FAILED_WITH_7 = result(
 )
 
 
-def test_a_command_beside_a_replica(server: ScriptedServer, connected: Any) -> None:
+def test_a_command_beside_a_replica(server, connected):
     printed = ((2, b"\x01out"), (9, b"\x01a ping"), (2, b""), (1, b"\x02err"), (0, b"\x01 more"), (2, b"\x07odd"))
     for end, code in ((result(status="Success"), 0), (FAILED_WITH_7, 7)):
         asked = connected(*printed, end, (8, b""), (2, b"\x01never"))
@@ -232,9 +229,7 @@ def test_a_command_beside_a_replica(server: ScriptedServer, connected: Any) -> N
         ([(2, b"\x01" + bytes(1 << 21))], "the command printed more than 1 MB"),
     ],
 )
-def test_a_command_that_cannot_be_run(
-    server: ScriptedServer, connected: Any, monkeypatch: pytest.MonkeyPatch, frames: list[Any], words: str
-) -> None:
+def test_a_command_that_cannot_be_run(server, connected, monkeypatch, frames, words):
     monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.RUN_BESIDE_BYTES", 1 << 20)
     connected(*frames)
     with pytest.raises(SchedulerError) as raised:
@@ -246,7 +241,7 @@ def test_a_command_that_cannot_be_run(
     ("k", "words"),
     [(1, "worker/1 of space:job-x is pending: this"), (2, "the pod of worker/2 of space:job-x does not exist: this")],
 )
-def test_what_needs_a_running_replica(server: ScriptedServer, k: int, words: str) -> None:
+def test_what_needs_a_running_replica(server, k, words):
     api = server.api()
     for act in (shell_command, partial(run_beside, argv=["ls"], timeout_s=PATIENCE)):
         with pytest.raises(SchedulerError, match=f"^{words} needs a running replica$"):
@@ -257,9 +252,7 @@ def test_what_needs_a_running_replica(server: ScriptedServer, k: int, words: str
 
 
 @pytest.mark.parametrize(("given", "told"), [(None, "xterm"), ("vt100", "vt100")])
-def test_the_shell_that_is_found(
-    server: ScriptedServer, connected: Any, monkeypatch: pytest.MonkeyPatch, given: str | None, told: str
-) -> None:
+def test_the_shell_that_is_found(server, connected, monkeypatch, given, told):
     monkeypatch.delenv("TERM") if given is None else monkeypatch.setenv("TERM", given)
     connected((2, b"\x02no bash"), (2, b"\x01/bin/bash\n"), (2, b"\x01/bin/sh\n"), result(status="Success"))
     program = [sys.executable, "-m", "torchx_tui.backends.kubernetes.shell", ""]
@@ -283,9 +276,7 @@ def test_the_shell_that_is_found(
         (None, BackendUnavailableError, "the API server"),
     ],
 )
-def test_a_shell_that_the_server_refuses(
-    server: ScriptedServer, answer: Any, kind: type[Exception], words: str
-) -> None:
+def test_a_shell_that_the_server_refuses(server, answer, kind, words):
     server.answers["GET", EXEC] = (lambda asked: None) if answer is None else answer
     with pytest.raises(kind, match=words) as raised:
         run_beside(server.api(), "space:job-x", "worker", 0, ["ls"], PATIENCE)
@@ -293,9 +284,7 @@ def test_a_shell_that_the_server_refuses(
         assert (raised.value.status, raised.value.reason) == (answer[0], "Forbidden" if answer[0] == 403 else "")
 
 
-def test_the_program_tells_why_it_cannot_be_opened(
-    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_program_tells_why_it_cannot_be_opened(server, tmp_path, monkeypatch, capsys):
     clusters = [{"name": "c", "cluster": {"server": server.url}}]
     contexts = [{"name": "here", "context": {"cluster": "c", "user": "u"}}]
     found = {"clusters": clusters, "contexts": contexts, "users": [{"name": "u", "user": {"token": "t"}}]}
@@ -310,11 +299,11 @@ def test_the_program_tells_why_it_cannot_be_opened(
     assert asked.params == {"container": "worker-0", "command": "sh", **options}
 
 
-def test_the_way_to_a_pod(connected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_way_to_a_pod(connected, monkeypatch):
     # The files are read, and a proxy's package is imported, where they are used.
     monkeypatch.setattr("kubernetes.client.rest.RESTClientObject", lambda _: SimpleNamespace(pool_manager=None))
 
-    def asked(**settings: Any) -> tuple[str, dict[str, Any]]:
+    def asked(**settings):
         configuration = Configuration()
         configuration.host = "https://server.test:6443"
         for name, value in settings.items():
@@ -344,7 +333,7 @@ def test_the_way_to_a_pod(connected: Any, monkeypatch: pytest.MonkeyPatch) -> No
     }
 
 
-def test_what_is_typed_and_how_large_the_terminal_is() -> None:
+def test_what_is_typed_and_how_large_the_terminal_is():
     connection: Any = Connection()
     running = PodExec(connection)
     running.write(KEYS, b"ls")
@@ -355,7 +344,7 @@ def test_what_is_typed_and_how_large_the_terminal_is() -> None:
     assert not running.has_more
 
 
-def test_a_program_is_told_the_size_of_its_terminal_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_is_told_the_size_of_its_terminal_first(monkeypatch):
     keyboard, screen = os.openpty()
     connection: Any = Connection((2, b"\x01shown"))
     connection.fileno = lambda: -1

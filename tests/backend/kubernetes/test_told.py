@@ -8,16 +8,10 @@ from typing import Any
 
 import pytest
 from backend.kubernetes.apps import resource, role
-from support.scripted_server import Asked, scripted_server, status
+from support.scripted_server import scripted_server, status
 
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.causes import (
-    exit_code,
-    job_message,
-    not_picked_up,
-    pod_reason,
-    summarize_events,
-)
+from torchx_tui.backends.kubernetes.causes import exit_code, job_message, not_picked_up, pod_reason, summarize_events
 from torchx_tui.backends.kubernetes.describe import (
     JobFacts,
     by_object,
@@ -85,7 +79,7 @@ def ended(code: int, when: float = 9, **more: Any) -> dict[str, Any]:
 # A whole job
 
 
-def test_a_job_that_runs() -> None:
+def test_a_job_that_runs():
     made = job(metadata={"annotations": {labels.USER: "alice"}}, status={"retryCount": 2}, priorityClassName="high")
     told = describe(facts(made, pod(0), pod(1, restartCount=3)), CREATED + 60)
     assert (told.app_id, told.state, told.name, told.user) == ("space:job-x", AppState.RUNNING, "job", "alice")
@@ -101,7 +95,7 @@ def test_a_job_that_runs() -> None:
     assert describe(facts(job(status={"retryCount": "x"})), CREATED).num_restarts == 0
 
 
-def test_a_job_of_which_a_replica_failed_first() -> None:
+def test_a_job_of_which_a_replica_failed_first():
     made = job("Failed", ("Running", 5), since=20)
     first, second = pod(0, "Failed", ended(1, 12)), pod(1, "Failed", ended(137, 11))
     told = describe(facts(made, first, second), CREATED + 60)
@@ -121,25 +115,25 @@ def test_a_job_of_which_a_replica_failed_first() -> None:
         ("Aborted", AppState.CANCELLED, "its pod was ended"),
     ],
 )
-def test_a_replica_without_a_pod(phase: str, state: AppState, reason: str) -> None:
+def test_a_replica_without_a_pod(phase, state, reason):
     told = describe(facts(job(phase)), CREATED + 60)
     for one in told.roles_statuses[0].replicas:
         assert (one.state, one.reason, one.role) == (state, reason, "worker")
 
 
-def test_a_pod_that_was_killed_with_its_job_was_cancelled() -> None:
+def test_a_pod_that_was_killed_with_its_job_was_cancelled():
     told = describe(facts(job("Aborted"), pod(0, "Failed", ended(137)), pod(1, "Succeeded", ended(0))), CREATED)
     states = [one.state for one in told.roles_statuses[0].replicas]
     assert states == [AppState.CANCELLED, AppState.SUCCEEDED]
 
 
-def test_a_job_of_which_only_some_run_says_why() -> None:
+def test_a_job_of_which_only_some_run_says_why():
     waits = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off"}}
     told = describe(facts(job(), pod(0), pod(1, "Pending", waits)), CREATED + 60)
     assert told.msg == "image i cannot be pulled: Back-off (ImagePullBackOff): worker/1; 1 of 2 run"
 
 
-def test_the_cause_of_a_group_tells_more_than_that_its_pods_wait_for_it() -> None:
+def test_the_cause_of_a_group_tells_more_than_that_its_pods_wait_for_it():
     gang = [{"type": "PodScheduled", "status": "False", "message": "pod group is not ready, 2 Pending"}]
     waiting = [pod(k, "Pending", {"waiting": {}}, conditions=gang) for k in (0, 1)]
     made = job("Pending")
@@ -151,7 +145,7 @@ def test_the_cause_of_a_group_tells_more_than_that_its_pods_wait_for_it() -> Non
     assert told.msg == "cannot be scheduled: pod group is not ready, 2 Pending: worker/0 and 1 more"
 
 
-def test_a_job_that_volcano_leaves_alone() -> None:
+def test_a_job_that_volcano_leaves_alone():
     made = job("")
     assert not is_overdue(made, CREATED + 10)
     assert is_overdue(made, CREATED + 11)
@@ -166,7 +160,7 @@ def test_a_job_that_volcano_leaves_alone() -> None:
 # What is asked of a server
 
 
-def test_looking_at_a_job_asks_for_no_more_than_it_needs() -> None:
+def test_looking_at_a_job_asks_for_no_more_than_it_needs():
     with scripted_server() as made:
         server = made.api()
         jobs = "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"
@@ -180,12 +174,12 @@ def test_looking_at_a_job_asks_for_no_more_than_it_needs() -> None:
         made.answers["GET", pods] = 200, {"items": owned, "metadata": {"resourceVersion": "7"}}
         made.answers["GET", events] = 200, {"items": [], "metadata": {"resourceVersion": "9"}}
 
-        def selectors() -> list[str]:
+        def selectors():
             found = [one.params["fieldSelector"] for one in made.asked if one.path == events]
             made.asked.clear()
             return found
 
-        def asked(app_id: str = "space:job-x", now: float = CREATED + 60, **known: Any) -> JobFacts:
+        def asked(app_id="space:job-x", now=CREATED + 60, **known):
             found = look(server, app_id, now, **known)
             assert found is not None
             return found
@@ -220,12 +214,12 @@ def test_looking_at_a_job_asks_for_no_more_than_it_needs() -> None:
         server.close()
 
 
-def test_events_that_may_not_be_read_are_none() -> None:
+def test_events_that_may_not_be_read_are_none():
     with scripted_server() as made:
         server = made.api()
         made.answers["GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"] = 200, job("Pending")
 
-        def answer(asked: Asked) -> Any:
+        def answer(asked):
             return status(403, "Forbidden", "no") if asked.path.endswith("events") else (200, {"items": []})
 
         for kind in ("pods", "events"):
@@ -239,7 +233,7 @@ def test_events_that_may_not_be_read_are_none() -> None:
 # Ports and run options
 
 
-def test_ports_of_replicas_that_run() -> None:
+def test_ports_of_replicas_that_run():
     ports = [
         {"containerPort": 6006, "name": "tb"},
         {"containerPort": 80},
@@ -259,7 +253,7 @@ def test_ports_of_replicas_that_run() -> None:
     assert port_forward_line("", "s", "p", 1023).endswith(" 9023:1023")
 
 
-def test_the_run_options_of_a_job() -> None:
+def test_the_run_options_of_a_job():
     made = job(queue="fast", priorityClassName="high")
     spec = made["spec"]["tasks"][0]["template"]["spec"]
     spec["serviceAccountName"] = "trainer"
@@ -299,7 +293,7 @@ def test_the_run_options_of_a_job() -> None:
         ("Odd", AppState.UNKNOWN),
     ],
 )
-def test_the_row_of_a_job(phase: str, state: AppState) -> None:
+def test_the_row_of_a_job(phase, state):
     made = job(phase, ("Running", 5), since=20, status={"running": 1, "succeeded": 1})
     row = row_of(made, KnownReasons())
     over = state in (AppState.SUCCEEDED, AppState.CANCELLED, AppState.FAILED)
@@ -309,7 +303,7 @@ def test_the_row_of_a_job(phase: str, state: AppState) -> None:
     assert (row.name, row.image, row.foreign, row.user) == ("job", "busybox:local", False, "")
 
 
-def test_what_was_found_out_of_a_job_holds_in_its_state() -> None:
+def test_what_was_found_out_of_a_job_holds_in_its_state():
     reasons = KnownReasons()
     reasons.learn("u1", Known(AppState.RUNNING, "why", 7.0))
     assert (row_of(job(), reasons).msg, row_of(job("Pending"), reasons).msg) == ("why", "")
@@ -321,14 +315,14 @@ def test_what_was_found_out_of_a_job_holds_in_its_state() -> None:
     assert job_message({}) == ""
 
 
-def test_our_time_is_more_exact_unless_a_clock_is_wrong() -> None:
+def test_our_time_is_more_exact_unless_a_clock_is_wrong():
     for ours, told in ((CREATED + 0.25, CREATED + 0.25), (CREATED - 59, CREATED - 59), (CREATED + 61, CREATED)):
         assert submitted_at(job(metadata={"annotations": {labels.SUBMITTED_AT: str(ours)}})) == told
     assert submitted_at(job(metadata={"annotations": {labels.SUBMITTED_AT: "soon"}})) == CREATED
     assert submitted_at({"metadata": {}}) == 0.0
 
 
-def test_the_states_that_a_job_went_through() -> None:
+def test_the_states_that_a_job_went_through():
     made = job("Completed", ("Pending", 1), ("Running", 4), ("Completing", 8), since=9)
     assert timeline(made) == [
         StateChange(AppState.SUBMITTED, CREATED),
@@ -340,7 +334,7 @@ def test_the_states_that_a_job_went_through() -> None:
     assert timeline(job("Running", ("Pending", 6), since=2))[-1] == StateChange(AppState.RUNNING, CREATED + 6)
 
 
-def test_the_end_of_a_job_whose_phase_was_written_without_a_time() -> None:
+def test_the_end_of_a_job_whose_phase_was_written_without_a_time():
     made = job("Aborted", ("Running", 4), since=4)
     assert finished_at(made) is None
     assert timeline(made)[-1].state is AppState.RUNNING
@@ -359,7 +353,7 @@ def test_the_end_of_a_job_whose_phase_was_written_without_a_time() -> None:
     assert finished_at(job()) is None
 
 
-def test_which_container_is_the_replica() -> None:
+def test_which_container_is_the_replica():
     made = pod(spec={"containers": [{"name": "a"}, {"name": "b"}]})
     assert main_container(made) == "a"
     named = {"annotations": {"kubectl.kubernetes.io/default-container": "b"}}
@@ -388,7 +382,7 @@ def test_which_container_is_the_replica() -> None:
         ({"waiting": {}}, {"phase": "Failed"}, ContainerRun(-1, False, True)),
     ],
 )
-def test_how_a_container_is_doing(state: dict[str, Any], changes: dict[str, Any], run: ContainerRun) -> None:
+def test_how_a_container_is_doing(state, changes, run):
     made = pod(0, changes.pop("phase", "Running"), state)
     if "policy" in changes:
         made["spec"]["restartPolicy"] = changes.pop("policy")
@@ -418,7 +412,7 @@ def test_how_a_container_is_doing(state: dict[str, Any], changes: dict[str, Any]
         ({"of": ended(128, reason="ContainerCannotRun", message="Error: odd")}, "cannot be run: odd"),
     ],
 )
-def test_why_a_pod_failed(status_of: dict[str, Any], words: str) -> None:
+def test_why_a_pod_failed(status_of, words):
     state = status_of.pop("of", {"waiting": {}})
     limits = {"resources": {"limits": {"memory": "1G"}}}
     made = pod(0, "Failed", state, spec={"containers": [{"name": "worker-0", **limits}]}, **status_of)
@@ -447,7 +441,7 @@ def test_why_a_pod_failed(status_of: dict[str, Any], words: str) -> None:
         ({"running": {}}, {}, "Running", ""),
     ],
 )  # fmt: skip
-def test_why_a_pod_is_as_it_is(state: dict[str, Any], last: dict[str, Any], phase: str, words: str) -> None:
+def test_why_a_pod_is_as_it_is(state, last, phase, words):
     made = pod(0, phase, state)
     made["status"]["containerStatuses"][0]["lastState"] = last
     assert pod_reason(made) == words
@@ -455,7 +449,7 @@ def test_why_a_pod_is_as_it_is(state: dict[str, Any], last: dict[str, Any], phas
     assert exit_code(pod(0, "Failed", ended(4))) == 4
 
 
-def test_the_last_try_to_pull_an_image_is_told() -> None:
+def test_the_last_try_to_pull_an_image_is_told():
     made = pod(0, "Pending", {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off"}})
     events = [
         {"reason": "Failed", "message": f'Failed to pull image "i": {words}', "lastTimestamp": at(when)}
@@ -496,5 +490,5 @@ def event(reason: str, message: str, when: float) -> dict[str, Any]:
         ),
     ],
 )  # fmt: skip
-def test_the_event_that_explains_most(events: list[dict[str, Any]], text: str, is_cause: bool) -> None:
+def test_the_event_that_explains_most(events, text, is_cause):
     assert summarize_events(events) == (text, is_cause)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.api_proxy import Answer, ApiProxy, api_proxy
-from support.kubernetes_cluster import KubernetesCluster
+from support.api_proxy import Answer, api_proxy
 from support.scripted_server import Asked, ScriptedServer, Stream, scripted_server
 from support.volcano_jobs import delete_job, make_job, start_job
 from support.waiting import wait_until
@@ -62,19 +60,19 @@ class Watched:
 
 
 @pytest.fixture
-def cluster(request) -> KubernetesCluster:
+def cluster(request):
     """Give the cluster that all tests share, or one of the test's own where it is marked so."""
     return request.getfixturevalue("own_cluster" if "own_cluster" in request.fixturenames else "kubernetes_cluster")
 
 
 @pytest.fixture
-def proxy(cluster, tmp_path) -> Iterator[ApiProxy]:
+def proxy(cluster, tmp_path):
     with api_proxy(cluster, tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def watched(proxy, cluster, monkeypatch) -> Iterator[Watched]:
+def watched(proxy, cluster, monkeypatch):
     made = Watched(str(proxy.kubeconfig), cluster.namespace, monkeypatch)
     yield made
     made.close()
@@ -300,7 +298,7 @@ def own_job(name: str, version: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+def told(monkeypatch):
     monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
     with scripted_server() as made:
         found = Told(made)
@@ -310,7 +308,7 @@ def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
             stream.end()
 
 
-def test_a_watch_is_gone_on_with_where_it_was(told: Told) -> None:
+def test_a_watch_is_gone_on_with_where_it_was(told):
     assert told.names() == told.names() == ["ns:first"]
     assert told.lists == 2
     end = told.rows.subscribe(lambda: told.changes.append("change"))
@@ -339,7 +337,7 @@ def test_a_watch_is_gone_on_with_where_it_was(told: Told) -> None:
     wait_until(lambda: told.rows.version("ns:third") == "", "its end")
 
 
-def test_a_watch_that_breaks_off_is_told_of(told: Told) -> None:
+def test_a_watch_that_breaks_off_is_told_of(told):
     told.names()
     told.rows.subscribe(lambda: told.changes.append("change"))
     wait_until(lambda: told.watches and told.rows.version("ns:first") == "5", "the watch")
@@ -351,7 +349,7 @@ def test_a_watch_that_breaks_off_is_told_of(told: Told) -> None:
     assert told.lists == 1
 
 
-def test_a_list_that_was_read_since_is_watched_where_the_watch_of_one_before_is_too_old(told: Told) -> None:
+def test_a_list_that_was_read_since_is_watched_where_the_watch_of_one_before_is_too_old(told):
     told.names()
     told.rows.subscribe(lambda: None)
     wait_until(lambda: told.watches and told.rows.version("ns:first") == "5", "the watch")

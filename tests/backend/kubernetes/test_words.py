@@ -6,13 +6,12 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from backend.kubernetes.apps import container, resource, role
-from support.scripted_server import Asked, ScriptedServer, scripted_server
+from support.scripted_server import Asked, scripted_server
 
 from torchx_tui.backends.kubernetes import api_server
 from torchx_tui.backends.kubernetes.api_server import (
@@ -52,7 +51,7 @@ FORBIDDEN = 'pods is forbidden: User "{}" cannot list resource "pods" in API gro
          "kubeconfig's token or certificate is missing, or the program that it names for it does not work"),
     ],
 )  # fmt: skip
-def test_why_a_request_was_refused(status: int, answer: dict[str, Any], words: str) -> None:
+def test_why_a_request_was_refused(status, answer, words):
     assert describe_refusal(status, answer, "prod", 2.0) == words
 
 
@@ -87,10 +86,7 @@ def around(error: BaseException) -> Exception:
         (ConnectionRefusedError(), "the API server of prod (h) refuses the connection"),
         (TimeoutError(), "the API server of prod (h) does not answer: it is busy, or the way to it is cut"),
         (ReadTimeoutError(), "the API server of prod (h) does not answer"),
-        (
-            ProxyError("refused\nmore"),
-            "the proxy to the API server of prod (h) does not work: refused: check",
-        ),
+        (ProxyError("refused\nmore"), "the proxy to the API server of prod (h) does not work: refused: check"),
         (FileNotFoundError(2, "x", "/a.pem"), "the API server of prod needs /a.pem, which does not exist"),
         (ConfigException("no context"), "the kubeconfig cannot be used: no context"),
         (ConnectionResetError(), "the API server of prod (h) closed the connection during an answer"),
@@ -100,13 +96,13 @@ def around(error: BaseException) -> Exception:
         (ValueError(), "the API server of prod (h) cannot be used: ValueError"),
     ],
 )
-def test_why_a_server_cannot_be_reached(error: BaseException, words: str) -> None:
+def test_why_a_server_cannot_be_reached(error, words):
     assert describe_unavailable(error, "h", "prod").startswith(words)
     if not words.endswith(("'odd'", "ValueError")):
         assert describe_unavailable(around(error), "h", "prod") == describe_unavailable(error, "h", "prod")
 
 
-def test_without_a_context_and_an_address() -> None:
+def test_without_a_context_and_an_address():
     assert describe_unavailable(TimeoutError(), "", "").startswith("the API server does not answer")
     untrusted = ssl.SSLCertVerificationError(1, "x")
     untrusted.verify_message = "self-signed certificate"
@@ -119,12 +115,12 @@ def test_without_a_context_and_an_address() -> None:
 
 
 @pytest.fixture
-def scripted() -> Iterator[ScriptedServer]:
+def scripted():
     with scripted_server() as made:
         yield made
 
 
-def test_a_question_and_its_answer(scripted: ScriptedServer) -> None:
+def test_a_question_and_its_answer(scripted):
     server = scripted.api()
     assert (server.host, server.context, server.namespace) == ("", "", "default")
     scripted.answers["GET", "/things"] = 200, {"a": 1}
@@ -149,14 +145,14 @@ def test_a_question_and_its_answer(scripted: ScriptedServer) -> None:
 
 
 @pytest.mark.parametrize("answer", [(200, b"[1]"), (200, b"<html>log in"), (200, b"[" * 100_000), (200, b"")])
-def test_an_answer_that_is_no_object(scripted: ScriptedServer, answer: Any) -> None:
+def test_an_answer_that_is_no_object(scripted, answer):
     scripted.answers["GET", "/things"] = answer
     words = f"^{scripted.url} answered /things with something that is not an object: .*is there a proxy"
     with pytest.raises(BackendUnavailableError, match=words):
         scripted.api().request("GET", "/things")
 
 
-def test_a_connection_that_is_closed_is_tried_again_where_nothing_is_changed(scripted: ScriptedServer) -> None:
+def test_a_connection_that_is_closed_is_tried_again_where_nothing_is_changed(scripted):
     server = scripted.api()
     answers: Iterator[Any] = iter([None, (200, {"a": 1}), None, None])
     scripted.answers["GET", "/things"] = lambda asked: next(answers)
@@ -183,9 +179,7 @@ def test_a_connection_that_is_closed_is_tried_again_where_nothing_is_changed(scr
         ("soon", [1.0, 1.0], "asks to wait for 1 s"),
     ],
 )
-def test_a_server_that_is_busy_is_given_time(
-    scripted: ScriptedServer, monkeypatch: pytest.MonkeyPatch, header: str | None, waits: list[float], words: str
-) -> None:
+def test_a_server_that_is_busy_is_given_time(scripted, monkeypatch, header, waits, words):
     slept: list[float] = []
     monkeypatch.setattr(
         api_server, "time", SimpleNamespace(sleep=slept.append, time=lambda: 1.0, monotonic=time.monotonic)
@@ -203,7 +197,7 @@ def test_a_server_that_is_busy_is_given_time(
     server.close()
 
 
-def test_who_is_not_known_logs_in_once_more(scripted: ScriptedServer) -> None:
+def test_who_is_not_known_logs_in_once_more(scripted):
     server = scripted.api()
     answers = iter([(401, {}), (200, {"a": 1}), (401, {}), (401, {})])
     scripted.answers["GET", "/things"] = lambda asked: next(answers)
@@ -225,9 +219,7 @@ def test_who_is_not_known_logs_in_once_more(scripted: ScriptedServer) -> None:
         ((400, b"x" * 400), ApiError, "x" * 300, "", {}),
     ],
 )
-def test_what_a_refusal_says(
-    scripted: ScriptedServer, answer: Any, kind: type[Exception], words: str, reason: str, details: Any
-) -> None:
+def test_what_a_refusal_says(scripted, answer, kind, words, reason, details):
     scripted.answers["GET", "/things"] = answer
     with pytest.raises(ApiError) as raised:
         scripted.api().request("GET", "/things")
@@ -249,9 +241,7 @@ def test_what_a_refusal_says(
         (None, "", "default", "There is no kubeconfig: create ~/.kube/config, or name it in KUBECONFIG"),
     ],
 )  # fmt: skip
-def test_a_kubeconfig_that_leads_nowhere(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str | None, context: str, namespace: str, words: str
-) -> None:
+def test_a_kubeconfig_that_leads_nowhere(tmp_path, monkeypatch, text, context, namespace, words):
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
     if text is not None:
         (tmp_path / "kubeconfig").write_text(text)
@@ -281,7 +271,7 @@ def events(*told: Any) -> tuple[list[tuple[str, Any]], Asked]:
             server.close()
 
 
-def test_a_watch_that_was_ended_before_it_began_tells_nothing() -> None:
+def test_a_watch_that_was_ended_before_it_began_tells_nothing():
     with scripted_server() as made:
         server = made.api()
         made.answers["GET", "/things"] = 200, {"type": "ADDED", "object": {}}
@@ -294,7 +284,7 @@ def test_a_watch_that_was_ended_before_it_began_tells_nothing() -> None:
         server.close()
 
 
-def test_a_watch_goes_on_from_a_version() -> None:
+def test_a_watch_goes_on_from_a_version():
     found, asked = events({"type": "ADDED", "object": {"a": 1}})
     assert found == [("ADDED", {"a": 1})]
     assert asked.params.pop("timeoutSeconds").isdigit()
@@ -314,14 +304,14 @@ def test_a_watch_goes_on_from_a_version() -> None:
         ({}, 0, "the watch ended"),
     ],
 )
-def test_a_watch_that_cannot_go_on(item: dict[str, Any], status: int, words: str) -> None:
+def test_a_watch_that_cannot_go_on(item, status, words):
     with pytest.raises(ApiError, match=words) as raised:
         events({"type": "ERROR", "object": item})
     assert raised.value.status == status
 
 
 @pytest.mark.parametrize("event", [{"type": 1, "object": {}}, {"type": "ADDED"}, {"type": "ADDED", "object": []}])
-def test_what_is_no_event(event: dict[str, Any]) -> None:
+def test_what_is_no_event(event):
     with pytest.raises(ValueError, match="no event of a watch"):
         events(event)
 
@@ -334,7 +324,7 @@ def asked(cpu: float = -1, gpu: int = -1, memory: int = -1, devices: Any = None,
     return container(resource(role(resource=wanted), **options))["resources"]
 
 
-def test_nodes_keep_some_of_what_they_have() -> None:
+def test_nodes_keep_some_of_what_they_have():
     assert asked(2, 1, 2000) == {
         "limits": {"cpu": "2000m", "memory": "2000M", "nvidia.com/gpu": "1"},
         "requests": {"cpu": "1900m", "memory": "976M", "nvidia.com/gpu": "1"},
@@ -350,7 +340,7 @@ def test_nodes_keep_some_of_what_they_have() -> None:
     }
 
 
-def test_devices_are_counted() -> None:
+def test_devices_are_counted():
     given = {EFA_DEVICE: 4, "x/y": 2}
     assert asked(devices=given)["limits"] == {EFA_DEVICE: "4", "x/y": "2"}
     assert asked(devices=given, efa_device_count=1)["limits"] == {EFA_DEVICE: "1", "x/y": "2"}
@@ -366,9 +356,9 @@ def test_devices_are_counted() -> None:
         ("x", None), ("1e22", None), ("1" * 41, None), ("1KB", None),
     ],
 )  # fmt: skip
-def test_an_amount(text: Any, amount: float | None) -> None:
+def test_an_amount(text, amount):
     assert cores(text) == (pytest.approx(amount) if amount is not None else None)
 
 
-def test_memory_in_megabytes() -> None:
+def test_memory_in_megabytes():
     assert (megabytes("1"), megabytes("1500k"), megabytes("2M"), megabytes("x")) == (1, 2, 2, None)
