@@ -6,7 +6,6 @@ import base64
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.volcano_jobs import make_job, start_job
@@ -20,7 +19,7 @@ from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, NotAllowedError, Resource, Role, SchedulerError
 
 
-def make_user(cluster: Any, folder: Any, rules: list[dict[str, Any]]) -> str:
+def make_user(cluster, folder, rules):
     """Return the kubeconfig of a service account that has these rights, beside those that everybody has."""
     space = f"/api/v1/namespaces/{cluster.namespace}"
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{cluster.namespace}"
@@ -35,7 +34,7 @@ def make_user(cluster: Any, folder: Any, rules: list[dict[str, Any]]) -> str:
     return str(write_kubeconfig(folder / "alice.kubeconfig", cluster, {"token": token}))
 
 
-def write_kubeconfig(path: Path, cluster: Any, user: dict[str, Any], **server: Any) -> Path:
+def write_kubeconfig(path, cluster, user, **server):
     """Write a kubeconfig for a cluster.
 
     Args:
@@ -109,7 +108,7 @@ REFUSED = {
 }
 
 
-def shell_app() -> AppDef:
+def shell_app():
     role = Role("worker", "busybox:local", entrypoint="sh", resource=Resource(cpu=1, gpu=0, memMB=64))
     return AppDef("job", [role])
 
@@ -166,7 +165,7 @@ def test_a_token_that_is_not_known(kubernetes_cluster, tmp_path, monkeypatch):
         ApiServer().request("GET", "/version/")
 
 
-def make_token(cluster: Any) -> str:
+def make_token(cluster):
     """Return the token of an account of the namespace."""
     path = f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/default/token"
     ask = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
@@ -198,7 +197,7 @@ print(json.dumps({
 """
 
 
-def plugin_user(folder: Path, cluster: Any) -> dict[str, Any]:
+def plugin_user(folder, cluster):
     (folder / "plugin.py").write_text(PLUGIN)
     (folder / "token").write_text(make_token(cluster))
     return {

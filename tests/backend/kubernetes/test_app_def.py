@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from backend.kubernetes.apps import request, resource, role
 from hypothesis import given
@@ -14,10 +12,10 @@ from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_o
 from torchx_tui.backends.kubernetes.request.overlay import get_overlay
 from torchx_tui.backends.kubernetes.request.pods import cores, megabytes
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
-from torchx_tui.specs import MISSING, AppDef, BindMount, DeviceMount, Resource, RetryPolicy, Role, VolumeMount
+from torchx_tui.specs import MISSING, AppDef, BindMount, DeviceMount, Resource, RetryPolicy, VolumeMount
 
 
-def rebuilt(*roles: Role) -> tuple[list[Role], list[str]]:
+def rebuilt(*roles):
     notes: list[str] = []
     return roles_of(resource(*roles), notes), notes
 
@@ -132,7 +130,7 @@ def test_texts_come_out_as_they_are_when_they_are_launched_again(text):
     assert container["command"] == ["sh", text, "$$", "${app_id}"]
 
 
-def foreign(**container: Any) -> dict[str, Any]:
+def foreign(**container):
     """Return a job that nobody here made."""
     spec = {"containers": [{"name": "main", "image": "busybox", **container}]}
     task = {"name": "worker", "replicas": 3, "template": {"spec": spec}}

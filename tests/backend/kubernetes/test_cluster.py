@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
 import pytest
-from support.kubernetes_cluster import KubernetesCluster, RefusedError
+from support.kubernetes_cluster import RefusedError
 from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
 
-def phases_of(cluster: KubernetesCluster, name: str) -> list[str]:
+def phases_of(cluster, name):
     return [one["status"] for one in status_of(cluster, name).get("conditions", [])]
 
 
-def phase_of(cluster: KubernetesCluster, name: str) -> str:
+def phase_of(cluster, name):
     return status_of(cluster, name).get("state", {}).get("phase", "")
 
 
-def wait_for_phase(cluster: KubernetesCluster, name: str, phase: str) -> dict[str, Any]:
+def wait_for_phase(cluster, name, phase):
     wait_until(lambda: phase_of(cluster, name) == phase, f"{name} is {phase}")
     return status_of(cluster, name)
 
@@ -109,7 +108,7 @@ def test_a_gang_without_room_says_why(kubernetes_cluster):
     wait_for_phase(kubernetes_cluster, "big", "Pending")
 
 
-def events_of(cluster: KubernetesCluster, name: str) -> list[tuple[str, str, str, str]]:
+def events_of(cluster, name):
     items = cluster.request("GET", f"/api/v1/namespaces/{cluster.namespace}/events")["items"]
     mine = [one for one in items if one["involvedObject"]["name"].startswith(name)]
     return [(one["involvedObject"]["kind"], one["type"], one["reason"], one["message"]) for one in mine]

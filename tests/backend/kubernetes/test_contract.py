@@ -1,13 +1,10 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from backend.contract import SchedulerContract
 from support.volcano_jobs import pods_of
 from support.waiting import wait_until
 
-from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 
 
@@ -33,7 +30,7 @@ class TestKubernetes(SchedulerContract):
         # What the node keeps for itself is all that is asked for: the machine has few cores.
         return {"queue": "default", "reserved_millicpu": 1000}
 
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+    def purge_log(self, scheduler, described):
         name = described.app_id.rpartition(":")[2]
         for pod in pods_of(self.cluster, name):
             path = f"/api/v1/namespaces/{self.cluster.namespace}/pods/{pod['metadata']['name']}?gracePeriodSeconds=1"

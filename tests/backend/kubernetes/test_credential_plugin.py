@@ -15,7 +15,6 @@ import time
 from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.processes import is_gone
@@ -31,7 +30,7 @@ VERSION = "client.authentication.k8s.io/v1"
 TOKEN = f'{{"apiVersion": "{VERSION}", "kind": "ExecCredential", "status": {{"token": "t-%s"}}}}'
 
 
-def write_kubeconfig(folder: Path, script: str, url: str = "http://127.0.0.1:9", **settings: Any) -> Path:
+def write_kubeconfig(folder, script, url="http://127.0.0.1:9", **settings):
     """Write a kubeconfig whose user is known by the answer of a Python script."""
     (folder / "plugin.py").write_text(script)
     user = {"apiVersion": VERSION, "command": sys.executable, "args": ["plugin.py"], **settings}
@@ -121,7 +120,7 @@ time.sleep(600)
 """
 
 
-def pids_of(folder: Path) -> list[int]:
+def pids_of(folder):
     wait_until((folder / "pids").exists, "the program runs")
     return [int(pid) for pid in (folder / "pids").read_text().split()]
 
@@ -230,7 +229,7 @@ def test_a_program_that_gives_no_credential(plugin, script, words):
         ApiServer().request("GET", "/version")
 
 
-def write_user(folder: Path, url: str, **user: str) -> Path:
+def write_user(folder, url, **user):
     """Write a kubeconfig whose user has these entries."""
     path = folder / "kubeconfig"
     path.write_text(json.dumps({

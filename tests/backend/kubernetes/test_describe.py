@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from support.api_proxy import Answer, api_proxy
 from support.volcano_jobs import delete_job, make_job, start_job, status_of
@@ -14,7 +12,6 @@ from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.jobs import find_job
 from torchx_tui.backends.kubernetes.lifecycle import abort, remove
 from torchx_tui.backends.kubernetes.listing import uid_of
-from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import NONE, AppState, SchedulerError
 
 
@@ -25,25 +22,25 @@ def server(kubernetes_cluster):
     made.close()
 
 
-def described(server: ApiServer, app_id: str) -> DescribeAppResponse:
+def described(server, app_id):
     found = described_now(server, app_id)
     assert found is not None
     return found[1]
 
 
-def wait_described(server: ApiServer, app_id: str, condition: Any) -> DescribeAppResponse:
-    def look() -> DescribeAppResponse | None:
+def wait_described(server, app_id, condition):
+    def look():
         response = described(server, app_id)
         return response if condition(response) else None
 
     return wait_until(look, f"the state of {app_id}")
 
 
-def ended(server: ApiServer, app_id: str, state: AppState) -> DescribeAppResponse:
+def ended(server, app_id, state):
     return wait_described(server, app_id, lambda response: response.state is state)
 
 
-def says(server: ApiServer, app_id: str, words: str) -> DescribeAppResponse:
+def says(server, app_id, words):
     return wait_described(server, app_id, lambda response: words in response.msg)
 
 

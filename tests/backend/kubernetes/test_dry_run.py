@@ -48,7 +48,7 @@ def scheduler(server):
     made.close()
 
 
-def dry_run(scheduler: KubernetesScheduler, *roles: Role, **cfg: Any) -> Any:
+def dry_run(scheduler, *roles, **cfg):
     return scheduler.submit_dryrun(AppDef("job", list(roles) or [role()]), {"queue": "default", **cfg})
 
 
@@ -119,7 +119,7 @@ AT = "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs"
 FORBIDDEN = 'jobs "job-x" is forbidden: User "alice" cannot {} resource "{}" in API group "batch.volcano.sh"'
 
 
-def on_server(phase: str = "Running", **metadata: Any) -> dict[str, Any]:
+def on_server(phase="Running", **metadata):
     made = make_job("job-x")
     kept = {"namespace": "space", "uid": "u1", "managedFields": [{"manager": "kubectl"}], "resourceVersion": "5"}
     made["metadata"] |= {**kept, **metadata}

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from support.api_proxy import Answer, ApiProxy, Asked, api_proxy
-from support.kubernetes_cluster import KubernetesCluster
-from support.scripted_server import NOT_FOUND, ScriptedServer, Stream, scripted_server, status
-from support.scripted_server import Asked as RequestAsked
+from support.api_proxy import Answer, api_proxy
+from support.scripted_server import NOT_FOUND, Stream, scripted_server, status
 from support.volcano_jobs import delete_job, make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes import following
 from torchx_tui.backends.kubernetes.following import JobLooks
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
-from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import AppState
 
 
 class Looked:
     """A scheduler behind a proxy, whose list is watched as the dashboard does."""
 
-    def __init__(self, cluster: KubernetesCluster, proxy: ApiProxy) -> None:
+    def __init__(self, cluster, proxy):
         self.cluster = cluster
         self.proxy = proxy
         self.scheduler = KubernetesScheduler("torchx")
@@ -33,20 +28,20 @@ class Looked:
         self.scheduler.list()
         wait_until(lambda: proxy.requests(is_watch_of("jobs")), "the watch of the list")
 
-    def describe(self, name: str) -> DescribeAppResponse:
+    def describe(self, name):
         found = self.scheduler.describe(f"{self.cluster.namespace}:{name}")
         assert found is not None
         return found
 
-    def start(self, job: dict, *, state: AppState, words: str = "") -> None:
+    def start(self, job, *, state, words=""):
         name = job["metadata"]["name"]
         start_job(self.cluster, job)
         wait_until(lambda: (found := self.describe(name)).state is state and words in found.msg, f"{name} is {state}")
 
-    def settle(self, name: str, *watches: str) -> None:
+    def settle(self, name, *watches):
         """Look at a job until it costs nothing, with these watches open."""
 
-        def costs_nothing() -> bool:
+        def costs_nothing():
             self.proxy.forget()
             for _ in range(3):
                 self.describe(name)
@@ -56,7 +51,7 @@ class Looked:
         wait_until(costs_nothing, "looks that cost nothing")
 
 
-def is_watch_of(kind: str) -> Callable[[Asked], bool]:
+def is_watch_of(kind):
     return lambda asked: asked.is_watch and asked.path.endswith(f"/{kind}")
 
 
@@ -156,7 +151,7 @@ OF_SPACE = "/api/v1/namespaces/space"
 class Scripted:
     """A job that waits for one of its pods; what the watches tell is up to the test."""
 
-    def __init__(self, made: ScriptedServer) -> None:
+    def __init__(self, made):
         self.made = made
         self.watches: dict[str, tuple[dict[str, str], Stream]] = {}
         self.version = "5"
@@ -167,42 +162,42 @@ class Scripted:
             made.answers["GET", f"{OF_SPACE}/{kind}"] = partial(self._answer, kind, answer)
         self.looks = JobLooks(made.api(), lambda app_id: self.version if self.is_watched else "")
 
-    def _job(self) -> dict[str, Any]:
+    def _job(self):
         job = make_job("job-x", replicas=2)
         metadata = {"namespace": "space", "uid": "u1", "resourceVersion": self.version}
         job["metadata"] |= {**metadata, "creationTimestamp": "2026-11-21T10:00:00Z"}
         return {**job, "status": {"state": {"phase": "Pending"}}}
 
-    def _answer(self, kind: str, answer: Any, asked: RequestAsked) -> Any:
+    def _answer(self, kind, answer, asked):
         if "watch" not in asked.params:
             return answer
         self.watches[kind] = asked.params, Stream()
         return 200, self.watches[kind][1]
 
-    def described(self) -> DescribeAppResponse:
+    def described(self):
         found = self.looks.describe("space:job-x")
         assert found is not None
         return found[1]
 
-    def cost(self) -> int:
+    def cost(self):
         """Describe it, and return how many questions that took."""
         before = self.questions()
         self.described()
         return self.questions() - before
 
-    def questions(self) -> int:
+    def questions(self):
         return sum("watch" not in one.params for one in self.made.asked)
 
-    def tell(self, kind: str, item: dict[str, Any]) -> None:
+    def tell(self, kind, item):
         self.watches[kind][1].put({"type": "ADDED", "object": item})
 
 
-def pod(name: str, owner: str) -> dict[str, Any]:
+def pod(name, owner):
     metadata = {"name": name, "uid": f"uid-{name}", "ownerReferences": [{"uid": owner}]}
     return {"metadata": metadata, "spec": {"containers": [], "nodeName": "n1"}, "status": {"phase": "Pending"}}
 
 
-def event(name: str, message: str, minute: int, uid: str = "") -> dict[str, Any]:
+def event(name, message, minute, uid=""):
     return {
         "metadata": {"uid": f"event-{name}"},
         "involvedObject": {"name": name, "uid": uid},

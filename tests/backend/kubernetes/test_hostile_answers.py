@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import random
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,6 @@ from torchx_tui.backends.kubernetes.request.app_def import roles_of
 from torchx_tui.backends.kubernetes.scheduler import native_text
 from torchx_tui.backends.kubernetes.shapes import checked_event, checked_job, checked_pod
 from torchx_tui.backends.kubernetes.watching import JobRows
-from torchx_tui.backends.types import DescribeAppResponse, ListAppResponse
 from torchx_tui.specs import TorchXTuiError
 
 FOLDER = Path(__file__).parent / "volcano"
@@ -37,7 +35,7 @@ HOSTILE: list[Any] = [
 ]  # fmt: skip
 
 
-def documents(*files: str) -> list[Any]:
+def documents(*files):
     return [one for file in files for one in yaml.safe_load_all((FOLDER / file).read_text()) if one]
 
 
@@ -45,7 +43,7 @@ ALL = documents("real_jobs.yaml", "real_pods.yaml", "real_events.yaml", "torchx_
 OF_KIND = {kind: [one for one in ALL if one["kind"] == kind] for kind in ("Job", "Pod", "Event")}
 
 
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
+def places(value):
     """Yield every container and key of plain data."""
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, part in list(items):
@@ -53,7 +51,7 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from places(part)
 
 
-def spoiled(chance: random.Random, found: Any, most: int = 4) -> Any:
+def spoiled(chance, found, most=4):
     """Return a copy with some values replaced, removed or put somewhere else."""
     made = json.loads(json.dumps(found))
     for _ in range(chance.randint(1, most)):
@@ -72,7 +70,7 @@ def spoiled(chance: random.Random, found: Any, most: int = 4) -> Any:
     return made
 
 
-def assert_sound_row(row: ListAppResponse) -> None:
+def assert_sound_row(row):
     assert isinstance(row.app_id, str)
     assert ":" in row.app_id
     assert "\n" not in row.app_id
@@ -84,7 +82,7 @@ def assert_sound_row(row: ListAppResponse) -> None:
         assert at is None or abs(at) < 1e12
 
 
-def assert_sound(response: DescribeAppResponse) -> None:
+def assert_sound(response):
     assert isinstance(response.msg, str)
     assert sum(len(role.replicas) for role in response.roles_statuses) <= MOST_REPLICAS
     for role in response.roles_statuses:
@@ -132,7 +130,7 @@ def test_spoiled_jobs_pods_and_events_are_described(api):
     assert rows > CASES * 0.9
 
 
-def answers(chance: random.Random, items: list[Any]) -> bytes:
+def answers(chance, items):
     """Return a page of jobs, spoiled around its items as well."""
     page: dict[str, Any] = {"kind": "JobList", "metadata": {"resourceVersion": "5"}, "items": items}
     if chance.random() < 0.2:
@@ -180,15 +178,15 @@ def test_spoiled_events_of_a_watch(api):
             rows.take("ADDED", chance.choice(HOSTILE))
 
 
-def in_annotations(text: str) -> Callable[[Any], None]:
-    def put(job: Any) -> None:
+def in_annotations(text):
+    def put(job):
         job["metadata"]["annotations"] = dict.fromkeys((labels.APP_DEF, labels.SUBMITTED_AT, labels.USER), text)
 
     return put
 
 
-def in_labels(text: str) -> Callable[[Any], None]:
-    def put(job: Any) -> None:
+def in_labels(text):
+    def put(job):
         for task in job["spec"]["tasks"]:
             task["template"]["metadata"]["labels"].update(
                 {f"torchx.pytorch.org/{name}": text for name in ("role-name", "replica-id", "app-name", "role-index")}

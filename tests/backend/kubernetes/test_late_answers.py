@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -21,7 +20,7 @@ from torchx_tui.specs import AppState
 Page = tuple[list[Any], str]
 
 
-def job(name: str, version: int, phase: str = "Running") -> dict[str, Any]:
+def job(name, version, phase="Running"):
     made = make_job(name)
     made["metadata"] |= {"namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
     made["metadata"]["creationTimestamp"] = "2026-11-21T10:00:00Z"
@@ -33,7 +32,7 @@ def rows():
     return JobRows(cast(Any, None), "ns")
 
 
-def states(rows: JobRows) -> dict[str, AppState]:
+def states(rows):
     return {row.app_id.partition(":")[2]: row.state for row in rows._jobs.values()}
 
 
@@ -87,18 +86,18 @@ class Breaking:
 
     times = 0
 
-    def __init__(self, on_change: Callable[[], None]) -> None:
+    def __init__(self, on_change):
         self._on_change = on_change
         self._stop = threading.Event()
 
-    def listen(self) -> None:
+    def listen(self):
         self.times += 1
         if self.times == 1:
             raise KeyError("an object without a name")
         self._on_change()
         self._stop.wait()
 
-    def close(self) -> None:
+    def close(self):
         self._stop.set()
 
 
@@ -124,10 +123,10 @@ class Listed:
 
     refused: ForbiddenError | None = None
 
-    def __init__(self, _server: object, namespace: str) -> None:
+    def __init__(self, _server, namespace):
         self.namespace = namespace
 
-    def rows(self) -> list[Any]:
+    def rows(self):
         if self.namespace == "theirs":
             raise ForbiddenError("alice may not list jobs in theirs", 403)
         return [watching.row_of(job("mine", 3), watching.KnownReasons())]

@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 from backend.kubernetes.apps import request, role
-from support.scripted_server import Asked, ScriptedServer, scripted_server, status
+from support.scripted_server import ScriptedServer, scripted_server, status
 
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.api_server import ApiError
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
-from torchx_tui.backends.kubernetes.request.request import KubernetesJob
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.specs import AppDefError, BackendUnavailableError, LaunchCancelledError, SchedulerError
 
@@ -160,7 +159,7 @@ def test_complaints_are_not_endless(server):
 class Created:
     """A server that creates a job and then fails to say so."""
 
-    def __init__(self, server: ScriptedServer, made: KubernetesJob, answer: Any = None) -> None:
+    def __init__(self, server, made, answer=None):
         self.posted = 0
         self._job: Any = None
         self._answer = answer
@@ -168,12 +167,12 @@ class Created:
         server.answers["POST", JOBS] = self.create
         server.answers["GET", path] = self.tell
 
-    def create(self, asked: Asked) -> Any:
+    def create(self, asked):
         self.posted += 1
         self._job = asked.body
         return self._answer
 
-    def tell(self, asked: Asked) -> Any:
+    def tell(self, asked):
         return 200, self._job
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from backend.kubernetes.apps import role
-from support.kubernetes_cluster import KubernetesCluster, RefusedError
+from support.kubernetes_cluster import RefusedError
 from support.volcano_jobs import status_of
 from support.waiting import wait_until
 
@@ -17,23 +17,23 @@ from torchx_tui.backends.kubernetes.jobs import find_job
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.preflight import launch_findings
 from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
-from torchx_tui.backends.kubernetes.request.request import KubernetesJob, KubernetesOpts, make_request
-from torchx_tui.specs import AppDef, AppDefError, BindMount, Resource, RetryPolicy, Role, VolumeMount
+from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
+from torchx_tui.specs import AppDef, AppDefError, BindMount, Resource, RetryPolicy, VolumeMount
 
 # Small machines run these.
 SMALL = Resource(cpu=0, gpu=0, memMB=64)
 
 
-def options(cluster: KubernetesCluster, **cfg: Any) -> KubernetesOpts:
+def options(cluster, **cfg):
     given: dict[str, Any] = {"queue": "default", "namespace": cluster.namespace, **cfg}
     return KubernetesOpts(**given)
 
 
-def request(cluster: KubernetesCluster, *roles: Role, **cfg: Any) -> KubernetesJob:
+def request(cluster, *roles, **cfg):
     return make_request(AppDef("job", list(roles)), "mine", options(cluster, **cfg))
 
 
-def launched(cluster: KubernetesCluster, *roles: Role) -> dict[str, Any]:
+def launched(cluster, *roles):
     """Launch a job, and return it as the server has it."""
     found = find_job(ApiServer(), launch(ApiServer(), request(cluster, *roles)))
     assert found is not None
@@ -97,7 +97,7 @@ def test_complaints_of_the_server(kubernetes_cluster):
 
 
 class TestPreflight:
-    def found(self, cluster: KubernetesCluster, *roles: Role, **cfg: Any) -> list[str]:
+    def found(self, cluster, *roles, **cfg):
         app = AppDef("job", list(roles) or [role(resource=SMALL)])
         return [f"{one.level}: {one.what}" for one in launch_findings(ApiServer(), app, options(cluster, **cfg))]
 

@@ -15,7 +15,7 @@ import pytest
 from support.api_proxy import api_proxy
 from support.cut_proxy import cut_proxy
 from support.kubernetes_cluster import new_namespace
-from support.scripted_server import Asked, ScriptedServer, Stream, scripted_server, status
+from support.scripted_server import Stream, scripted_server, status
 from support.volcano_jobs import make_job
 from support.waiting import PATIENCE, wait_until
 
@@ -27,7 +27,7 @@ from torchx_tui.backends.types import Stream as LogOutput
 from torchx_tui.logs.source.stream import Part, PartsCursor, TimeCursor
 from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, LogUnreadableError, SchedulerError
 
-from .support import Job, job_on
+from .support import job_on
 
 # Numbered lines, some hundreds a second, until a file is there.
 FLOOD = """
@@ -62,7 +62,7 @@ def job(proxy, kubernetes_cluster):
         yield made
 
 
-def kept(job: Job) -> bytes:
+def kept(job):
     return b"".join(record.data for record in open_stream(job.server, job.app_id, "worker"))
 
 
@@ -219,7 +219,7 @@ ENDED, RUNS, WAITS = {"terminated": {"exitCode": 0}}, {"running": {}}, {"waiting
 class Kept:
     """A server that keeps one job, its pod, and the logs of its containers, each by the number of its run."""
 
-    def __init__(self, made: ScriptedServer) -> None:
+    def __init__(self, made):
         self.job = make_job("job-x")
         self.phase("Completed")
         self.pods = [self.pod(ENDED)]
@@ -232,7 +232,7 @@ class Kept:
         made.answers["GET", LOG] = self._log
         self.server = made.api()
 
-    def pod(self, *states: dict[str, Any], uid: str = "u1", restarts: int = 0, phase: str = "", **spec: Any) -> Any:
+    def pod(self, *states, uid="u1", restarts=0, phase="", **spec):
         names = ["worker-0", *(f"side-{k}" for k in range(1, len(states)))]
         statuses = [
             {"name": name, "state": state, "restartCount": restarts} for name, state in zip(names, states, strict=True)
@@ -241,29 +241,29 @@ class Kept:
         metadata = {"name": "job-x-worker-0-0", "namespace": "space", "uid": uid}
         return {"metadata": metadata, "spec": spec, "status": {"phase": phase, "containerStatuses": statuses}}
 
-    def phase(self, phase: str) -> None:
+    def phase(self, phase):
         self.job["status"] = {"state": {"phase": phase}}
 
-    def _look(self) -> None:
+    def _look(self):
         self.looks += 1
         self.before_look()
 
-    def _log(self, asked: Asked) -> Any:
+    def _log(self, asked):
         self.asked.append(asked.params)
         found = self.logs.get((asked.params["container"], "previous" in asked.params))
         return (200, found) if isinstance(found, (bytes, Stream)) else found or (200, b"")
 
-    def read(self, **options: Any) -> list[str]:
+    def read(self, **options):
         self.asked.clear()
         reading = open_stream(self.server, "space:job-x", "worker", **options)
         return [record.data.decode().rstrip("\n") for record in reading]
 
-    def lines(self, **options: Any) -> list[str]:
+    def lines(self, **options):
         self.asked.clear()
         return list(read_lines(self.server, LogQuery.parse("space:job-x", "worker", 0, **options)))
 
 
-def printed(*lines: tuple[int, str]) -> bytes:
+def printed(*lines):
     return b"".join(f"2026-01-01T00:00:{second:02d}.5Z {text}\n".encode() for second, text in lines)
 
 

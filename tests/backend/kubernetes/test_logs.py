@@ -173,7 +173,7 @@ def test_a_container_that_is_started_again(job):
     assert not follower.cuts
 
 
-def beside(script: str) -> dict[str, object]:
+def beside(script):
     image = {"image": "busybox:local"}
     return {
         "initContainers": [{"name": "prepare", "command": ["sh", "-c", "echo prepared"], **image}],

@@ -16,7 +16,7 @@ from torchx_tui.backends.kubernetes.request.pods import make_pod, pod_labels, ro
 from torchx_tui.specs import AppDef, AppDefError, BindMount, DeviceMount, Resource, RetryPolicy, Role, VolumeMount
 
 
-def policies(job: dict[str, Any]) -> list[set[str] | None]:
+def policies(job):
     """Return the actions of each task; None where it has no policies."""
     tasks = job["spec"]["tasks"]
     return [{one["action"] for one in task["policies"]} if "policies" in task else None for task in tasks]

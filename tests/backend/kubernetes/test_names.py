@@ -14,7 +14,7 @@ from torchx_tui.specs import AppDef, AppDefError, Role
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 
 
-def role(name: str = "worker", **changes: object) -> Role:
+def role(name="worker", **changes):
     made = Role(name, "busybox:local", entrypoint="sh")
     for key, value in changes.items():
         setattr(made, key, value)

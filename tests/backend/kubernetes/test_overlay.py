@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,13 +19,13 @@ from torchx_tui.backends.kubernetes.request.overlay import (
 from torchx_tui.specs import AppDefError, Role
 
 
-def applied(base: dict[str, Any], *overlays: dict[str, Any]) -> dict[str, Any]:
+def applied(base, *overlays):
     for overlay in overlays:
         apply_overlay(base, overlay)
     return base
 
 
-def gathered(*overlays: Any) -> dict[str, Any]:
+def gathered(*overlays):
     role = Role("r", "i")
     for overlay in overlays:
         set_overlay(role, "kubernetes", "V1Pod", overlay)
@@ -157,7 +155,7 @@ def test_a_plain_overlay_is_added_to():
 
 
 class TestFiles:
-    def read(self, tmp_path: Path, text: str, name: str = "overlay.yaml") -> dict[str, Any]:
+    def read(self, tmp_path, text, name="overlay.yaml"):
         path = tmp_path / name
         path.write_text(text)
         role = Role("r", "i", metadata={"kubernetes": f"file://{path}"})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from backend.kubernetes.apps import role
-from support.scripted_server import ScriptedServer, scripted_server, status
+from support.scripted_server import scripted_server, status
 
 from torchx_tui.backends.kubernetes import preflight
 from torchx_tui.backends.kubernetes.preflight import (
@@ -22,8 +22,7 @@ from torchx_tui.backends.kubernetes.preflight import (
     server_findings,
 )
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
-from torchx_tui.backends.types import Finding
-from torchx_tui.specs import AppDef, Resource, Role, VolumeMount, Workspace
+from torchx_tui.specs import AppDef, Resource, VolumeMount, Workspace
 
 VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
 NAMESPACE = "/api/v1/namespaces/default"
@@ -47,14 +46,12 @@ def server():
         yield made
 
 
-def found(
-    server: ScriptedServer, *roles: Role, name: str = "job", image_repo: str = "", **options: Any
-) -> list[Finding]:
+def found(server, *roles, name="job", image_repo="", **options):
     given: dict[str, Any] = {"queue": "main", **options}
     return launch_findings(server.api(), AppDef(name, list(roles) or [role()]), KubernetesOpts(**given), image_repo)
 
 
-def the_one(findings: list[Finding], level: str) -> str:
+def the_one(findings, level):
     (one,) = findings
     assert one.level == level
     return f"{one.what}: {one.hint}"
@@ -192,7 +189,7 @@ def test_an_overlay_that_does_not_fit(server):
     assert "The overlay" in the_one(found(server, role(metadata={"kubernetes": {"spec": 3}})), "error")
 
 
-def node(gpus: int) -> dict[str, Any]:
+def node(gpus):
     return {"status": {"allocatable": {"cpu": "8", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}}}
 
 
@@ -244,11 +241,11 @@ CONTROLLER = "/api/v1/namespaces/volcano-system/pods"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 
 
-def named(*names: str) -> tuple[int, dict[str, Any]]:
+def named(*names):
     return 200, {"items": [{"metadata": {"name": name}} for name in names]}
 
 
-def of_server(server: ScriptedServer, namespace: str = "default") -> list[tuple[str, str]]:
+def of_server(server, namespace="default"):
     api = server.api()
     return [(one.level, one.what) for one in server_findings(api, namespace, Rights(api, namespace))]
 

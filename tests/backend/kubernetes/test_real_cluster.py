@@ -8,20 +8,19 @@ from typing import Any
 
 import pytest
 import yaml
-from support.scripted_server import ScriptedServer, scripted_server
+from support.scripted_server import scripted_server
 
 from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.jobs import events_path, jobs_path, pods_path
 from torchx_tui.backends.kubernetes.listing import Known, KnownReasons, row_of
 from torchx_tui.backends.kubernetes.phases import seconds_of
-from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import NONE, AppState
 
 Object = dict[str, Any]
 FOLDER = Path(__file__).parent / "volcano"
 
 
-def recorded(kind: str) -> list[Object]:
+def recorded(kind):
     documents = yaml.safe_load_all((FOLDER / f"real_{kind}.yaml").read_text())
     return [copy.deepcopy(one) for one in documents if one]
 
@@ -29,19 +28,19 @@ def recorded(kind: str) -> list[Object]:
 JOBS, PODS, EVENTS = recorded("jobs"), recorded("pods"), recorded("events")
 
 
-def job_of(name: str) -> Object:
+def job_of(name):
     return copy.deepcopy(next(job for job in JOBS if job["metadata"]["name"].startswith(f"{name}-")))
 
 
-def cluster_with(server: ScriptedServer, job: Object, pods: list[Object], events: list[Object]) -> str:
+def cluster_with(server, job, pods, events):
     """Let a server have a job, and all pods and events of its namespace; return the job's app id."""
     namespace, name = job["metadata"]["namespace"], job["metadata"]["name"]
 
-    def list_pods(asked: Any) -> tuple[int, Object]:
+    def list_pods(asked):
         label, _, value = asked.params["labelSelector"].partition("=")
         return 200, {"items": [pod for pod in pods if pod["metadata"]["labels"].get(label) == value]}
 
-    def list_events(asked: Any) -> tuple[int, Object]:
+    def list_events(asked):
         found = events
         for part in filter(None, asked.params.get("fieldSelector", "").split(",")):
             field, _, value = part.partition("=")
@@ -57,7 +56,7 @@ def cluster_with(server: ScriptedServer, job: Object, pods: list[Object], events
     return f"{namespace}:{name}"
 
 
-def described(name: str, *, more_events: list[Object] | None = None) -> DescribeAppResponse:
+def described(name, *, more_events=None):
     job = job_of(name)
     namespace = job["metadata"]["namespace"]
     events = [event for event in EVENTS if event["metadata"]["namespace"] == namespace] + (more_events or [])
@@ -158,7 +157,7 @@ def test_a_thousand_warnings_of_other_jobs_do_not_hide_the_reason():
     assert described("toobig", more_events=others).msg == "Unschedulable: resource in cluster is overused: overused cpu"
 
 
-def event(about: Object, reason: str, message: str, at: str, kind: str = "Normal") -> Object:
+def event(about, reason, message, at, kind="Normal"):
     metadata = about["metadata"]
     return {
         "metadata": {"namespace": metadata["namespace"], "name": f"{metadata['name']}.{at}", "uid": f"uid {at}"},

@@ -144,7 +144,7 @@ def server():
         yield made
 
 
-def pod(k: int, phase: str | None = None) -> dict[str, Any]:
+def pod(k, phase=None):
     own = {"name": f"worker-{k}", "state": {"running": {}} if phase == "Running" else {"waiting": {}}}
     return {
         "metadata": {"name": f"job-x-worker-{k}-0", "namespace": "space"},
@@ -156,21 +156,21 @@ def pod(k: int, phase: str | None = None) -> dict[str, Any]:
 class Connection:
     """A websocket that gives frames, and takes what is sent."""
 
-    def __init__(self, *frames: tuple[int, bytes | None]) -> None:
+    def __init__(self, *frames):
         self._frames = iter(frames)
         self.sock = SimpleNamespace(pending=lambda: 1)
         self.sent: list[bytes] = []
         self.send_binary = self.sent.append
         self.calls: list[Any] = []
 
-    def recv_data_frame(self, control_frame: bool) -> Any:
+    def recv_data_frame(self, control_frame):
         kind, data = next(self._frames, (8, None))
         return kind, None if data is None else SimpleNamespace(data=data)
 
-    def settimeout(self, seconds: float | None) -> None:
+    def settimeout(self, seconds):
         self.calls.append(seconds)
 
-    def close(self, timeout: float) -> None:
+    def close(self, timeout):
         self.calls.append(f"closed {timeout}")
 
 
@@ -192,7 +192,7 @@ def connected(monkeypatch):
     return connect
 
 
-def result(**told: Any) -> tuple[int, bytes]:
+def result(**told):
     return 2, b"\x03" + json.dumps(told).encode()
 
 

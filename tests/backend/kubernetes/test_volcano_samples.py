@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -13,25 +12,24 @@ import yaml
 from torchx_tui.backends.kubernetes.describe import JobFacts, describe
 from torchx_tui.backends.kubernetes.listing import KnownReasons, row_of
 from torchx_tui.backends.kubernetes.phases import app_state
-from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import NONE, AppState, may_follow
 
 FOLDER = Path(__file__).parent / "volcano"
 NOW = 1_795_300_000.0
 
 
-def recorded(file: str, kind: str) -> dict[str, dict[str, Any]]:
+def recorded(file, kind):
     documents = yaml.safe_load_all((FOLDER / file).read_text())
     return {one["metadata"]["name"]: one for one in documents if one["kind"] == kind}
 
 
-def described(file: str, job: str, pods: str = "", without_pods: bool = False) -> DescribeAppResponse:
+def described(file, job, pods="", without_pods=False):
     found = {} if without_pods else recorded(pods or file, "Pod")
     owned = {name: pod for name, pod in found.items() if pod["metadata"]["labels"]["volcano.sh/job-name"] == job}
     return describe(JobFacts(recorded(file, "Job")[job], owned, {}, None), NOW)
 
 
-def replicas(response: DescribeAppResponse) -> list[tuple[str, int, AppState, str]]:
+def replicas(response):
     return [(one.role, one.id, one.state, one.reason) for role in response.roles_statuses for one in role.replicas]
 
 

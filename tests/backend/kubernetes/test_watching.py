@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import Any
 
 import pytest
 from support.api_proxy import Answer, api_proxy
-from support.scripted_server import Asked, ScriptedServer, Stream, scripted_server
+from support.scripted_server import Stream, scripted_server
 from support.volcano_jobs import delete_job, make_job, start_job
 from support.waiting import wait_until
 
@@ -18,11 +17,11 @@ from torchx_tui.backends.shared import changes
 from torchx_tui.specs import AppState, BackendUnavailableError
 
 
-def jobs_path(cluster) -> str:
+def jobs_path(cluster):
     return f"/apis/batch.volcano.sh/v1alpha1/namespaces/{cluster.namespace}/jobs"
 
 
-def start(cluster, name: str) -> None:
+def start(cluster, name):
     """Put a job on the server that Volcano does not look at: its queue does not exist."""
     start_job(cluster, make_job(name, queue="nosuch"))
 
@@ -34,28 +33,28 @@ own_server = pytest.mark.usefixtures("own_cluster")
 class Watched:
     """Rows that a watch keeps, and how often a change was told."""
 
-    def __init__(self, kubeconfig: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, kubeconfig, namespace, monkeypatch):
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         self.server = ApiServer(timeout=5)
         self.rows = JobRows(self.server, namespace)
         self.told = 0
 
-    def begin(self) -> None:
+    def begin(self):
         self.rows.subscribe(self._tell)
         self.rows.rows()
         wait_until(self.rows._holds.is_set, "the watch")
 
-    def names(self) -> list[str]:
+    def names(self):
         return sorted(row.app_id.partition(":")[2] for row in self.rows.rows())
 
-    def state(self, name: str) -> AppState | None:
+    def state(self, name):
         return next((row.state for row in self.rows.rows() if row.app_id.endswith(f":{name}")), None)
 
-    def close(self) -> None:
+    def close(self):
         self.rows.close()
         self.server.close()
 
-    def _tell(self) -> None:
+    def _tell(self):
         self.told += 1
 
 
@@ -78,7 +77,7 @@ def watched(proxy, cluster, monkeypatch):
     made.close()
 
 
-def set_phase(cluster, name: str, phase: str) -> None:
+def set_phase(cluster, name, phase):
     path = f"{jobs_path(cluster)}/{name}"
     job = cluster.request("GET", path)
     job["status"] = {"state": {"phase": phase, "lastTransitionTime": "2026-11-21T10:00:00Z"}}
@@ -157,7 +156,7 @@ def test_a_server_that_was_killed_in_mid_watch(cluster, monkeypatch):
         watched.close()
 
 
-def _try(watched: Watched) -> list[str]:
+def _try(watched):
     try:
         return watched.names()
     except BackendUnavailableError:
@@ -265,7 +264,7 @@ def test_half_an_event_of_a_watch_is_not_the_end(cluster, proxy, watched):
 class Told:
     """A server with one job, whose list is watched; what its watches tell is up to the test."""
 
-    def __init__(self, made: ScriptedServer) -> None:
+    def __init__(self, made):
         self.watches: list[tuple[str, Stream]] = []
         self.jobs = [own_job("first", 5)]
         self.version = "6"
@@ -275,13 +274,13 @@ class Told:
         self.rows = JobRows(made.api(), "ns")
 
     @property
-    def lists(self) -> int:
+    def lists(self):
         return len(self._made.paths("GET")) - len(self.watches)
 
-    def names(self) -> list[str]:
+    def names(self):
         return sorted(row.app_id for row in self.rows.rows())
 
-    def _answer(self, asked: Asked) -> Any:
+    def _answer(self, asked):
         if "watch" in asked.params:
             self.watches.append((asked.params["resourceVersion"], Stream()))
             return 200, self.watches[-1][1]
@@ -291,7 +290,7 @@ class Told:
 PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs"
 
 
-def own_job(name: str, version: int) -> dict[str, Any]:
+def own_job(name, version):
     made = make_job(name)
     made["metadata"] |= {"namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
     return made

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from backend.kubernetes.apps import container, resource, role
-from support.scripted_server import Asked, scripted_server
+from support.scripted_server import scripted_server
 
 from torchx_tui.backends.kubernetes import api_server
 from torchx_tui.backends.kubernetes.api_server import (
@@ -71,7 +71,7 @@ class ConfigException(Exception):
     """As the package `kubernetes` has it."""
 
 
-def around(error: BaseException) -> Exception:
+def around(error):
     """Return an error that came of another one."""
     made = Exception("around")
     made.__cause__ = error
@@ -255,7 +255,7 @@ def test_a_kubeconfig_that_leads_nowhere(tmp_path, monkeypatch, text, context, n
 # Watches
 
 
-def events(*told: Any) -> tuple[list[tuple[str, Any]], Asked]:
+def events(*told):
     """Return what a watch gives where the server tells this, and what the server was asked."""
     with scripted_server() as made:
         server = made.api()
@@ -319,7 +319,7 @@ def test_what_is_no_event(event):
 # What a container asks for
 
 
-def asked(cpu: float = -1, gpu: int = -1, memory: int = -1, devices: Any = None, **options: Any) -> dict[str, Any]:
+def asked(cpu=-1, gpu=-1, memory=-1, devices=None, **options):
     wanted = Resource(cpu, gpu, memory, devices=devices or {})  # type: ignore[arg-type]
     return container(resource(role(resource=wanted), **options))["resources"]
 
