@@ -381,7 +381,7 @@ def test_main_container():
         (ended(1), {"policy": "OnFailure"}, (0, False, False)),
         (ended(1), {"phase": "Failed"}, (0, False, True)),
         (ended(0), {"phase": "Succeeded"}, (0, False, True)),
-        (ended(1), {"leaves": at(9)}, (0, False, True)),
+        (ended(1), {"leaves": True}, (0, False, True)),
         ({"waiting": {}}, {}, (-1, False, False)),
         ({"waiting": {}}, {"restartCount": 1}, (1, False, False)),
         ({"waiting": {}}, {"lastState": ended(1)}, (0, False, False)),
@@ -392,6 +392,6 @@ def test_container_run(state, changes, run):
     changes = dict(changes)
     made = pod(0, changes.pop("phase", "Running"), state)
     made["spec"]["restartPolicy"] = changes.pop("policy", "Always")
-    made["metadata"]["deletionTimestamp"] = changes.pop("leaves", None)
+    made["metadata"] |= {"deletionTimestamp": at(9)} if changes.pop("leaves", False) else {}
     made["status"]["containerStatuses"][0].update(changes)
     assert run_of(made, "worker-0") == ContainerRun(*run)
