@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
 from torchx_tui.backends.kubernetes.request.overlay import get_overlay
-from torchx_tui.backends.kubernetes.request.pods import cores, megabytes
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
 from torchx_tui.specs import MISSING, AppDef, BindMount, DeviceMount, Resource, RetryPolicy, VolumeMount
 
@@ -167,30 +166,3 @@ def test_what_a_webhook_adds_is_no_wish_of_the_app():
         task.update(maxRetry=3, minAvailable=1)
     (found,) = roles_of(job)
     assert (found.max_retries, found.min_replicas) == (0, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("1", 1.0),
-        ("1500m", 1.5),
-        ("0.5", 0.5),
-        ("2k", 2000.0),
-        ("1e3", 1000.0),
-        ("1Ki", 1024.0),
-        (2, 2.0),
-        ("9n", 9e-9),
-    ],
-)
-def test_quantities(text, number):
-    assert cores(text) == pytest.approx(number)
-
-
-@pytest.mark.parametrize("text", [None, "", "x", "1Q", "--1"])
-def test_what_is_no_quantity(text):
-    assert cores(text) is None
-    assert megabytes(text) is None
-
-
-def test_memory():
-    assert [megabytes(text) for text in ("3000M", "1Gi", "1", "2000000k")] == [3000, 1074, 1, 2000]

@@ -10,10 +10,6 @@ from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
 
-def phases_of(cluster, name):
-    return [one["status"] for one in status_of(cluster, name).get("conditions", [])]
-
-
 def phase_of(cluster, name):
     return status_of(cluster, name).get("state", {}).get("phase", "")
 
@@ -21,20 +17,6 @@ def phase_of(cluster, name):
 def wait_for_phase(cluster, name, phase):
     wait_until(lambda: phase_of(cluster, name) == phase, f"{name} is {phase}")
     return status_of(cluster, name)
-
-
-def test_a_job_runs_and_completes(kubernetes_cluster):
-    start_job(kubernetes_cluster, make_job("two", "echo here; sleep 1", replicas=2))
-    running = wait_for_phase(kubernetes_cluster, "two", "Running")
-    assert running["running"] >= 1
-    assert set(running["taskStatusCount"]) == {"worker-0", "worker-1"}
-    ended = wait_for_phase(kubernetes_cluster, "two", "Completed")
-    assert not {"running", "succeeded", "taskStatusCount", "controlledResources"} & set(ended)
-    assert [one["status"] for one in ended["conditions"]] == ["Pending", "Running", "Completed"]
-    pods = pods_of(kubernetes_cluster, "two")
-    assert {pod["metadata"]["name"]: pod["status"]["phase"] for pod in pods} == {
-        "two-worker-0-0": "Succeeded", "two-worker-1-0": "Succeeded",
-    }  # fmt: skip
 
 
 def test_the_webhooks_defaults_are_there(kubernetes_cluster):
@@ -60,14 +42,6 @@ def test_what_is_wrong_with_one_job_stops_no_other(kubernetes_cluster):
     assert phase_of(kubernetes_cluster, "early") == "Running"
 
 
-def test_a_restarted_job_fails_once_its_retries_are_used(kubernetes_cluster):
-    policy = {"event": "PodFailed", "action": "RestartJob"}
-    start_job(kubernetes_cluster, make_job("fails", "exit 3", policies=[policy], maxRetry=2))
-    ended = wait_for_phase(kubernetes_cluster, "fails", "Failed")
-    assert ended["retryCount"] == 2
-    assert "Restarting" in [one["status"] for one in ended["conditions"]]
-
-
 def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster):
     job = make_job("part", "exit 1", replicas=2)
     job["spec"]["tasks"][0]["policies"] = [{"event": "PodFailed", "action": "RestartTask"}]
@@ -91,43 +65,3 @@ def test_a_phase_that_a_client_wrote_kills_the_pods(kubernetes_cluster, phase):
     status = wait_for_phase(kubernetes_cluster, "long", phase)
     wait_until(lambda: "terminating" not in status_of(kubernetes_cluster, "long"), "nothing terminates")
     assert "running" not in status
-
-
-def test_a_gang_without_room_says_why(kubernetes_cluster):
-    pod = {"nodeSelector": {"example.com/no-such": "x"}}
-    start_job(kubernetes_cluster, make_job("big", "true", replicas=2, pod=pod))
-    groups = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{kubernetes_cluster.namespace}/podgroups"
-
-    def reason():
-        items = kubernetes_cluster.request("GET", groups)["items"]
-        conditions = items[0].get("status", {}).get("conditions", []) if items else []
-        return conditions[0].get("message", "") if conditions else ""
-
-    wait_until(lambda: "0/1 nodes are available" in reason(), "the scheduler's words")
-    assert "2 Pending, 2 minAvailable" in reason()
-    wait_for_phase(kubernetes_cluster, "big", "Pending")
-
-
-def events_of(cluster, name):
-    items = cluster.request("GET", f"/api/v1/namespaces/{cluster.namespace}/events")["items"]
-    mine = [one for one in items if one["involvedObject"]["name"].startswith(name)]
-    return [(one["involvedObject"]["kind"], one["type"], one["reason"], one["message"]) for one in mine]
-
-
-def test_more_than_there_is_waits_without_pods(kubernetes_cluster):
-    start_job(kubernetes_cluster, make_job("huge", "true", replicas=2, cpu="1000"))
-    wait_until(lambda: len(events_of(kubernetes_cluster, "huge")) >= 2, "the events")
-    gang = "0/0 tasks in gang unschedulable: pod group is not ready, 2 minAvailable"
-    assert set(events_of(kubernetes_cluster, "huge")) == {
-        ("PodGroup", "Normal", "Unschedulable", "resource in cluster is overused: overused cpu"),
-        ("PodGroup", "Warning", "Unschedulable", gang),
-    }
-    wait_for_phase(kubernetes_cluster, "huge", "Pending")
-    assert pods_of(kubernetes_cluster, "huge") == []
-
-
-def test_a_job_without_its_queue_is_left_alone(kubernetes_cluster):
-    start_job(kubernetes_cluster, make_job("early", "true", queue="no-such-queue"))
-    start_job(kubernetes_cluster, make_job("late", "true"))
-    wait_for_phase(kubernetes_cluster, "late", "Completed")
-    assert status_of(kubernetes_cluster, "early") == {}

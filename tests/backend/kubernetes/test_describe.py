@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from backend.kubernetes.tables import table
 from support.api_proxy import Answer, api_proxy
 from support.volcano_jobs import delete_job, make_job, start_job, status_of
 from support.waiting import wait_until
@@ -63,18 +64,11 @@ def test_a_job_that_succeeds(server, kubernetes_cluster):
     assert response.metadata["queue"] == "default"
 
 
-def test_exit_codes_and_signals(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("badly", "exit 137"))
-    response = ended(server, app_id, AppState.FAILED)
-    one = response.roles_statuses[0].replicas[0]
-    assert (one.exit_code, one.signal) == (137, "SIGKILL")
-    assert response.msg == "exit 137 (SIGKILL): worker/0"
-
-
-def test_a_command_that_is_not_there(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("nocommand", command=["nosuch"]))
-    response = ended(server, app_id, AppState.FAILED)
-    assert response.msg == "cannot be run: no such command: nosuch: the image does not have it: worker/0"
+@table("clusterjobs.yaml", "jobs", "options state words")
+def test_job_that_waits_or_failed(server, kubernetes_cluster, request, options, state, words):
+    app_id = start_job(kubernetes_cluster, make_job(request.node.callspec.id, **options))
+    wait_described(server, app_id, lambda response: response.state.name == state and words in response.msg)
+    remove(server, app_id, "")
 
 
 def test_an_image_that_cannot_be_pulled(server, kubernetes_cluster):
@@ -88,19 +82,6 @@ def test_an_image_that_cannot_be_pulled(server, kubernetes_cluster):
         server, app_id, lambda response: "(ImagePullBackOff)" in response.msg and "Back-off" not in response.msg
     )
     abort(server, app_id, "")
-
-
-def test_what_finds_no_node_has_the_schedulers_words(server, kubernetes_cluster):
-    pod = {"nodeSelector": {"example.com/no-such": "x"}}
-    app_id = start_job(kubernetes_cluster, make_job("nonode", pod=pod, replicas=2))
-    response = says(server, app_id, "cannot be scheduled")
-    assert response.msg.startswith("cannot be scheduled: 0/1 nodes are available: 1 node(s) didn't match")
-    assert response.msg.endswith("worker/0 and 1 more")
-
-
-def test_more_than_the_cluster_has(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("toobig", cpu="1000", replicas=2))
-    says(server, app_id, "Unschedulable: resource in cluster is overused: overused cpu")
 
 
 def test_more_than_its_queue_may_use(server, kubernetes_cluster):
@@ -131,51 +112,6 @@ def test_pods_that_the_server_refuses(server, kubernetes_cluster):
     # The one that was refused before is given up in the end.
     response = ended(server, f"{kubernetes_cluster.namespace}:noaccount", AppState.FAILED)
     assert response.msg.endswith('serviceaccount "missing" not found; Volcano has given it up')
-
-
-def test_a_claim_that_is_missing(server, kubernetes_cluster):
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "nosuch"}}]
-    app_id = start_job(kubernetes_cluster, make_job("noclaim", pod={"volumes": volumes}))
-    assert 'persistentvolumeclaim "nosuch" not found' in says(server, app_id, "nosuch").msg
-
-
-def test_a_mount_that_fails(server, kubernetes_cluster):
-    volumes = [{"name": "settings", "configMap": {"name": "nosuch"}}]
-    mounts = [{"name": "settings", "mountPath": "/settings"}]
-    job = make_job("nomount", pod={"volumes": volumes}, container={"volumeMounts": mounts})
-    app_id = start_job(kubernetes_cluster, job)
-    assert says(server, app_id, "FailedMount").state is AppState.PENDING
-
-
-def test_a_setting_that_is_missing(server, kubernetes_cluster):
-    source = {"valueFrom": {"secretKeyRef": {"name": "nosuch", "key": "token"}}}
-    app_id = start_job(kubernetes_cluster, make_job("nosecret", container={"env": [{"name": "A", **source}]}))
-    assert 'its container cannot be set up: secret "nosuch" not found' in says(server, app_id, "set up").msg
-
-
-def test_out_of_memory(server, kubernetes_cluster):
-    # Under cgroup v1 hybrid without swap accounting the limit holds as well.
-    script = "x=$(yes | head -c 200000000); echo done"
-    limits = {"resources": {"limits": {"memory": "32Mi"}, "requests": {"memory": "16Mi", "cpu": "0"}}}
-    app_id = start_job(kubernetes_cluster, make_job("oom", script, container=limits))
-    response = ended(server, app_id, AppState.FAILED)
-    assert response.msg == "out of memory: killed at its limit of 32Mi (exit 137): worker/0"
-
-
-def test_a_queue_that_does_not_exist(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("noqueue", queue="nosuch"))
-    response = says(server, app_id, "does not exist")
-    assert response.state is AppState.SUBMITTED
-    assert "the queue nosuch does not exist" in response.msg
-
-
-def test_one_replica_fails_while_others_run(server, kubernetes_cluster):
-    script = 'case "$HOSTNAME" in *-0-0) exit 4;; *) sleep 600;; esac'
-    app_id = start_job(kubernetes_cluster, make_job("mixed", script, replicas=2, minAvailable=1))
-    # Until it has failed, its container is being created.
-    response = says(server, app_id, "exit 4: worker/0; 1 of 2 run")
-    assert response.state is AppState.RUNNING
-    remove(server, app_id, "")
 
 
 def test_cancel_keeps_the_job_and_ends_its_pods(server, kubernetes_cluster):

@@ -6,9 +6,9 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from support.api_proxy import Answer, api_proxy
+from support.api_proxy import api_proxy
 from support.scripted_server import NOT_FOUND, Stream, scripted_server, status
-from support.volcano_jobs import delete_job, make_job, pods_of, start_job, status_of
+from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes import following
@@ -107,13 +107,6 @@ def test_a_pending_job_costs_nothing_and_learns_why_by_the_watch(looked):
     assert looked.proxy.asked == []
 
 
-def test_a_job_that_was_removed_is_gone_at_once(looked):
-    looked.start(make_job("long", "sleep 600"), state=AppState.RUNNING)
-    looked.settle("long", "pods")
-    delete_job(looked.cluster, "long")
-    wait_until(lambda: looked.scheduler.describe(f"{looked.cluster.namespace}:long") is None, "its end")
-
-
 def test_our_own_cancel_is_seen_at_once(looked):
     looked.start(make_job("long", "sleep 600"), state=AppState.RUNNING)
     looked.settle("long", "pods")
@@ -126,20 +119,6 @@ def test_our_own_cancel_is_seen_at_once(looked):
     # Volcano keeps the time that was written, as a transition of its own.
     assert status_of(looked.cluster, "long")["conditions"][-1]["status"] == "Aborted"
     assert looked.describe("long").finished_at == found.finished_at
-
-
-def test_a_watch_of_pods_that_is_not_allowed(looked):
-    looked.proxy.fault = lambda asked: (
-        Answer.status_object(403, "Forbidden", "no watch") if is_watch_of("pods")(asked) else None
-    )
-    looked.start(make_job("long", "sleep 600"), state=AppState.RUNNING)
-    wait_until(lambda: looked.describe("long") and looked.proxy.requests(is_watch_of("pods")), "a refused watch")
-    looked.proxy.forget()
-    for _ in range(50):
-        assert looked.describe("long").state is AppState.RUNNING
-    # Read anew after seconds, not each time; and no watch is tried meanwhile.
-    assert len(looked.proxy.asked) <= 4
-    assert not looked.proxy.requests(is_watch_of("pods"))
 
 
 # Where a server answers as it is told to

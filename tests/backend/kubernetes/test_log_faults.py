@@ -20,7 +20,6 @@ from support.volcano_jobs import make_job
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.kubernetes.beside import run_beside
-from torchx_tui.backends.kubernetes.logs.container_log import ContainerLog, LogReading
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.backends.types import Stream as LogOutput
@@ -166,22 +165,6 @@ def test_a_followed_replica_costs_one_request(kubernetes_cluster, tmp_path, monk
                 follower.join()
 
 
-def test_what_was_rotated_away_is_said(job):
-    """A node that has rotated a log gives none of the lines that were seen."""
-    job.start("echo new; sleep 600")
-    job.wait_until_running()
-    wait_until(lambda: job.lines(), "the line")
-    pod = job.pods()[0]
-    seconds = int(float(open_stream(job.server, job.app_id, "worker").__next__().time or 0.0))
-    name = f"{pod['metadata']['uid']}/worker-0/0"
-    # Seven lines of the second before were seen, which the node has not any more.
-    seen = Part(name, TimeCursor((seconds - 1) * 10**9, 7), (seconds - 1) * 10**9 + 5)
-    reading = open_stream(job.server, job.app_id, "worker", cursor=PartsCursor((seen,)))
-    assert b"lost lines here" in next(reading).data
-    assert next(reading).data == b"new\n"
-    reading.close()
-
-
 @pytest.mark.slow
 def test_a_real_rotation_doubles_no_line(job):
     script = "for number in range(100_000): print('x' * 180, number, flush=True)"
@@ -197,15 +180,6 @@ def test_a_real_rotation_doubles_no_line(job):
     assert numbers == sorted(set(numbers))
     assert numbers[-1] == 99_999
     assert found.count(None) < len(found) / 100
-
-
-def test_the_nodes_own_words_are_no_lines_of_the_log(job):
-    pod = {"metadata": {"name": "p", "uid": "u"}, "spec": {"containers": [{"name": "c"}]}}
-    reading = LogReading(job.server, job.app_id, "worker/0", {}, None, None, follow=False, says=True, together=0)
-    log = ContainerLog(reading, pod, "c")
-    (item,) = log._unreadable("unable to retrieve container logs for containerd://1234")
-    assert item.record.data.startswith(b"-- worker/0 has a log that cannot be read: unable")
-    assert not list(log._unreadable("unable to retrieve container logs for containerd://1234"))
 
 
 # Where a server answers as it is told to

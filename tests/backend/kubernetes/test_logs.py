@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
-from datetime import datetime, timezone
 
 import pytest
-from support.volcano_jobs import delete_job
-from support.waiting import PATIENCE, wait_until
+from support.waiting import wait_until
 
-from torchx_tui.backends.api import Stream
-from torchx_tui.backends.kubernetes.beside import run_beside
-from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
-from torchx_tui.backends.types import LogQuery
+from torchx_tui.backends.kubernetes.logs.log_stream import open_stream
 from torchx_tui.logs.source.stream import PartsCursor
-from torchx_tui.specs import JobNotFoundError, LogUnreadableError
 
 from .support import job_on
 
@@ -25,13 +18,6 @@ from .support import job_on
 def job(kubernetes_cluster):
     with job_on(kubernetes_cluster) as made:
         yield made
-
-
-def test_a_tail_waits_for_the_pod_and_follows_until_the_end(job):
-    job.start("for i in 1 2 3; do echo $i; sleep 0.3; done")
-    assert job.lines(should_tail=True) == ["1\n", "2\n", "3\n"]
-    # It has ended: its log is there still.
-    assert job.lines() == ["1\n", "2\n", "3\n"]
 
 
 def test_records_have_the_times_of_their_lines(job):
@@ -43,38 +29,6 @@ def test_records_have_the_times_of_their_lines(job):
     times = [record.time or 0.0 for record in records]
     assert before - 2 < times[0]
     assert all(0.3 < later - earlier < 30 for earlier, later in itertools.pairwise(times))
-
-
-def test_times_and_patterns_choose_lines(job):
-    job.start("echo early; while [ ! -e /go ]; do sleep 0.1; done; echo late")
-    wait_until(lambda: job.lines(), "the first line")
-    time.sleep(0.5)
-    between = datetime.now(timezone.utc)
-    run_beside(job.server, job.app_id, "worker", 0, ["sh", "-c", "sleep 2; touch /go"], PATIENCE)
-    assert job.lines(should_tail=True, until=between) == ["early\n"]
-    assert job.lines(should_tail=True, since=between) == ["late\n"]
-    assert job.lines(since=between.astimezone().replace(tzinfo=None)) == ["late\n"]
-    assert job.lines(until=between) == ["early\n"]
-    assert job.lines(regex="^l") == ["late\n"]
-
-
-def test_close_ends_a_blocked_read_at_once(job):
-    job.start("echo once; sleep 600")
-    reading = read_lines(job.server, LogQuery.parse(job.app_id, "worker", should_tail=True))
-    follower = job.follow()
-    got: list[str] = []
-    reader = threading.Thread(target=lambda: got.extend(reading), daemon=True)
-    reader.start()
-    wait_until(lambda: got and follower.records, "the first line")
-    began = time.monotonic()
-    reading.close()
-    follower.close()
-    reader.join(PATIENCE)
-    follower.join()
-    assert time.monotonic() - began < PATIENCE
-    assert got == ["once\n"]
-    reading.close()
-    follower.close()
 
 
 LONG_LINES = """
@@ -92,11 +46,6 @@ def test_bytes_and_long_lines_survive(job):
         lines.append(("\u00e9" * (size // 2) + "x" * (size % 2)).encode() + b"\n")
     assert b"".join(r.data for r in open_stream(job.server, job.app_id, "worker")) == b"".join(lines)
     assert job.lines() == [line.decode("utf-8", "replace") for line in lines]
-
-
-def test_only_the_last_lines(job):
-    job.start("for i in 1 2 3 4 5; do echo $i; done").wait()
-    assert b"".join(r.data for r in open_stream(job.server, job.app_id, "worker", tail=2)) == b"4\n5\n"
 
 
 def test_a_log_is_taken_up_where_it_was_left(job):
@@ -159,20 +108,6 @@ def test_a_pod_that_is_deleted_under_a_tail(job):
     follower.join()
 
 
-def test_a_container_that_is_started_again(job):
-    job.start("echo run; sleep 0.5; exit 1", pod={"restartPolicy": "OnFailure"})
-    follower = job.follow()
-    wait_until(lambda: follower.data.count(b"run\n") >= 2, "the second run")
-    assert b"-- worker/0 was restarted (restart 1): its log continues --\nrun\n" in follower.data
-    # Whoever comes later gets the run before, which the node keeps, too.
-    later = job.follow(0)
-    wait_until(lambda: later.data.count(b"run\n") >= 2, "the run before")
-    for one in (follower, later):
-        one.close()
-        one.join()
-    assert not follower.cuts
-
-
 def beside(script):
     image = {"image": "busybox:local"}
     return {
@@ -192,42 +127,6 @@ def test_all_containers_are_read_and_named(job):
     assert lines[0] == "prepare prepared"
     assert sorted(lines[1:]) == ["end", "main", "side beside", "side end"]
     assert sorted(job.lines()) == sorted(line + "\n" for line in lines)
-
-
-def test_containers_are_followed_side_by_side(job):
-    job.start("", pod=beside("sleep 600"))
-    follower = job.follow()
-    wait_until(lambda: b"main\n" in follower.data and b"side beside\n" in follower.data, "the lines of both")
-    began = time.monotonic()
-    follower.close()
-    follower.join()
-    assert time.monotonic() - began < PATIENCE
-
-
-def test_a_pod_that_is_gone(job):
-    job.start("echo once").wait()
-    job.delete_pod()
-    wait_until(lambda: not job.pods(), "the pod is gone")
-    with pytest.raises(LogUnreadableError, match=r"the pod of worker/0 of .* was deleted, and its log with it"):
-        job.lines()
-    delete_job(job.cluster, job.name)
-    with pytest.raises(JobNotFoundError):
-        job.lines()
-
-
-def test_what_is_not_there_is_said_at_once(job):
-    job.start("true")
-    for stream in ("nonsense", Stream.STDERR):
-        with pytest.raises(ValueError, match="combined"):
-            read_lines(job.server, LogQuery.parse(job.app_id, "worker", streams=stream))
-    with pytest.raises(ValueError, match="combined"):
-        open_stream(job.server, job.app_id, "worker", streams=Stream.STDOUT)
-    with pytest.raises(ValueError, match="worker"):
-        read_lines(job.server, LogQuery.parse(job.app_id, "no-such-role"))
-    with pytest.raises(ValueError, match="0"):
-        read_lines(job.server, LogQuery.parse(job.app_id, "worker", 5))
-    with pytest.raises(JobNotFoundError):
-        read_lines(job.server, LogQuery.parse(f"{job.cluster.namespace}:no-such-job", "worker"))
 
 
 def test_64_streams_at_once(job):

@@ -19,9 +19,8 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.beside import run_beside
-from torchx_tui.backends.kubernetes.describe import described_now, port_forward_line
 from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, _relay, main, run_in_pod, shell_command
-from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, SchedulerError
+from torchx_tui.specs import BackendUnavailableError, SchedulerError
 
 from .support import job_on
 
@@ -82,50 +81,6 @@ def test_an_image_without_a_shell(job):
     job.wait_until_running()
     with pytest.raises(SchedulerError, match="busybox:local, has no shell"):
         shell_command(job.server, job.app_id, "worker", 0)
-
-
-def test_a_replica_that_does_not_run(job):
-    job.start("true").wait()
-    with pytest.raises(SchedulerError, match=r"worker/0 of .* is succeeded: this needs a running replica"):
-        shell_command(job.server, job.app_id, "worker", 0)
-    with pytest.raises(ValueError, match="worker"):
-        shell_command(job.server, job.app_id, "nobody", 0)
-    with pytest.raises(JobNotFoundError):
-        shell_command(job.server, f"{job.cluster.namespace}:no-such-app", "worker", 0)
-
-
-def test_the_program_says_what_is_wrong(kubernetes_cluster):
-    module = "torchx_tui.backends.kubernetes.shell"
-    program = [sys.executable, "-m", module, "''", kubernetes_cluster.namespace, "no-such-pod", "main", "sh"]
-    said, code = pexpect.run(
-        " ".join(program), withexitstatus=True, encoding="utf-8", timeout=PATIENCE, env=dict(os.environ)
-    )
-    assert code == 1
-    assert "no-such-pod" in said
-    assert "Traceback" not in said
-
-
-def test_ports_of_running_replicas_come_with_their_commands(job):
-    ports = [{"name": "tensorboard", "containerPort": 6006}, {"name": "dns", "containerPort": 53, "protocol": "UDP"}]
-    job.start("sleep 600", container={"ports": ports})
-    job.wait_until_running()
-    found = described_now(job.server, job.app_id)
-    assert found is not None
-    (port,) = found[1].ports
-    assert (port.role, port.replica, port.name, port.container_port) == ("worker", 0, "tensorboard", 6006)
-    assert port.command.endswith(f"--namespace {job.cluster.namespace} port-forward pod/job-worker-0-0 6006:6006")
-
-
-@pytest.mark.parametrize(
-    ("context", "port", "expected"),
-    [
-        ("lab", 8080, "kubectl --context lab --namespace team port-forward pod/job-worker-0-0 8080:8080"),
-        ("", 80, "kubectl --namespace team port-forward pod/job-worker-0-0 8080:80"),
-        ("a b", 6006, "kubectl --context 'a b' --namespace team port-forward pod/job-worker-0-0 6006:6006"),
-    ],
-)
-def test_how_a_port_is_reached(context, port, expected):
-    assert port_forward_line(context, "team", "job-worker-0-0", port) == expected
 
 
 # Where a server answers as it is told to

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 
 import pytest
@@ -11,7 +10,7 @@ from support.scripted_server import Stream, scripted_server
 from support.volcano_jobs import delete_job, make_job, start_job
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
+from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.watching import JobRows
 from torchx_tui.backends.shared import changes
 from torchx_tui.specs import AppState, BackendUnavailableError
@@ -104,17 +103,6 @@ def test_one_request_a_page_and_none_while_a_watch_holds(cluster, proxy, watched
 
 
 @own_server
-def test_pages_of_500(cluster, proxy, watched):
-    for number in range(501):
-        start(cluster, f"job-{number}")
-    proxy.forget()
-    assert len(watched.rows.rows()) == 501
-    assert len(proxy.asked) == 2
-    assert [asked.params.get("limit") for asked in proxy.asked] == ["500", "500"]
-    assert "continue" in proxy.asked[1].params
-
-
-@own_server
 def test_a_list_that_grows_too_old_between_two_pages_is_read_anew(cluster, proxy, watched):
     for number in range(501):
         start(cluster, f"job-{number}")
@@ -182,80 +170,6 @@ def test_a_watch_that_is_too_old_lists_anew(cluster, proxy, watched):
     refuse.clear()
     wait_until(lambda: _try(watched) == ["meanwhile"], "the new list")
     wait_until(watched.rows._holds.is_set, "the watch")
-
-
-def test_a_watch_that_is_cut_goes_on_without_a_list(cluster, proxy, watched):
-    start(cluster, "before")
-    watched.begin()
-    proxy.forget()
-    proxy.cut()
-    wait_until(lambda: proxy.requests(lambda asked: asked.is_watch), "the next watch")
-    start(cluster, "after")
-    wait_until(lambda: "after" in watched.names(), "what came by the watch")
-    assert not proxy.requests(lambda asked: not asked.is_watch)
-
-
-def test_an_error_within_a_watch_lists_anew(cluster, proxy, watched):
-    """A server says within the answer that a version is too old."""
-    start(cluster, "before")
-    told = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
-
-    proxy.fault = lambda asked: Answer(200, json.dumps(told).encode() + b"\n") if asked.is_watch else None
-    watched.rows.subscribe(watched._tell)
-    assert watched.names() == ["before"]
-    wait_until(lambda: watched.told, "word of it")
-    proxy.fault = lambda asked: None
-    start(cluster, "after")
-    assert watched.names() == ["after", "before"]
-    wait_until(watched.rows._holds.is_set, "the watch")
-
-
-def test_a_list_that_is_not_allowed_says_what_is_missing(proxy, watched):
-    said = (
-        'jobs.batch.volcano.sh is forbidden: User "alice" cannot list resource "jobs" in API group "batch.volcano.sh" '
-        'in the namespace "default"'
-    )
-    proxy.fault = lambda asked: Answer.status_object(403, "Forbidden", said)
-    with pytest.raises(ApiError) as refused:
-        watched.rows.rows()
-    assert str(refused.value) == (
-        "not allowed: alice may not list jobs.batch.volcano.sh in namespace default: "
-        "ask the cluster's administrator for this right"
-    )
-    assert refused.value.status == 403
-
-
-def test_a_busy_server_is_given_time(cluster, proxy, watched):
-    start(cluster, "one")
-    left = [2]
-
-    def fault(asked):
-        left[0] -= 1
-        return Answer.status_object(429, "TooManyRequests", "slow down", Retry_After="0") if left[0] >= 0 else None
-
-    proxy.fault = fault
-    assert watched.names() == ["one"]
-    proxy.fault = lambda asked: Answer.status_object(429, "TooManyRequests", "slow down", Retry_After="30")
-    with pytest.raises(ApiError, match="is busy and asks to wait for 30 s"):
-        watched.names()
-
-
-@pytest.mark.parametrize("answer", [b'{"items": [{"meta', b"<html>Log in</html>", b"[]"])
-def test_an_answer_that_is_no_object(proxy, watched, answer):
-    proxy.fault = lambda asked: Answer(200, answer)
-    with pytest.raises(BackendUnavailableError, match="something that is not an object"):
-        watched.rows.rows()
-
-
-def test_half_an_event_of_a_watch_is_not_the_end(cluster, proxy, watched):
-    start(cluster, "one")
-    proxy.fault = lambda asked: Answer(200, b'{"type": "ADDED", "obj') if asked.is_watch else None
-    watched.rows.subscribe(watched._tell)
-    assert watched.names() == ["one"]
-    wait_until(lambda: watched.told, "word of it")
-    proxy.fault = lambda asked: None
-    wait_until(watched.rows._holds.is_set, "the watch")
-    assert watched.names() == ["one"]
 
 
 # Where a server answers as it is told to
