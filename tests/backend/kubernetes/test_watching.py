@@ -6,13 +6,11 @@ import threading
 
 import pytest
 from support.api_proxy import Answer, api_proxy
-from support.scripted_server import Stream, scripted_server
 from support.volcano_jobs import delete_job, make_job, start_job
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.watching import JobRows
-from torchx_tui.backends.shared import changes
 from torchx_tui.specs import AppState, BackendUnavailableError
 
 
@@ -170,104 +168,3 @@ def test_a_watch_that_is_too_old_lists_anew(cluster, proxy, watched):
     refuse.clear()
     wait_until(lambda: _try(watched) == ["meanwhile"], "the new list")
     wait_until(watched.rows._holds.is_set, "the watch")
-
-
-# Where a server answers as it is told to
-
-
-class Told:
-    """A server with one job, whose list is watched; what its watches tell is up to the test."""
-
-    def __init__(self, made):
-        self.watches: list[tuple[str, Stream]] = []
-        self.jobs = [own_job("first", 5)]
-        self.version = "6"
-        self.changes: list[str] = []
-        self._made = made
-        made.answers["GET", PATH] = self._answer
-        self.rows = JobRows(made.api(), "ns")
-
-    @property
-    def lists(self):
-        return len(self._made.paths("GET")) - len(self.watches)
-
-    def names(self):
-        return sorted(row.app_id for row in self.rows.rows())
-
-    def _answer(self, asked):
-        if "watch" in asked.params:
-            self.watches.append((asked.params["resourceVersion"], Stream()))
-            return 200, self.watches[-1][1]
-        return 200, {"items": self.jobs, "metadata": {"resourceVersion": self.version}}
-
-
-PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs"
-
-
-def own_job(name, version):
-    made = make_job(name)
-    made["metadata"] |= {"namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
-    return made
-
-
-@pytest.fixture
-def told(monkeypatch):
-    monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
-    with scripted_server() as made:
-        found = Told(made)
-        yield found
-        found.rows.close()
-        for _, stream in found.watches:
-            stream.end()
-
-
-def test_a_watch_is_gone_on_with_where_it_was(told):
-    assert told.names() == told.names() == ["ns:first"]
-    assert told.lists == 2
-    end = told.rows.subscribe(lambda: told.changes.append("change"))
-    wait_until(lambda: told.watches and told.rows.version("ns:first") == "5", "the watch")
-    assert told.watches[0][0] == "6"
-    told.watches[0][1].put({"type": "ADDED", "object": own_job("second", 7)})
-    wait_until(lambda: told.names() == ["ns:first", "ns:second"], "the second job")
-    wait_until(lambda: told.changes, "the change")
-    # A watch that the server ends goes on from the last that it told of.
-    told.watches[0][1].put({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "20"}}})
-    told.watches[0][1].end()
-    wait_until(lambda: len(told.watches) == 2, "the next watch")
-    assert told.watches[1][0] == "20"
-    assert told.lists == 2
-    # What is too old is read anew by the next who asks, and watched from there.
-    told.jobs, told.version = [own_job("third", 31)], "32"
-    told.watches[1][1].put({"type": "ERROR", "object": {"code": 410, "message": "too old"}})
-    wait_until(lambda: told.names() == ["ns:third"], "the list")
-    wait_until(lambda: len(told.watches) == 3, "the third watch")
-    assert told.watches[2][0] == "32"
-    assert told.lists == 3
-    wait_until(lambda: told.rows.version("ns:third") == "31", "the watch holds")
-    end()
-    told.watches[2][1].end()
-    # Nobody keeps the rows any more.
-    wait_until(lambda: told.rows.version("ns:third") == "", "its end")
-
-
-def test_a_watch_that_breaks_off_is_told_of(told):
-    told.names()
-    told.rows.subscribe(lambda: told.changes.append("change"))
-    wait_until(lambda: told.watches and told.rows.version("ns:first") == "5", "the watch")
-    told.watches[0][1].put(b"half a")
-    told.watches[0][1].end()
-    wait_until(lambda: told.changes, "that it broke off")
-    wait_until(lambda: len(told.watches) == 2, "the next watch")
-    assert told.watches[1][0] == "6"
-    assert told.lists == 1
-
-
-def test_a_list_that_was_read_since_is_watched_where_the_watch_of_one_before_is_too_old(told):
-    told.names()
-    told.rows.subscribe(lambda: None)
-    wait_until(lambda: told.watches and told.rows.version("ns:first") == "5", "the watch")
-    told.version = "40"
-    told.rows.read()
-    told.watches[0][1].put({"type": "ERROR", "object": {"code": 410, "message": "too old"}})
-    wait_until(lambda: len(told.watches) == 2, "the next watch")
-    assert (told.watches[1][0], told.lists) == ("40", 2)
