@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from backend.kubernetes.apps import request, role
+from backend.kubernetes.tables import table
 from support.scripted_server import ScriptedServer, scripted_server, status
 
 from torchx_tui.backends.kubernetes import labels
@@ -72,75 +73,17 @@ def test_a_launch_that_was_cancelled_sends_nothing(server):
     assert server.asked == []
 
 
-INVALID = status(
-    422,
-    "Invalid",
-    'Job.batch.volcano.sh "x" is invalid: [...]',
-    causes=[
-        {"field": "spec.tasks[1].template.spec.volumes", "message": "Required value"},
-        {"field": "spec.queue", "message": 'Invalid value: "integer"'},
-        {"field": "spec.tasks[2].name", "message": "there is no such task"},
-    ],
-)
-WEBHOOK = 'admission webhook "validatejob.volcano.sh" denied the request: '
-REFUSALS = {
-    "the form": (
-        INVALID,
-        [
-            *("worker/1: spec.volumes: Required value", 'spec.queue: Invalid value: "integer"'),
-            "spec.tasks[2].name: there is no such task",
-        ],
-    ),
-    "a queue that is missing": (
-        status(400, "BadRequest", WEBHOOK + 'unable to find job queue: queues.scheduling.volcano.sh "q" not found'),
-        ["there is no queue q", "kubectl get queues"],
-    ),
-    "Volcano's webhook": (
-        status(400, "BadRequest", WEBHOOK + "spec.task[0].template.spec.containers[0].image: Required value;"),
-        ["validatejob.volcano.sh refuses it", "worker/0: spec.containers[0].image: Required value"],
-    ),
-    "the namespace": (
-        status(404, "NotFound", 'namespaces "default" not found', name="default", kind="namespaces"),
-        ["there is no namespace default", "kubectl create namespace default"],
-    ),
-    "something that is missing": (
-        status(404, "NotFound", 'configmaps "settings" not found', name="settings", kind="configmaps"),
-        ['configmaps "settings" not found'],
-    ),
-    "no Volcano": ((404, {"message": "404 page not found"}), ["has no Volcano", "https://volcano.sh"]),
-    "the size": (status(413, "RequestEntityTooLarge", "limit is 3145728"), ["too large", "2 replicas"]),
-    "the quota": (
-        status(403, "Forbidden", '"x" is forbidden: exceeded quota: mine, requested: n=1, used: n=5, limited: n=5'),
-        ["the quota mine", "n=5 is used", "wait until jobs have ended"],
-    ),
-    "the account": (
-        status(403, "Forbidden", 'pods "x" is forbidden: serviceaccount "me" not found'),
-        ["no service account me"],
-    ),
-    "the right": (
-        status(
-            403,
-            "Forbidden",
-            'jobs.batch.volcano.sh is forbidden: User "alice" cannot create resource "jobs" in API group '
-            '"batch.volcano.sh" in the namespace "default"',
-        ),
-        ["alice may not create jobs.batch.volcano.sh in namespace default"],
-    ),
-    "what nobody has seen before": (status(418, "Teapot", "short and stout"), ["short and stout"]),
-}
-
-
-@pytest.mark.parametrize(("answer", "words"), REFUSALS.values(), ids=REFUSALS.keys())
+@table("refusals.yaml", "launches", "answer words")
 def test_refusals_in_words(server, answer, words):
     made = request(role(num_replicas=2))
-    server.answers["POST", JOBS] = answer
+    server.answers["POST", JOBS] = tuple(answer)
     with pytest.raises(ApiError) as launched:
         launch(server.api(), made)
     assert str(launched.value).startswith(f"{made.app_id} was not launched: ")
     assert launched.value.status == answer[0]
     with pytest.raises((AppDefError, ApiError)) as validated:
         validate(server.api(), made.resource)
-    # What is at fault in the app is the app's error.
+    # A fault of the app is its error.
     assert isinstance(validated.value, AppDefError) is (answer[0] in (400, 413, 422))
     for word in words:
         assert word in str(launched.value)
