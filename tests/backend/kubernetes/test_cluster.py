@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-import pytest
 from support.kubernetes_cluster import RefusedError
 from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
@@ -51,17 +50,3 @@ def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster):
     other = [pod for pod in pods_of(kubernetes_cluster, "part") if "worker-1" in pod["metadata"]["name"]]
     assert other[0]["metadata"]["annotations"]["volcano.sh/job-retry-count"] == "0"
     assert "deletionTimestamp" not in other[0]["metadata"]
-
-
-@pytest.mark.parametrize("phase", ["Aborted", "Terminated"])
-def test_a_phase_that_a_client_wrote_kills_the_pods(kubernetes_cluster, phase):
-    start_job(kubernetes_cluster, make_job("long", "sleep 600"))
-    wait_for_phase(kubernetes_cluster, "long", "Running")
-    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs/long"
-    job = kubernetes_cluster.request("GET", path)
-    job["status"]["state"]["phase"] = phase
-    kubernetes_cluster.request("PUT", f"{path}/status", job)
-    wait_until(lambda: not pods_of(kubernetes_cluster, "long"), "its pods are gone")
-    status = wait_for_phase(kubernetes_cluster, "long", phase)
-    wait_until(lambda: "terminating" not in status_of(kubernetes_cluster, "long"), "nothing terminates")
-    assert "running" not in status

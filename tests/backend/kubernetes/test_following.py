@@ -64,26 +64,6 @@ def looked(kubernetes_cluster, tmp_path, monkeypatch):
         made.scheduler.close()
 
 
-def test_a_running_job_that_does_not_change_costs_nothing(looked):
-    looked.start(make_job("long", "sleep 600", replicas=2), state=AppState.RUNNING)
-    looked.settle("long", "pods")
-    for _ in range(100):
-        assert looked.describe("long").state is AppState.RUNNING
-    assert looked.proxy.asked == []
-    # What happens to it is seen all the same, for two requests a look: the job and its pods.
-    looked.cluster.request(
-        "DELETE", f"/api/v1/namespaces/{looked.cluster.namespace}/pods/long-worker-0-0?gracePeriodSeconds=0"
-    )
-
-    def is_seen():
-        looked.proxy.forget()
-        replicas = looked.describe("long").roles_statuses[0].replicas
-        assert len(looked.proxy.asked) <= 3
-        return replicas[0].state is not AppState.RUNNING
-
-    wait_until(is_seen, "the pod that is gone")
-
-
 def test_a_pending_job_costs_nothing_and_learns_why_by_the_watch(looked):
     volumes = [{"name": "settings", "configMap": {"name": "nosuch"}}]
     mounts = [{"name": "settings", "mountPath": "/settings"}]

@@ -79,12 +79,6 @@ def test_the_text_can_be_applied(kubernetes_cluster):
     assert answer["metadata"]["name"] == made.resource["metadata"]["name"]
 
 
-def test_a_dry_run_leaves_nothing_behind(kubernetes_cluster):
-    made = request(kubernetes_cluster, role())
-    validate(ApiServer(), made.resource)
-    assert find_job(ApiServer(), made.app_id) is None
-
-
 def test_complaints_of_the_server(kubernetes_cluster):
     made = request(kubernetes_cluster, role("a"), role("b"))
     made.resource["spec"]["tasks"][1]["replicas"] = "two"
@@ -100,13 +94,6 @@ class TestPreflight:
     def found(self, cluster, *roles, **cfg):
         app = AppDef("job", list(roles) or [role(resource=SMALL)])
         return [f"{one.level}: {one.what}" for one in launch_findings(ApiServer(), app, options(cluster, **cfg))]
-
-    def test_nothing(self, kubernetes_cluster):
-        assert self.found(kubernetes_cluster) == []
-
-    def test_gpus(self, kubernetes_cluster):
-        asking = role(resource=Resource(cpu=0, gpu=8, memMB=64))
-        assert self.found(kubernetes_cluster, asking) == ["warning: worker: 8 gpu asked for, no node has any"]
 
     def test_what_is_missing(self, kubernetes_cluster):
         nowhere = Resource(cpu=0, gpu=0, memMB=64, capabilities={"example.com/no-such": "x"})

@@ -84,19 +84,6 @@ def test_a_pod_that_waits_says_why_and_then_goes_on(job):
     assert job.lines() == ["here\n"]
 
 
-def test_a_job_that_is_made_anew_goes_on_in_the_same_log(job):
-    policy = {"event": "PodFailed", "action": "RestartJob"}
-    job.start("echo run $HOSTNAME; sleep 1; exit 3", policies=[policy], maxRetry=2)
-    follower = job.follow()
-    follower.join()
-    lines = [line for line in follower.data.decode().splitlines() if "waits" not in line]
-    assert lines == [
-        "run job-worker-0-0",
-        "-- worker/0 was restarted in a new pod (retry 1): its log continues --",
-        "run job-worker-0-0",
-    ]
-
-
 def test_a_pod_that_is_deleted_under_a_tail(job):
     job.start("echo here; sleep 600")
     follower = job.follow()
@@ -127,14 +114,3 @@ def test_all_containers_are_read_and_named(job):
     assert lines[0] == "prepare prepared"
     assert sorted(lines[1:]) == ["end", "main", "side beside", "side end"]
     assert sorted(job.lines()) == sorted(line + "\n" for line in lines)
-
-
-def test_64_streams_at_once(job):
-    job.python("import time\nfor i in range(200): print('line', i, flush=True); time.sleep(0.02)")
-    job.wait_until_running()
-    followers = [job.follow() for _ in range(64)]
-    for follower in followers:
-        follower.join()
-    expected = b"".join(b"line %d\n" % i for i in range(200))
-    assert [follower.data == expected for follower in followers] == [True] * 64
-    assert not any(follower.cuts for follower in followers)

@@ -69,20 +69,6 @@ def test_the_terminal_is_as_it_was_afterwards(job):
     child.expect("the same")
 
 
-def test_bash_where_the_image_has_it(job):
-    job.start("cp /bin/busybox /bin/bash; sleep 600")
-    job.wait_until_running()
-    assert shell_command(job.server, job.app_id, "worker", 0)[-1] == "/bin/bash"
-
-
-def test_an_image_without_a_shell(job):
-    # A container may lose what its image had.
-    job.start("", command=["sh", "-c", "rm -f /bin/sh /bin/bash /bin/ash; exec /bin/busybox sleep 600"])
-    job.wait_until_running()
-    with pytest.raises(SchedulerError, match="busybox:local, has no shell"):
-        shell_command(job.server, job.app_id, "worker", 0)
-
-
 # Where a server answers as it is told to
 
 OF_SPACE = "/api/v1/namespaces/space/pods"
