@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 
 import pytest
 from backend.kubernetes.apps import resource, role
+from backend.kubernetes.tables import table
 from support.scripted_server import scripted_server, status
 
 from torchx_tui.backends.kubernetes import labels
@@ -371,27 +372,8 @@ def test_main_container():
     assert main_container({"metadata": {}, "spec": {}}) == ""
 
 
-@pytest.mark.parametrize(
-    ("state", "changes", "run"),
-    [
-        ({"running": {}}, {"restartCount": 2}, (2, True, False)),
-        (ended(0), {}, (0, False, False)),
-        (ended(0), {"policy": "Never"}, (0, False, True)),
-        (ended(0), {"policy": "OnFailure"}, (0, False, True)),
-        (ended(1), {"policy": "OnFailure"}, (0, False, False)),
-        (ended(1), {"phase": "Failed"}, (0, False, True)),
-        (ended(0), {"phase": "Succeeded"}, (0, False, True)),
-        (ended(1), {"leaves": True}, (0, False, True)),
-        ({"waiting": {}}, {}, (-1, False, False)),
-        ({"waiting": {}}, {"restartCount": 1}, (1, False, False)),
-        ({"waiting": {}}, {"lastState": ended(1)}, (0, False, False)),
-        ({"waiting": {}}, {"phase": "Failed"}, (-1, False, True)),
-    ],
-)
-def test_container_run(state, changes, run):
-    changes = dict(changes)
-    made = pod(0, changes.pop("phase", "Running"), state)
-    made["spec"]["restartPolicy"] = changes.pop("policy", "Always")
-    made["metadata"] |= {"deletionTimestamp": at(9)} if changes.pop("leaves", False) else {}
-    made["status"]["containerStatuses"][0].update(changes)
-    assert run_of(made, "worker-0") == ContainerRun(*run)
+@table("runs.yaml", "runs", "own policy phase deleted run")
+def test_container_run(own, policy, phase, deleted, run):
+    status = {"phase": phase or "Running", "containerStatuses": [{"name": "c", **own}]}
+    made = {"metadata": deleted or {}, "spec": {"restartPolicy": policy or "Always"}, "status": status}
+    assert run_of(made, "c") == ContainerRun(*run)

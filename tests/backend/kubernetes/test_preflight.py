@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from backend.kubernetes.apps import role
+from backend.kubernetes.tables import table
 from support.scripted_server import scripted_server, status
 
 from torchx_tui.backends.kubernetes import preflight
@@ -26,6 +27,7 @@ from torchx_tui.specs import AppDef, Resource, VolumeMount, Workspace
 VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 NAMESPACE = "/api/v1/namespaces/default"
+QUEUE = f"{QUEUES}/main"
 NODES = "/api/v1/nodes"
 PODS = f"{NAMESPACE}/pods"
 CLAIMS = f"{NAMESPACE}/persistentvolumeclaims"
@@ -42,7 +44,7 @@ FORBIDDEN = status(
 def server():
     """Give a server on which nothing is missing."""
     with scripted_server() as made:
-        for path in (VOLCANO, NAMESPACE, f"{QUEUES}/main"):
+        for path in (VOLCANO, NAMESPACE, QUEUE):
             made.answers["GET", path] = 200, {"status": {}}
         yield made
 
@@ -52,6 +54,15 @@ def found(server, *roles, name="job", image_repo="", **options):
     opts = KubernetesOpts(**{"queue": "main", **options})
     findings = launch_findings(server.api(), AppDef(name, list(roles) or [role()]), opts, image_repo)
     return [(one.level, f"{one.what}: {one.hint}") for one in findings]
+
+
+def set_answer(server, ask, answer):
+    """Set the answer to a request, whose path may be a name of this file."""
+    method, _, path = ask.partition(" ")
+    answers = {"lost": lambda asked: None, "forbidden": FORBIDDEN}
+    server.answers.pop((method, globals().get(path, path)), None)
+    if answer is not None:
+        server.answers[method, globals().get(path, path)] = answers.get(str(answer)) or tuple(answer)
 
 
 def assert_found(findings, *expected):
@@ -73,26 +84,9 @@ def test_nothing_is_missing(server):
     assert [one.body["metadata"]["name"].split("-", 2)[2] for one in tried] == ["a-0-0", "b-0-0"]
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "answer", "level", "words"),
-    [
-        ("GET", VOLCANO, None, "error", "the cluster has no Volcano"),
-        ("GET", VOLCANO, lambda asked: None, "error", "closed the connection"),
-        ("GET", NAMESPACE, None, "error", "no namespace default: choose another, or `kubectl create"),
-        ("GET", f"{QUEUES}/main", None, "warning", "no queue main: Volcano would ignore the job"),
-        ("GET", f"{QUEUES}/main", (200, {"status": {"state": "Closed"}}), "warning", "the queue main is closed"),
-        ("POST", REVIEW, (201, {"status": {"allowed": False}}), "error",
-         "you may not create jobs.batch.volcano.sh in namespace default"),
-        ("POST", PODS, status(403, "Forbidden", 'pods "x" is forbidden: pods "x" is forbidden: exceeded quota: q, '
-                              "requested: cpu=1, used: cpu=2, limited: cpu=2"), "warning", "worker: the quota q"),
-        ("POST", PODS, status(403, "Forbidden", 'pods "x" is forbidden: pods "x" is forbidden: violates PodSecurity '
-                              '"restricted": privileged'), "error", 'violates PodSecurity "restricted"'),
-    ],
-)  # fmt: skip
-def test_answer_of_the_server(server, method, path, answer, level, words):
-    server.answers.pop((method, path), None)
-    if answer is not None:
-        server.answers[method, path] = answer
+@table("preflight.yaml", "launch", "ask answer level words")
+def test_answer_of_the_server(server, ask, answer, level, words):
+    set_answer(server, ask, answer)
     assert_found(found(server), (level, words))
 
 
@@ -149,7 +143,7 @@ def test_labels_of_nodes(server, items, levels):
 
 
 def test_forbidden_checks_are_skipped(server):
-    for path in (VOLCANO, NAMESPACE, f"{QUEUES}/main", NODES, f"{CLAIMS}/c", f"{NAMESPACE}/serviceaccounts/me"):
+    for path in (VOLCANO, NAMESPACE, QUEUE, NODES, f"{CLAIMS}/c", f"{NAMESPACE}/serviceaccounts/me"):
         server.answers["GET", path] = FORBIDDEN
     server.answers["POST", PODS] = server.answers["POST", REVIEW] = FORBIDDEN
     made = asking(gpu=8, zone="a")
@@ -226,27 +220,12 @@ def test_server_findings(sound):
         assert of_server(sound) == fine + more
 
 
-@pytest.mark.parametrize(
-    ("path", "answer", "place", "expected"),
-    [
-        (CONTROLLER, FORBIDDEN, 1, ("ok", "Volcano's jobs, queues main, other")),
-        (QUEUES, named(), 1, ("ok", "Volcano's jobs, no queue")),
-        (QUEUES, FORBIDDEN, 1, ("ok", "Volcano's jobs, queues not readable")),
-        (NAMESPACE, None, 2, ("error", "there is no namespace default")),
-        ("/version", (200, {}), 0, ("ok", "Kubernetes ? at ")),
-        (VOLCANO, FORBIDDEN, 1, ("warning", "whether Volcano is installed cannot be checked: not allowed: alice")),
-        (VOLCANO, None, 1, ("error", "Volcano is not installed: the server knows no jobs.batch.volcano.sh")),
-        ("/version", lambda asked: None, 0, ("error", "the API server")),
-    ],
-)
-def test_server_findings_of_an_answer(sound, path, answer, place, expected):
-    sound.answers.pop(("GET", path), None)
-    if answer is not None:
-        sound.answers["GET", path] = answer
+@table("preflight.yaml", "server", "ask answer place level words")
+def test_server_findings_of_an_answer(sound, ask, answer, place, level, words):
+    set_answer(sound, ask, answer)
     findings = of_server(sound)
-    level, text = findings[place]
-    assert (level, text[: len(expected[1])]) == expected
-    assert len(findings) == (1 if level == "error" and not place else max(2, place + 1))
+    assert (findings[place][0], findings[place][1][: len(words)]) == (level, words)
+    assert len(findings) == (1 if (level, place) == ("error", 0) else max(2, place + 1))
 
 
 def test_missing_rights(sound):
