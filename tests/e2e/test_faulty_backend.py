@@ -74,6 +74,7 @@ def test_keys_are_answered_rows_stay_and_it_comes_back(terminal, plugin):
     assert time.monotonic() - began < PATIENCE
 
 
+@pytest.mark.slow
 def test_a_filter_may_be_typed_in_one_burst(terminal, plugin):
     """Over SSH several keys come at once: none of them is taken for a command."""
     environ, _ = plugin
@@ -92,6 +93,7 @@ def test_a_filter_may_be_typed_in_one_burst(terminal, plugin):
     app.wait(r"^ / +line 9 +\d of 2\b")
 
 
+@pytest.mark.slow
 def test_a_backend_that_hangs_delays_no_local_job(terminal, plugin):
     environ, switch = plugin
     switch.write_text("hang")

@@ -31,6 +31,7 @@ def spins(seconds: int = 3600) -> AppDef:
 '''
 
 
+@pytest.mark.slow
 def test_noise_ends_nothing(terminal):
     app: Terminal = terminal()
     app.wait("No jobs yet")
@@ -45,6 +46,7 @@ def test_noise_ends_nothing(terminal):
     assert app.wait_for_end() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("component", "how"), [("sleeps", "SIGTERM"), ("spins", "ctrl+q")])
 def test_quitting_waits_for_no_component(terminal, tmp_path, component, how):
     path = tmp_path / "hangs.py"
@@ -66,6 +68,7 @@ def test_quitting_waits_for_no_component(terminal, tmp_path, component, how):
     assert time.monotonic() - began < PATIENCE
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", ["dumb", "unknown"])
 def test_a_terminal_that_cannot_draw(terminal, term):
     app: Terminal = terminal(environ={"TERM": term})

@@ -95,6 +95,7 @@ def leave(app: Terminal) -> None:
     assert app.wait_for_end(PATIENCE) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [100, 10_000])
 def test_keys_are_answered_while_a_flood_is_followed(terminal, component_file, rate):
     app = open_flood(terminal, rate)
