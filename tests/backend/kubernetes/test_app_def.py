@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from backend.kubernetes.apps import request, resource, role
+from backend.kubernetes.tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,23 +100,14 @@ def test_a_role_that_is_started_anew_by_itself():
     assert rebuilt(*given)[0] == given
 
 
-def test_an_overlay_is_rebuilt_and_has_the_same_effect():
-    overlay = {
-        "metadata": {"labels": {"team": "x"}},
-        "spec": {
-            "hostNetwork": True,
-            "tolerations": [{"key": "gpu", "operator": "Exists"}],
-            "nodeSelector": {"disk": "ssd"},
-            "containers": [{"name": "side", "image": "proxy:1", "args": ["$$x"]}],
-        },
-    }
+@table("overlays.yaml", "rebuilt", "overlay rebuilt")
+def test_rebuilt_overlay_has_the_same_effect(overlay, rebuilt):
     job = resource(role(metadata={"kubernetes": overlay}))
     (again,) = roles_of(job)
-    assert get_overlay(again, "kubernetes", "V1Pod")["spec"]["hostNetwork"] is True
+    assert rebuilt.items() <= get_overlay(again, "kubernetes", "V1Pod")["spec"].items()
     twin = resource(again)
     for one in (job, twin):
-        labels_of = one["spec"]["tasks"][0]["template"]["metadata"]["labels"]
-        labels_of.pop(labels.INSTANCE)
+        one["spec"]["tasks"][0]["template"]["metadata"]["labels"].pop(labels.INSTANCE)
     assert twin["spec"] == job["spec"]
 
 

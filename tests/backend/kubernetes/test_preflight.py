@@ -211,8 +211,8 @@ def of_server(server, namespace="default"):
 
 def test_server_findings(sound):
     fine = [("ok", f"Kubernetes v1.33 at {sound.url}"), ("ok", "Volcano's jobs, queues main, other")]
-    assert of_server(sound) == fine
-    (asked,) = [one for one in sound.asked if one.path == CONTROLLER]
+    assert of_server(sound) == of_server(sound, "") == fine
+    (asked, _) = [one for one in sound.asked if one.path == CONTROLLER]
     assert asked.params == {"labelSelector": "app=volcano-controller"}
     stopped = ("warning", "Volcano's controller is not running: jobs stay as they are")
     for phases, more in (([], []), (["Pending", "Running"], []), (["Pending", "Failed"], [stopped])):
