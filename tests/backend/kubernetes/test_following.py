@@ -31,7 +31,8 @@ def test_pending_job_on_a_cluster(kubernetes_cluster, tmp_path, monkeypatch):
         app_id = start_job(kubernetes_cluster, job)
 
         def message():
-            return scheduler.describe(app_id).msg
+            found = scheduler.describe(app_id)
+            return found.msg if found else ""
 
         def watched():
             return {asked.path.rpartition("/")[2] for asked in proxy.requests(lambda asked: asked.is_watch)}
@@ -96,7 +97,9 @@ class Scripted:
         self.made.answers["GET", path] = give
 
     def described(self):
-        return self.looks.describe("space:job-x")[1]
+        found = self.looks.describe("space:job-x")
+        assert found is not None
+        return found[1]
 
     def message(self):
         return self.described().msg

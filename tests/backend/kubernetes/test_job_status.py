@@ -146,8 +146,8 @@ def test_cause_of_a_group_replaces_gang_messages():
     gang = [{"type": "PodScheduled", "status": "False", "message": "pod group is not ready, 2 Pending"}]
     waiting = [pod(k, "Pending", {"waiting": {}}, conditions=gang) for k in (0, 1)]
     made = job("Pending")
-    event = {"reason": "Unschedulable", "message": "Insufficient cpu", "lastTimestamp": at(7)}
-    event["involvedObject"] = {"name": group_name(made)}
+    about = {"involvedObject": {"name": group_name(made)}, "lastTimestamp": at(7)}
+    event = {"reason": "Unschedulable", "message": "Insufficient cpu", **about}
     assert described(made, *waiting, events=[event]).msg == "Unschedulable: Insufficient cpu"
     assert described(made, *waiting).msg == (
         "cannot be scheduled: pod group is not ready, 2 Pending: worker/0 and 1 more"
@@ -242,7 +242,7 @@ def test_ports_of_running_replicas():
     runs = pod(0, spec={"containers": [{"name": "worker-0", "ports": ports}]})
     waits = pod(1, "Pending", {"waiting": {}}, spec={"containers": [{"name": "worker-1", "ports": ports}]})
     line = "kubectl --context prod --namespace space port-forward pod/job-x-worker-0-0"
-    assert forwarded_ports("prod", job(), {one["metadata"]["name"]: one for one in (runs, waits)}) == [
+    assert forwarded_ports("prod", job(), {f"job-x-worker-{k}-0": one for k, one in enumerate((runs, waits))}) == [
         PublishedPort("worker", 0, "tb", 6006, "", 6006, f"{line} 6006:6006"),
         PublishedPort("worker", 0, "", 80, "", 8080, f"{line} 8080:80"),
     ]

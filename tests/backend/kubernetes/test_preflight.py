@@ -49,9 +49,9 @@ def server():
         yield made
 
 
-def found(server, *roles, name="job", image_repo="", **options):
+def found(server, *roles, name="job", image_repo="", queue="main", **options):
     """Return the level and text of each finding on a launch."""
-    opts = KubernetesOpts(**{"queue": "main", **options})
+    opts = KubernetesOpts(queue=queue, **options)
     findings = launch_findings(server.api(), AppDef(name, list(roles) or [role()]), opts, image_repo)
     return [(one.level, f"{one.what}: {one.hint}") for one in findings]
 

@@ -226,8 +226,8 @@ def test_refused_actions_are_no_longer_offered(with_job, scheduler):
 
 
 def test_native_description(with_job, scheduler):
-    job = on_server()
-    job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] = [{"name": "TOKEN", "value": "do not show"}]
+    secret = {"env": [{"name": "TOKEN", "value": "do not show"}]}
+    job = {**on_server(), "spec": make_job("job-x", container=secret)["spec"]}
     pods = [{"metadata": {"name": f"p-{uid}", "ownerReferences": [{"uid": uid}]}} for uid in ("u1", "u0")]
     with_job.answers["GET", JOB] = 200, job
     with_job.answers["GET", "/api/v1/namespaces/default/pods"] = 200, {"items": pods}

@@ -8,6 +8,7 @@ import ssl
 import sys
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import pexpect
 import pytest
@@ -97,10 +98,7 @@ def server():
         yield made
 
 
-@pytest.fixture
-def replica(server):
-    """Give the arguments that name the replica that runs."""
-    return server.api(), "space:job-x", "worker", 0
+REPLICA = ("space:job-x", "worker", 0)
 
 
 class Connection:
@@ -157,10 +155,10 @@ FAILED_WITH_7 = result(
 
 
 @pytest.mark.parametrize(("end", "code"), [(SUCCESS, 0), (FAILED_WITH_7, 7)])
-def test_command_beside_a_replica(server, replica, connected, end, code):
+def test_command_beside_a_replica(server, connected, end, code):
     printed = (out(b"out"), (9, b"\x01a ping"), (2, b""), (1, b"\x02err"), (0, b"\x01 more"), (2, b"\x07odd"))
     asked = connected(*printed, end, (8, b""), out(b"never"))
-    found = run_beside(*replica, ["ls", "-l"], PATIENCE)
+    found = run_beside(server.api(), *REPLICA, ["ls", "-l"], PATIENCE)
     assert (found.code, found.out, found.err) == (code, b"out more", b"err")
     ((address, options),) = asked
     assert address == (
@@ -170,28 +168,28 @@ def test_command_beside_a_replica(server, replica, connected, end, code):
     assert (options["made"].calls[0], options["made"].calls[-1]) == (None, "closed 0")
 
 
-def test_command_that_takes_too_long(replica, connected):
+def test_command_that_takes_too_long(server, connected):
     connected(out(b"out"), SUCCESS)
-    late = run_beside(*replica, ["ls"], 0.0)
+    late = run_beside(server.api(), *REPLICA, ["ls"], 0.0)
     assert (late.code, late.out, late.err) == (None, b"", b"")
 
 
-def assert_refused(message, *replica):
+def assert_refused(server, message):
     with pytest.raises(SchedulerError) as raised:
-        run_beside(*replica, ["ls"], PATIENCE)
+        run_beside(server.api(), *REPLICA, ["ls"], PATIENCE)
     assert str(raised.value) == message
 
 
 @table("shell.yaml", "commands", "frames message")
-def test_command_that_cannot_be_run(replica, connected, frames, message):
+def test_command_that_cannot_be_run(server, connected, frames, message):
     connected(*(result(**frame) for frame in frames))
-    assert_refused(message, *replica)
+    assert_refused(server, message)
 
 
-def test_output_of_a_command_is_bounded(replica, connected, monkeypatch):
+def test_output_of_a_command_is_bounded(server, connected, monkeypatch):
     monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.RUN_BESIDE_BYTES", 1 << 20)
     connected(out(bytes(1 << 21)))
-    assert_refused("the command printed more than 1 MB", *replica)
+    assert_refused(server, "the command printed more than 1 MB")
 
 
 @pytest.mark.parametrize("act", [shell_command, partial(run_beside, argv=["ls"], timeout_s=PATIENCE)])
@@ -207,10 +205,10 @@ def test_replica_that_does_not_run(server, act):
 
 
 @pytest.mark.parametrize(("term", "used"), [(None, "xterm"), ("vt100", "vt100")])
-def test_shell_command(replica, connected, monkeypatch, term, used):
+def test_shell_command(server, connected, monkeypatch, term, used):
     monkeypatch.delenv("TERM") if term is None else monkeypatch.setenv("TERM", term)
     connected((2, b"\x02no bash"), out(b"/bin/bash\n"), out(b"/bin/sh\n"), SUCCESS)
-    assert shell_command(*replica) == [
+    assert shell_command(server.api(), *REPLICA) == [
         sys.executable, "-m", "torchx_tui.backends.kubernetes.shell", "", "space", "job-x-worker-0-0", "worker-0",
         "/bin/bash", "-c", 'TERM="$0" exec "$1"', used, "/bin/bash",
     ]  # fmt: skip
@@ -219,17 +217,17 @@ def test_shell_command(replica, connected, monkeypatch, term, used):
 @pytest.mark.parametrize(
     "frames", [[out(b"/bin/sh\n"), FAILED_WITH_7], [SUCCESS], [result(message="not found in $PATH")]]
 )
-def test_image_without_a_shell(replica, connected, frames):
+def test_image_without_a_shell(server, connected, frames):
     connected(*frames)
     with pytest.raises(SchedulerError, match=r"^the image of worker/0, busybox, has no shell"):
-        shell_command(*replica)
+        shell_command(server.api(), *REPLICA)
 
 
 @table("shell.yaml", "refusals", "answer error words reason")
-def test_refused_connection(server, replica, answer, error, words, reason):
+def test_refused_connection(server, answer, error, words, reason):
     server.answers["GET", EXEC] = tuple(answer) if answer else lambda asked: None
     with pytest.raises(SchedulerError) as raised:
-        run_beside(*replica, ["ls"], PATIENCE)
+        run_beside(server.api(), *REPLICA, ["ls"], PATIENCE)
     assert (type(raised.value).__name__, words in str(raised.value)) == (error, True)
     if isinstance(raised.value, ApiError):
         assert (str(raised.value), raised.value.status, raised.value.reason) == (words, answer[0], reason or "")
@@ -293,7 +291,7 @@ def test_proxy_of_a_connection(connect, proxy, kind):
 
 
 def test_keys_and_size_are_sent():
-    connection = Connection()
+    connection: Any = Connection()
     running = PodExec(connection)
     running.write(KEYS, b"ls")
     running.resize(87, 31)
@@ -305,7 +303,7 @@ def test_keys_and_size_are_sent():
 
 def test_size_is_sent_first(monkeypatch):
     keyboard, screen = os.openpty()
-    connection = Connection(out(b"shown"))
+    connection: Any = Connection(out(b"shown"))
     connection.fileno = lambda: -1
     monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.terminal_size", lambda: os.terminal_size((87, 31)))
     with open(screen) as terminal:
