@@ -178,6 +178,8 @@ def test_events_of_the_job_and_its_group(watching):
 
 
 def test_latest_version_of_an_event_of_a_pod(watching):
+    watching.put(EVENTS, event("job-x", "the job", 2))
+    watching.wait_for_message("FailedCreate: the job")
     of_pod = partial(event, "job-x-worker-0-0", uid="uid-job-x-worker-0-0")
     for message, reason, minute in (
         ("pod group is not ready", "FailedCreate: pod group is not ready", 5),
@@ -185,6 +187,8 @@ def test_latest_version_of_an_event_of_a_pod(watching):
     ):
         watching.put(EVENTS, of_pod(message, minute))
         wait_until(lambda: watching.described().roles_statuses[0].replicas[0].reason == reason, reason)  # noqa: B023
+    # It replaces no event of another object.
+    assert watching.message() == "FailedCreate: the job"
     assert watching.costs() == [0]
 
 
