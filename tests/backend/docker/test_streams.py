@@ -7,7 +7,6 @@ import socket
 import ssl
 import subprocess
 import threading
-from pathlib import Path
 
 import docker
 import pytest
@@ -41,7 +40,7 @@ class Answering:
 
 
 @pytest.fixture(params=["tcp", "tls"])
-def tls(request: pytest.FixtureRequest, tmp_path: Path) -> ssl.SSLContext | None:
+def tls(request, tmp_path):
     if request.param == "tcp":
         return None
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
@@ -54,9 +53,7 @@ def tls(request: pytest.FixtureRequest, tmp_path: Path) -> ssl.SSLContext | None
 
 
 @pytest.mark.parametrize("first", [b"", b"early, ", b"x" * 16000], ids=["none", "little", "a record"])
-def test_nothing_of_the_beginning_is_lost(
-    tls: ssl.SSLContext | None, first: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_of_the_beginning_is_lost(tls, first, tmp_path, monkeypatch):
     # They win over what the SDK is told.
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
