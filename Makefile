@@ -1,6 +1,6 @@
 # Each command sets up what it needs in .venv, from a fresh clone.
 PYTHON ?= python3
-VENV   := .venv
+VENV   ?= .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # pytest-xdist's workers. End-to-end tests mostly wait, so even a small machine runs more workers than it has cores. Idle
@@ -8,17 +8,17 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= 6
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test soak oracle mutants bench lint format examples clean services-up services-down
+.PHONY: help run check test test-all soak oracle bench lint format examples clean services-up services-down
 
 help:
 	@echo "make run       open the dashboard (ARGS="..." passes arguments)"
 	@echo "make check     lint, and run the tests of what differs from main"
-	@echo "make test      run all tests (ARGS="..." passes arguments to pytest)"
+	@echo "make test      run the tests that take minutes (ARGS="..." passes arguments to pytest)"
+	@echo "make test-all  run all tests"
 	@echo "make soak      send random keys and inputs for minutes"
 	@echo "make oracle    compare all cases with TorchX, and write docs/reference/compatibility.md"
-	@echo "make mutants   list changes of a room that no test notices (ROOM=specs N=100 SEED=1)"
 	@echo "make lint      run ruff, the type checker and the import rules"
-	@echo "make bench     run the benchmarks"
+	@echo "make bench     run the benchmarks (SCALE=0.1 for smaller ones)"
 	@echo "make services-up    start Docker, Kubernetes and Slurm for the tests (root, Debian; SERVICES="docker slurm" SLURM_RELEASE=24.11)"
 	@echo "make services-down  stop these services"
 	@echo "make examples  install torch, scikit-learn, transformers and lightning for examples/"
@@ -57,6 +57,10 @@ check: $(VENV)/.lint
 test: $(VENV)/.test
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
+# 200 examples of each Hypothesis test instead of 20.
+test-all: $(VENV)/.test
+	@HYPOTHESIS_EXAMPLES=200 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not soak" $(ARGS)
+
 soak: $(VENV)/.test
 	@$(BIN)/python -m pytest --numprocesses $(WORKERS) -m soak tests/tui $(ARGS)
 
@@ -69,11 +73,8 @@ oracle: $(VENV)/.test
 services-up services-down:
 	@tests/services/services.sh $(@:services-%=%) $(SERVICES)
 
-mutants: $(VENV)/.test
-	@$(BIN)/python -W ignore -m tests.mutants $(ROOM) -n $(or $(N),100) --seed $(or $(SEED),1) $(ARGS)
-
 bench: $(VENV)/.test
-	@$(BIN)/python -m benchmarks $(ARGS)
+	@SCALE=$(or $(SCALE),1) $(BIN)/python -m benchmarks $(ARGS)
 
 lint: $(VENV)/.lint
 	@$(BIN)/ruff check .

@@ -59,6 +59,7 @@ class Runner:
         read_only: refuse whatever would change a job.
         scheduler_params: keyword arguments of scheduler factories, by scheduler name.
         contexts: the contexts in which a scheduler is asked, by its name; each is a scheduler of its own.
+        schedulers: schedulers that exist already, by name; the others are made. `close` closes all.
         spool_limits: bytes that are kept of logs which are no files here: of one job, and of all.
         most_replicas: an app of more replicas, in all its roles, is refused.
     """
@@ -71,13 +72,14 @@ class Runner:
         read_only: bool = False,
         scheduler_params: Mapping[str, Mapping[str, Any]] | None = None,
         contexts: Mapping[str, Sequence[str]] | None = None,
+        schedulers: Mapping[str, Scheduler[Any]] | None = None,
         spool_limits: tuple[int, int] | None = None,
         most_replicas: int = sys.maxsize,
     ) -> None:
         self.session_name, self.read_only = session_name, read_only
         self._journal = journal
         self._cancelled: Cancellations | None = None
-        self._schedulers = SchedulerPool(session_name, scheduler_params, contexts)
+        self._schedulers = SchedulerPool(session_name, scheduler_params, contexts, schedulers)
         self._lock = threading.RLock()
         self._remembered: dict[str, tuple[AppState, str]] = {}
         self._launches: Launcher | None = None

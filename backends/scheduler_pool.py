@@ -19,6 +19,7 @@ class SchedulerPool:
         session_name: the session part of handles.
         params: keyword arguments of scheduler factories, by scheduler name.
         contexts: the contexts in which a scheduler is asked, by its name; each is a scheduler of its own.
+        schedulers: schedulers that exist already, by name; the others are made.
     """
 
     def __init__(
@@ -26,11 +27,12 @@ class SchedulerPool:
         session_name: str,
         params: Mapping[str, Mapping[str, Any]] | None = None,
         contexts: Mapping[str, Sequence[str]] | None = None,
+        schedulers: Mapping[str, Scheduler[Any]] | None = None,
     ) -> None:
         self._session_name = session_name
         self._params = dict(params or {})
         self._contexts = dict(contexts or {})
-        self._made: dict[str, Scheduler[Any]] = {}
+        self._made: dict[str, Scheduler[Any]] = dict(schedulers or {})
         self._making: dict[str, threading.RLock] = {}
         self._lock = threading.RLock()
 
@@ -76,11 +78,6 @@ class SchedulerPool:
                 with self._lock:
                     self._made[name] = made
             return self._made[name]
-
-    def put(self, name: str, scheduler: Scheduler[Any]) -> None:
-        """Keep a scheduler that was made elsewhere."""
-        with self._lock:
-            self._made[name] = scheduler
 
     def at(self, name: str, cfg: Mapping[str, Any]) -> str:
         """Return which scheduler run options lead to: the one of the context that they name.

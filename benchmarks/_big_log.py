@@ -1,12 +1,11 @@
 """The large log that benchmarks open, search and follow: training steps with warnings, errors and tracebacks.
 
-``LOG_MB`` sets its size (1000; about 104 bytes a line). It is written once a run.
+It has 1000 MB, about 104 bytes a line, and is written once a run.
 """
 
 from __future__ import annotations
 
 import atexit
-import os
 import random
 import shutil
 import tempfile
@@ -14,8 +13,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from benchmarks._sizes import scaled
+
 _PART = 1 << 20
-MEGABYTES = int(os.environ.get("LOG_MB", "1000"))
+MEGABYTES = scaled(1000, 6)
 
 _TRACEBACK = b"""\
 [rank3]: Traceback (most recent call last):

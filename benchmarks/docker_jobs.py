@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from benchmarks._budget import judged, percentile
+from benchmarks._sizes import scaled
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.lifecycle import ensure_network
 from torchx_tui.backends.docker.request import NETWORK
@@ -37,11 +38,11 @@ from torchx_tui.specs import AppDef, Resource, Role, is_terminal
 from torchx_tui.tui.watch.poller import RowMaker
 
 SERVICES = Path(__file__).parent.parent / "tests" / "services"
-APPS, REPLICAS = 50, 4
-STUBBORN = 8
-GRACE_SECONDS = 10.0
-LINES_PER_SECOND, FLOOD_SECONDS = 50_000, 10
-ROUNDS = 15
+APPS, REPLICAS = scaled(50, 2), 4
+STUBBORN = scaled(8, 1)
+GRACE_SECONDS = float(scaled(10, 1))
+LINES_PER_SECOND, FLOOD_SECONDS = scaled(50_000, 1000), scaled(10, 1)
+ROUNDS = scaled(15, 1)
 PATIENCE_SECONDS = 180.0
 _SCRIPT = "trap '' TERM; while :; do sleep 1; done"
 # Prints numbered lines with the time at which they were due, at a steady rate.

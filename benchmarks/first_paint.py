@@ -16,7 +16,9 @@ import tempfile
 import time
 from pathlib import Path
 
-ROUNDS = 9
+from benchmarks._sizes import scaled
+
+ROUNDS = scaled(9, 1)
 PATIENCE_SECONDS = 30.0
 
 HELLO = """

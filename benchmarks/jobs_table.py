@@ -25,6 +25,7 @@ from textual.widgets import DataTable
 
 from benchmarks._budget import judged, percentile
 from benchmarks._dashboard import COMMAND, Screen
+from benchmarks._sizes import scaled
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.runner import Runner
@@ -35,13 +36,14 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.messages import JobsChanged, ProgressRead
 from torchx_tui.tui.rows import JobRow, RowProgress
 
-COUNTS = (100, 1_000, 10_000, 50_000)
+COUNTS = tuple(scaled(count, 10) for count in (100, 1_000, 10_000, 50_000))
 # A dashboard is left open for half a minute for each.
-LIVE_COUNTS = (1_000, 10_000)
+LIVE_COUNTS = (scaled(1_000, 10), scaled(10_000, 20))
 # Filling a DataTable with more takes minutes.
 MOST_IN_DATA_TABLE = 10_000
-ROUNDS = 9
-KEYS = 60
+ROUNDS = scaled(9, 1)
+KEYS = scaled(60, 2)
+_COUNTED_SECONDS = scaled(10, 1)
 _EXAMPLE = Path(__file__).parent.parent / "examples" / "synthetic_scheduler" / "synthetic_jobs.py"
 _STATES = (AppState.RUNNING, AppState.PENDING, AppState.FAILED, AppState.SUCCEEDED)
 
@@ -175,10 +177,10 @@ def live_rows(count: int, changing: float, label: str) -> list[Row]:
     """Return CPU, memory, bytes and keys of a dashboard that is left open."""
     with dashboard(count, changing) as (screen, process, seconds):
         # Logs are looked at more seldom once nothing has come for ten seconds.
-        time.sleep(15)
+        time.sleep(scaled(15, 1))
         before = process.cpu_times()
         began = time.perf_counter()
-        sent = screen.bytes_in(10)
+        sent = screen.bytes_in(_COUNTED_SECONDS)
         after, passed = process.cpu_times(), time.perf_counter() - began
         busy = (after.user + after.system - before.user - before.system) / passed * 100
         memory = process.memory_info().rss / 1e6
@@ -187,7 +189,7 @@ def live_rows(count: int, changing: float, label: str) -> list[Row]:
     return [
         (f"{count:,} jobs, {label}: first rows after", f"{seconds * 1000:.0f} ms"),
         (f"{count:,} jobs, {label}: CPU", cpu),
-        (f"{count:,} jobs, {label}: to the terminal", f"{sent / 10:,.0f} bytes/s"),
+        (f"{count:,} jobs, {label}: to the terminal", f"{sent / _COUNTED_SECONDS:,.0f} bytes/s"),
         (f"{count:,} jobs, {label}: memory", f"{memory:.0f} MB"),
         (f"{count:,} jobs, {label}: key to paint, p50 / p99", _milliseconds(keys)),
     ]

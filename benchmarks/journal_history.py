@@ -2,7 +2,6 @@
 
 Beside it the same files are read in bare Python, each with ``json``. Budgets: the first rows in a quarter of that time,
 and under 1 s; of a hundred stalls of the event loop 99 under 100 ms, which is what a person takes for at once.
-``JOURNAL_RECORDS`` sets another number of records.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from benchmarks._budget import judged, percentile
+from benchmarks._sizes import scaled
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchRecord, encode_record
 from torchx_tui.backends.runner import Runner
@@ -26,7 +26,7 @@ from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.ui.state import UiStateFile
 
-RECORDS = int(os.environ.get("JOURNAL_RECORDS", "100000"))
+RECORDS = scaled(100_000, 200)
 PATIENCE_SECONDS = 300.0
 # Between two looks at the clock on the event loop (s).
 _BEAT_SECONDS = 0.005

@@ -3,7 +3,6 @@
 Requests, bytes and milliseconds through a proxy that counts, beside TorchX's own scheduler where that is installed. The
 API server is one of its own, without a node: jobs are made through the API and have no pods, but for the one that is
 looked at. Budget: one request a page of 500, none while a watch holds, at most three for the job that is looked at.
-``KUBERNETES_JOBS`` sets another number of jobs.
 """
 
 from __future__ import annotations
@@ -27,11 +26,12 @@ from support.services import NoServiceError
 from support.volcano_jobs import make_job, start_job
 
 from benchmarks._budget import judged
+from benchmarks._sizes import scaled
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 
-JOBS = int(os.environ.get("KUBERNETES_JOBS", "10000"))
-REPLICAS = 64
-ROUNDS = 5
+JOBS = scaled(10_000, 20)
+REPLICAS = scaled(64, 2)
+ROUNDS = scaled(5, 1)
 PATIENCE_SECONDS = 120.0
 
 Row = tuple[str, str]

@@ -7,10 +7,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks._sizes import scaled
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.specs import AppDef, Role
 
-LINES = 100
+LINES = scaled(100, 10)
 # Each line is the time at which it was written; the pauses vary, so that no poll falls into step with them.
 _PROGRAM = "import time, sys\nfor n in range({lines}): print(time.time(), flush=True); time.sleep(0.02 + n % 7 * 0.011)"
 

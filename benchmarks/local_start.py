@@ -9,11 +9,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks._sizes import scaled
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.specs import AppDef, Role
 
-REPLICAS = 64
-ROUNDS = 7
+REPLICAS = scaled(64, 2)
+ROUNDS = scaled(7, 1)
 # Each replica says that it runs by a file of its own, and stays until it is ended.
 _SCRIPT = ': > "$0/$1"; exec sleep 60'
 _BUDGET_RATIO, _BUDGET_MS = 1.5, 100.0

@@ -19,15 +19,16 @@ from textual.widgets import Log, RichLog
 
 from benchmarks._big_log import block, write_log
 from benchmarks._budget import judged
+from benchmarks._sizes import scaled
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.view import LogView
 from torchx_tui.tui.ui.theme import use_themes
 
-LINES = 2_000_000
-WIDGET_LINES = 20_000
-MANY_LINES = 10_000_000
-ROUNDS = 3
+LINES = scaled(2_000_000, 60_000)
+WIDGET_LINES = scaled(20_000, 500)
+MANY_LINES = scaled(10_000_000, 60_000)
+ROUNDS = scaled(3, 1)
 PATIENCE_SECONDS = 120.0
 _BATCH = 500
 _LAST = b"this is the last line\n"

@@ -13,11 +13,12 @@ import time
 
 from benchmarks._budget import judged, percentile
 from benchmarks._dashboard import Home, home, key_seconds, open_logs
+from benchmarks._sizes import scaled
 
-LINES = 60
-KEYS = 120
-REPLICAS = 8
-LINES_A_SECOND = 100_000
+LINES = scaled(60, 5)
+KEYS = scaled(120, 2)
+REPLICAS = scaled(8, 2)
+LINES_A_SECOND = scaled(100_000, 1000)
 
 # Each line is the time at which it was printed, on a clock that all processes share; the pauses are all of them
 # different, so that no reader falls into step with them.

@@ -16,17 +16,23 @@ from textual.app import App, ComposeResult
 
 from benchmarks._big_log import BigLog, big_log
 from benchmarks._budget import judged
+from benchmarks._sizes import scaled
 from benchmarks._toolong import installed, seconds_to_show
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.view import LogView
+from torchx_tui.tui.ui.theme import use_themes
 
-ROUNDS = 5
+ROUNDS = scaled(5, 1)
 PATIENCE_SECONDS = 60.0
 
 
 class _Shell(App[None]):
+    def __init__(self) -> None:
+        super().__init__()
+        use_themes(self, "torchx-dark")
+
     def compose(self) -> ComposeResult:
         yield LogPane()
 

@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 from benchmarks._big_log import big_log
 from benchmarks._budget import judged
+from benchmarks._sizes import scaled
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.filtering import Rule, RulesScanner
 from torchx_tui.logs.view.match_index import MatchIndex, take_sample
 from torchx_tui.logs.view.merge import MergedLog
 
-ROUNDS = 5
+ROUNDS = scaled(5, 1)
 # A grep that takes so long (s) is run once.
 _LONG = 8.0
 

@@ -21,6 +21,7 @@ from textual.app import App, ComposeResult
 
 from benchmarks._budget import judged
 from benchmarks._dashboard import home
+from benchmarks._sizes import scaled
 from benchmarks.log_ingest import LINES, pane_rate
 from torchx_tui.diagnosis.metrics.chart import Options, draw_chart
 from torchx_tui.diagnosis.metrics.series import Series
@@ -36,12 +37,12 @@ from torchx_tui.tui.ui.theme import use_themes
 
 _SAMPLES = Path(__file__).parent.parent / "tests" / "diagnosis" / "data" / "logs"
 _JUDGED = ("megatron.src", "verl.src")
-_SAMPLE_LINES = 20_000
-_NOISE_BYTES = 64_000_000
-_METRICS, _POINTS = 20, 50_000
-_RANKS, _KEPT_LINES = 256, 2_000
+_SAMPLE_LINES = scaled(20_000, 500)
+_NOISE_BYTES = scaled(64_000_000, 200_000)
+_METRICS, _POINTS = 20, scaled(50_000, 500)
+_RANKS, _KEPT_LINES = 256, scaled(2_000, 100)
 _CHARTS = 4
-_FRAMES = 20
+_FRAMES = scaled(20, 2)
 
 
 def noise() -> bytes:

@@ -1,7 +1,7 @@
 """Slurm: one refresh with 10,000 jobs in the queue, from the question to the painted rows, beside ``squeue`` itself.
 
 Budgets: at most 1.3 times the raw call with the same fields, and under 100 ms on the event loop. The jobs are real and
-this user's; ``SLURM_JOBS`` sets another number. Twenty of them change between two refreshes.
+this user's. Twenty of them change between two refreshes.
 
 They wait in a partition that is down: TorchX lists what accounting tells, and that tells of a job once it may start. Of
 held jobs, which a cluster of ``SLURM_CONF`` gets instead, TorchX finds none.
@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks import _slurm
 from benchmarks._budget import judged
+from benchmarks._sizes import scaled
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.commands import ask
@@ -29,9 +30,9 @@ from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.messages import JobsChanged
 from torchx_tui.tui.watch.poller import RowMaker
 
-JOBS = int(os.environ.get("SLURM_JOBS", "10000"))
+JOBS = scaled(10_000, 40)
 CHANGED = 20
-ROUNDS = 7
+ROUNDS = scaled(7, 1)
 # More than are asked for: those that have ended count for a while.
 _SETTINGS = f"MaxJobCount={JOBS + 2000}\nSchedulerParameters=bf_interval=300,sched_interval=60,default_queue_depth=1\n"
 _WAITS = "--hold" if os.environ.get("SLURM_CONF") else "--partition=closed"

@@ -1,7 +1,6 @@
 """Slurm: what three idle dashboards ask the controller for in 5 minutes, with a job that runs and two that wait.
 
 Budget: 6 requests a minute together. Requests are counted by ``sdiag``. Nobody else may use the cluster meanwhile.
-``SECONDS=60 make bench ARGS=slurm_requests`` takes a minute.
 """
 
 from __future__ import annotations
@@ -14,11 +13,12 @@ from contextlib import ExitStack
 from benchmarks import _slurm
 from benchmarks._budget import judged
 from benchmarks._dashboard import home
+from benchmarks._sizes import scaled
 
-SESSIONS = 3
-SECONDS = float(os.environ.get("SECONDS", "300"))
+SESSIONS = scaled(3, 1)
+SECONDS = scaled(300, 2)
 # What an action of the user's makes more frequent is over.
-SETTLED_SECONDS = 100.0
+SETTLED_SECONDS = scaled(100, 1)
 
 Row = tuple[str, str]
 

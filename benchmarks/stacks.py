@@ -16,10 +16,11 @@ import time
 from pathlib import Path
 
 from ._budget import judged
+from ._sizes import scaled
 
-ROUNDS = 5
+ROUNDS = scaled(5, 1)
 LIMIT_S = 120.0
-BUDGETS = {16: 2.0, 64: 5.0}
+BUDGETS = {scaled(16, 2): 2.0, scaled(64, 4): 5.0}
 # A launcher with its ranks below it, as torchrun has them; each waits where its rank says.
 JOB = """
 import os, subprocess, sys, time

@@ -3,7 +3,7 @@
 Medians of rounds that take turns, since TorchX's `run` waits in steps of a second. Budget: no subcommand slower than
 TorchX's, `run --wait utils.echo` in half its time. Of jobs of another process TorchX knows nothing on this scheduler:
 its status, describe, log, list and cancel end with an error there, and are measured all the same. Both run from
-compiled files, as when they are installed. ``SUBCOMMANDS_ROUNDS`` sets another number of rounds.
+compiled files, as when they are installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-ROUNDS = int(os.environ.get("SUBCOMMANDS_ROUNDS", "10"))
+from benchmarks._sizes import scaled
+
+ROUNDS = scaled(10, 1)
 PATIENCE_SECONDS = 60.0
 _RUN: tuple[str, ...] = ("run", "-s", "local_cwd", "--wait", "utils.echo", "--msg", "hi")
 # HANDLE stands for a job that was launched before.

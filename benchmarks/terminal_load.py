@@ -12,12 +12,13 @@ from pathlib import Path
 
 from benchmarks._budget import judged, percentile
 from benchmarks._dashboard import Home, home, key_seconds, open_logs
+from benchmarks._sizes import scaled
 from benchmarks._timed_dashboard import lateness
 
 SLOW = 50_000
-QUIET_SECONDS = 4.0
-FLOOD_SECONDS = 8.0
-KEYS = 48
+QUIET_SECONDS = float(scaled(4, 1))
+FLOOD_SECONDS = float(scaled(8, 1))
+KEYS = scaled(48, 2)
 
 Row = tuple[str, str]
 

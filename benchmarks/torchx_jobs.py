@@ -15,11 +15,12 @@ import time
 from pathlib import Path
 
 from benchmarks._budget import judged
+from benchmarks._sizes import scaled
 from torchx_tui.backends.local.torchx.jobs import TorchXJobs
 from torchx_tui.specs import make_unique
 
 PROCESSES, JOBS, REPLICAS, FINISHED = 300, 8, 2, 200
-ROUNDS = 30
+ROUNDS = scaled(30, 1)
 # Young processes are looked at again; see `JobProcesses`.
 SETTLED_SECONDS = 3.0
 

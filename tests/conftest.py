@@ -25,8 +25,13 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # What it asserts shows its values, as in a test's own file.
 pytest.register_assert_rewrite("backend.contract")
 
-# How long an example takes says how busy the machine is.
-settings.register_profile("any machine", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# No deadlines: how long an example takes depends on how busy the machine is.
+settings.register_profile(
+    "any machine",
+    max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "20")),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("any machine")
 
 
@@ -47,10 +52,18 @@ def pytest_configure(config):
         config.pluginmanager.register(Times(), "times")
 
 
-# Tests with these wait for programs most of their time.
-_WAITING = {
-    "terminal", "docker_engine", "own_engine", "kubernetes_cluster", "own_cluster", "slurm_cluster", "cluster", "home",
-}  # fmt: skip
+_SERVICES = {
+    "docker_engine",
+    "own_engine",
+    "engine_of_module",
+    "kubernetes_cluster",
+    "own_cluster",
+    "cluster_of_module",
+    "slurm_cluster",
+    "cluster",
+}
+# Tests with these fixtures wait for programs most of their time.
+_WAITING = {*_SERVICES, "terminal", "home"}
 
 
 def pytest_collection_modifyitems(items):
@@ -61,6 +74,8 @@ def pytest_collection_modifyitems(items):
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     kinds = ([], [])
     for item in items:
+        if not _SERVICES.isdisjoint(item.fixturenames):
+            item.add_marker("services")
         kinds[_WAITING.isdisjoint(item.fixturenames)].append(item)
     bounds = [[len(kind) * worker // workers for worker in range(workers + 1)] for kind in kinds]
     items[:] = [

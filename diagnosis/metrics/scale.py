@@ -135,7 +135,7 @@ def format_label(value: float, step: float) -> str:
     if abs(value) >= 10_000:
         for size, suffix in _SUFFIXES:
             if abs(value) >= size:
-                decimals = max(0, -math.floor(math.log10(step / size) + 1e-9)) if step else 0
+                decimals = max(0, -math.floor(math.log10(step) - math.log10(size) + 1e-9)) if step else 0
                 return f"{value / size:.{min(decimals, 3)}f}{suffix}"
     decimals = min(5, max(0, -math.floor(math.log10(step) + 1e-9))) if step < 1 else 0
     if step < 10 and abs(step * 10**decimals - round(step * 10**decimals)) > 1e-6:

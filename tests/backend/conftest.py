@@ -15,6 +15,4 @@ def journal(tmp_path):
 
 @pytest.fixture
 def runner(journal, scheduler):
-    made = Runner(journal=journal)
-    made._schedulers.put("local_cwd", scheduler)
-    return made
+    return Runner(journal=journal, schedulers={"local_cwd": scheduler})

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from support.waiting import PATIENCE, PROMPT, wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import DescribeAppResponse, ListAppResponse, Scheduler, Stream
 from torchx_tui.specs import (
@@ -179,7 +179,7 @@ class SchedulerContract:
         assert list(scheduler.log_iter(app_id, "worker", 1)) == ["mine\n"]
 
         # A busy machine takes its time to begin it.
-        for seconds in (3.0, PROMPT):
+        for seconds in (3.0, PATIENCE):
             late = scheduler.run_beside(app_id, "worker", 0, ["sh", "-c", "echo begun; sleep 600"], timeout_s=seconds)
             if late.out:
                 break

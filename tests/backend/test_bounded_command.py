@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.processes import is_gone
-from support.waiting import PATIENCE, PROMPT, wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput, run_command
 
@@ -57,7 +57,7 @@ def test_what_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     # A busy machine may not have begun it by then.
     if ended.out:
         pids = [int(pid) for pid in told.read_text().split()]
-        wait_until(lambda: all(map(is_gone, pids)), "both are gone", PROMPT)
+        wait_until(lambda: all(map(is_gone, pids)), "both are gone", PATIENCE)
 
 
 def test_environment_and_folder(tmp_path: Path) -> None:

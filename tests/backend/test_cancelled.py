@@ -68,9 +68,7 @@ def scheduler(journal: Journal) -> Forgetful:
 
 
 def make_runner(scheduler: Forgetful, journal: Journal) -> Runner:
-    runner = Runner(journal=journal)
-    runner._schedulers.put("local_docker", scheduler)
-    return runner
+    return Runner(journal=journal, schedulers={"local_docker": scheduler})
 
 
 @pytest.fixture

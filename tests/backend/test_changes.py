@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 import pytest
-from support.waiting import PATIENCE, wait_until
+from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.changes import Subscribers
@@ -94,7 +94,7 @@ def test_a_burst_is_told_once_or_twice() -> None:
 
 
 def test_what_follows_at_once_is_told_a_little_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "_QUIET_S", PATIENCE)
+    monkeypatch.setattr(changes, "_QUIET_S", NEVER)
     world, told = World(), Told()
     world.subscribers.subscribe(told)
     assert not told.event.wait(0.2)

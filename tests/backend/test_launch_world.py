@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.git import WorkTree
 from support.imaged import Imaged
-from support.waiting import PATIENCE, PROMPT, wait_until
+from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends.api import Capabilities
 from torchx_tui.backends.history import provenance
@@ -37,9 +37,7 @@ def scheduler() -> Imaged:
 
 @pytest.fixture
 def runner(tmp_path: Path, scheduler: Imaged) -> Runner:
-    made = Runner(journal=Journal(tmp_path / "journal"))
-    made._schedulers.put("local_cwd", scheduler)
-    return made
+    return Runner(journal=Journal(tmp_path / "journal"), schedulers={"local_cwd": scheduler})
 
 
 def launch(runner: Runner, **origin: Any) -> LaunchRecord:
@@ -102,7 +100,7 @@ def test_a_git_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     began = time.monotonic()
     assert git_state(tmp_path, 0.2) == GitState("", None)
-    assert time.monotonic() - began < PROMPT
+    assert time.monotonic() - began < PATIENCE
 
 
 def test_the_index_is_not_written(tree: WorkTree) -> None:
@@ -158,7 +156,7 @@ def test_a_launch_waits_neither_for_git_nor_for_the_backend(
     assert (record.app_id, record.world) == ("job-0", {})
     began = time.monotonic()
     runner._launcher.close()
-    assert time.monotonic() - began < PROMPT
+    assert time.monotonic() - began < PATIENCE
     going_on.set()
     assert noted(runner, handle).world == {"commit": "", "changes": "", "images": {}}
 
@@ -379,7 +377,7 @@ def test_one_file_differs_in_words(runner: Runner, tree: WorkTree) -> None:
 def test_the_end_of_a_program_waits_for_all_that_is_to_be_noted(
     runner: Runner, scheduler: Imaged, tree: WorkTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchx_tui.backends.history.provenance._CLOSE_TIMEOUT_S", PATIENCE)
+    monkeypatch.setattr("torchx_tui.backends.history.provenance._CLOSE_TIMEOUT_S", NEVER)
     scheduler.waits = threading.Event()
     handles = [
         runner.run(AppDef("job", [Role("r", image, entrypoint="true")]), "local_cwd", {}) for image in ("one:1", "")

@@ -11,6 +11,7 @@ from support.canned import CannedScheduler
 
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.launcher import earlier_launch
+from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.progress import Progress, current_progress
 from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.specs import AppDef, AppDefError, AppDryRunInfo, AppState, LaunchCancelledError, Role, SchedulerError
@@ -146,9 +147,9 @@ class Wrapping(Builder):
         return info
 
 
-def test_launches_call_an_overridden_dry_run(runner, journal, app):
+def test_launches_call_an_overridden_dry_run(journal, app):
     scheduler = Wrapping(journal)
-    runner._schedulers.put("local_cwd", scheduler)
+    runner = Runner(journal=journal, schedulers={"local_cwd": scheduler})
     assert str(runner.dryrun(app, "local_cwd")) == "wrapped\n"
     scheduler.done.clear()
     runner.run(app, "local_cwd", {}, "/project")

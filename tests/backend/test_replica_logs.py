@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -21,21 +22,20 @@ from torchx_tui.logs.spool.spools import LogSpools
 from torchx_tui.specs import AppState, ReplicaStatus, Role, RoleStatus
 
 HANDLE = "local_cwd://torchx/app"
+Runners = Callable[[Scheduler], Runner]
 
 
 @pytest.fixture
-def runner(tmp_path: Path) -> Iterator[Runner]:
-    with Runner(journal=Journal(tmp_path / "journal")) as made:
-        yield made
+def runner_of(tmp_path: Path) -> Iterator[Runners]:
+    """Return what gives the runner of a scheduler."""
+    with ExitStack() as stack:
+        yield lambda scheduler: stack.enter_context(
+            Runner(journal=Journal(tmp_path / "journal"), schedulers={"local_cwd": scheduler})
+        )
 
 
-def log_of(runner: Runner, scheduler: Scheduler) -> ReplicaLog:
-    runner._schedulers.put("local_cwd", scheduler)
-    return runner.replica_log(HANDLE, "trainer", 1)
-
-
-def test_files_are_named(runner: Runner, tmp_path: Path) -> None:
-    found = log_of(runner, CannedScheduler(logs=tmp_path))
+def test_files_are_named(runner_of: Runners, tmp_path: Path) -> None:
+    found = runner_of(CannedScheduler(logs=tmp_path)).replica_log(HANDLE, "trainer", 1)
     assert (found.role, found.replica, found.spool) == ("trainer", 1, None)
     assert found.combined == tmp_path / "app" / "trainer" / "1" / "combined.log"
     assert (found.stdout, found.stderr) == (None, None)
@@ -53,7 +53,7 @@ def test_files_are_named(runner: Runner, tmp_path: Path) -> None:
     ],
 )
 def test_what_the_backend_tells_of_beside_the_roles_is_shown_where_it_has_files(
-    runner: Runner, tmp_path: Path, told: list[int], files: list[int], shown: list[int]
+    runner_of: Runners, tmp_path: Path, told: list[int], files: list[int], shown: list[int]
 ) -> None:
     class Tasks(LinesScheduler):
         """Has files of some replicas."""
@@ -61,7 +61,7 @@ def test_what_the_backend_tells_of_beside_the_roles_is_shown_where_it_has_files(
         def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
             return tmp_path / str(k) if k in files else None
 
-    runner._schedulers.put("local_cwd", Tasks())
+    runner = runner_of(Tasks())
     statuses = [RoleStatus("r", [ReplicaStatus(k, AppState.RUNNING, "r", "") for k in told])]
     described = DescribeAppResponse(roles=[Role("r", "", num_replicas=2)], roles_statuses=statuses)
     logs = replica_logs(runner.replica_log, HANDLE, described)
@@ -89,20 +89,20 @@ class OneOutput(LinesScheduler):
     [(LinesScheduler, False), (OneOutput, False), (Parted, True), (Exactly, True), (RecordScheduler, True)],
 )
 def test_outputs_can_be_told_apart_where_the_scheduler_has_both(
-    runner: Runner, made: type[LinesScheduler], told: bool
+    runner_of: Runners, made: type[LinesScheduler], told: bool
 ) -> None:
-    assert log_of(runner, made()).has_streams is told
+    assert runner_of(made()).replica_log(HANDLE, "trainer", 1).has_streams is told
 
 
 @pytest.mark.parametrize(("made", "wanted"), [(Parted, b"only this\n"), (RecordScheduler, b"only this\nnot this\n")])
 def test_one_output_alone_is_asked_for_where_it_is_a_stream_of_its_own(
-    runner: Runner, made: type[LinesScheduler], wanted: bytes
+    runner_of: Runners, made: type[LinesScheduler], wanted: bytes
 ) -> None:
     scheduler = made(replicas=2)
     scheduler.write(1, "only this\n", stream="o")
     scheduler.write(1, "not this\n", stream="e")
     scheduler.end()
-    spool = log_of(runner, scheduler).spool
+    spool = runner_of(scheduler).replica_log(HANDLE, "trainer", 1).spool
     assert isinstance(spool, SpooledLog)
     kept = spool.acquire("stdout")
     wait_until(lambda: kept.ended, "the log is complete")
@@ -111,11 +111,11 @@ def test_one_output_alone_is_asked_for_where_it_is_a_stream_of_its_own(
 
 
 def test_what_killed_programs_left_is_removed_in_the_background(
-    runner: Runner, monkeypatch: pytest.MonkeyPatch
+    runner_of: Runners, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     removed: list[bool] = []
     monkeypatch.setattr(LogSpools, "remove_stale", lambda _: removed.append(threading.current_thread().daemon))
-    runner.remove_stale_spools()
+    runner_of(CannedScheduler()).remove_stale_spools()
     wait_until(lambda: removed == [True], "they are removed")
 
 
@@ -125,10 +125,10 @@ def spooled(log: ReplicaLog) -> SpooledLog:
     return log.spool
 
 
-def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner: Runner) -> None:
+def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner_of: Runners) -> None:
     scheduler = LinesScheduler()
     scheduler.capabilities = Capabilities(logs_after_cancel="they are gone")
-    runner._schedulers.put("local_cwd", scheduler)
+    runner = runner_of(scheduler)
     runner.cancel(HANDLE)  # nobody has read any
     assert scheduler.state is AppState.CANCELLED
     scheduler.state = AppState.RUNNING
@@ -143,8 +143,9 @@ def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner: Run
 
 def test_no_more_is_kept_of_logs_than_the_settings_say(tmp_path: Path) -> None:
     scheduler = LinesScheduler()
-    with Runner(journal=Journal(tmp_path), spool_limits=(1 << 20, 1 << 21)) as runner:
-        runner._schedulers.put("local_cwd", scheduler)
+    with Runner(
+        journal=Journal(tmp_path), spool_limits=(1 << 20, 1 << 21), schedulers={"local_cwd": scheduler}
+    ) as runner:
         spool = spooled(runner.replica_log(HANDLE, "trainer", 0))
         kept = spool.acquire("combined")
         scheduler.write(0, *("x" * 1023 + "\n" for _ in range(2048)))
@@ -153,8 +154,7 @@ def test_no_more_is_kept_of_logs_than_the_settings_say(tmp_path: Path) -> None:
         assert 0 < kept.size <= 1 << 20
         assert kept.dropped_lines > 0
         spool.release("combined")
-    with Runner(journal=Journal(tmp_path)) as runner:
-        runner._schedulers.put("local_cwd", scheduler)
+    with Runner(journal=Journal(tmp_path), schedulers={"local_cwd": scheduler}) as runner:
         spool = spooled(runner.replica_log(HANDLE, "trainer", 0))
         kept = spool.acquire("combined")
         wait_until(lambda: kept.ended, "the log is read")

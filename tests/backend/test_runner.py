@@ -136,8 +136,7 @@ def test_an_app_that_cannot_run_is_refused(runner, scheduler, journal, app, chan
 
 
 def test_more_replicas_than_anybody_wants_are_refused_before_the_scheduler_is_asked(scheduler, journal, app):
-    runner = Runner(journal=journal, most_replicas=10)
-    runner._schedulers.put("local_cwd", scheduler)
+    runner = Runner(journal=journal, most_replicas=10, schedulers={"local_cwd": scheduler})
     app.roles[0].num_replicas = 99_999_999_999_999
     words = (
         r"role trainer asks for 99,999,999,999,999 replicas, and an app may have 10: .*most_replicas under \[launch\]"
@@ -192,8 +191,7 @@ def test_relaunch_of_nothing(runner):
 
 
 def test_read_only_refuses_what_changes_jobs(journal, scheduler, app):
-    runner = Runner(journal=journal, read_only=True)
-    runner._schedulers.put("local_cwd", scheduler)
+    runner = Runner(journal=journal, read_only=True, schedulers={"local_cwd": scheduler})
     scheduler.add("x-1", AppState.RUNNING, 1)
     for act in (
         lambda: runner.run(app, "local_cwd", {}),
@@ -286,24 +284,22 @@ def test_a_batch_script_is_refused_where_none_can_run(runner):
     ("levels", "chosen"),
     [(("ok", "ok"), "first"), (("error", "warning"), "second"), (("error", "error"), "first")],
 )
-def test_the_default_is_the_first_scheduler_that_can_be_used(runner, monkeypatch, levels, chosen):
+def test_the_default_is_the_first_scheduler_that_can_be_used(monkeypatch, levels, chosen):
+    runner = Runner(schedulers={"first": CannedScheduler(), "second": CannedScheduler()})
     for method in ("scheduler_names", "watched_schedulers"):
         monkeypatch.setattr(runner, method, lambda: ["first", "second"])
     for name, level in zip(("first", "second"), levels, strict=True):
-        made = CannedScheduler()
-        runner._schedulers.put(name, made)
-        made.findings = [Finding("ok", "something"), Finding(level, "what was found")]
+        runner.scheduler(name).findings = [Finding("ok", "something"), Finding(level, "what was found")]
     assert runner.default_scheduler() == chosen
 
 
-def test_a_scheduler_that_nobody_has_set_up_is_no_default(runner, monkeypatch):
+def test_a_scheduler_that_nobody_has_set_up_is_no_default(monkeypatch):
+    runner = Runner(schedulers={"first": CannedScheduler(), "second": CannedScheduler()})
     monkeypatch.setattr(runner, "scheduler_names", lambda: ["first", "second"])
     monkeypatch.setattr(runner, "watched_schedulers", lambda: ["first"])
     findings = {"first": Finding("error", "cannot be used"), "second": Finding("ok", "can be used")}
     for name, finding in findings.items():
-        made = CannedScheduler()
-        runner._schedulers.put(name, made)
-        made.findings = [finding]
+        runner.scheduler(name).findings = [finding]
     assert runner.default_scheduler() == "first"
 
 
@@ -362,69 +358,71 @@ class Busy(CannedScheduler):
 
 
 @pytest.fixture
-def busy(runner):
-    made = Busy()
-    runner._schedulers.put("local_cwd", made)
-    return made
+def busy():
+    return Busy()
 
 
-def test_jobs_that_end_with_this_process(runner, busy):
-    assert runner.own_jobs() == ["local_cwd://torchx/a-1", "local_cwd://torchx/a-2"]
-    runner.detach("local_cwd://torchx/a-2")
-    runner.end_own_jobs()
+@pytest.fixture
+def busy_runner(busy, journal):
+    return Runner(journal=journal, schedulers={"local_cwd": busy})
+
+
+def test_jobs_that_end_with_this_process(busy_runner, busy):
+    assert busy_runner.own_jobs() == ["local_cwd://torchx/a-1", "local_cwd://torchx/a-2"]
+    busy_runner.detach("local_cwd://torchx/a-2")
+    busy_runner.end_own_jobs()
     assert (busy.detached, busy.ended) == (["a-2"], 1)
 
 
-def test_what_else_a_backend_can_do_with_a_job_unless_nothing_may_be_changed(runner, busy):
-    runner.act("local_cwd://torchx/a-1", "hold")
-    runner.act("local_cwd://torchx/a-1", "priority", "9")
-    runner.read_only = True
+def test_what_else_a_backend_can_do_with_a_job_unless_nothing_may_be_changed(busy_runner, busy):
+    busy_runner.act("local_cwd://torchx/a-1", "hold")
+    busy_runner.act("local_cwd://torchx/a-1", "priority", "9")
+    busy_runner.read_only = True
     with pytest.raises(ReadOnlyError, match="The action hold"):
-        runner.act("local_cwd://torchx/a-1", "hold")
+        busy_runner.act("local_cwd://torchx/a-1", "hold")
     assert busy.acts == [("a-1", "hold", ""), ("a-1", "priority", "9")]
 
 
-def test_what_a_backend_tells_is_passed_on(runner, busy):
+def test_what_a_backend_tells_is_passed_on(busy_runner, busy):
     handle = "local_cwd://torchx/a-1"
-    assert runner.actions(handle) == [JobAction("hold", "a-1")]
-    assert runner.known_values("local_cwd") == {"queue": ["short"]}
-    assert runner.run_beside(handle, "r", 1, ["true"], 2.0).out == b"a-1 r 1 ['true'] 2.0"
-    assert runner.log_lines(handle, "r") == [LogQuery("a-1", "r")]
-    assert runner.describe_native(handle) == busy.describe_native("a-1")
+    assert busy_runner.actions(handle) == [JobAction("hold", "a-1")]
+    assert busy_runner.known_values("local_cwd") == {"queue": ["short"]}
+    assert busy_runner.run_beside(handle, "r", 1, ["true"], 2.0).out == b"a-1 r 1 ['true'] 2.0"
+    assert busy_runner.log_lines(handle, "r") == [LogQuery("a-1", "r")]
+    assert busy_runner.describe_native(handle) == busy.describe_native("a-1")
 
 
 def test_leaving_a_runner_closes_its_schedulers(scheduler, journal):
     closed = []
     scheduler.close = lambda: closed.append(scheduler)
-    with Runner(journal=journal) as runner:
-        runner._schedulers.put("local_cwd", scheduler)
+    with Runner(journal=journal, schedulers={"local_cwd": scheduler}):
         assert closed == []
     assert closed == [scheduler]
 
 
-def test_changes_are_told_until_nobody_wants_to_know(runner, busy):
-    unsubscribe = runner.subscribe("local_cwd", print)
+def test_changes_are_told_until_nobody_wants_to_know(busy_runner, busy):
+    unsubscribe = busy_runner.subscribe("local_cwd", print)
     assert busy.told == [print]
     unsubscribe()
     assert busy.told == []
 
 
-def test_usage_where_it_is_measured(runner, busy, monkeypatch):
-    assert runner.usage("local_cwd://torchx/a-1") == []
+def test_usage_where_it_is_measured(busy_runner, busy, monkeypatch):
+    assert busy_runner.usage("local_cwd://torchx/a-1") == []
     monkeypatch.setattr(busy, "capabilities", Capabilities(usage=True))
-    assert runner.usage("local_cwd://torchx/a-1") == [ReplicaUsage("a-1", 3, cpu=1.5)]
+    assert busy_runner.usage("local_cwd://torchx/a-1") == [ReplicaUsage("a-1", 3, cpu=1.5)]
 
 
-def test_finished_jobs_are_removed_unless_nothing_may_be_changed(runner, busy):
-    assert runner.prune("local_cwd", dryrun=True) == ["local_cwd://torchx/old-1"]
-    assert runner.prune("local_cwd") == ["local_cwd://torchx/old-1"]
+def test_finished_jobs_are_removed_unless_nothing_may_be_changed(busy_runner, busy):
+    assert busy_runner.prune("local_cwd", dryrun=True) == ["local_cwd://torchx/old-1"]
+    assert busy_runner.prune("local_cwd") == ["local_cwd://torchx/old-1"]
     assert busy.pruned == [True, False]
-    runner.read_only = True
-    assert runner.prune("local_cwd", dryrun=True) == ["local_cwd://torchx/old-1"]
+    busy_runner.read_only = True
+    assert busy_runner.prune("local_cwd", dryrun=True) == ["local_cwd://torchx/old-1"]
     with pytest.raises(ReadOnlyError, match="Removing finished jobs"):
-        runner.prune("local_cwd")
+        busy_runner.prune("local_cwd")
     with pytest.raises(ReadOnlyError, match="A shell"):
-        runner.shell_command("local_cwd://torchx/a-1", "r", 0)
+        busy_runner.shell_command("local_cwd://torchx/a-1", "r", 0)
     assert busy.pruned == [True, False, True]
 
 

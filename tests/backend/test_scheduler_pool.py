@@ -107,10 +107,9 @@ def test_an_unknown_scheduler_in_a_context():
 def test_what_is_launched_in_a_context_is_kept_and_found_there(tmp_path):
     from torchx_tui.backends.history.journal import Journal
 
-    runner = Runner(journal=Journal(tmp_path / "journal"))
     here, there = InContext(), InContext("prod")
-    runner._schedulers.put("kubernetes", here)
-    runner._schedulers.put("kubernetes@prod", there)
+    schedulers = {"kubernetes": here, "kubernetes@prod": there}
+    runner = Runner(journal=Journal(tmp_path / "journal"), schedulers=schedulers)
     app = AppDef("sh", [Role("sh", "", entrypoint="sh", resource=Resource(cpu=1, gpu=0, memMB=1))])
     handle = runner.run(app, "kubernetes@prod", {})
     assert handle.startswith("kubernetes@prod://torchx/")

@@ -62,7 +62,7 @@ def same(workspace: str) -> None:
 # A folder, as it is packed
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(files=st.dictionaries(PATHS, st.text("z", max_size=9), max_size=8), patterns=PATTERNS)
 def test_any_folder_is_listed_as_it_is_packed(tmp_path_factory, files, patterns) -> None:
     folder = tmp_path_factory.mktemp("project")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.command import Command, command_runner
-from support.waiting import PATIENCE
+from support.waiting import NEVER
 
 from torchx_tui.backends.plugin import remote
 from torchx_tui.doctor import checks
@@ -19,6 +19,6 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     """
     monkeypatch.chdir(tmp_path)
     for module, limit in ((remote, "LOAD_SECONDS"), (checks, "PATIENCE_SECONDS"), (host, "_START_TIMEOUT_S")):
-        monkeypatch.setattr(module, limit, PATIENCE)
-    monkeypatch.setattr(host.guests.settings, "timeout_s", PATIENCE)
+        monkeypatch.setattr(module, limit, NEVER)
+    monkeypatch.setattr(host.guests.settings, "timeout_s", NEVER)
     return command_runner(capsys, monkeypatch)

@@ -73,9 +73,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Remote:
     scheduler = Remote()
 
     def make_runner(settings: object) -> Runner:
-        runner = Runner()
-        runner._schedulers.put("local_cwd", scheduler)
-        return runner
+        return Runner(schedulers={"local_cwd": scheduler})
 
     for module in (launch, logs, watch):
         monkeypatch.setattr(module, "make_runner", make_runner)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.command import Command
 from support.torchx_plugins import Plugins, as_if_installed, has_torchx
-from support.waiting import PATIENCE, PROMPT, wait_until
+from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends.plugin import remote
 from torchx_tui.backends.plugin.found import FoundScheduler
@@ -81,7 +81,7 @@ def test_doctor_says_why_one_is_broken_and_looks_at_the_others(
     create = remote._create
 
     def create_soon(found: FoundScheduler, *rest: Any) -> remote.RemoteScheduler:
-        monkeypatch.setattr(remote, "LOAD_SECONDS", 1.0 if found.name.startswith("hangs") else PATIENCE)
+        monkeypatch.setattr(remote, "LOAD_SECONDS", 1.0 if found.name.startswith("hangs") else NEVER)
         return create(found, *rest)
 
     monkeypatch.setattr(remote, "_create", create_soon)
@@ -98,7 +98,7 @@ def test_doctor_says_why_one_is_broken_and_looks_at_the_others(
         assert told[name][0] == "error"
         assert "importing acme_hangs:create of acme, or making its scheduler, does not end" in told[name][1]
     assert told["local_cwd"][0] != "error"
-    assert time.monotonic() - began < len(points) * PROMPT
+    assert time.monotonic() - began < len(points) * PATIENCE
     assert threading.active_count() - threads < 20
 
 

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.components import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
@@ -69,7 +69,6 @@ def changed(role: Role, **texts: str) -> Role:
 # There and back
 
 
-@settings(max_examples=100)
 @given(ROLES)
 def test_the_texts_of_a_role_make_the_same_role(role: Role) -> None:
     """Of a bare role with the same name, the texts alone make the role that they were taken from."""

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from support.terminal import COMMAND, PATIENCE, Terminal
+from support.terminal import COMMAND, Terminal
+from support.waiting import PATIENCE
 
 # An app id of demo.train, as the screens print it in full.
 APP_ID = re.compile(r"demo-train-[a-z0-9]{10,16}")

@@ -51,6 +51,7 @@ BROKEN = {
 SYNTAX = "def job(size: int) -> AppDef:\n    return AppDef(\n"
 
 
+@pytest.mark.slow
 def test_a_file_with_a_syntax_error_is_listed_with_it_and_cannot_be_chosen(terminal, component_file):
     component_file.write(SYNTAX, HEADER)
     app = terminal()
@@ -67,6 +68,7 @@ def test_a_file_with_a_syntax_error_is_listed_with_it_and_cannot_be_chosen(termi
     assert_nothing_launched()
 
 
+@pytest.mark.slow
 def test_a_file_that_raises_leaves_the_form_as_it_is(terminal, component_file):
     component_file.write(next(iter(BROKEN.values()))[0], HEADER)
     app = terminal()
@@ -129,6 +131,7 @@ def test_the_form_waits_for_what_is_missing_or_wrong_and_keeps_it(terminal, comp
 # A program that is not there
 
 
+@pytest.mark.slow
 def test_an_entrypoint_that_does_not_exist_fails_in_words(terminal):
     app = terminal()
     app.wait("No jobs yet")
@@ -154,6 +157,7 @@ def taken_port():
         yield listener.getsockname()[1]
 
 
+@pytest.mark.slow
 def test_a_taken_port_is_warned_of_before_the_launch(terminal, taken_port):
     told = shell(
         "run", "--dryrun", "dist.torchrun", "--script", "x.py", "-j", "2x2", "--rdzv_port", str(taken_port)
@@ -213,6 +217,7 @@ def fill_up(ballast):
             pass
 
 
+@pytest.mark.slow
 def test_a_log_folder_that_cannot_be_written(terminal, read_only_folder, full_folder):
     told = shell("run", "-cfg", f"log_dir={read_only_folder}", "utils.echo", "--msg", "hello")
     assert told.returncode == 2

@@ -160,6 +160,7 @@ def look_around(app: Terminal, watch: Watch) -> None:
     watch.assert_only_drawing()
 
 
+@pytest.mark.slow
 def test_no_sequence_of_a_job_is_obeyed(terminal, component_file):
     app = open_with(terminal, "jobs.py:prints", {"replicas": "2"}, size=(150, 45))
     watch = Watch(app, app.raw.find(b"\x1b[?2026l"))

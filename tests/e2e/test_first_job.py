@@ -6,8 +6,6 @@ import pytest
 from actions import fill, launch, wait_top
 from support.terminal import KEYS
 
-pytestmark = pytest.mark.slow
-
 
 def test_four_replicas_from_submitted_to_succeeded(terminal, tmp_path):
     script = tmp_path / "job.py"
@@ -68,6 +66,7 @@ def counted(app):
     return lambda: len(pressed)
 
 
+@pytest.mark.slow
 def test_from_an_empty_home_to_a_job_that_was_mended_in_under_60_keys(terminal):
     app = terminal()
     app.wait("No jobs yet")

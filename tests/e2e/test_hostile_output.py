@@ -169,6 +169,7 @@ def test_what_a_job_prints_raises_and_is_called_does_not_take_over_the_terminal(
     assert_harmless(app)
 
 
+@pytest.mark.slow
 def test_ten_megabytes_without_a_newline(terminal):
     program = "import sys; sys.stdout.write('x' * 10_000_000 + ' tail')"
     app = open_with(terminal, "utils.python", {"c": program})
@@ -186,6 +187,7 @@ def test_ten_megabytes_without_a_newline(terminal):
     quit_normally(app)
 
 
+@pytest.mark.slow
 def test_many_lines_at_once_do_not_stop_the_keys(terminal):
     app = open_with(terminal, "utils.python", {"c": "print(('x' * 79 + chr(10)) * 500_000 + 'the end')"})
     app.press("?")
@@ -201,6 +203,7 @@ def test_many_lines_at_once_do_not_stop_the_keys(terminal):
 # Names
 
 
+@pytest.mark.slow
 def test_a_docstring_and_a_file_that_would_take_over_the_terminal(terminal, tmp_path):
     ComponentFile(tmp_path / "jobs.py").write(
         f'''
@@ -237,6 +240,7 @@ def job(first: str = {ALL!r}, *rest: str) -> AppDef:
 # The shell
 
 
+@pytest.mark.slow
 def test_the_shell_commands_on_a_terminal(terminal, component_file):
     for name in ("prints", "fails"):
         app = terminal(arguments=[COMMAND, "run", f"jobs.py:{name}"])
@@ -252,6 +256,7 @@ def test_the_shell_commands_on_a_terminal(terminal, component_file):
     assert_harmless(app)
 
 
+@pytest.mark.slow
 def test_an_error_in_a_component_on_a_terminal(terminal, tmp_path):
     ComponentFile(tmp_path / "jobs.py").write(
         f"def job() -> AppDef:\n    '''Do it.'''\n    raise ValueError({ALL!r})\n"

@@ -12,8 +12,6 @@ from support.processes import processes_of_job
 from support.terminal import Terminal
 from support.waiting import wait_until
 
-pytestmark = pytest.mark.slow
-
 PAGER = """#!/bin/sh
 cat > "$1/got"
 echo "PAGER HAS $(wc -l < "$1/got") LINES, $2"
@@ -39,6 +37,7 @@ def logs_of_a_job(terminal, pager: str, **values: str) -> Terminal:
     return app
 
 
+@pytest.mark.slow
 def test_a_pager_has_the_terminal_and_the_app_comes_back(terminal, pager, tmp_path):
     app = logs_of_a_job(terminal, pager, steps="2000", step_seconds="0.3")
     app.press("m")
@@ -62,6 +61,7 @@ def test_a_pager_has_the_terminal_and_the_app_comes_back(terminal, pager, tmp_pa
     assert app.wait_for_end() == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stubborn", [False, True])
 def test_a_pager_does_not_hold_up_sigterm(terminal, tmp_path, stubborn):
     path = tmp_path / "stays"

@@ -13,7 +13,7 @@ import pytest
 from actions import fill, open_form
 from support.slow_backend import ENTRY_POINTS, SETTINGS, Backend
 from support.terminal import COMMAND
-from support.waiting import PROMPT
+from support.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -44,6 +44,7 @@ def test_names_of_jobs_are_text_in_the_palette(terminal, backend):
     app.wait(r"Open eval\[/red\]x2")
 
 
+@pytest.mark.slow
 def test_a_component_is_a_command_away(terminal, backend):
     backend.has(one="RUNNING")
     app = terminal(environ=backend.environ)
@@ -103,9 +104,10 @@ def test_calls_that_hang_hold_up_neither_keys_nor_the_end(terminal, backend):
     began = time.monotonic()
     app.press("q")
     assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PROMPT
+    assert time.monotonic() - began < PATIENCE
 
 
+@pytest.mark.slow
 def test_ten_thousand_marked_rows_slow_down_no_key(terminal, backend):
     backend.set("[watch]\ninterval_seconds = 60\n")
     backend.has_named({f"job{number:05}": "RUNNING" for number in range(10_000)})
@@ -128,6 +130,7 @@ def test_ten_thousand_marked_rows_slow_down_no_key(terminal, backend):
     assert seconds("/name:job09990", r"1 of 10,000") < 40 * max(unmarked, 0.2)
 
 
+@pytest.mark.slow
 def test_a_package_that_hangs_holds_up_no_key_of_the_form(terminal, backend):
     backend.hold("resource")
     app = terminal(environ=backend.environ)
@@ -145,9 +148,10 @@ def test_a_package_that_hangs_holds_up_no_key_of_the_form(terminal, backend):
     app.press("ctrl+c")
     began = time.monotonic()
     assert app.wait_for_end() == 0
-    assert time.monotonic() - began < PROMPT
+    assert time.monotonic() - began < PATIENCE
 
 
+@pytest.mark.slow
 def test_a_backend_that_cannot_be_made_is_not_asked_for_ever(terminal, backend):
     backend.entry_points.write_text(ENTRY_POINTS.replace("create_scheduler", "no_such_function"))
     app = terminal(environ=backend.environ)
@@ -156,6 +160,7 @@ def test_a_backend_that_cannot_be_made_is_not_asked_for_ever(terminal, backend):
     assert "Asking" not in app.text()
 
 
+@pytest.mark.slow
 def test_a_key_acts_once_and_any_motion_has_another_key(terminal, backend):
     backend.set(f'{SETTINGS}[keys]\n"table.down" = "J"\n')
     backend.has(one="RUNNING", two="RUNNING", three="RUNNING")
@@ -171,6 +176,7 @@ def test_a_key_acts_once_and_any_motion_has_another_key(terminal, backend):
     app.wait("STATE")
 
 
+@pytest.mark.slow
 def test_the_cursor_is_on_the_newest_job_until_it_is_moved(terminal, backend):
     backend.has(old="RUNNING")
     app = terminal(environ=backend.environ)
@@ -184,6 +190,7 @@ def test_the_cursor_is_on_the_newest_job_until_it_is_moved(terminal, backend):
     app.wait(r"^─ old ─")
 
 
+@pytest.mark.slow
 def test_an_open_job_is_watched_whatever_happens_below(terminal, backend):
     backend.has(top="PENDING", other="RUNNING")
     app = terminal(environ=backend.environ)
@@ -197,6 +204,7 @@ def test_an_open_job_is_watched_whatever_happens_below(terminal, backend):
     app.wait(r"✓ Succeeded")
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_called_required_and_the_last_request_stays(terminal, backend):
     app = terminal(environ=backend.environ)
     app.wait("No jobs yet")
@@ -211,6 +219,7 @@ def test_what_is_missing_is_called_required_and_the_last_request_stays(terminal,
     app.wait("The last valid request:")
 
 
+@pytest.mark.slow
 def test_a_job_that_nobody_can_ask_any_more_shows_how_it_was_seen_last(terminal, backend, tmp_path):
     run = [COMMAND, "run", "-s", "slow", "--wait", "utils.echo"]
     ended = subprocess.run(

@@ -46,6 +46,7 @@ def scripts() -> list[tuple[str, str, str]]:
     return [(page, need, text) for (page, need), text in found.items()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("need", "text"),
     [pytest.param(need, text, id=f"{page} {need}".strip()) for page, need, text in scripts()],

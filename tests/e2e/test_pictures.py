@@ -5,11 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from support.waiting import PATIENCE
 
 PROJECT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_story_of_the_readme_is_drawn_from_a_run(tmp_path):
     script = PROJECT / "docs" / "images" / "pictures.py"
     ended = subprocess.run(

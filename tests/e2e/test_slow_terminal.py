@@ -11,7 +11,7 @@ from actions import wait_top
 from support.component_files import ComponentFile
 from support.shell import shell
 from support.terminal import Terminal
-from support.waiting import PATIENCE, PROMPT
+from support.waiting import PATIENCE
 
 RATE = 50_000
 SIZE = (200, 50)
@@ -92,9 +92,10 @@ def open_flood(terminal, rate: int) -> Terminal:
 def leave(app: Terminal) -> None:
     """Quit."""
     app.press("q")
-    assert app.wait_for_end(PROMPT) == 0
+    assert app.wait_for_end(PATIENCE) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [100, 10_000])
 def test_keys_are_answered_while_a_flood_is_followed(terminal, component_file, rate):
     app = open_flood(terminal, rate)
@@ -112,9 +113,9 @@ def test_keys_are_answered_while_a_flood_is_followed(terminal, component_file, r
         ("G", "Following"),
     ):
         app.press(key)
-        app.wait(effect, PROMPT)
+        app.wait(effect, PATIENCE)
     shown = last_line(app)
-    app.wait(lambda _: last_line(app) > shown, PROMPT)
+    app.wait(lambda _: last_line(app) > shown, PATIENCE)
     leave(app)
     assert_left_sane(app)
 
@@ -123,9 +124,9 @@ def test_a_held_key_does_not_pile_up(terminal, component_file):
     """What is drawn for a key is what the last of them asks for, not one screen for each."""
     app = open_flood(terminal, 1000)
     app.press("g")
-    app.wait(r"line +0 x", PROMPT)
+    app.wait(r"line +0 x", PATIENCE)
     app.process.write(b"j" * 300)
-    app.wait(lambda _: last_line(app) >= 300, PROMPT)
+    app.wait(lambda _: last_line(app) >= 300, PATIENCE)
     leave(app)
     assert_left_sane(app)
 
@@ -136,7 +137,7 @@ def test_quitting_does_not_wait_for_a_terminal_that_takes_nothing(terminal, comp
     for key in "twtwtw":
         app.press(key)
     app.press("q")
-    assert app.wait_for_end(PROMPT) == 0
+    assert app.wait_for_end(PATIENCE) == 0
 
 
 def test_nothing_is_sent_while_nothing_changes(terminal, component_file):

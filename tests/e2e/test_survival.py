@@ -16,8 +16,6 @@ from support.processes import processes_of_job
 from support.terminal import COMMAND
 from support.waiting import PATIENCE, wait_until
 
-pytestmark = pytest.mark.slow
-
 
 def open_with_job(terminal, **values):
     """Open the dashboard with a job of its own that runs."""
@@ -62,6 +60,7 @@ def test_the_dashboard_dies_and_the_job_is_found_again(terminal, tmp_path):
     again.wait(r"\bbegun\b")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_goes_away_without_a_signal_ends_the_dashboard(tmp_path, own_home):
     """As under nohup: a hang-up is ignored, and reading a terminal that is gone would spin for ever."""
     pid, terminal = pty.fork()
@@ -77,6 +76,7 @@ def test_a_terminal_that_goes_away_without_a_signal_ends_the_dashboard(tmp_path,
     wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "the dashboard's end")
 
 
+@pytest.mark.slow
 def test_a_terminal_that_does_not_know_its_size_is_drawn_once(tmp_path, own_home):
     """As in a container, whose terminal learns its size later: nothing is drawn again and again for two sizes."""
     pid, terminal = pty.fork()
@@ -94,6 +94,7 @@ def test_a_terminal_that_does_not_know_its_size_is_drawn_once(tmp_path, own_home
     wait_until(lambda: os.waitpid(pid, os.WNOHANG) != (0, 0), "the dashboard's end")
 
 
+@pytest.mark.slow
 def test_suspended_and_continued_and_a_storm_of_sizes(terminal):
     app = terminal()
     app.wait("No jobs yet")
@@ -132,6 +133,7 @@ def test_ctrl_z_leaves_the_terminal_to_the_shell(terminal):
     shell.wait("Component")
 
 
+@pytest.mark.slow
 def test_ctrl_z_without_a_shell_stops_nothing(terminal):
     app = terminal()
     app.wait("No jobs yet")
@@ -146,6 +148,7 @@ def process_state(pid):
         return file.read().rpartition(")")[2].split()[0]
 
 
+@pytest.mark.slow
 def test_two_dashboards_see_each_others_jobs(terminal):
     other = terminal()
     other.wait("No jobs yet")
@@ -158,6 +161,7 @@ def test_two_dashboards_see_each_others_jobs(terminal):
     wait_top(one, "Cancelled")
 
 
+@pytest.mark.slow
 def test_supervisors_and_replicas_die(terminal):
     app = open_with_job(terminal, num_replicas="1")
     # The replica alone.
@@ -209,6 +213,7 @@ def test_quit_asks_and_keeps(terminal):
     assert processes_of_job(name)
 
 
+@pytest.mark.slow
 def test_quit_can_cancel(terminal):
     app = open_with_job(terminal)
     name = app_id(app)

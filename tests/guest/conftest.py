@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
-from support.waiting import PATIENCE
+from support.waiting import NEVER
 
 from torchx_tui.guest import host
 
@@ -14,8 +14,8 @@ from torchx_tui.guest import host
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a guest on a busy machine the time that it takes; tests of its limits set their own."""
-    monkeypatch.setattr(host, "_START_TIMEOUT_S", PATIENCE)
-    monkeypatch.setattr(host.guests.settings, "timeout_s", PATIENCE)
+    monkeypatch.setattr(host, "_START_TIMEOUT_S", NEVER)
+    monkeypatch.setattr(host.guests.settings, "timeout_s", NEVER)
 
 
 @pytest.fixture

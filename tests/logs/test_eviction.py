@@ -51,7 +51,7 @@ _WORDS = st.lists(st.sampled_from((b"ERROR\n", b"a\n", b"ERR", b"ERROR and more 
 
 
 @pytest.mark.usefixtures("small_parts")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=80)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(st.tuples(_WORDS, st.integers(-30, 30)), min_size=1, max_size=5),
     st.booleans(),

@@ -54,7 +54,7 @@ RULES = st.lists(
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(LOGS, RULES, st.booleans())
 def test_lines_are_kept_and_dropped_by_what_is_shown(
     data: bytes, typed: list[tuple[str, bool, bool, bool]], grown: bool
@@ -80,7 +80,7 @@ def test_lines_are_kept_and_dropped_by_what_is_shown(
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(
         st.tuples(st.integers(0, 2), st.sampled_from("oe"), st.sampled_from((b"ERR", b"OR\n", b"a\n", b"ERROR\n"))),

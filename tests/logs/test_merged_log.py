@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from log_writing import LogWriter
-from support.waiting import PATIENCE
+from support.waiting import NEVER, PATIENCE
 
 from torchx_tui.logs.source import file_source as source
 from torchx_tui.logs.source import replica_reader
@@ -442,7 +442,7 @@ def test_a_log_folder_that_is_removed_says_so_once(tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_that_is_away_for_a_moment_is_no_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "_REMOVED_AFTER_S", PATIENCE)
+    monkeypatch.setattr(source, "_REMOVED_AFTER_S", NEVER)
     writer = LogWriter(tmp_path)
     writer.write(b"a\n")
     log = opened(writer.log)

@@ -97,7 +97,7 @@ PATTERNS = {typed: parse_pattern(typed[0], regex=typed[1], ignore_case=typed[2])
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(LOGS, st.sampled_from((1, 600, 10**9)), st.booleans())
 @example(b"\x1b[32mERR\x1b[0mOR\n", 1, False)
 @example(b"ER\x00ROR\n", 1, False)
@@ -131,7 +131,7 @@ def test_what_is_shown_is_what_is_found(data: bytes, sparse: int, grown: bool) -
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(
         st.tuples(

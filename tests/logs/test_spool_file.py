@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.waiting import PATIENCE, wait_until
+from support.waiting import NEVER, wait_until
 
 from torchx_tui.logs.source.open_files import OpenFiles
 from torchx_tui.logs.source.stream import Record
@@ -179,7 +179,7 @@ def test_a_line_of_this_moment_tells_that_a_stream_has_caught_up(
 ) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
-    monkeypatch.setattr(replica_spool, "_CAUGHT_UP_AFTER_S", PATIENCE)
+    monkeypatch.setattr(replica_spool, "_CAUGHT_UP_AFTER_S", NEVER)
     spool = ReplicaSpool(tmp_path / "spool", "trainer/0", 1_000_000)
     spool.begin(self := object())
     spool.take(Record(LINE, now - age, "o"), None, self)

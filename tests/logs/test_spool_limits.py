@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.reading import PATIENCE, Instance, as_shown, numbered
+from support.reading import Instance, as_shown, numbered
 from support.streaming import RecordScheduler
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.specs.files import cache_folder
 

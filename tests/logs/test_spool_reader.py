@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.waiting import PATIENCE, PROMPT
+from support.waiting import PATIENCE
 
 from torchx_tui.logs.source.log_file import Readable
 from torchx_tui.logs.source.replica_log import PollResult, ReplicaLog, StreamName
@@ -297,7 +297,7 @@ def test_maintenance_does_not_wait_for_a_slow_disk(spool: Spool, monkeypatch: py
     assert begun.wait(PATIENCE)
     tending = threading.Thread(target=spool.tend, daemon=True)
     tending.start()
-    tending.join(PROMPT)
+    tending.join(PATIENCE)
     is_held_up = tending.is_alive()
     goes_on.set()
     writing.join(PATIENCE)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from support.reading import Instance, as_shown, numbered
 from support.streaming import LinesScheduler, RecordReader, RecordScheduler
-from support.waiting import PATIENCE, PROMPT, wait_until
+from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.logs.spool import feed as spool_feed
@@ -179,7 +179,7 @@ def test_a_stream_that_is_lost_for_a_while_says_so(
 def test_a_moment_without_a_stream_is_not_worth_a_word(
     instance: Callable[..., Instance], quick_retries: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool_feed, "_REPORT_LOSS_AFTER_S", PATIENCE)
+    monkeypatch.setattr(spool_feed, "_REPORT_LOSS_AFTER_S", NEVER)
     scheduler = RecordScheduler()
     scheduler.write(0, *numbered(0, 3))
     reading = instance(scheduler).read()
@@ -204,7 +204,7 @@ def test_closing_a_log_ends_every_stream_at_once(instance: Callable[..., Instanc
     wait_until(lambda: scheduler.reading == 64, "64 streams")
     before = time.monotonic()
     reading.follower.close()
-    assert time.monotonic() - before < PROMPT
+    assert time.monotonic() - before < PATIENCE
     wait_until(lambda: scheduler.reading == 0, "no stream")
     named = [thread.name for thread in threading.enumerate()]
     wait_until(

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 from support.streaming import LinesScheduler
-from support.waiting import PATIENCE
+from support.waiting import NEVER, PATIENCE
 
 from torchx_tui.logs.source import stream
 from torchx_tui.logs.source.stream import LineCursor, LineStream
@@ -52,7 +52,7 @@ def test_the_default_stream_of_a_scheduler_ends_when_it_is_closed() -> None:
 
 
 def test_only_lines_that_come_later_have_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "_LIVE_AFTER_S", PATIENCE)
+    monkeypatch.setattr(stream, "_LIVE_AFTER_S", NEVER)
     scheduler = LinesScheduler()
     scheduler.write(0, "a\n", "b\n")
     reading = scheduler.log_stream("app", "trainer", 0)

@@ -15,7 +15,7 @@ import pytest
 from support.hook import Hook
 from support.hostile_server import hostile_server
 from support.hung import hung_take
-from support.waiting import PATIENCE, PROMPT, wait_until
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.diagnosis.stacks.kept import keep_take
 from torchx_tui.doctor.config_checks import notify_findings
@@ -181,7 +181,7 @@ def test_a_local_job_tells_with_no_dashboard(home: Path, hook: Hook) -> None:
     assert any("API_KEY=" in line for line in failed["lines"])
     # Whoever else has seen the end tells nothing.
     seen = [Happened(handle, "failure"), Happened(handle, "first_step")]
-    subprocess.run(helper_argv(), input=helper_request(settings, seen), text=True, check=True, timeout=PROMPT)
+    subprocess.run(helper_argv(), input=helper_request(settings, seen), text=True, check=True, timeout=PATIENCE)
     assert len(hook.posted) == 2
 
 
@@ -194,7 +194,7 @@ def test_a_stall_and_the_end_are_told_on_every_way(home: Path, hook: Hook, monke
     steps = "import time\nfor step in range(12): print(f'step {step}/90 loss: {2 / (step + 1)}'); time.sleep(0.5)\n"
     handle = launch(settings, f"{steps}time.sleep(3600)")
     # The stacks that the Job screen shows of it.
-    keep_take(hung_take("checkpoint", handle=handle, at=time.time() + PROMPT))
+    keep_take(hung_take("checkpoint", handle=handle, at=time.time() + PATIENCE))
 
     def told(way: str) -> list[str]:
         # A file that was just made is still empty.

@@ -70,11 +70,11 @@ def test_job_with_ports_and_usage(snap_compare, tmp_path, monkeypatch, size):
 
 @pytest.mark.parametrize("theme", ["torchx-dark", "torchx-light"])
 def test_two_backends(snap_compare, tmp_path, theme):
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(theme=theme))
     docker = CannedScheduler()
     for number, state in enumerate((AppState.RUNNING, AppState.FAILED, AppState.CANCELLED, AppState.SUCCEEDED)):
         docker.add(f"serve-llama-{number}x7k2m9q4wzd", state, (7 + 5 * number) * MINUTE, replicas=2)
-    app.runner._schedulers.put("local_docker", docker)
+    more = {"local_docker": docker}
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(theme=theme), more=more)
     app.schedulers = ["local_docker", "local_cwd"]
 
     async def filled(pilot):

@@ -49,13 +49,10 @@ def cluster() -> CannedScheduler:
 
 @pytest.fixture
 def app(tmp_path):
-    made = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
-    made.runner._schedulers.put("kubernetes@prod", cluster())
     staging = CannedScheduler()
     staging.add("default:smoke-k2m9q4wzd", AppState.RUNNING, 3 * MINUTE, replicas=2)
-    made.runner._schedulers.put("kubernetes@staging", staging)
-    made.schedulers = ["local_cwd", "kubernetes@prod", "kubernetes@staging"]
-    return made
+    more = {"kubernetes@prod": cluster(), "kubernetes@staging": staging}
+    return make_app(busy_scheduler(tmp_path / "logs"), tmp_path, more=more)
 
 
 async def at_stuck(pilot) -> None:

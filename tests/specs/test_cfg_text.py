@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.specs import format_cfg, format_value, runopts
@@ -35,7 +35,6 @@ def typed_mappings(draw: st.DrawFn) -> tuple[runopts, dict[str, Any]]:
     return opts, cfg
 
 
-@settings(max_examples=150)
 @given(typed_mappings())
 def test_any_mapping_of_typed_values_comes_back(given_: tuple[runopts, dict[str, Any]]) -> None:
     opts, cfg = given_
@@ -44,7 +43,6 @@ def test_any_mapping_of_typed_values_comes_back(given_: tuple[runopts, dict[str,
     assert {name: type(value) for name, value in again.items()} == {name: type(value) for name, value in cfg.items()}
 
 
-@settings(max_examples=100)
 @given(typed_mappings())
 def test_any_value_comes_back_by_itself_as_in_a_form(given_: tuple[runopts, dict[str, Any]]) -> None:
     opts, cfg = given_

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import thread as pool
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +18,7 @@ import textual.app
 import textual.pilot
 import textual.screen
 from support.canned import NOW
-from support.waiting import PATIENCE
+from support.waiting import NEVER, PATIENCE, not_within
 from textual._compositor import Compositor
 from textual._context import active_app
 from textual.app import App
@@ -57,14 +57,14 @@ def make_app(
     settings: Settings | None = None,
     read_only: bool = False,
     name: str = "local_cwd",
+    more: Mapping[str, Scheduler[Any]] = {},
 ) -> TorchXTuiApp:
-    """Return the application on one scheduler; its clock stands still."""
-    runner = Runner(journal=Journal(folder / "journal"), read_only=read_only)
-    runner._schedulers.put(name, scheduler)
+    """Return the application on a scheduler and more, by name; its clock stands still."""
+    runner = Runner(journal=Journal(folder / "journal"), read_only=read_only, schedulers={name: scheduler, **more})
     app = TorchXTuiApp(
         runner,
         settings or Settings(),
-        schedulers=[name],
+        schedulers=[name, *more],
         now=lambda: NOW,
         ui_state=UiStateFile(folder / "screen.json"),
     )
@@ -110,10 +110,10 @@ Pilot._wait_for_screen.__defaults__ = (PATIENCE,)
 # Nobody looks: several changes are laid out and drawn together.
 textual.screen.UPDATE_PERIOD = 0.1
 # What goes away by itself, or is left out where it takes long, would depend on how busy the machine is.
-status.STATUS_SECONDS = PATIENCE
-component_chooser._JOURNAL_PATIENCE = PATIENCE
-command_palette._COMPONENTS_WAIT = PATIENCE
-failure._MAX_SECONDS = PATIENCE
+status.STATUS_SECONDS = NEVER
+component_chooser._JOURNAL_PATIENCE = NEVER
+command_palette._COMPONENTS_WAIT = NEVER
+failure._MAX_SECONDS = NEVER
 
 
 # Whether an application draws what changes. Without a terminal it throws away what it has drawn, a third of its time; a
@@ -226,14 +226,14 @@ def key_bar(app: TorchXTuiApp) -> list[str]:
     return [f"{hint.key} {hint.word}" for hint in app.screen.query_one(KeyBar).hints]
 
 
-async def until(pilot: Pilot, test: Callable[[], object], what: str = "") -> None:
-    """Wait until a test holds, letting the application work.
+async def until(pilot: Pilot, condition: Callable[[], object], what: str = "") -> None:
+    """Wait until a condition is true, letting the application work.
 
     Raises:
-        AssertionError: it did not come true.
+        AssertionError: it stayed false; the message has the condition's variables and the screen.
     """
     deadline = time.monotonic() + PATIENCE
-    while not test():
-        assert time.monotonic() < deadline, f"waited for {what or test}"
+    while not condition():
+        assert time.monotonic() < deadline, f"{not_within(PATIENCE, what, condition)}\n{screen_text(pilot.app)}"
         await asyncio.sleep(_STEP)
     await pilot.pause()

@@ -63,8 +63,7 @@ class Instance:
 
     def __init__(self, scheduler: LinesScheduler, *, job: int = 512_000_000, total: int = 2_048_000_000):
         self.scheduler = scheduler
-        self.runner = Runner(spool_limits=(job, total))
-        self.runner._schedulers.put("fake", scheduler)
+        self.runner = Runner(spool_limits=(job, total), schedulers={"fake": scheduler})
         self._readings: list[Reading] = []
 
     def logs(self, handle: str = HANDLE) -> list[ReplicaLog]:

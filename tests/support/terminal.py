@@ -15,7 +15,7 @@ from pathlib import Path
 import pyte
 from ptyprocess import PtyProcess
 
-from .waiting import PATIENCE, PROMPT, wait_until
+from .waiting import PATIENCE, wait_until
 
 COMMAND = str(Path(sys.executable).with_name("torchx-tui"))
 
@@ -194,7 +194,7 @@ class Terminal:
     def _read_rest(self) -> None:
         """Read what the program, which has ended, wrote last, at once also where the terminal was slow."""
         self.rate = None
-        self._reader.join(PROMPT)
+        self._reader.join(PATIENCE)
 
     def _end(self) -> str:
         """Return how the program ended, if it has, and the last lines of its log file."""

@@ -1,24 +1,47 @@
-"""Waiting for what is to come about."""
+"""Waiting for a condition, with a limit that depends on how busy the machine is."""
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE = 300.0
-"""Seconds after which something that should have come about has not, also on a machine that does much else."""
+_MEASURED_S = 0.05
 
-PROMPT = 60.0
-"""Seconds in which what nothing holds up has happened, also on such a machine."""
+
+def _load_factor() -> float:
+    """Return how many times longer this process takes now than on a processor of its own."""
+    began, used = time.perf_counter(), time.process_time()
+    while time.process_time() - used < _MEASURED_S:
+        pass
+    return max(1.0, (time.perf_counter() - began) / _MEASURED_S)
+
+
+PATIENCE = 20.0 * _load_factor()
+"""Seconds to wait for what a quiet machine does within 20 s."""
+
+NEVER = 3600.0
+"""Seconds that no test takes: the value of a limit of the product that must not be reached."""
 
 
 def wait_until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
-    """Return what ``condition`` returns as soon as that is true."""
-    begin = time.monotonic()
+    """Return the first true value that ``condition`` returns.
+
+    Raises:
+        AssertionError: there was none within the limit; the message shows the variables of ``condition``.
+    """
+    began = time.monotonic()
     while not (found := condition()):
-        passed = time.monotonic() - begin
-        assert passed < seconds, f"{what} did not come about within {seconds:.0f} s"
-        # Most conditions ask a backend, which works on what is waited for: asked more often, it would take longer.
+        passed = time.monotonic() - began
+        assert passed < seconds, not_within(seconds, what, condition)
+        # Most conditions query a backend, which does the work that is waited for: more queries would slow it down.
         time.sleep(min(max(0.02, passed / 5), 0.3))
     return found
+
+
+def not_within(seconds: float, what: str, condition: Callable[[], Any]) -> str:
+    """Return the message for a condition that stayed false, with its variables."""
+    variables = inspect.getclosurevars(condition).nonlocals if inspect.isfunction(condition) else {}
+    seen = "".join(f"\n  {name} = {repr(value)[:500]}" for name, value in variables.items())
+    return f"not within {seconds:.0f} s: {what}{seen}"

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 from support.canned import NOW, CannedScheduler
-from support.dashboard import PATIENCE, key_bar, make_app, settled, until
+from support.dashboard import key_bar, make_app, settled, until
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
 from torchx_tui.diagnosis.failure.explain import Explanation

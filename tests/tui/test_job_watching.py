@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
-from support.waiting import PATIENCE, wait_until
+from support.waiting import NEVER, PATIENCE, wait_until
 
 import torchx_tui.tui.watch.feed as feed_module
 import torchx_tui.tui.watch.poller as poller_module
@@ -44,10 +44,8 @@ def scheduler(tmp_path: Path) -> CannedScheduler:
 
 @pytest.fixture
 def runner(scheduler: CannedScheduler, tmp_path: Path) -> Runner:
-    runner = Runner(journal=Journal(tmp_path / "journal"))
-    for name in ("local_cwd", "kubernetes"):
-        runner._schedulers.put(name, scheduler)
-    return runner
+    schedulers = dict.fromkeys(("local_cwd", "kubernetes"), scheduler)
+    return Runner(journal=Journal(tmp_path / "journal"), schedulers=schedulers)
 
 
 @pytest.fixture
@@ -192,7 +190,7 @@ def test_what_a_backend_fails_of_is_noted_once_until_it_answers(runner, schedule
 def test_jobs_are_shown_although_the_journal_cannot_be_written(runner, monkeypatch, caplog):
     app = AppDef("one", [Role("r", "", entrypoint="x")])
     runner.journal.record_intent(app, "local_cwd", "torchx", {}, expected_app_id="one-x")
-    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", PATIENCE)
+    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", NEVER)
     monkeypatch.setattr(runner, "remember", failing(OSError("the disk is full")))
     posted: list[Any] = []
     BackendPoller(runner, "local_cwd", posted.append, SETTINGS)._tick()

@@ -5,7 +5,8 @@ from dataclasses import replace
 
 import pytest
 from support.canned import CannedScheduler
-from support.dashboard import PATIENCE, make_app, screen_text, until
+from support.dashboard import make_app, screen_text, until
+from support.waiting import PATIENCE
 from textual.widgets import Button, Input, Static
 
 from torchx_tui.backends.types import BY_TORCHX
@@ -409,13 +410,12 @@ async def test_progress_says_nothing_of_a_silent_backend(app, scheduler):
         assert "gone" not in screen.query_one(StatusLine).left.plain
 
 
-async def test_jobs_are_not_counted_before_backends_answer(app, scheduler):
+async def test_jobs_are_not_counted_before_backends_answer(scheduler, tmp_path):
     """An empty backend that answers first does not make the whole list empty."""
     answers = threading.Event()
     listed = scheduler.list
     scheduler.list = lambda cfg=None: (answers.wait(PATIENCE), listed(cfg))[1]
-    app.runner._schedulers.put("local_docker", CannedScheduler())
-    app.schedulers.append("local_docker")
+    app = make_app(scheduler, tmp_path, more={"local_docker": CannedScheduler()})
     async with app.run_test(size=(120, 40)) as pilot:
         try:
             await until(pilot, lambda: "local_docker" in app.jobs.answered, "the first answer")

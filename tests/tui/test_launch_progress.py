@@ -6,7 +6,8 @@ import threading
 
 import pytest
 from support.canned import CannedScheduler
-from support.dashboard import PATIENCE, make_app, until
+from support.dashboard import make_app, until
+from support.waiting import NEVER, PATIENCE
 from textual.widgets import Button
 
 from torchx_tui.backends.shared.progress import current_progress
@@ -211,7 +212,7 @@ async def test_a_launch_that_is_over_soon_shows_no_dialog(app, scheduler, monkey
 
 async def test_who_has_gone_on_to_something_else_is_not_disturbed(app, scheduler, monkeypatch):
     # It comes when the test lets it.
-    monkeypatch.setattr(launch_watch, "SOON", PATIENCE)
+    monkeypatch.setattr(launch_watch, "SOON", NEVER)
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
         await pilot.press("r")

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from support.component_files import HEADER, ComponentFile
-from support.dashboard import PATIENCE, key_bar, screen_text, until
+from support.dashboard import key_bar, screen_text, until
 from support.launching import (
     LaunchingScheduler,
     drawn,
@@ -24,6 +24,7 @@ from support.launching import (
     type_into,
     words,
 )
+from support.waiting import PATIENCE
 from textual import events
 from textual.widgets import Input
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
-from support.waiting import PATIENCE, wait_until
+from support.waiting import NEVER, PATIENCE, wait_until
 
 import torchx_tui.tui.watch.poller as poller_module
 from torchx_tui.backends.history.journal import Journal
@@ -122,8 +122,7 @@ def start(journal: Journal) -> Iterator[Callable[..., tuple[BackendPoller, Liste
     started: list[BackendPoller] = []
 
     def begin(scheduler: CannedScheduler, settings: WatchSettings = SETTINGS) -> tuple[BackendPoller, Listener]:
-        runner = Runner(journal=journal)
-        runner._schedulers.put("local_cwd", scheduler)
+        runner = Runner(journal=journal, schedulers={"local_cwd": scheduler})
         listener = Listener()
         poller = BackendPoller(runner, "local_cwd", listener, settings)
         started.append(poller)
@@ -271,7 +270,7 @@ def test_each_state_is_written_into_the_journal_once(scheduler, start, journal, 
         AppDef("one", [Role("r", "", entrypoint="x")]), "local_cwd", "torchx", {}, expected_app_id="one-x"
     )
     # What the journal tells is waited for.
-    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", PATIENCE)
+    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", NEVER)
     written = []
     real = Runner.remember
     monkeypatch.setattr(Runner, "remember", lambda *args: (written.append(args[1:]), real(*args)))
@@ -327,13 +326,11 @@ def test_a_backend_can_push_changes(scheduler, start):
 
 
 def test_a_backend_that_hangs_holds_up_no_description_of_another_ones_job(scheduler, journal):
-    runner = Runner(journal=journal)
     hanging = Moody()
     hanging.add("stuck-x", AppState.RUNNING, 5)
     released = threading.Event()
     hanging.describe = lambda app_id: (released.wait(PATIENCE), None)[1]
-    runner._schedulers.put("local_cwd", scheduler)
-    runner._schedulers.put("local_docker", hanging)
+    runner = Runner(journal=journal, schedulers={"local_cwd": scheduler, "local_docker": hanging})
     listener = Listener()
     feed = Feed(runner, listener, replace(SETTINGS, timeout_seconds=1000))
     feed.start(["local_cwd", "local_docker"])
@@ -350,8 +347,7 @@ def test_a_backend_that_hangs_holds_up_no_description_of_another_ones_job(schedu
 
 
 def test_a_description_that_is_asked_for_again_meanwhile_is_no_failure(scheduler, journal):
-    runner = Runner(journal=journal)
-    runner._schedulers.put("local_cwd", scheduler)
+    runner = Runner(journal=journal, schedulers={"local_cwd": scheduler})
     describe, asked, go_on = scheduler.describe, threading.Event(), threading.Event()
 
     def slow(app_id):
@@ -378,8 +374,7 @@ def test_a_description_that_is_asked_for_again_meanwhile_is_no_failure(scheduler
 
 
 def test_a_description_that_fails_again_and_again_is_noted_once(scheduler, journal, monkeypatch, caplog):
-    runner = Runner(journal=journal)
-    runner._schedulers.put("local_cwd", scheduler)
+    runner = Runner(journal=journal, schedulers={"local_cwd": scheduler})
     monkeypatch.setattr(scheduler, "describe", lambda _: 1 / 0)
     listener = Listener()
     feed = Feed(runner, listener, SETTINGS)
@@ -393,8 +388,7 @@ def test_a_description_that_fails_again_and_again_is_noted_once(scheduler, journ
 
 
 def test_a_description_is_posted_once_until_it_differs(scheduler, journal):
-    runner = Runner(journal=journal)
-    runner._schedulers.put("local_cwd", scheduler)
+    runner = Runner(journal=journal, schedulers={"local_cwd": scheduler})
     asked = threading.Semaphore(0)
     describe = scheduler.describe
 
@@ -427,8 +421,7 @@ def test_a_description_is_posted_once_until_it_differs(scheduler, journal):
 
 
 def test_a_screen_that_begins_to_look_as_the_pause_ends_is_told(scheduler, journal):
-    runner = Runner(journal=journal)
-    runner._schedulers.put("local_cwd", scheduler)
+    runner = Runner(journal=journal, schedulers={"local_cwd": scheduler})
     listener = Listener()
     feed = Feed(runner, listener, SETTINGS)
     looks = iter([True])
@@ -460,7 +453,7 @@ def test_rows_do_not_wait_for_a_long_history(scheduler, journal, start, monkeypa
     _, listener = start(scheduler, replace(SETTINGS, interval_seconds=1000, slowest_seconds=1000))
     listener.wait_for_states(BOTH)
     assert {row.component for row in listener.rows()} == {""}
-    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", PATIENCE)
+    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", NEVER)
     # Without being asked, long before the next tick.
     listener.wait(lambda _: {row.component for row in listener.rows()} == {"demo.train"})
 
@@ -487,9 +480,9 @@ def test_how_often_a_backend_is_asked(active, quiet, unwatched, seconds):
     [(AppState.RUNNING, 0, 100), (AppState.RUNNING, 3600, 500), (AppState.SUCCEEDED, 0, 300)],
 )
 def test_it_is_asked_less_often_while_nobody_looks_or_nothing_runs(journal, state, idle, seconds):
-    runner, scheduler = Runner(journal=journal), Moody()
+    scheduler = Moody()
     scheduler.add("one-x", state, 60)
-    runner._schedulers.put("local_cwd", scheduler)
+    runner = Runner(journal=journal, schedulers={"local_cwd": scheduler})
     settings = WatchSettings(interval_seconds=100, slowest_seconds=10_000, timeout_seconds=1000)
     idle_since = time.monotonic() - idle
     poller = BackendPoller(runner, "local_cwd", Listener(), settings, lambda: idle_since)

@@ -8,7 +8,7 @@ from support.component_files import ComponentFile
 from support.dashboard import make_app, until
 from support.git import WorkTree
 from support.imaged import Imaged
-from support.waiting import PATIENCE, wait_until
+from support.waiting import NEVER, wait_until
 from textual.widgets import Button
 
 from torchx_tui.backends.history import provenance
@@ -43,7 +43,7 @@ def app(scheduler, tree, tmp_path, monkeypatch):
     made = make_app(scheduler, tmp_path)
     monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
     # What git does not tell soon is not compared.
-    monkeypatch.setattr(provenance, "_GIT_TIMEOUT_S", PATIENCE)
+    monkeypatch.setattr(provenance, "_GIT_TIMEOUT_S", NEVER)
     return made
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
-from support.waiting import PATIENCE, wait_until
+from support.waiting import NEVER, wait_until
 
 from torchx_tui.tui.terminal import output as terminal_output
 from torchx_tui.tui.terminal.output import QUESTION, TerminalOutput
@@ -154,7 +154,7 @@ def test_what_nobody_reads_is_dropped_at_the_end(link):
 
 
 def test_the_last_frame_is_shown_where_the_terminal_keeps_up(link, monkeypatch):
-    monkeypatch.setattr(terminal_output, "_LAST_FRAME", PATIENCE)
+    monkeypatch.setattr(terminal_output, "_LAST_FRAME", NEVER)
     answer(link)
     data = link.read_on()
     link.output.write("last frame")

@@ -1,19 +1,16 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
-
 import pytest
 from backend.docker.support import Docker
-from support.scripted_engine import ScriptedEngine, scripted_engine
+from support.scripted_engine import scripted_engine
 
 
 @pytest.fixture
-def make_docker(docker_engine: str) -> Iterator[Callable[..., Docker]]:
+def make_docker(docker_engine):
     """Return what makes schedulers on the engine; what they launched is removed afterwards."""
     made: list[Docker] = []
 
-    def make(**arguments: Any) -> Docker:
+    def make(**arguments):
         made.append(Docker(**arguments))
         return made[-1]
 
@@ -23,13 +20,13 @@ def make_docker(docker_engine: str) -> Iterator[Callable[..., Docker]]:
 
 
 @pytest.fixture
-def docker(make_docker: Callable[..., Docker]) -> Docker:
+def docker(make_docker):
     """Return a scheduler whose cancelled replicas have two seconds."""
     return make_docker(grace_seconds=2)
 
 
 @pytest.fixture
-def scripted() -> Iterator[ScriptedEngine]:
+def scripted():
     """Give an engine that answers as the test scripts it."""
     with scripted_engine() as made:
         yield made

@@ -24,7 +24,7 @@ def rebuilt(*containers: dict[str, Any]) -> tuple[Any, list[str]]:
     return role, notes
 
 
-def test_macros_are_found_again() -> None:
+def test_macros_are_found_again():
     command = ["run", "--id=job-x1", "--rank", "{}", "$TORCHX_RANK0_HOST"]
     role, notes = rebuilt(*(container(k, [part.format(k) for part in command], [f"SHARD=s{k}"]) for k in range(2)))
     assert (role.entrypoint, role.num_replicas) == ("run", 2)
@@ -32,14 +32,14 @@ def test_macros_are_found_again() -> None:
     assert (role.env, notes) == ({"SHARD": "s${replica_id}"}, [])
 
 
-def test_retries_are_those_of_the_restart_policy() -> None:
+def test_retries_are_those_of_the_restart_policy():
     told = container(0, ["run"])
     assert rebuilt(told)[0].max_retries == 0
     told["HostConfig"] = {"RestartPolicy": {"Name": "on-failure", "MaximumRetryCount": 3}}
     assert rebuilt(told)[0].max_retries == 3
 
 
-def test_what_the_image_brings_is_not_the_roles() -> None:
+def test_what_the_image_brings_is_not_the_roles():
     role, _ = rebuilt(container(0, ["run"], ["CUDA_VERSION=12", "MINE=1"]))
     assert role.env == {"MINE": "1"}
     role, _ = rebuilt(container(0, ["run"], ["CUDA_VERSION=11"]))
@@ -48,7 +48,7 @@ def test_what_the_image_brings_is_not_the_roles() -> None:
     assert role.env == {"PATH": "/bin"}
 
 
-def test_what_differs_by_no_macro_is_said() -> None:
+def test_what_differs_by_no_macro_is_said():
     role, notes = rebuilt(container(0, ["run", "a"]), container(1, ["run", "b"]))
     assert role.args == ["a"]
     assert notes == ["worker: its argument 1 differs between its replicas: that of the first is used for all"]
@@ -57,7 +57,7 @@ def test_what_differs_by_no_macro_is_said() -> None:
     assert notes == ["worker: the arguments of its replicas differ: those of the first are used for all"]
 
 
-def test_mounts_come_back_as_they_were_asked_for() -> None:
+def test_mounts_come_back_as_they_were_asked_for():
     asked = [
         {"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True},
         {"Type": "volume", "Source": "data", "Target": "/c"},
@@ -76,7 +76,7 @@ def test_mounts_come_back_as_they_were_asked_for() -> None:
     ]
 
 
-def test_half_a_container_is_no_error() -> None:
+def test_half_a_container_is_no_error():
     notes: list[str] = []
     bare = {"Config": {}, "HostConfig": None}
     (role,) = roles_of([bare, {**bare, "Config": {"Labels": None, "Cmd": None, "Env": None}}], lambda _: (), notes)
@@ -86,6 +86,6 @@ def test_half_a_container_is_no_error() -> None:
     assert (role.entrypoint, role.args, role.env) == ("x", ["x"], {"A": "x"})
 
 
-def test_a_variable_without_a_value_is_an_empty_one() -> None:
+def test_a_variable_without_a_value_is_an_empty_one():
     role, _ = rebuilt(container(0, ["run"], ["BARE", "EMPTY=", "SIGN=a=b"]))
     assert role.env == {"BARE": "", "EMPTY": "", "SIGN": "a=b"}

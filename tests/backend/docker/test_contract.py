@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from backend.contract import SchedulerContract
-from backend.docker.support import Docker
 
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.docker import labels
@@ -18,11 +16,11 @@ class TestDocker(SchedulerContract):
     cancelled = AppState.FAILED
 
     @pytest.fixture
-    def scheduler(self, docker: Docker) -> Scheduler[Any]:
+    def scheduler(self, docker):
         return docker.scheduler
 
     @pytest.fixture
-    def cfg(self) -> Mapping[str, Any]:
+    def cfg(self):
         return {"pull": False}
 
     def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
@@ -38,5 +36,5 @@ class TestDockerThatPulls(TestDocker):
     image = "python:local"
 
     @pytest.fixture
-    def cfg(self) -> Mapping[str, Any]:
+    def cfg(self):
         return {}

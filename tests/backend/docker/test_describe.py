@@ -5,12 +5,10 @@ from __future__ import annotations
 import platform
 import time
 import urllib.request
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from backend.docker.support import Docker
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.docker import labels
@@ -25,7 +23,7 @@ from torchx_tui.specs.files import user_name
 SERVE = "import http.server; http.server.test(http.server.SimpleHTTPRequestHandler, port=8000)"
 
 
-def test_everything_about_an_app(docker: Docker) -> None:
+def test_everything_about_an_app(docker):
     app = AppDef(
         "job", [docker.role("sleep 3600", "a"), docker.role("sleep 3600", "b", num_replicas=2)], metadata={"team": "x"}
     )
@@ -51,7 +49,7 @@ def test_everything_about_an_app(docker: Docker) -> None:
     assert container["Labels"][labels.USER] == user_name()
 
 
-def test_ports_can_be_reached(docker: Docker) -> None:
+def test_ports_can_be_reached(docker):
     role = Role(
         "web", "python:local", entrypoint="python3", args=["-c", SERVE], num_replicas=2, port_map={"http": 8000}
     )
@@ -64,7 +62,7 @@ def test_ports_can_be_reached(docker: Docker) -> None:
     ]
     assert len({one.host_port for one in ports}) == 2
 
-    def answers() -> bool:
+    def answers():
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{ports[1].host_port}/", timeout=PATIENCE) as answer:
                 return answer.status == 200
@@ -74,7 +72,7 @@ def test_ports_can_be_reached(docker: Docker) -> None:
     assert wait_until(answers, "an answer")
 
 
-def test_the_rank0_host_is_the_first_container(docker: Docker) -> None:
+def test_the_rank0_host_is_the_first_container(docker):
     app_id = docker.launch("echo $TORCHX_RANK0_HOST $TORCHX_IMAGE $(hostname)", replicas=2)
     docker.ended(app_id)
     names = {k: docker.describe(app_id).roles_statuses[0].replicas[k].hostname for k in (0, 1)}
@@ -83,7 +81,7 @@ def test_the_rank0_host_is_the_first_container(docker: Docker) -> None:
         assert line == f"{names[0]} busybox:local {names[k]}\n"
 
 
-def test_inspection_masks_secrets(docker: Docker) -> None:
+def test_inspection_masks_secrets(docker):
     app_id = docker.submit(AppDef("job", [docker.role("exit 0", env={"API_TOKEN": "hidden", "A": "shown"})]))
     docker.ended(app_id)
     text = docker.scheduler.describe_native(app_id)
@@ -95,9 +93,8 @@ def test_inspection_masks_secrets(docker: Docker) -> None:
         docker.scheduler.describe_native("no-such-app")
 
 
-def test_it_can_be_relaunched_from_what_the_engine_keeps(docker: Docker, tmp_path: Path) -> None:
-    runner = Runner(docker.session, journal=Journal(tmp_path))
-    runner._schedulers.put("local_docker", docker.scheduler)
+def test_it_can_be_relaunched_from_what_the_engine_keeps(docker, tmp_path):
+    runner = Runner(docker.session, journal=Journal(tmp_path), schedulers={"local_docker": docker.scheduler})
     app = AppDef("job", [docker.role("exit 0", env={"A": "1"}, num_replicas=2)])
     handle = runner.run(app, "local_docker", {"pull": False})
     # Another machine's journal knows nothing of it.
@@ -108,9 +105,8 @@ def test_it_can_be_relaunched_from_what_the_engine_keeps(docker: Docker, tmp_pat
     assert described.roles == app.roles
 
 
-def test_cancel_and_list_through_the_runner(docker: Docker, tmp_path: Path) -> None:
-    runner = Runner(docker.session, journal=Journal(tmp_path))
-    runner._schedulers.put("local_docker", docker.scheduler)
+def test_cancel_and_list_through_the_runner(docker, tmp_path):
+    runner = Runner(docker.session, journal=Journal(tmp_path), schedulers={"local_docker": docker.scheduler})
     handle = runner.run(AppDef("job", [docker.role("sleep 3600", num_replicas=2)]), "local_docker", {"pull": False})
     docker.running(handle.rpartition("/")[2])
     runner.cancel(handle)
@@ -121,13 +117,13 @@ def test_cancel_and_list_through_the_runner(docker: Docker, tmp_path: Path) -> N
     assert (row.state, row.msg.startswith(f"cancelled by {user_name()}")) == (AppState.CANCELLED, True)
 
 
-def test_list_asks_once_whatever_the_number(docker: Docker, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_list_asks_once_whatever_the_number(docker, monkeypatch):
     docker.ended(docker.launch("exit 1", replicas=3))
     asked: list[str] = []
     api: Any = docker.api
     get = api.get
 
-    def counted(url: str, **kwargs: Any) -> Any:
+    def counted(url, **kwargs):
         asked.append(url)
         return get(url, **kwargs)
 
@@ -136,14 +132,14 @@ def test_list_asks_once_whatever_the_number(docker: Docker, monkeypatch: pytest.
     assert [url.rpartition("/containers")[2] for url in asked] == ["/json"]
 
 
-def test_check_tells_of_the_engine(docker: Docker) -> None:
+def test_check_tells_of_the_engine(docker):
     finding = docker.scheduler.check()[0]
     assert finding.level == "ok"
     assert finding.what.startswith("Docker ")
     assert " cpu, " in finding.what
 
 
-def test_check_tells_why_there_is_none(tmp_path: Path) -> None:
+def test_check_tells_why_there_is_none(tmp_path):
     scheduler = DockerScheduler("mine", Engine({"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}))
     for findings in (scheduler.check(), scheduler.preflight(AppDef("a", [Role("r", "i", entrypoint="e")]), {})):
         (finding,) = findings
@@ -168,7 +164,7 @@ def test_check_tells_why_there_is_none(tmp_path: Path) -> None:
         ({"mounts": [BindMount("/no/such", "/x")]}, {}, "error", "/no/such does not exist"),
     ],
 )
-def test_preflight(docker: Docker, changes: dict[str, Any], cfg: dict[str, Any], level: str | None, words: str) -> None:
+def test_preflight(docker, changes, cfg, level, words):
     findings = docker.scheduler.preflight(AppDef("job", [docker.role("true", **changes)]), cfg)
     if level is None:
         assert findings == []
@@ -179,8 +175,8 @@ def test_preflight(docker: Docker, changes: dict[str, Any], cfg: dict[str, Any],
         assert finding.hint
 
 
-def test_preflight_of_a_workspace(docker: Docker, tmp_path: Path) -> None:
-    def found() -> list[str]:
+def test_preflight_of_a_workspace(docker, tmp_path):
+    def found():
         made = docker.role("", workspace=Workspace({str(tmp_path): ""}))
         made.entrypoint, made.args = "torchrun", ["--nnodes", "1", "train.py"]
         return [finding.what for finding in docker.scheduler.preflight(AppDef("job", [made]), {})]
@@ -190,7 +186,7 @@ def test_preflight_of_a_workspace(docker: Docker, tmp_path: Path) -> None:
     assert found() == []
 
 
-def test_a_failing_health_check_is_told(docker: Docker) -> None:
+def test_a_failing_health_check_is_told(docker):
     info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 3600")]), {"pull": False})
     second = 10**9
     info.request.containers[0].kwargs["healthcheck"] = {

@@ -12,12 +12,11 @@ import subprocess
 import sys
 import threading
 from contextlib import suppress
-from pathlib import Path
 
 import docker.errors
 import pytest
 import requests
-from support.scripted_engine import ScriptedEngine, refused
+from support.scripted_engine import refused
 from urllib3.exceptions import MaxRetryError, ProtocolError
 
 from torchx_tui.backends.docker.containers import all_containers, find_containers, find_replica
@@ -33,7 +32,7 @@ def refusal(environment: dict[str, str], timeout: float = 2.0) -> str:
     return str(raised.value)
 
 
-def test_each_thread_has_a_client_of_its_own(docker_engine: str) -> None:
+def test_each_thread_has_a_client_of_its_own(docker_engine):
     engine = Engine()
     mine = engine.client()
     assert engine.client() is mine
@@ -48,31 +47,31 @@ def test_each_thread_has_a_client_of_its_own(docker_engine: str) -> None:
     assert engine.client() is not mine
 
 
-def test_a_missing_socket(tmp_path: Path) -> None:
+def test_a_missing_socket(tmp_path):
     words = refusal({"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
     assert f"{tmp_path}/none.sock was not found" in words
     assert "systemctl start docker" in words
 
 
-def test_a_socket_that_nothing_serves(tmp_path: Path) -> None:
+def test_a_socket_that_nothing_serves(tmp_path):
     path = str(tmp_path / "dead.sock")
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(path)
     assert "has stopped" in refusal({"DOCKER_HOST": f"unix://{path}"})
 
 
-def test_a_socket_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_socket_of_others(tmp_path, monkeypatch):
     path = tmp_path / "theirs.sock"
     path.touch()
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("socket.socket.connect", refuse)
     assert "usermod -aG docker" in refusal({"DOCKER_HOST": f"unix://{path}"})
 
 
-def test_a_machine_without_docker_does_not_import_its_package() -> None:
+def test_a_machine_without_docker_does_not_import_its_package():
     told = subprocess.run(
         [
             sys.executable,
@@ -94,25 +93,25 @@ def test_a_machine_without_docker_does_not_import_its_package() -> None:
     assert told.endswith("[]\n")
 
 
-def test_a_remote_engine_that_is_not_there() -> None:
+def test_a_remote_engine_that_is_not_there():
     assert "correct DOCKER_HOST" in refusal({"DOCKER_HOST": "tcp://127.0.0.1:9"})
     assert "no machine has this name" in refusal({"DOCKER_HOST": "tcp://no-such-machine.invalid:9"})
 
 
-def test_an_engine_that_hangs() -> None:
+def test_an_engine_that_hangs():
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen(1)
         assert "does not answer" in refusal({"DOCKER_HOST": f"tcp://127.0.0.1:{silent.getsockname()[1]}"}, 0.3)
 
 
-def test_tls_without_its_files(tmp_path: Path) -> None:
+def test_tls_without_its_files(tmp_path):
     words = refusal({"DOCKER_HOST": "tcp://127.0.0.1:9", "DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(tmp_path)})
     assert str(tmp_path) in words
     assert "DOCKER_TLS_VERIFY" in words
 
 
-def test_an_engine_that_ssh_does_not_reach(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_engine_that_ssh_does_not_reach(tmp_path, monkeypatch):
     (tmp_path / "ssh").write_text("#!/bin/sh\nexit 255\n")
     (tmp_path / "ssh").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -121,17 +120,17 @@ def test_an_engine_that_ssh_does_not_reach(tmp_path: Path, monkeypatch: pytest.M
     assert "try `ssh alice@node7 docker version`" in words
 
 
-def test_a_wrong_protocol() -> None:
+def test_a_wrong_protocol():
     assert "nonsense" in refusal({"DOCKER_HOST": "nonsense://x"})
 
 
-def test_a_context_that_does_not_exist() -> None:
+def test_a_context_that_does_not_exist():
     words = refusal({"DOCKER_CONTEXT": "gone"})
     assert "no Docker context gone" in words
     assert "docker context ls" in words
 
 
-def test_the_current_context_is_used(docker_engine: str, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_context_is_used(docker_engine, own_home, monkeypatch):
     monkeypatch.delenv("DOCKER_HOST")
     # Docker's own file names: the folder is the SHA-256 of the context's name.
     name = "elsewhere"
@@ -146,7 +145,7 @@ def test_the_current_context_is_used(docker_engine: str, own_home: Path, monkeyp
     assert engine.client().ping()
 
 
-def test_remote_engines_are_told_from_ours() -> None:
+def test_remote_engines_are_told_from_ours():
     assert Engine({"DOCKER_HOST": "tcp://node7:2375"}).is_remote
     assert Engine({"DOCKER_HOST": "ssh://node7"}).is_remote
     for host in ("unix:///run/user/7/docker.sock", "http+unix:///run/a", "npipe:////./pipe/docker_engine", "/run/a"):
@@ -154,7 +153,7 @@ def test_remote_engines_are_told_from_ours() -> None:
     assert not Engine({"NOTHING": ""}).is_remote
 
 
-def test_refusals_are_in_the_engines_words(docker_engine: str) -> None:
+def test_refusals_are_in_the_engines_words(docker_engine):
     engine = Engine()
     with pytest.raises(SchedulerError, match=r"^No such container: no-such-container$"), engine.translate_errors():
         engine.client().api.inspect_container("no-such-container")
@@ -162,7 +161,7 @@ def test_refusals_are_in_the_engines_words(docker_engine: str) -> None:
         engine.client().api.inspect_container("no-such-container")
 
 
-def test_containers_of_an_unknown_app(docker_engine: str) -> None:
+def test_containers_of_an_unknown_app(docker_engine):
     engine = Engine()
     assert find_containers(engine, "no-such-app") == []
     assert isinstance(all_containers(engine), list)
@@ -170,7 +169,7 @@ def test_containers_of_an_unknown_app(docker_engine: str) -> None:
         find_replica(engine, "no-such-app", "worker", 0)
 
 
-def test_it_is_found_again_when_it_comes_back(own_engine) -> None:
+def test_it_is_found_again_when_it_comes_back(own_engine):
     engine = Engine()
     with engine.translate_errors():
         engine.client().ping()
@@ -232,7 +231,7 @@ TLS_HINT = "check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pe
         (KeyError("odd"), OURS, ""),
     ],
 )  # fmt: skip
-def test_why_an_engine_cannot_be_used(error: BaseException, host: str, words: str) -> None:
+def test_why_an_engine_cannot_be_used(error, host, words):
     told = describe_unavailable(error, host, {})
     assert told.startswith(words)
     assert bool(told) is bool(words)
@@ -242,7 +241,7 @@ def test_why_an_engine_cannot_be_used(error: BaseException, host: str, words: st
     )
 
 
-def test_a_refusal_without_what_the_sdk_puts_around_it() -> None:
+def test_a_refusal_without_what_the_sdk_puts_around_it():
     assert describe_refusal(KeyError("odd")) == "'odd'"
     for explanation, words in (
         ("in short", "in short"),
@@ -258,20 +257,20 @@ def test_a_refusal_without_what_the_sdk_puts_around_it() -> None:
         assert describe_refusal(error) == words
 
 
-def test_an_exit_code_that_comes_late() -> None:
+def test_an_exit_code_that_comes_late():
     codes = iter([None, None, 0])
 
     class Api:
-        def exec_inspect(self, asked: str) -> dict[str, int | None]:
+        def exec_inspect(self, asked):
             return {"ExitCode": next(codes)}
 
     assert exec_exit_code(Api(), "e") == 0
 
 
-def test_errors_are_told_apart(scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_are_told_apart(scripted, monkeypatch):
     engine = scripted.engine()
 
-    def asked(app_id: str = "") -> None:
+    def asked(app_id=""):
         with engine.translate_errors(app_id):
             engine.client().api.inspect_container("c")
 
@@ -327,9 +326,7 @@ def test_errors_are_told_apart(scripted: ScriptedEngine, monkeypatch: pytest.Mon
         ("[]", {}, "unix:///var/run/docker.sock"),
     ],
 )
-def test_where_an_engine_is(
-    own_home: Path, monkeypatch: pytest.MonkeyPatch, text: str, environment: dict[str, str], host: str
-) -> None:
+def test_where_an_engine_is(own_home, monkeypatch, text, environment, host):
     monkeypatch.delenv("DOCKER_HOST")
     folder = own_home / ".docker" / "contexts" / "meta" / hashlib.sha256(b"elsewhere").hexdigest()
     folder.mkdir(parents=True)
@@ -343,9 +340,7 @@ def test_where_an_engine_is(
     assert Engine().is_remote is host.startswith("tcp")
 
 
-def test_an_engine_of_another_environment_is_not_asked(
-    scripted: ScriptedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_of_another_environment_is_not_asked(scripted, tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", scripted.host)
     with suppress(docker.errors.DockerException):
         Engine({}).client()
@@ -357,9 +352,7 @@ def test_an_engine_of_another_environment_is_not_asked(
         Engine({"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(tmp_path)}).client()
 
 
-def test_the_context_is_chosen_in_the_folder_that_docker_is_told_of(
-    own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_context_is_chosen_in_the_folder_that_docker_is_told_of(own_home, tmp_path, monkeypatch):
     monkeypatch.delenv("DOCKER_HOST")
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     folder = tmp_path / "contexts" / "meta" / hashlib.sha256(b"elsewhere").hexdigest()

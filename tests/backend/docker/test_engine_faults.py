@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from backend.docker.support import Docker
-from support.docker_engine import OwnEngine
 from support.waiting import wait_until
 
 from torchx_tui.backends.types import Finding
@@ -14,13 +11,13 @@ from torchx_tui.specs import AppState, BackendUnavailableError
 
 
 @pytest.fixture
-def docker(own_engine: OwnEngine) -> Iterator[Docker]:
+def docker(own_engine):
     made = Docker(grace_seconds=2)
     yield made
     made.scheduler.close()
 
 
-def test_stopped_and_started_in_mid_run(docker: Docker, own_engine: OwnEngine) -> None:
+def test_stopped_and_started_in_mid_run(docker, own_engine):
     app_id = docker.launch("sleep 600", replicas=2)
     ended = docker.launch("exit 0")
     docker.running(app_id)
@@ -42,12 +39,12 @@ def test_stopped_and_started_in_mid_run(docker: Docker, own_engine: OwnEngine) -
     assert docker.ended(again).state == AppState.SUCCEEDED
 
 
-def test_killed_in_mid_run(docker: Docker, own_engine: OwnEngine) -> None:
+def test_killed_in_mid_run(docker, own_engine):
     app_id = docker.launch("sleep 600", replicas=2)
     docker.running(app_id)
     own_engine.kill()
 
-    def is_away() -> bool:
+    def is_away():
         try:
             docker.scheduler.list()
         except BackendUnavailableError as error:
@@ -65,7 +62,7 @@ def test_killed_in_mid_run(docker: Docker, own_engine: OwnEngine) -> None:
     assert docker.containers() == []
 
 
-def test_retries_go_on_after_the_engine_was_killed(docker: Docker, own_engine: OwnEngine) -> None:
+def test_retries_go_on_after_the_engine_was_killed(docker, own_engine):
     app_id = docker.launch("sleep 600", max_retries=3)
     docker.running(app_id)
     own_engine.kill()

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
 
 import pytest
 from support.docker_containers import Replicas, replicas
-from support.docker_engine import OwnEngine
-from support.scripted_engine import ScriptedEngine, refused
-from support.scripted_server import Answer, Asked, Stream
+from support.scripted_engine import refused
+from support.scripted_server import Asked, Stream
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.docker.listing import EngineListener, engine_events
@@ -35,7 +33,7 @@ class Told:
 
 
 @pytest.fixture
-def app(own_engine: OwnEngine) -> Iterator[Replicas]:
+def app(own_engine):
     """On an engine of its own: on a shared one, other tests' changes would be told in place of those that are meant."""
     with replicas() as made:
         yield made
@@ -58,7 +56,7 @@ def listening(events: Subscribers, app: Replicas, told: Told) -> None:
         time.sleep(1)
 
 
-def test_each_change_of_an_app_is_told(app: Replicas) -> None:
+def test_each_change_of_an_app_is_told(app):
     events, told = engine_events(app.engine), Told()
     events.subscribe(told)
     listening(events, app, told)
@@ -74,7 +72,7 @@ def test_each_change_of_an_app_is_told(app: Replicas) -> None:
     events.close()
 
 
-def test_other_containers_and_shells_are_not_told_of(own_engine: OwnEngine) -> None:
+def test_other_containers_and_shells_are_not_told_of(own_engine):
     """On an engine where no other test makes changes."""
     with replicas() as app:
         container = app.start("sleep 3600")
@@ -89,7 +87,7 @@ def test_other_containers_and_shells_are_not_told_of(own_engine: OwnEngine) -> N
         events.close()
 
 
-def test_a_burst_is_told_in_few_calls(app: Replicas) -> None:
+def test_a_burst_is_told_in_few_calls(app):
     events, told = engine_events(app.engine), Told()
     events.subscribe(told)
     listening(events, app, told)
@@ -103,7 +101,7 @@ def test_a_burst_is_told_in_few_calls(app: Replicas) -> None:
     events.close()
 
 
-def test_one_connection_serves_all_and_ends_with_the_last(app: Replicas) -> None:
+def test_one_connection_serves_all_and_ends_with_the_last(app):
     # The connection of a test before may be ending yet.
     others = set(threading.enumerate())
     events = engine_events(app.engine)
@@ -127,10 +125,10 @@ def test_one_connection_serves_all_and_ends_with_the_last(app: Replicas) -> None
     events.close()
 
 
-def test_a_subscriber_that_fails_does_not_end_the_others(app: Replicas) -> None:
+def test_a_subscriber_that_fails_does_not_end_the_others(app):
     events, told = engine_events(app.engine), Told()
 
-    def fail() -> None:
+    def fail():
         raise RuntimeError("no")
 
     events.subscribe(fail)
@@ -143,7 +141,7 @@ def test_a_subscriber_that_fails_does_not_end_the_others(app: Replicas) -> None:
 
 
 @pytest.mark.slow
-def test_an_engine_that_goes_and_comes_is_told_of(own_engine: OwnEngine) -> None:
+def test_an_engine_that_goes_and_comes_is_told_of(own_engine):
     with replicas() as app:
         events, told = engine_events(Engine()), Told()
         events.subscribe(told)
@@ -165,15 +163,13 @@ def test_an_engine_that_goes_and_comes_is_told_of(own_engine: OwnEngine) -> None
 # Where an engine answers as it is told to
 
 
-def test_who_listens_is_told_of_what_happens_of_the_end_and_of_the_return(
-    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_listens_is_told_of_what_happens_of_the_end_and_of_the_return(scripted, monkeypatch):
     monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
     answers = iter([(200, b"{}\n"), refused(500, "it is starting"), None, (200, b"{}\n")])
     asked: list[Asked] = []
     told: list[int] = []
 
-    def answer(question: Asked) -> Answer | None:
+    def answer(question):
         asked.append(question)
         return next(answers, None)
 
@@ -194,7 +190,7 @@ def test_who_listens_is_told_of_what_happens_of_the_end_and_of_the_return(
     ]  # fmt: skip
 
 
-def test_a_scheduler_that_is_closed_listens_no_more(scripted: ScriptedEngine) -> None:
+def test_a_scheduler_that_is_closed_listens_no_more(scripted):
     others = set(threading.enumerate())
     content, told = Stream(), Told()
     scripted.answers["GET", "/events"] = 200, content

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 from backend.docker.support import Docker
@@ -28,19 +27,19 @@ def refusal(docker: Docker, *roles: Role) -> str:
     return str(raised.value)
 
 
-def test_a_command_that_is_missing(docker: Docker) -> None:
+def test_a_command_that_is_missing(docker):
     role = Role("worker", "busybox:local", entrypoint="no-such-program", num_replicas=3)
     words = refusal(docker, docker.role("sleep 3600", "first", num_replicas=2), role)
     assert "worker/" in words
     assert "no such command: no-such-program" in words
 
 
-def test_an_image_that_is_missing(docker: Docker) -> None:
+def test_an_image_that_is_missing(docker):
     words = refusal(docker, docker.role("sleep 3600", "first"), docker.role("true", image="no-such-image:1"))
     assert "worker/0: there is no image no-such-image:1" in words
 
 
-def test_a_name_that_is_taken(docker: Docker) -> None:
+def test_a_name_that_is_taken(docker):
     info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 3600", num_replicas=3)]), {"pull": False})
     taken = info.request.containers[2].kwargs["name"]
     other = docker.api.create_container("busybox:local", ["sh"], name=taken)
@@ -54,13 +53,13 @@ def test_a_name_that_is_taken(docker: Docker) -> None:
         docker.api.remove_container(other["Id"])
 
 
-def test_gpus_without_a_runtime(docker: Docker) -> None:
+def test_gpus_without_a_runtime(docker):
     words = refusal(docker, docker.role("true", resource=Resource(cpu=1, gpu=2, memMB=64)))
     assert "worker/0: there is no GPU runtime" in words
     assert "gpu=0" in words
 
 
-def test_a_port_that_is_in_use(docker: Docker) -> None:
+def test_a_port_that_is_in_use(docker):
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
@@ -73,20 +72,20 @@ def test_a_port_that_is_in_use(docker: Docker) -> None:
     assert docker.containers() == []
 
 
-def test_a_mount_whose_source_is_missing(docker: Docker) -> None:
+def test_a_mount_whose_source_is_missing(docker):
     words = refusal(docker, docker.role("true", mounts=[BindMount("/no/such/folder", "/data")]))
     assert "/no/such/folder does not exist" in words
 
 
-def test_more_cpus_than_there_are(docker: Docker) -> None:
+def test_more_cpus_than_there_are(docker):
     words = refusal(docker, docker.role("true", resource=Resource(cpu=10_000, gpu=0, memMB=64)))
     assert "ask for fewer" in words
 
 
-def test_a_launch_that_is_ended_meanwhile(docker: Docker) -> None:
+def test_a_launch_that_is_ended_meanwhile(docker):
     said: list[str] = []
 
-    def show(text: str) -> None:
+    def show(text):
         said.append(text)
         if text.startswith("starting"):
             progress.cancel()
@@ -98,12 +97,12 @@ def test_a_launch_that_is_ended_meanwhile(docker: Docker) -> None:
     assert "creating 4 of 4" in said
 
 
-def test_a_network_that_is_lost_before_the_start_is_made_again(docker: Docker) -> None:
+def test_a_network_that_is_lost_before_the_start_is_made_again(docker):
     name = f"lost-{docker.session}"
     info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("true")]), {"pull": False})
     info.request.containers[0].kwargs["network"] = name
 
-    def lose(text: str) -> None:
+    def lose(text):
         if text == "creating 1 of 1":
             docker.api.remove_network(name)
 
@@ -116,7 +115,7 @@ def test_a_network_that_is_lost_before_the_start_is_made_again(docker: Docker) -
         docker.api.remove_network(name)
 
 
-def test_replicas_reach_one_another_by_name(docker: Docker) -> None:
+def test_replicas_reach_one_another_by_name(docker):
     # The other one may start a little later.
     script = "until ping -c 1 -W 5 $TORCHX_RANK0_HOST; do sleep 0.1; done"
     app_id = docker.submit(AppDef("job", [docker.role("sleep 3600", "first"), docker.role(script, "second")]))
@@ -135,7 +134,7 @@ def test_replicas_reach_one_another_by_name(docker: Docker) -> None:
         ("trap 'exit 143' TERM; kill -15 $$$$", AppState.FAILED, "SIGTERM", "exit 143 (SIGTERM): worker/0"),
     ],
 )
-def test_exit_codes(docker: Docker, script: str, state: AppState, signal: str, words: str) -> None:
+def test_exit_codes(docker, script, state, signal, words):
     # The first process of a container is deaf to signals that it does not handle; `$$` is a macro's `$`.
     app_id = docker.launch(f"sh -c '{script}'; exit $?" if script.startswith("kill") else script)
     described = docker.ended(app_id)
@@ -146,7 +145,7 @@ def test_exit_codes(docker: Docker, script: str, state: AppState, signal: str, w
     assert (row.state, row.msg) == (state, words)
 
 
-def test_out_of_memory(docker: Docker) -> None:
+def test_out_of_memory(docker):
     program = "x = bytearray(200 * 1024 * 1024); print(len(x))"
     role = Role("eater", "python:local", entrypoint="python3", args=["-c", program], resource=Resource(1, 0, 32))
     app_id = docker.submit(AppDef("job", [role]))
@@ -155,7 +154,7 @@ def test_out_of_memory(docker: Docker) -> None:
     assert described.msg == "out of memory: killed at its limit of 32 MB (exit 137): eater/0"
 
 
-def test_a_python_error_is_the_reason(docker: Docker) -> None:
+def test_a_python_error_is_the_reason(docker):
     program = "def f():\n    raise ValueError('no such data set')\nf()"
     role = Role("trainer", "python:local", entrypoint="python3", args=["-c", program])
     described = docker.ended(docker.submit(AppDef("job", [role])))
@@ -163,10 +162,10 @@ def test_a_python_error_is_the_reason(docker: Docker) -> None:
     assert described.structured_error_msg.startswith("Traceback (most recent call last):")
 
 
-def test_a_failed_replica_with_others_running(docker: Docker) -> None:
+def test_a_failed_replica_with_others_running(docker):
     app_id = docker.launch("test ${replica_id} != 1 || exit 3; sleep 3600", replicas=3)
 
-    def failed() -> bool:
+    def failed():
         return "exit 3" in docker.describe(app_id).msg
 
     wait_until(failed, "the failure of one")
@@ -182,7 +181,7 @@ def test_a_failed_replica_with_others_running(docker: Docker) -> None:
     assert (row.state, row.msg, row.replicas_running, row.replicas_wanted) == (described.state, described.msg, 2, 3)
 
 
-def test_retries_are_the_engines(docker: Docker) -> None:
+def test_retries_are_the_engines(docker):
     app_id = docker.launch("exit 4", max_retries=2)
     described = wait_until(
         lambda: (found := docker.describe(app_id)).num_restarts == 2 and found.has_ended and found, "two restarts"
@@ -191,7 +190,7 @@ def test_retries_are_the_engines(docker: Docker) -> None:
     assert described.roles_statuses[0].replicas[0].restarts == 2
 
 
-def test_a_container_that_someone_else_removed(docker: Docker) -> None:
+def test_a_container_that_someone_else_removed(docker):
     app_id = docker.launch("sleep 3600", replicas=3)
     docker.running(app_id)
     docker.api.remove_container(docker.containers(app_id)[0]["Id"], force=True)
@@ -204,7 +203,7 @@ def test_a_container_that_someone_else_removed(docker: Docker) -> None:
     assert docker.ended(app_id).state == AppState.FAILED
 
 
-def test_what_ended_well_but_for_a_removed_one_is_unknown(docker: Docker) -> None:
+def test_what_ended_well_but_for_a_removed_one_is_unknown(docker):
     app_id = docker.launch("exit 0", replicas=2)
     docker.ended(app_id)
     docker.api.remove_container(docker.containers(app_id)[0]["Id"])
@@ -215,7 +214,7 @@ def test_what_ended_well_but_for_a_removed_one_is_unknown(docker: Docker) -> Non
     assert not docker.scheduler.exists(app_id)
 
 
-def test_many_replicas_at_once(docker: Docker) -> None:
+def test_many_replicas_at_once(docker):
     app_id = docker.launch("sleep 3600", replicas=64, resource=Resource(cpu=-1, gpu=0, memMB=-1))
     described = docker.running(app_id)
     assert [one.id for one in described.roles_statuses[0].replicas] == list(range(64))
@@ -225,7 +224,7 @@ def test_many_replicas_at_once(docker: Docker) -> None:
     assert docker.containers() == []
 
 
-def test_stubborn_replicas_take_one_grace_period(make_docker: Callable[..., Docker]) -> None:
+def test_stubborn_replicas_take_one_grace_period(make_docker):
     docker = make_docker(grace_seconds=5)
     app_id = docker.launch("trap '' TERM; while :; do sleep 0.2; done", replicas=8)
     docker.running(app_id)
@@ -239,7 +238,7 @@ def test_stubborn_replicas_take_one_grace_period(make_docker: Callable[..., Dock
     assert {one.exit_code for one in docker.describe(app_id).roles_statuses[0].replicas} == {137}
 
 
-def test_a_cancel_goes_on_without_us(docker: Docker) -> None:
+def test_a_cancel_goes_on_without_us(docker):
     app_id = docker.launch("trap '' TERM; while :; do sleep 0.2; done", replicas=3)
     docker.running(app_id)
     program = (
@@ -250,7 +249,7 @@ def test_a_cancel_goes_on_without_us(docker: Docker) -> None:
     assert {one.exit_code for one in docker.ended(app_id).roles_statuses[0].replicas} == {137}
 
 
-def test_a_second_cancel_sends_no_second_signal(docker: Docker) -> None:
+def test_a_second_cancel_sends_no_second_signal(docker):
     app_id = docker.launch("trap 'echo TERM' TERM; echo ready; while :; do sleep 0.1; done")
     wait_until(lambda: list(docker.scheduler.log_iter(app_id, "worker")), "the trap")
     for _ in range(3):
@@ -259,7 +258,7 @@ def test_a_second_cancel_sends_no_second_signal(docker: Docker) -> None:
     assert list(docker.scheduler.log_iter(app_id, "worker")) == ["ready\n", "TERM\n"]
 
 
-def test_delete_leaves_nothing(docker: Docker) -> None:
+def test_delete_leaves_nothing(docker):
     info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("sleep 3600", num_replicas=2)]), {"pull": False})
     for one in info.request.containers:
         one.kwargs["volumes"] = ["/anonymous"]
@@ -275,7 +274,7 @@ def test_delete_leaves_nothing(docker: Docker) -> None:
     assert docker.api.networks(names=["torchx"])
 
 
-def test_cancel_ends_what_never_started(docker: Docker) -> None:
+def test_cancel_ends_what_never_started(docker):
     info = docker.scheduler.submit_dryrun(AppDef("job", [docker.role("true", num_replicas=2)]), {"pull": False})
     for one in info.request.containers:
         docker.engine.client().containers.create(one.image, one.command, **one.kwargs)
@@ -285,11 +284,11 @@ def test_cancel_ends_what_never_started(docker: Docker) -> None:
     assert not docker.scheduler.exists(app_id)
 
 
-def test_several_launches_make_the_network_once(docker: Docker) -> None:
+def test_several_launches_make_the_network_once(docker):
     name = f"own-{docker.session}"
     together = threading.Barrier(8)
 
-    def make() -> None:
+    def make():
         engine = Engine()
         engine.client()
         together.wait()

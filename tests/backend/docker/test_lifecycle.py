@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.scripted_engine import ScriptedEngine, events, listed, refused
 from support.scripted_server import Answer, Asked
-from support.waiting import PATIENCE
+from support.waiting import NEVER, PATIENCE
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.lifecycle import AppCanceller, Launch, ensure_network
@@ -33,9 +33,7 @@ def asked_of(scripted: ScriptedEngine) -> list[str]:
 
 
 @pytest.mark.parametrize("refusal", [None, refused(409, "network torchx already exists"), refused(500, "no room")])
-def test_the_network_that_is_made_twice_at_once_is_there_once(
-    scripted: ScriptedEngine, caplog: pytest.LogCaptureFixture, refusal: Answer | None
-) -> None:
+def test_the_network_that_is_made_twice_at_once_is_there_once(scripted, caplog, refusal):
     there = [network("torchx-2", 1), network("torchx", 1)]
     scripted.answers["GET", "/networks"] = lambda asked: (200, there)
     engine = scripted.engine()
@@ -43,7 +41,7 @@ def test_the_network_that_is_made_twice_at_once_is_there_once(
     assert asked_of(scripted) == []
     made = refusal or (201, {"Id": "n3"})
 
-    def make(asked: Asked) -> Answer:
+    def make(asked):
         assert (asked.body["Name"], asked.body["Driver"], asked.body["CheckDuplicate"]) == ("torchx", "bridge", True)
         there.extend(network("torchx", number) for number in (4, 2, 3, 5))
         return made
@@ -78,7 +76,7 @@ def launch(scripted: ScriptedEngine, replicas: int = 1, network: str | None = No
     Launch(scripted.engine(), DockerJob("app-x", containers), {labels.SUBMITTED_AT: "7.5"}).run()
 
 
-def test_all_containers_are_made_before_the_first_starts_and_that_before_the_others(scripted: ScriptedEngine) -> None:
+def test_all_containers_are_made_before_the_first_starts_and_that_before_the_others(scripted):
     said: list[str] = []
     with shown_progress(Progress(said.append)):
         launch(scripted, 3)
@@ -97,9 +95,7 @@ def test_all_containers_are_made_before_the_first_starts_and_that_before_the_oth
         ("device not found", False),
     ],
 )
-def test_a_network_that_is_gone_at_the_start_is_made_and_the_start_tried_again(
-    scripted: ScriptedEngine, words: str, is_tried_again: bool
-) -> None:
+def test_a_network_that_is_gone_at_the_start_is_made_and_the_start_tried_again(scripted, words, is_tried_again):
     started = iter([refused(404, words), (204, b"")])
     # There at first, then not; somebody makes it.
     there = iter([[network("mine", 1)], [], [], [network("mine", 2)]])
@@ -115,7 +111,7 @@ def test_a_network_that_is_gone_at_the_start_is_made_and_the_start_tried_again(
 
 
 @pytest.mark.parametrize("listing", [(200, [listed(0), listed(1)]), refused(500, "it is busy")])
-def test_what_is_left_behind_is_said(scripted: ScriptedEngine, listing: Answer) -> None:
+def test_what_is_left_behind_is_said(scripted, listing):
     scripted.answers["POST", "/containers/c1/start"] = refused(404, "No such image: busybox:1")
     scripted.answers["GET", "/containers/json"] = listing
     scripted.answers["DELETE", "/containers/c0"] = 204, b""
@@ -134,11 +130,11 @@ def test_what_is_left_behind_is_said(scripted: ScriptedEngine, listing: Answer) 
         launch(scripted, 2)
 
 
-def test_a_launch_that_is_cancelled_says_what_it_leaves(scripted: ScriptedEngine) -> None:
+def test_a_launch_that_is_cancelled_says_what_it_leaves(scripted):
     scripted.has(listed(0))
     scripted.answers["DELETE", "/containers/c0"] = refused(500, "device or resource busy")
 
-    def end(words: str) -> None:
+    def end(words):
         progress.cancel()
 
     progress = Progress(end)
@@ -148,15 +144,13 @@ def test_a_launch_that_is_cancelled_says_what_it_leaves(scripted: ScriptedEngine
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def patient(monkeypatch):
     """However slow the engine is, its answer to a request to stop is waited for."""
-    monkeypatch.setattr("torchx_tui.backends.docker.lifecycle._TAKEN_WITHIN_S", PATIENCE)
+    monkeypatch.setattr("torchx_tui.backends.docker.lifecycle._TAKEN_WITHIN_S", NEVER)
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_cancel_ends_what_lives_once_and_removes_what_waits(
-    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_cancel_ends_what_lives_once_and_removes_what_waits(scripted, monkeypatch):
     now = 100.0
     monkeypatch.setattr("torchx_tui.backends.docker.lifecycle.time", SimpleNamespace(monotonic=lambda: now))
     states = ("running", "paused", "restarting", "created", "exited")
@@ -178,7 +172,7 @@ def test_a_cancel_ends_what_lives_once_and_removes_what_waits(
     assert len(asked_of(scripted)) == 4
 
 
-def test_an_engine_that_takes_long_to_stop_is_not_waited_for(scripted: ScriptedEngine) -> None:
+def test_an_engine_that_takes_long_to_stop_is_not_waited_for(scripted):
     scripted.has(listed(0))
     ended = threading.Event()
     scripted.answers["POST", "/containers/c0/stop"] = lambda asked: (204, b"") if ended.wait(PATIENCE) else None
@@ -188,7 +182,7 @@ def test_an_engine_that_takes_long_to_stop_is_not_waited_for(scripted: ScriptedE
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_cancel_that_fails_may_be_tried_again_at_once(scripted: ScriptedEngine) -> None:
+def test_a_cancel_that_fails_may_be_tried_again_at_once(scripted):
     scripted.has(listed(0), listed(1), listed(2), listed(3, "created"))
     scripted.answers["POST", "/containers/c0/stop"] = refused(500, "cannot stop it")
     scripted.answers["POST", "/containers/c1/stop"] = refused(404, "No such container: c1")
@@ -203,7 +197,7 @@ def test_a_cancel_that_fails_may_be_tried_again_at_once(scripted: ScriptedEngine
         assert len(asked_of(scripted)) == 4
 
 
-def test_a_deletion_takes_the_apps_own_networks_along(scripted: ScriptedEngine) -> None:
+def test_a_deletion_takes_the_apps_own_networks_along(scripted):
     scripted.has(listed(0), listed(1, "exited"))
     scripted.answers["POST", "/containers/c0/stop"] = refused(500, "cannot stop it")
     for k in range(2):
@@ -228,7 +222,7 @@ def test_a_deletion_takes_the_apps_own_networks_along(scripted: ScriptedEngine) 
 
 
 @pytest.mark.usefixtures("patient")
-def test_a_scheduler_gives_ten_seconds(scripted: ScriptedEngine) -> None:
+def test_a_scheduler_gives_ten_seconds(scripted):
     scripted.has(listed(0))
     scripted.answers["POST", "/containers/c0/stop"] = 204, b""
     scheduler = DockerScheduler("mine", scripted.engine())
@@ -245,7 +239,7 @@ def test_a_scheduler_gives_ten_seconds(scripted: ScriptedEngine) -> None:
 
 
 @pytest.mark.parametrize("pull", [True, False])
-def test_images_are_pulled_before_a_launch_where_that_is_wanted(scripted: ScriptedEngine, pull: bool) -> None:
+def test_images_are_pulled_before_a_launch_where_that_is_wanted(scripted, pull):
     scheduler = DockerScheduler("mine", scripted.engine())
     made = scheduler.submit_dryrun(AppDef("job", [Role("worker", "busybox", entrypoint="run")]), {"pull": pull})
     scripted.answers["GET", "/images/busybox/json"] = 200, {"Id": "sha256:1"}

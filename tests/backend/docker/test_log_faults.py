@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from support.docker_containers import Replicas, replicas
-from support.docker_engine import OwnEngine
 from support.following import Follower
 from support.waiting import wait_until
 
@@ -26,7 +25,7 @@ write(1, b"out")
 
 
 @pytest.fixture
-def app(own_engine: OwnEngine):
+def app(own_engine):
     own_engine.start(python=True)
     with replicas() as made:
         yield made
@@ -39,9 +38,7 @@ def kept(app: Replicas, letter: str) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(
-    app: Replicas, own_engine: OwnEngine, how: str
-) -> None:
+def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(app, own_engine, how):
     app.python(FLOOD, restart_policy={"Name": "always"})
     follower = Follower(lambda cursor: open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor))
     for round_number in range(2):
@@ -64,7 +61,7 @@ def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(
 
 
 @pytest.mark.slow
-def test_lines_go_on_when_the_engine_is_back(app: Replicas, own_engine: OwnEngine) -> None:
+def test_lines_go_on_when_the_engine_is_back(app, own_engine):
     """An iterator of lines takes its log up by itself."""
     app.start("i=0; while :; do i=$((i + 1)); echo line $i; sleep 0.01; done")
     got: list[str] = []
@@ -80,7 +77,7 @@ def test_lines_go_on_when_the_engine_is_back(app: Replicas, own_engine: OwnEngin
 
 
 @pytest.mark.slow
-def test_an_engine_that_is_away_is_said_in_words(app: Replicas, own_engine: OwnEngine) -> None:
+def test_an_engine_that_is_away_is_said_in_words(app, own_engine):
     app.start("echo one; sleep 3600")
     reading = open_stream(app.engine, app.app_id, "worker", 0)
     assert next(reading).data == b"one\n"

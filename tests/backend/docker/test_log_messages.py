@@ -29,14 +29,14 @@ def pieces_of(data: bytes, cuts: list[int]) -> list[bytes]:
 
 
 @given(st.lists(st.binary(max_size=30), max_size=8), st.lists(st.integers(0, 400), max_size=6))
-def test_chunks_are_put_together(chunks: list[bytes], cuts: list[int]) -> None:
+def test_chunks_are_put_together(chunks, cuts):
     sent = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks if chunk) + b"0\r\n\r\n"
     body = ChunkedBody()
     assert b"".join(body.feed(piece) for piece in pieces_of(sent, cuts)) == b"".join(chunks)
     assert body.ended
 
 
-def test_a_body_without_its_last_chunk_has_not_ended() -> None:
+def test_a_body_without_its_last_chunk_has_not_ended():
     body = ChunkedBody()
     assert body.feed(b"3\r\nabc\r\n") == b"abc"
     assert not body.ended
@@ -46,7 +46,7 @@ def test_a_body_without_its_last_chunk_has_not_ended() -> None:
     st.lists(st.tuples(st.sampled_from([1, 2]), st.integers(0, 2 * 10**9), st.binary(max_size=20)), max_size=8),
     st.lists(st.integers(0, 500), max_size=6),
 )
-def test_frames(lines: list[tuple[int, int, bytes]], cuts: list[int]) -> None:
+def test_frames(lines, cuts):
     sent = b""
     for kind, later, text in lines:
         stamp = b"2026-01-01T00:00:0%d.%09dZ " % divmod(later, 10**9)
@@ -56,7 +56,7 @@ def test_frames(lines: list[tuple[int, int, bytes]], cuts: list[int]) -> None:
     assert found == [Message("oe"[kind - 1], NEW_YEAR + later, text) for kind, later, text in lines]
 
 
-def test_the_pieces_of_a_long_line_have_their_times_taken_off() -> None:
+def test_the_pieces_of_a_long_line_have_their_times_taken_off():
     stamp = b"2026-01-01T00:00:01.000000002Z "
     first, last = b"x" * 16_384, b"y\n"
     framed = FramedLog().feed(frame(1, stamp + first) + frame(1, stamp + last))
@@ -67,7 +67,7 @@ def test_the_pieces_of_a_long_line_have_their_times_taken_off() -> None:
     assert {message.nanoseconds for message in framed + parts} == {NEW_YEAR + 1_000_000_002}
 
 
-def test_a_terminal_line_without_end_is_not_kept_for_ever() -> None:
+def test_a_terminal_line_without_end_is_not_kept_for_ever():
     stamp = b"2026-01-01T00:00:01.000000002Z "
     log = StampedLines("o")
     sent = found = 0
@@ -78,7 +78,7 @@ def test_a_terminal_line_without_end_is_not_kept_for_ever() -> None:
     assert found + sum(len(message.data) for message in log.rest()) == sent
 
 
-def test_the_engine_says_why_it_cannot_go_on() -> None:
+def test_the_engine_says_why_it_cannot_go_on():
     with pytest.raises(SchedulerError, match="disk is gone"):
         FramedLog().feed(frame(3, b"error from daemon in stream: the disk\n is gone\n"))
 
@@ -93,7 +93,7 @@ def test_the_engine_says_why_it_cannot_go_on() -> None:
         ("2025-12-31T19:00:00-05:00", 0),
     ],
 )
-def test_times(text: str, later: int) -> None:
+def test_times(text, later):
     assert nanoseconds_of(text) == NEW_YEAR + later
     stamped = f"{text} line\n".encode()
     assert FramedLog().feed(frame(2, stamped)) == [Message("e", NEW_YEAR + later, b"line\n")]
@@ -120,16 +120,14 @@ def take_up(times: list[int], stops: list[int], forwards_first: bool) -> list[in
 
 
 @given(st.lists(st.integers(0, 60_000_000), max_size=60), st.booleans(), st.data())
-def test_lines_that_are_nearly_in_order_are_all_taken_up_once(
-    jitters: list[int], forwards_first: bool, data: st.DataObject
-) -> None:
+def test_lines_that_are_nearly_in_order_are_all_taken_up_once(jitters, forwards_first, data):
     times = [SECOND + number * 20_000_000 + jitter for number, jitter in enumerate(jitters)]
     stops = data.draw(st.lists(st.integers(0, len(times)), max_size=4).map(sorted))
     assert take_up(times, stops, forwards_first) == list(range(len(times)))
 
 
 @given(st.lists(st.integers(1, 5000), min_size=1, max_size=400), st.integers(0, 399), st.booleans())
-def test_a_clock_that_is_set_back_repeats_nothing(steps: list[int], back: int, forwards_first: bool) -> None:
+def test_a_clock_that_is_set_back_repeats_nothing(steps, back, forwards_first):
     """One cut; all before it is remembered, however long ago."""
     times, now = [], 3600 * SECOND
     for number, step in enumerate(steps):
@@ -141,7 +139,7 @@ def test_a_clock_that_is_set_back_repeats_nothing(steps: list[int], back: int, f
 
 
 @pytest.mark.parametrize("forwards_first", [True, False])
-def test_a_line_that_is_older_than_the_last_one_is_not_lost(forwards_first: bool) -> None:
+def test_a_line_that_is_older_than_the_last_one_is_not_lost(forwards_first):
     """Wherever the cut is, and on whichever side of what is counted together the times lie."""
     for start in range(3600 * SECOND, 3600 * SECOND + 200_000_000, 10_000_000):
         times = [start, start + 55_000_000, start + 20_000_000, start + 60_000_000]
@@ -150,7 +148,7 @@ def test_a_line_that_is_older_than_the_last_one_is_not_lost(forwards_first: bool
 
 
 @pytest.mark.parametrize("forwards_first", [True, False])
-def test_a_clock_that_is_set_back_by_far_repeats_nothing(forwards_first: bool) -> None:
+def test_a_clock_that_is_set_back_by_far_repeats_nothing(forwards_first):
     times = [7200 * SECOND + number * SECOND for number in range(1000)]
     times += [at - 600 * SECOND for at in times[-10:]]
     assert take_up(times, [len(times)], forwards_first) == list(range(len(times)))

@@ -76,7 +76,7 @@ class Recorded:
 AGAIN = "-- worker/0 was restarted: its log continues --"
 
 
-def test_a_line_that_was_logged_after_the_end_is_not_taken_for_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_was_logged_after_the_end_is_not_taken_for_the_next_run(monkeypatch):
     state = {"Status": "running", "StartedAt": stamp(15), "FinishedAt": stamp(10)}
     engine = Recorded(monkeypatch, state, [(9.9, "one"), (10.3, "late"), (15.1, "two")])
     _, cursor = engine.read(most=2)
@@ -85,13 +85,13 @@ def test_a_line_that_was_logged_after_the_end_is_not_taken_for_the_next_run(monk
 
 
 @pytest.mark.parametrize("end", [20, 12])
-def test_a_start_that_was_noted_late_is_no_second_one(monkeypatch: pytest.MonkeyPatch, end: float) -> None:
+def test_a_start_that_was_noted_late_is_no_second_one(monkeypatch, end):
     engine = Recorded(monkeypatch, {"StartedAt": stamp(12), "FinishedAt": stamp(end)}, [(11.0, "one"), (13.0, "two")])
     _, cursor = engine.read(most=1)
     assert engine.read(cursor)[0] == ["two"]
 
 
-def test_no_line_is_lost_where_a_reader_stops_at_the_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_line_is_lost_where_a_reader_stops_at_the_words(monkeypatch):
     state = {"StartedAt": stamp(50), "FinishedAt": stamp(55)}
     engine = Recorded(monkeypatch, state, [(1.0, "one"), (50.1, "two"), (50.3, "three")])
     _, cursor = engine.read(most=1)
@@ -100,7 +100,7 @@ def test_no_line_is_lost_where_a_reader_stops_at_the_words(monkeypatch: pytest.M
     assert engine.read(cursor)[0][-2:] == ["two", "three"]
 
 
-def test_what_is_printed_on_a_terminal_is_stdout(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_printed_on_a_terminal_is_stdout(monkeypatch):
     engine = Recorded(monkeypatch, {"StartedAt": stamp(0), "FinishedAt": stamp(10)}, [(1, "one"), (2, "two")])
     reading = DockerLogStream(engine, "app", "worker", 0, together=0)  # type: ignore[arg-type]
     assert [(record.stream, record.data.decode().strip()) for record in reading] == [("o", "one"), ("o", "two")]
@@ -114,13 +114,11 @@ def test_what_is_printed_on_a_terminal_is_stdout(monkeypatch: pytest.MonkeyPatch
         ("json-file", "it is broken", docker.errors.APIError, "it is broken"),
     ],
 )
-def test_a_log_that_the_engine_does_not_give(
-    monkeypatch: pytest.MonkeyPatch, driver: str, answer: str, error: type[Exception], words: str
-) -> None:
+def test_a_log_that_the_engine_does_not_give(monkeypatch, driver, answer, error, words):
     engine = Recorded(monkeypatch, {"StartedAt": stamp(0)}, [])
     engine.found["HostConfig"] = {"LogConfig": {"Type": driver}}
 
-    def refuse(*_: object) -> None:
+    def refuse(*_):
         raise docker.errors.APIError(answer)
 
     monkeypatch.setattr(log_stream, "ask", refuse)
@@ -141,7 +139,7 @@ def test_a_log_that_the_engine_does_not_give(
         ),
     ],
 )
-def test_what_is_asked_for(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], params: dict[str, Any]) -> None:
+def test_what_is_asked_for(monkeypatch, options, params):
     engine = Recorded(monkeypatch, {"StartedAt": stamp(0)}, [(1, "one")])
     reading = DockerLogStream(engine, "app", "worker", 0, **options)  # type: ignore[arg-type]
     assert [record.data for record in reading] == [b"one\n"]
@@ -156,16 +154,14 @@ def test_what_is_asked_for(monkeypatch: pytest.MonkeyPatch, options: dict[str, A
     assert "tail" not in engine.asked[1]
 
 
-def test_a_container_that_runs_is_asked_again_after_a_moment_and_one_that_has_ended_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_container_that_runs_is_asked_again_after_a_moment_and_one_that_has_ended_at_once(monkeypatch):
     engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
     waits = []
 
     class Waits:
         used = False
 
-        def next(self) -> float:
+        def next(self):
             assert not self.used  # where lines have come, it is waited as shortly as at first
             self.used = True
             waits.append(len(engine.asked))
@@ -186,7 +182,7 @@ def test_a_container_that_runs_is_asked_again_after_a_moment_and_one_that_has_en
     assert (waits, len(engine.asked), engine.opened) == ([1, 2, 3, 4], 6, 0)
 
 
-def test_a_container_that_is_started_again_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_container_that_is_started_again_is_said_to_be(monkeypatch):
     engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
     reading = DockerLogStream(engine, "app", "worker", 0)  # type: ignore[arg-type]
     assert next(reading).data == b"one\n"
@@ -202,7 +198,7 @@ def test_a_container_that_is_started_again_is_said_to_be(monkeypatch: pytest.Mon
     assert [record.data for record in quiet] == [b"one\n"]
 
 
-def test_what_is_held_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_held_is_released(monkeypatch):
     engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
     reading = open_stream(engine, "app", "worker", 0)  # type: ignore[arg-type]
     next(reading)
@@ -213,12 +209,12 @@ def test_what_is_held_is_released(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(reading) == []
 
 
-def test_the_log_of_a_container_that_was_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_of_a_container_that_was_removed(monkeypatch):
     engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
     reading = DockerLogStream(engine, "app", "worker", 3)  # type: ignore[arg-type]
     next(reading)
 
-    def gone() -> None:
+    def gone():
         raise docker.errors.NotFound("no such container")
 
     engine.inspected = gone  # type: ignore[method-assign]

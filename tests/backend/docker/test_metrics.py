@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from pathlib import Path
 
-from backend.docker.support import Docker
 from support.waiting import wait_until
 
 from torchx_tui.backends.runner import Runner
-from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.diagnosis.metrics.find import find_metric_files
-from torchx_tui.diagnosis.progress.activity import Activity, job_place
+from torchx_tui.diagnosis.progress.activity import job_place
 from torchx_tui.diagnosis.progress.reader import ActivityReader
 from torchx_tui.specs import AppDef, AppState, BindMount
 
@@ -27,7 +24,7 @@ sleep 1000
 ARGUMENTS = ["sh", "--out=/out/mine", "--log=/named", "--up=/../../out"]
 
 
-def test_files_in_a_container_and_in_its_mounts(docker: Docker, tmp_path: Path) -> None:
+def test_files_in_a_container_and_in_its_mounts(docker, tmp_path):
     """Each value as it was written, nothing of this machine through a link; files in a mount outlive the container."""
     outside, shared = tmp_path / "outside", tmp_path / "shared"
     outside.mkdir()
@@ -38,8 +35,8 @@ def test_files_in_a_container_and_in_its_mounts(docker: Docker, tmp_path: Path) 
     with Runner(docker.session) as runner:
         handle = runner.run(AppDef("metrics", [role]), "local_docker", {"pull": False})
 
-        def described(state: AppState) -> DescribeAppResponse:
-            def reached() -> DescribeAppResponse | None:
+        def described(state):
+            def reached():
                 found = runner.describe(handle)
                 return found if found is not None and found.state is state else None
 
@@ -52,7 +49,7 @@ def test_files_in_a_container_and_in_its_mounts(docker: Docker, tmp_path: Path) 
             # Only root sees the files of a container's processes.
             wanted = {"acc", "loss"} if os.geteuid() == 0 else {"acc"}
 
-            def read() -> Activity | None:
+            def read():
                 return reader.latest if reader.latest.series.keys() >= wanted else None
 
             series = wait_until(read, "the values").series

@@ -35,10 +35,7 @@ def test_odd_entry_costs_at_most_its_own_row(scheduler, odd):
     entry = listed(1, Labels={**listed()["Labels"], "torchx.pytorch.org/app-id": "odd"})
     engine.answers["GET", "/containers/json"] = (
         200,
-        [
-            {**entry, **odd} if isinstance(odd, dict) and odd and "Id" not in odd else odd,
-            listed(),
-        ],
+        [{**entry, **odd} if isinstance(odd, dict) and odd and "Id" not in odd else odd, listed()],
     )
     assert "app-x" in [row.app_id for row in docker.list()]
 

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -110,15 +109,14 @@ def odd(chance: random.Random, app_id: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def engine() -> CannedEngine:
+def engine():
     return CannedEngine()
 
 
 @pytest.fixture
-def runner(engine: CannedEngine, tmp_path: Path) -> Runner:
-    made = Runner(journal=Journal(tmp_path / "journal"))
-    made._schedulers.put("local_docker", DockerScheduler("torchx", engine))  # type: ignore[arg-type]
-    return made
+def runner(engine, tmp_path):
+    docker = DockerScheduler("torchx", engine)
+    return Runner(journal=Journal(tmp_path / "journal"), schedulers={"local_docker": docker})
 
 
 def assert_rows(rows: list[ListAppResponse]) -> None:
@@ -134,7 +132,7 @@ def assert_rows(rows: list[ListAppResponse]) -> None:
         assert sorted(order.handles()) == sorted(made)
 
 
-def test_any_labels(runner: Runner, engine: CannedEngine) -> None:
+def test_any_labels(runner, engine):
     chance = random.Random(2)
     for _ in range(CASES // _BATCH):
         for number in range(_BATCH):
@@ -156,7 +154,7 @@ def test_any_labels(runner: Runner, engine: CannedEngine) -> None:
 
 
 @pytest.mark.parametrize("time", ["nan", "inf", "-inf", "1e999", "-5", ""])
-def test_a_time_that_is_none(runner: Runner, engine: CannedEngine, time: str) -> None:
+def test_a_time_that_is_none(runner, engine, time):
     engine.put("odd", {**good("odd-1"), labels.SUBMITTED_AT: time})
     engine.put("fine", good("good-1"))
     rows = runner.list("local_docker")
@@ -165,16 +163,16 @@ def test_a_time_that_is_none(runner: Runner, engine: CannedEngine, time: str) ->
 
 
 @pytest.mark.parametrize("app_id", ["", "a\nb", "\x1b[31m", "\ud800"])
-def test_an_app_id_that_is_none_costs_its_own_row(runner: Runner, engine: CannedEngine, app_id: str) -> None:
+def test_an_app_id_that_is_none_costs_its_own_row(runner, engine, app_id):
     engine.put("odd", good(app_id))
     engine.put("fine", good("good-1"))
     assert [row.app_id for row in runner.list("local_docker")] == ["good-1"]
 
 
-def test_containers_are_inspected_side_by_side(engine: CannedEngine) -> None:
+def test_containers_are_inspected_side_by_side(engine):
     together = threading.Barrier(8)
 
-    def inspected(name: str) -> dict[str, Any]:
+    def inspected(name):
         together.wait(PATIENCE)
         return engine.inspected(name)
 
@@ -186,7 +184,7 @@ def test_containers_are_inspected_side_by_side(engine: CannedEngine) -> None:
     assert [replica.id for replica in described.roles_statuses[0].replicas] == list(range(8))
 
 
-def test_what_the_labels_of_an_inspection_hold_is_no_error(runner: Runner, engine: CannedEngine) -> None:
+def test_what_the_labels_of_an_inspection_hold_is_no_error(runner, engine):
     odd = {**good("app-1"), labels.REPLICA_ID: "first", labels.ROLE_NAME: "a\nb", labels.APP_DEF: "{"}
     engine.put("c1", odd)
     described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
@@ -196,7 +194,7 @@ def test_what_the_labels_of_an_inspection_hold_is_no_error(runner: Runner, engin
     assert "first" not in runner.describe_native("local_docker://torchx/app-1")
 
 
-def test_what_is_told_of_an_app(engine: CannedEngine) -> None:
+def test_what_is_told_of_an_app(engine):
     engine.put("c1", good("app-1") | {labels.APP_DEF: appdef_to_json(AppDef("good", _APP.roles, {"team": "z"}))})
     described = describe_app(cast(Any, engine), "app-1", KnownTimes(), "here")
     assert described is not None
@@ -213,20 +211,20 @@ def test_what_is_told_of_an_app(engine: CannedEngine) -> None:
     assert described.ports == []
 
 
-def test_the_first_failure_explains_itself_by_what_it_printed_as_an_error(engine: CannedEngine) -> None:
+def test_the_first_failure_explains_itself_by_what_it_printed_as_an_error(engine):
     printed = {"c1": b"ValueError: later", "c2": b"ValueError: first", "out": b"OSError: of the output"}
 
-    def logs(name: str, stdout: bool, stderr: bool, tail: int) -> bytes:
+    def logs(name, stdout, stderr, tail):
         assert tail > 100
         text = printed["out"] * stdout + printed[name] * stderr
         return b'Traceback (most recent call last):\n  File "a.py", line 1, in f\n' + text + b"\n"
 
-    def inspected(name: str) -> dict[str, Any]:
+    def inspected(name):
         found = CannedEngine.inspected(engine, name)
         found["State"] |= {"ExitCode": int(name[1]), "FinishedAt": f"2026-01-01T00:00:0{4 - int(name[1])}Z"}
         return {**found, "RestartCount": int(name[1])}
 
-    def listed(**options: Any) -> list[dict[str, Any]]:
+    def listed(**options):
         return [
             {**one, "Status": f"Exited ({one['Id'][1]}) 1 hour ago"} for one in CannedEngine.listed(engine, **options)
         ]
@@ -244,13 +242,13 @@ def test_the_first_failure_explains_itself_by_what_it_printed_as_an_error(engine
     assert (described.num_restarts, first.restarts, second.restarts) == (2, 1, 2)
 
 
-def test_a_container_that_has_ended_since_it_was_listed(engine: CannedEngine) -> None:
-    def inspected(name: str) -> dict[str, Any]:
+def test_a_container_that_has_ended_since_it_was_listed(engine):
+    def inspected(name):
         found = CannedEngine.inspected(engine, name)
         found["State"]["ExitCode"] = 3
         return found
 
-    def listed(**options: Any) -> list[dict[str, Any]]:
+    def listed(**options):
         return [{**one, "State": "running", "Status": "Up 1 second"} for one in CannedEngine.listed(engine, **options)]
 
     engine.api.inspect_container, engine.api.containers = inspected, listed
@@ -264,7 +262,7 @@ def test_a_container_that_has_ended_since_it_was_listed(engine: CannedEngine) ->
     assert (described.state, described.finished_at) == (AppState.PENDING, None)
 
 
-def test_labels_that_cannot_be_are_left_out() -> None:
+def test_labels_that_cannot_be_are_left_out():
     most = str(MAX_REPLICAS)
     given = {labels.REPLICA_ID: "007", labels.REPLICAS: most, labels.ROLE_INDEX: most + "0", labels.APP_NAME: "fine"}
     odd = {labels.USER: "a\nb", labels.SUBMITTED_AT: "soon", labels.ROLE_NAME: 5, labels.APP_ID: ""}

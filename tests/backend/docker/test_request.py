@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,7 +33,7 @@ def role(name: str = "worker", **changes: Any) -> Role:
     return Role(name, "busybox:local", **changes)
 
 
-def test_labels_tell_of_the_app_and_the_replica() -> None:
+def test_labels_tell_of_the_app_and_the_replica():
     made = job(role("a"), role("b", num_replicas=2))
     first, _, last = (one.kwargs["labels"] for one in made.containers)
     # Containers of earlier releases have these as well.
@@ -53,7 +52,7 @@ def test_labels_tell_of_the_app_and_the_replica() -> None:
     assert first.keys() - last.keys() == {"torchx-tui/app-def"}
 
 
-def test_the_app_def_comes_back_from_its_label() -> None:
+def test_the_app_def_comes_back_from_its_label():
     app = AppDef(
         "job",
         [
@@ -73,7 +72,7 @@ def test_the_app_def_comes_back_from_its_label() -> None:
     assert notes == []
 
 
-def test_what_a_launch_adds_is_not_kept() -> None:
+def test_what_a_launch_adds_is_not_kept():
     kept = read_app_def(
         [{"Labels": job(role(env={"TORCHX_JOB_ID": "x", "A": "1"})).containers[0].kwargs["labels"]}], []
     )
@@ -81,7 +80,7 @@ def test_what_a_launch_adds_is_not_kept() -> None:
     assert kept.roles[0].env == {"A": "1"}
 
 
-def test_a_long_app_def_is_left_out_and_said_to_be() -> None:
+def test_a_long_app_def_is_left_out_and_said_to_be():
     found = job(role(env={"LONG": "x" * 40_000})).containers[0].kwargs["labels"]
     assert labels.APP_DEF not in found
     notes: list[str] = []
@@ -91,13 +90,13 @@ def test_a_long_app_def_is_left_out_and_said_to_be() -> None:
     assert "32 KB" in note
 
 
-def test_a_damaged_app_def_costs_that_alone() -> None:
+def test_a_damaged_app_def_costs_that_alone():
     notes: list[str] = []
     assert read_app_def([{"Labels": {labels.APP_DEF: "{"}}], notes) is None
     assert "cannot be read" in notes[0]
 
 
-def test_ports_are_published_at_free_ones_of_this_machine() -> None:
+def test_ports_are_published_at_free_ones_of_this_machine():
     made = job(role(port_map={"tb": 6006, "c10d": 29500}, num_replicas=2))
     for one in made.containers:
         assert one.kwargs["ports"] == {"6006/tcp": ("127.0.0.1", None), "29500/tcp": ("127.0.0.1", None)}
@@ -118,12 +117,12 @@ def test_ports_are_published_at_free_ones_of_this_machine() -> None:
         (AppDef("job", [role(port_map={"x": 0})]), "ports are 1 to 65535"),
     ],
 )
-def test_what_cannot_be_containers_is_refused(app: AppDef, words: str) -> None:
+def test_what_cannot_be_containers_is_refused(app, words):
     with pytest.raises(AppDefError, match=words):
         DockerScheduler("mine").submit_dryrun(app, {})
 
 
-def test_the_text_is_yaml_with_the_commands_and_no_secrets() -> None:
+def test_the_text_is_yaml_with_the_commands_and_no_secrets():
     secret = "do not show"
     made = job(role(env={"HF_TOKEN": secret, "A": "b"}, num_replicas=2), env={"DB_PASSWORD": secret})
     text = str(made)
@@ -136,7 +135,7 @@ def test_the_text_is_yaml_with_the_commands_and_no_secrets() -> None:
     assert all(line.startswith("docker run --detach --name") for line in lines)
 
 
-def test_the_text_says_all_that_a_container_is_made_with() -> None:
+def test_the_text_says_all_that_a_container_is_made_with():
     given = role(
         env={"A": "x y"},
         resource=Resource(cpu=2, gpu=1, memMB=64),
@@ -172,7 +171,7 @@ def test_the_text_says_all_that_a_container_is_made_with() -> None:
     }
 
 
-def test_the_command_makes_the_same_container(docker_engine: str, tmp_path: Path) -> None:
+def test_the_command_makes_the_same_container(docker_engine, tmp_path):
     made = job(
         role(
             args=["-c", "echo 'a  b' \"$A\"; sleep 1"],
@@ -216,13 +215,13 @@ def test_the_command_makes_the_same_container(docker_engine: str, tmp_path: Path
         api.remove_container(one.kwargs["name"], force=True)
 
 
-def test_gpus_on_the_command_line() -> None:
+def test_gpus_on_the_command_line():
     text = str(job(role(resource=Resource(cpu=-1, gpu=2, memMB=-1))))
     assert "--gpus 'count=2,\"capabilities=compute,utility\"'" in text
     assert "--memory" not in text
 
 
-def test_what_is_not_asked_for_is_not_limited() -> None:
+def test_what_is_not_asked_for_is_not_limited():
     names = ("mem_limit", "shm_size", "nano_cpus", "device_requests")
     for resource, limits in (
         (Resource(cpu=-1, gpu=-1, memMB=-1), {}),
@@ -232,19 +231,19 @@ def test_what_is_not_asked_for_is_not_limited() -> None:
         assert {name: kwargs[name] for name in names if name in kwargs} == limits
 
 
-def test_named_devices_are_files() -> None:
+def test_named_devices_are_files():
     devices = {EFA_DEVICE: 2, "odd": 1, NEURON_DEVICE: 1}
     kwargs = job(role(resource=Resource(1, 0, 64, devices=devices))).containers[0].kwargs
     files = ("/dev/infiniband/uverbs0", "/dev/infiniband/uverbs1", "/dev/neuron0")
     assert kwargs["devices"] == [f"{file}:{file}:rwm" for file in files]
 
 
-def test_run_options_are_torchxs_and_pull() -> None:
+def test_run_options_are_torchxs_and_pull():
     options = {name: option.default for name, option in DockerScheduler("mine").run_opts()}
     assert options.items() >= {"copy_env": None, "env": None, "privileged": False, "pull": True}.items()
 
 
-def test_labels_are_json_where_they_say_so() -> None:
+def test_labels_are_json_where_they_say_so():
     assert json.loads(job(role()).containers[0].kwargs["labels"][labels.APP_DEF])["name"] == "job"
 
 
@@ -259,7 +258,7 @@ def test_labels_are_json_where_they_say_so() -> None:
         ("other:1@sha256:aa", False),
     ],
 )
-def test_what_an_image_can_be_asked_for_by(asked: str, here: bool) -> None:
+def test_what_an_image_can_be_asked_for_by(asked, here):
     image = {"Id": "sha256:ff", "RepoTags": ["busybox:1"], "RepoDigests": ["busybox@sha256:aa"]}
     assert (asked in image_names(image)) is here
     assert list(image_names({"Id": "sha256:ff", "RepoTags": None, "RepoDigests": None})) == ["sha256:ff"]

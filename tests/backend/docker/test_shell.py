@@ -9,17 +9,14 @@ import socket
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import pexpect
 import pytest
 from docker import APIClient
-from support.docker_containers import Replicas, replicas
-from support.scripted_engine import ScriptedEngine, listed, refused
-from support.scripted_server import Answer
+from support.docker_containers import replicas
+from support.scripted_engine import listed, refused
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.beside import run_beside, split_streams
@@ -28,7 +25,7 @@ from torchx_tui.specs import JobNotFoundError, SchedulerError
 
 
 @pytest.fixture
-def app(docker_engine: str) -> Iterator[Replicas]:
+def app(docker_engine):
     with replicas() as made:
         yield made
 
@@ -38,7 +35,7 @@ def without_docker(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("has_client", [True, False])
-def test_a_shell_on_a_terminal(app: Replicas, monkeypatch: pytest.MonkeyPatch, has_client: bool) -> None:
+def test_a_shell_on_a_terminal(app, monkeypatch, has_client):
     if not has_client:
         without_docker(monkeypatch)
     app.start("sleep 300", hostname="inside")
@@ -69,18 +66,18 @@ def test_a_shell_on_a_terminal(app: Replicas, monkeypatch: pytest.MonkeyPatch, h
     assert child.exitstatus == 5
 
 
-def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch):
     ours, engines = socket.socketpair()
     keyboard, screen = os.openpty()
     never, resizes = os.pipe()
     taken = iter([False, False, True])
     waits: list[float | None] = []
 
-    def wait(*arguments: Any) -> Any:
+    def wait(*arguments):
         waits.append(arguments[3])
         return select.select(*arguments)
 
-    def resize() -> bool:
+    def resize():
         has_begun = next(taken)
         if has_begun:
             engines.close()
@@ -103,7 +100,7 @@ def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch: pytest.Mo
     assert afterwards is None
 
 
-def test_the_terminal_is_as_it_was_afterwards(app: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_terminal_is_as_it_was_afterwards(app, monkeypatch):
     without_docker(monkeypatch)
     app.start("sleep 300")
     command = shell_command(app.engine, app.app_id, "worker", 0)
@@ -114,7 +111,7 @@ def test_the_terminal_is_as_it_was_afterwards(app: Replicas, monkeypatch: pytest
     child.expect("the same")
 
 
-def test_bash_where_the_image_has_it(app: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bash_where_the_image_has_it(app, monkeypatch):
     container = app.start("sleep 300")
     assert shell_command(app.engine, app.app_id, "worker", 0)[-1] == "sh"
     container.exec_run(["cp", "/bin/busybox", "/bin/bash"])
@@ -129,7 +126,7 @@ def test_bash_where_the_image_has_it(app: Replicas, monkeypatch: pytest.MonkeyPa
     assert shell_command(app.engine, app.app_id, "worker", 0)[-1] == "bash"
 
 
-def test_an_image_without_a_shell(app: Replicas) -> None:
+def test_an_image_without_a_shell(app):
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as tar:
         tar.add("/bin/busybox", "sleep")
@@ -143,7 +140,7 @@ def test_an_image_without_a_shell(app: Replicas) -> None:
         app.client.images.remove("no-shell:local", force=True)
 
 
-def test_a_replica_that_does_not_run(app: Replicas) -> None:
+def test_a_replica_that_does_not_run(app):
     app.start("true").wait()
     with pytest.raises(SchedulerError, match=r"worker/0 of .* is exited"):
         shell_command(app.engine, app.app_id, "worker", 0)
@@ -153,7 +150,7 @@ def test_a_replica_that_does_not_run(app: Replicas) -> None:
         shell_command(app.engine, "no-such-app", "worker", 0)
 
 
-def test_our_own_client_says_what_is_wrong(docker_engine: str) -> None:
+def test_our_own_client_says_what_is_wrong(docker_engine):
     program = [sys.executable, "-m", "torchx_tui.backends.docker.shell", "no-such-container", "sh"]
     said, code = pexpect.run(
         " ".join(program), withexitstatus=True, encoding="utf-8", timeout=PATIENCE, env=dict(os.environ)
@@ -178,9 +175,7 @@ STARTED = (200, b"")
         (refused(400, "stat /bin/sh: no such file or directory"), 0, ""),
     ],
 )
-def test_the_best_shell_that_there_is(
-    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch, started: Answer, code: int, found: str
-) -> None:
+def test_the_best_shell_that_there_is(scripted, monkeypatch, started, code, found):
     without_docker(monkeypatch)
     scripted.has(listed())
     scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
@@ -195,7 +190,7 @@ def test_the_best_shell_that_there_is(
         shell_command(engine, "app-x", "worker", 0)
 
 
-def test_a_shell_that_the_engine_refuses_to_look_for(scripted: ScriptedEngine) -> None:
+def test_a_shell_that_the_engine_refuses_to_look_for(scripted):
     scripted.has(listed())
     scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
     scripted.answers["POST", "/exec/e/start"] = refused(500, "the runtime is broken")
@@ -204,7 +199,7 @@ def test_a_shell_that_the_engine_refuses_to_look_for(scripted: ScriptedEngine) -
 
 
 @pytest.mark.parametrize(("state", "words"), [("paused", "is paused"), (None, "is unknown")])
-def test_what_needs_a_running_replica(scripted: ScriptedEngine, state: str | None, words: str) -> None:
+def test_what_needs_a_running_replica(scripted, state, words):
     container = listed(state=state or "")
     if state is None:
         del container["State"]
@@ -216,9 +211,7 @@ def test_what_needs_a_running_replica(scripted: ScriptedEngine, state: str | Non
 
 
 @pytest.mark.parametrize(("given", "told"), [(None, "xterm"), ("vt100", "vt100")])
-def test_a_program_is_told_the_kind_of_terminal(
-    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], given: str, told: str
-) -> None:
+def test_a_program_is_told_the_kind_of_terminal(scripted, monkeypatch, capsys, given, told):
     monkeypatch.setenv("DOCKER_HOST", scripted.host)
     monkeypatch.delenv("TERM") if given is None else monkeypatch.setenv("TERM", given)
     scripted.answers["POST", "/containers/c/exec"] = refused(409, "container c is not running")
@@ -232,11 +225,11 @@ def framed(stream: int, data: bytes) -> bytes:
     return bytes([stream, 0, 0, 0]) + len(data).to_bytes(4, "big") + data
 
 
-def test_what_a_command_beside_a_replica_prints(scripted: ScriptedEngine) -> None:
+def test_what_a_command_beside_a_replica_prints(scripted):
     scripted.has(listed())
     scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}
 
-    def answered(printed: bytes, code: int) -> tuple[int | None, bytes, bytes]:
+    def answered(printed, code):
         scripted.answers["POST", "/exec/e/start"] = 200, printed
         scripted.answers["GET", "/exec/e/json"] = 200, {"ExitCode": code}
         found = run_beside(scripted.engine(), "app-x", "worker", 0, ["ls"], PATIENCE)
@@ -259,7 +252,7 @@ def test_what_a_command_beside_a_replica_prints(scripted: ScriptedEngine) -> Non
     assert split_streams(framed(1, b"")) == (b"", b"")
 
 
-def test_a_command_that_prints_without_end_is_left(scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_that_prints_without_end_is_left(scripted, monkeypatch):
     monkeypatch.setattr("torchx_tui.backends.docker.beside.RUN_BESIDE_BYTES", 1 << 20)
     scripted.has(listed())
     scripted.answers["POST", "/containers/c0/exec"] = 201, {"Id": "e"}

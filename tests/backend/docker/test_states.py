@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from support.scripted_engine import ScriptedEngine, listed
+from support.scripted_engine import listed
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.containers import container_name
@@ -54,7 +54,7 @@ def container(state: str, status: str = "", k: int = 0, **changes: Any) -> dict[
         ([R, U], R),
     ],
 )
-def test_states_fold_by_the_rules(states: list[AppState], folded: AppState) -> None:
+def test_states_fold_by_the_rules(states, folded):
     assert state_of(states) == folded
     assert state_of(states[::-1]) == folded
 
@@ -74,7 +74,7 @@ def test_states_fold_by_the_rules(states: list[AppState], folded: AppState) -> N
         ("new word", "", (U, None)),
     ],
 )
-def test_the_state_of_a_replica(state: str, status: str, expected: tuple[AppState, int | None]) -> None:
+def test_the_state_of_a_replica(state, status, expected):
     assert replica_state(container(state, status)) == expected
 
 
@@ -91,11 +91,11 @@ def test_the_state_of_a_replica(state: str, status: str, expected: tuple[AppStat
         ("Exited (0)", None),
     ],
 )
-def test_how_long_ago_it_ended(status: str, seconds: float | None) -> None:
+def test_how_long_ago_it_ended(status, seconds):
     assert seconds_since_exit(container("exited", status)) == seconds
 
 
-def test_an_end_that_was_heard_of_early_stays_exact() -> None:
+def test_an_end_that_was_heard_of_early_stays_exact():
     times = KnownTimes()
     assert times.finished_at(container("exited", "Exited (0) 2 seconds ago"), 1000.0) == 998.0
     assert times.finished_at(container("exited", "Exited (0) 3 hours ago"), 1000.0 + 4 * 3600) == 998.0
@@ -108,7 +108,7 @@ def test_an_end_that_was_heard_of_early_stays_exact() -> None:
     assert times.finished_at(container("exited", "Exited (0)", k=2), 1000.0) is None
 
 
-def test_the_end_of_a_container_that_is_no_more_is_forgotten() -> None:
+def test_the_end_of_a_container_that_is_no_more_is_forgotten():
     times = KnownTimes()
     one = container("exited", "Exited (0) 1 second ago")
     times.learn("id0", 997.25)
@@ -118,7 +118,7 @@ def test_the_end_of_a_container_that_is_no_more_is_forgotten() -> None:
     assert times.finished_at(one, 3000.0) == 2999.0
 
 
-def test_the_rows_of_apps(scripted: ScriptedEngine) -> None:
+def test_the_rows_of_apps(scripted):
     of_user = {labels.USER: "alice", labels.SUBMITTED_AT: "99.5"}
     own = [
         listed(0, "running", Status="Up 3 hours"),
@@ -151,7 +151,7 @@ def test_the_rows_of_apps(scripted: ScriptedEngine) -> None:
     assert (without_times.submitted_at, without_times.started_at) == (0.0, 0.0)
 
 
-def test_replicas_that_are_missing_were_removed_unless_none_has_started() -> None:
+def test_replicas_that_are_missing_were_removed_unless_none_has_started():
     running, created = container("running"), container("created")
     for one in (running, created):
         one["Labels"][labels.REPLICAS] = "3"
@@ -160,7 +160,7 @@ def test_replicas_that_are_missing_were_removed_unless_none_has_started() -> Non
     assert summarize("app-x", [created]).state == S
 
 
-def test_a_foreign_app_lacks_labels_and_is_read_all_the_same() -> None:
+def test_a_foreign_app_lacks_labels_and_is_read_all_the_same():
     one = container("running")
     one["Labels"] = {labels.APP_ID: "sh-abc-x1y2z3"}
     app = summarize("sh-abc-x1y2z3", [one])
@@ -168,12 +168,12 @@ def test_a_foreign_app_lacks_labels_and_is_read_all_the_same() -> None:
     assert app.where(0) == "/0"
 
 
-def test_a_container_without_a_name_is_called_by_its_id() -> None:
+def test_a_container_without_a_name_is_called_by_its_id():
     assert container_name({"Id": "0123456789abcdef", "Names": ["/job-worker-0"]}) == "job-worker-0"
     assert container_name({"Id": "0123456789abcdef", "Names": None}) == "0123456789ab"
 
 
-def test_health() -> None:
+def test_health():
     assert health(container("running", "Up 3 seconds (health: starting)")) == "starting"
     assert health(container("running", "Up 3 seconds (unhealthy)")) == "unhealthy"
     assert health(container("running", "Up 3 seconds")) == ""
@@ -192,20 +192,17 @@ def test_health() -> None:
         ({"Status": "restarting", "ExitCode": 1}, "starts again after exit 1"),
         ({"Status": "paused", "Paused": True}, "paused: `docker unpause` resumes it"),
         ({"Status": "exited", "ExitCode": 3}, "exit 3"),
-        (
-            {"Status": "exited", "ExitCode": 255},
-            "exit 255: its own exit code, or the engine was killed while it ran",
-        ),
+        ({"Status": "exited", "ExitCode": 255}, "exit 255: its own exit code, or the engine was killed while it ran"),
         ({"Status": "exited", "ExitCode": 0}, ""),
         ({"Status": "running", "Running": True}, ""),
     ],
 )
-def test_a_replicas_reason(state: dict[str, Any], words: str) -> None:
+def test_a_replicas_reason(state, words):
     assert replica_reason({"State": state, "HostConfig": {"Memory": 64 << 20}}) == words
     assert replica_reason({"State": state}) == words.replace(" at its limit of 64 MB", "")
 
 
-def test_a_port_on_two_addresses_is_one() -> None:
+def test_a_port_on_two_addresses_is_one():
     ports = [
         {"IP": "::1", "PrivatePort": 6006, "PublicPort": 40001, "Type": "tcp"},
         {"IP": "127.0.0.1", "PrivatePort": 6006, "PublicPort": 40000, "Type": "tcp"},

@@ -7,11 +7,10 @@ import socket
 import ssl
 import subprocess
 import threading
-from pathlib import Path
 
 import docker
 import pytest
-from support.waiting import PATIENCE, PROMPT
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker_engine.streams import start_exec
 
@@ -41,7 +40,7 @@ class Answering:
 
 
 @pytest.fixture(params=["tcp", "tls"])
-def tls(request: pytest.FixtureRequest, tmp_path: Path) -> ssl.SSLContext | None:
+def tls(request, tmp_path):
     if request.param == "tcp":
         return None
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
@@ -54,9 +53,7 @@ def tls(request: pytest.FixtureRequest, tmp_path: Path) -> ssl.SSLContext | None
 
 
 @pytest.mark.parametrize("first", [b"", b"early, ", b"x" * 16000], ids=["none", "little", "a record"])
-def test_nothing_of_the_beginning_is_lost(
-    tls: ssl.SSLContext | None, first: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nothing_of_the_beginning_is_lost(tls, first, tmp_path, monkeypatch):
     # They win over what the SDK is told.
     for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(name, raising=False)
@@ -68,7 +65,7 @@ def test_nothing_of_the_beginning_is_lost(
     assert connection.gettimeout() == api.timeout
     # What is there already is not waited for.
     while len(read) < len(first):
-        assert select.select([connection], [], [], PROMPT)[0]
+        assert select.select([connection], [], [], PATIENCE)[0]
         read += connection.recv(1 << 16)
     assert read == first
     server.read_on.set()

@@ -87,7 +87,7 @@ def told(**changes: Any) -> list[tuple[str, str]]:
     return [(one.level, one.what) for one in found]
 
 
-def test_the_engines_version_and_size() -> None:
+def test_the_engines_version_and_size():
     assert told() == [("ok", "Docker 24.0 at /run/docker.sock: 8 cpu, 16 GB, overlay2")]
     assert told(MemTotal=None)[0][1].endswith("8 cpu, 0 GB, overlay2")
     assert told(Runtimes={"nvidia": {}})[1:] == [("ok", "GPUs: the NVIDIA runtime is there")]
@@ -115,7 +115,7 @@ def role(image: str = "here", cpu: int = 1, gpu: int = 0, memory: int = 64, **fi
     return Role("r", image, entrypoint="sh", resource=Resource(cpu, gpu, memory), **fields)
 
 
-def test_what_a_launch_would_find() -> None:
+def test_what_a_launch_would_find():
     assert faults(role()) == []
     assert faults(role("here:latest")) == []
     assert faults(role("sha256:a")) == []
@@ -140,14 +140,10 @@ def test_what_a_launch_would_find() -> None:
     assert faults(mounted, remote=True) == []
 
 
-def test_the_names_of_an_image() -> None:
-    image = {
-        "Id": "sha256:1",
-        "RepoTags": ["h:5000/a:1", "b:2"],
-        "RepoDigests": ["h:5000/a@sha256:9", "c@sha256:8"],
-    }
+def test_the_names_of_an_image():
+    image = {"Id": "sha256:1", "RepoTags": ["h:5000/a:1", "b:2"], "RepoDigests": ["h:5000/a@sha256:9", "c@sha256:8"]}
     assert list(image_names(image)) == [
-        *("h:5000/a:1", "b:2", "h:5000/a@sha256:9", "c@sha256:8", "sha256:1", "h:5000/a:1@sha256:9"),
+        *("h:5000/a:1", "b:2", "h:5000/a@sha256:9", "c@sha256:8", "sha256:1", "h:5000/a:1@sha256:9")
     ]
     assert list(image_names({"Id": "sha256:1", "RepoTags": None})) == ["sha256:1"]
 
@@ -165,10 +161,7 @@ def test_the_names_of_an_image() -> None:
             {"mounts": [{"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True}]},
             "--mount type=bind,source=/a,target=/b,readonly",
         ),
-        (
-            {"mounts": [{"Type": "volume", "Source": "v", "Target": "/b"}]},
-            "--mount type=volume,source=v,target=/b",
-        ),
+        ({"mounts": [{"Type": "volume", "Source": "v", "Target": "/b"}]}, "--mount type=volume,source=v,target=/b"),
         ({"devices": ["/dev/a:/dev/b:rwm"]}, "--device /dev/a:/dev/b:rwm"),
         ({"ports": {"80/tcp": ("127.0.0.1", None)}}, "--publish 127.0.0.1::80/tcp"),
         ({"ports": {"80/tcp": ("127.0.0.1", 8080)}}, "--publish 127.0.0.1:8080:80/tcp"),
@@ -182,12 +175,12 @@ def test_the_names_of_an_image() -> None:
         ),
     ],
 )
-def test_the_command_that_makes_a_container(arguments: dict[str, Any], words: str) -> None:
+def test_the_command_that_makes_a_container(arguments, words):
     line = docker_run_line("i", ["run", "--token", "x"], arguments)
     assert line == f"docker run --detach {words} i run --token '********'".replace("  ", " ")
 
 
-def test_a_host_name_is_short_enough_for_the_kernel() -> None:
+def test_a_host_name_is_short_enough_for_the_kernel():
     assert host_name("a" * 63, 7) == "a" * 63
     assert host_name("a" * 64, 7) == "a" * 61 + "-7"
 
@@ -237,21 +230,21 @@ EXEC = 'OCI runtime create failed: exec: "run"'
         ),
     ],
 )
-def test_why_a_container_is_not_started(answer: str, words: str) -> None:
+def test_why_a_container_is_not_started(answer, words):
     assert explain_refusal(answer, DockerContainer("busybox", ["run", "-x"], {})) == (words or answer)
 
 
-def test_a_command_of_the_image_that_is_missing() -> None:
+def test_a_command_of_the_image_that_is_missing():
     words = explain_refusal(f"{EXEC}: executable file not found in $PATH", DockerContainer("busybox", [], {}))
     assert words == "no such command: the image's own: the image busybox does not have it"
 
 
-def test_which_networks_have_to_be_made() -> None:
+def test_which_networks_have_to_be_made():
     given = ["torchx", None, "", "bridge", "host", "none", "default", "mine", "torchx"]
     assert names_of(given) == ["torchx", "mine"]
 
 
-def test_what_it_says_that_it_can_do_it_has_a_method_for() -> None:
+def test_what_it_says_that_it_can_do_it_has_a_method_for():
     can = DockerScheduler.capabilities
     methods = {"native": "describe_native", "shell": "shell_command", "usage": "usage", "run_beside": "run_beside"}
     for capability, method in methods.items():
@@ -287,14 +280,12 @@ def container(state: str, status: str = "", k: int = 0, **changes: Any) -> dict[
         ),
     ],
 )
-def test_what_an_app_waits_for(
-    monkeypatch: pytest.MonkeyPatch, age: float, containers: list[dict[str, Any]], words: str
-) -> None:
+def test_what_an_app_waits_for(monkeypatch, age, containers, words):
     monkeypatch.setattr(time, "time", lambda: 100.0 + age)
     assert why(summarize("app-x", containers)) == words
 
 
-def test_times_of_an_engine() -> None:
+def test_times_of_an_engine():
     assert seconds_of("1970-01-01T00:00:02.5Z") == 2.5
     assert (seconds_of("0001-01-01T00:00:00Z"), seconds_of(""), seconds_of(None)) == (None, None, None)
     state = {"StartedAt": "1970-01-01T00:00:01Z", "FinishedAt": "1970-01-01T00:00:03Z"}
@@ -309,7 +300,7 @@ def test_times_of_an_engine() -> None:
     assert seconds_since_exit(container("exited", "Exited (0) 2 weeks ago")) == 2 * 7 * 86400
 
 
-def test_a_health_check_that_fails() -> None:
+def test_a_health_check_that_fails():
     assert describe_health({"State": {"Health": {"Status": "unhealthy", "FailingStreak": 3}}}) == (
         "health check: unhealthy, failed 3 times in a row"
     )
@@ -318,7 +309,7 @@ def test_a_health_check_that_fails() -> None:
     assert describe_health({"State": {}}) == ""
 
 
-def test_the_address_in_the_apps_network() -> None:
+def test_the_address_in_the_apps_network():
     networks = {"a": {"IPAddress": ""}, "b": {"IPAddress": "172.29.0.2"}}
     assert address({"NetworkSettings": {"Networks": networks}}) == "172.29.0.2"
     assert address({"NetworkSettings": {"Networks": None}}) is None
@@ -335,7 +326,7 @@ def rebuilt(**host: Any) -> Role:
     return role
 
 
-def test_limits_become_a_resource_again() -> None:
+def test_limits_become_a_resource_again():
     assert rebuilt().resource == Resource(cpu=-1, gpu=0, memMB=-1)
     asked = rebuilt(NanoCpus=2_000_000_000, Memory=64 << 20, DeviceRequests=[{"Count": 2}, {"Count": None}])
     assert (asked.resource.cpu, asked.resource.gpu, asked.resource.memMB) == (2, 2, 64)
@@ -344,7 +335,7 @@ def test_limits_become_a_resource_again() -> None:
     assert (half.resource.cpu, half.resource.gpu) == (0.5, 0)
 
 
-def test_mounts_come_back() -> None:
+def test_mounts_come_back():
     found = rebuilt(
         Mounts=[
             {"Type": "bind", "Source": "/a", "Target": "/b", "ReadOnly": True},

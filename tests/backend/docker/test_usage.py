@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from support.docker_containers import Replicas, replicas
+from support.docker_containers import replicas
 from support.scripted_engine import ScriptedEngine, listed, refused
 
 from torchx_tui.backends.docker.usage import UsageSampler, resident_bytes
@@ -17,12 +16,12 @@ from torchx_tui.specs import JobNotFoundError
 
 
 @pytest.fixture
-def app(docker_engine: str) -> Iterator[Replicas]:
+def app(docker_engine):
     with replicas() as made:
         yield made
 
 
-def test_cpu_and_memory_of_running_replicas(app: Replicas) -> None:
+def test_cpu_and_memory_of_running_replicas(app):
     app.python("held = bytearray(60_000_000)\nwhile True: pass", 0, nano_cpus=500_000_000, mem_limit="256m")
     app.start("sleep 3600", 1)
     app.start("true", 2).wait()
@@ -43,7 +42,7 @@ def test_cpu_and_memory_of_running_replicas(app: Replicas) -> None:
     assert idle.memory < 10_000_000
 
 
-def test_the_cache_of_files_is_not_counted(app: Replicas) -> None:
+def test_the_cache_of_files_is_not_counted(app):
     app.start("dd if=/dev/zero of=/tmp/file bs=1M count=60 2>/dev/null; sync; sleep 3600", 0)
     sampler = UsageSampler(app.engine)
     time.sleep(2)
@@ -63,17 +62,17 @@ def test_the_cache_of_files_is_not_counted(app: Replicas) -> None:
         ({}, None),
     ],
 )
-def test_both_versions_of_control_groups(memory: dict[str, object], expected: int | None) -> None:
+def test_both_versions_of_control_groups(memory, expected):
     assert resident_bytes(memory) == expected
 
 
-def test_many_replicas(app: Replicas) -> None:
+def test_many_replicas(app):
     for k in range(12):
         app.start("sleep 3600", k)
     assert [usage.replica for usage in UsageSampler(app.engine).sample(app.app_id)] == list(range(12))
 
 
-def test_an_app_that_is_not_there(docker_engine: str) -> None:
+def test_an_app_that_is_not_there(docker_engine):
     with replicas() as app, pytest.raises(JobNotFoundError):
         UsageSampler(app.engine).sample(app.app_id)
 
@@ -96,7 +95,7 @@ def answer(scripted: ScriptedEngine, k: int, stats: dict[str, Any], **host: Any)
     scripted.answers["GET", f"/containers/c{k}/json"] = 200, {"HostConfig": host}
 
 
-def test_cpu_is_what_was_used_between_two_samples(scripted: ScriptedEngine) -> None:
+def test_cpu_is_what_was_used_between_two_samples(scripted):
     scripted.has(*(listed(k) for k in range(5)), listed(5, "paused"), listed(6, "exited"), listed(7, "created"))
     limits = ({"NanoCpus": 500_000_000}, {"CpuQuota": 50_000}, {"CpuQuota": 300_000, "CpuPeriod": 200_000},
               {"CpuQuota": -1}, {})  # fmt: skip
@@ -122,7 +121,7 @@ def test_cpu_is_what_was_used_between_two_samples(scripted: ScriptedEngine) -> N
                if asked.path.endswith("/stats"))  # fmt: skip
 
 
-def test_cores_are_counted_where_the_engine_does_not_say(scripted: ScriptedEngine) -> None:
+def test_cores_are_counted_where_the_engine_does_not_say(scripted):
     scripted.has(listed(0), listed(1))
     answer(scripted, 0, told(1, 1, online=None))
     answer(scripted, 1, {"read": "2026-01-01T00:00:01Z"})
@@ -130,7 +129,7 @@ def test_cores_are_counted_where_the_engine_does_not_say(scripted: ScriptedEngin
     assert (counted.cpu_total, unknown.cpu_total, unknown.memory) == (2, None, None)
 
 
-def test_an_app_that_has_ended_uses_nothing(scripted: ScriptedEngine) -> None:
+def test_an_app_that_has_ended_uses_nothing(scripted):
     scripted.has(listed(0, "exited"))
     assert UsageSampler(scripted.engine()).sample("app-x") == []
     scripted.has()
@@ -138,9 +137,7 @@ def test_an_app_that_has_ended_uses_nothing(scripted: ScriptedEngine) -> None:
         UsageSampler(scripted.engine()).sample("app-x")
 
 
-def test_an_engine_that_goes_away_while_it_is_asked_tells_of_none(
-    scripted: ScriptedEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_engine_that_goes_away_while_it_is_asked_tells_of_none(scripted, monkeypatch):
     raised: list[object] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     scripted.has(listed(0), listed(1))

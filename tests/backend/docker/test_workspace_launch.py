@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +17,7 @@ NO_PULL = {"pull": False}
 
 
 @pytest.fixture
-def runner(docker_engine: str, tmp_path: Path) -> Iterator[Runner]:
+def runner(docker_engine, tmp_path):
     with Runner(journal=Journal(tmp_path / "journal")) as made:
         yield made
         scheduler: Any = made.scheduler("local_docker")
@@ -29,7 +27,7 @@ def runner(docker_engine: str, tmp_path: Path) -> Iterator[Runner]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
+def project(tmp_path):
     folder = tmp_path / "project"
     folder.mkdir()
     (folder / "train.sh").write_text("echo trained; ls\n")
@@ -43,7 +41,7 @@ def app() -> AppDef:
     return AppDef("shipped", [Role("worker", "busybox:local", entrypoint="sh", args=["train.sh"], resource=resource)])
 
 
-def test_a_folder_travels_with_a_launch_and_with_its_relaunch(runner: Runner, project: Path) -> None:
+def test_a_folder_travels_with_a_launch_and_with_its_relaunch(runner, project):
     said: list[str] = []
     handle = runner.run(app(), "local_docker", NO_PULL, str(project), progress=Progress(said.append))
     assert any(words.startswith(f"building the image of {project}: Step 1/") for words in said)
@@ -61,18 +59,18 @@ def test_a_folder_travels_with_a_launch_and_with_its_relaunch(runner: Runner, pr
     assert list(runner.log_lines(again, "worker", 0)) == ["better\n"]
 
 
-def test_a_preview_says_what_would_be_built(runner: Runner, project: Path) -> None:
+def test_a_preview_says_what_would_be_built(runner, project):
     text = str(runner.dryrun(app(), "local_docker", NO_PULL, str(project)))
     assert text.startswith(f"# role worker: its workspace is built first, of {project} on top of busybox:local\n")
 
 
-def test_a_launch_that_is_cancelled_in_mid_build_leaves_nothing(runner: Runner, project: Path) -> None:
+def test_a_launch_that_is_cancelled_in_mid_build_leaves_nothing(runner, project):
     (project / "Dockerfile.torchx").write_text("ARG IMAGE\nFROM $IMAGE\nRUN echo begun; sleep 3600\n")
     begun = threading.Event()
     progress = Progress(lambda text: begun.set() if text.endswith(": begun") else None)
     failures: list[BaseException] = []
 
-    def launch() -> None:
+    def launch():
         try:
             runner.run(app(), "local_docker", NO_PULL, str(project), progress=progress)
         except BaseException as error:

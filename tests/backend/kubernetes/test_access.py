@@ -1,252 +1,152 @@
-"""Who may ask an API server, and what is said of those who may not: rights, tokens, certificates, proxies."""
+"""Rights, tokens and certificates on a real API server."""
 
 from __future__ import annotations
 
 import base64
-import json
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
+from backend.kubernetes.apps import role
+from backend.kubernetes.kubeconfigs import write_kubeconfig
 from support.volcano_jobs import make_job, start_job
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
-from torchx_tui.backends.kubernetes.describe import described_now
-from torchx_tui.backends.kubernetes.lifecycle import abort, remove
+from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.preflight import CANCEL, DELETE, Rights, server_findings
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
-from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, NotAllowedError, Resource, Role, SchedulerError
+from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, SchedulerError
+
+READ = ["get", "list", "watch"]
+READ_JOBS = {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs", "jobs/status"], "verbs": READ}
+READ_PODS = {"apiGroups": [""], "resources": ["pods", "events"], "verbs": READ}
 
 
-def make_user(cluster: Any, folder: Any, rules: list[dict[str, Any]]) -> str:
-    """Return the kubeconfig of a service account that has these rights, beside those that everybody has."""
-    space = f"/api/v1/namespaces/{cluster.namespace}"
-    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{cluster.namespace}"
-    cluster.request("POST", f"{space}/serviceaccounts", {"metadata": {"name": "alice"}})
-    cluster.request("POST", f"{rbac}/roles", {"metadata": {"name": "little"}, "rules": rules})
-    subject = {"kind": "ServiceAccount", "name": "alice", "namespace": cluster.namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "little"}
-    binding = {"metadata": {"name": "little"}, "subjects": [subject], "roleRef": role}
-    cluster.request("POST", f"{rbac}/rolebindings", binding)
-    ask = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
-    token = cluster.request("POST", f"{space}/serviceaccounts/alice/token", ask)["status"]["token"]
-    return str(write_kubeconfig(folder / "alice.kubeconfig", cluster, {"token": token}))
+@pytest.fixture
+def user(kubernetes_cluster, tmp_path, monkeypatch):
+    """Return what writes the kubeconfig of a user of the cluster, and lets KUBECONFIG name it."""
+    settings = kubernetes_cluster._settings()
+
+    def write(entries, **cluster):
+        certificate = base64.b64encode(Path(settings.ssl_ca_cert).read_bytes()).decode()
+        given = {"certificate-authority-data": certificate, **cluster}
+        path = write_kubeconfig(
+            tmp_path / "config", entries, settings.host, namespace=kubernetes_cluster.namespace,
+            cluster={name: value for name, value in given.items() if value is not None},
+        )  # fmt: skip
+        monkeypatch.setenv("KUBECONFIG", str(path))
+
+    return write
 
 
-def write_kubeconfig(path: Path, cluster: Any, user: dict[str, Any], **server: Any) -> Path:
-    """Write a kubeconfig for a cluster.
-
-    Args:
-        path: where.
-        cluster: the cluster, and the namespace.
-        user: how the user is known.
-        server: more of the server's entry; None takes something out.
-    """
-    settings = cluster._settings()
-    entry = {
-        "server": settings.host,
-        "certificate-authority-data": base64.b64encode(Path(settings.ssl_ca_cert).read_bytes()).decode(),
-        **{name.replace("_", "-"): value for name, value in server.items()},
-    }
-    context = {"cluster": "c", "user": "u", "namespace": cluster.namespace}
-    found = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "clusters": [{"name": "c", "cluster": {name: value for name, value in entry.items() if value is not None}}],
-        "users": [{"name": "u", "user": user}],
-        "contexts": [{"name": "test", "context": context}],
-    }
-    path.write_text(json.dumps(found))
-    return path
-
-
-JOBS = {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs", "jobs/status"]}
-
-
-def test_a_user_with_few_rights(kubernetes_cluster, tmp_path, monkeypatch):
-    app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600"))
-    rules = [{**JOBS, "verbs": ["get", "list", "watch"]}]
-    monkeypatch.setenv("KUBECONFIG", make_user(kubernetes_cluster, tmp_path, rules))
-    server = ApiServer()
-    user = f"system:serviceaccount:{kubernetes_cluster.namespace}:alice"
-    for act, verb, resource in ((abort, "update", "jobs/status"), (remove, "delete", "jobs")):
-        with pytest.raises(ApiError) as refused:
-            act(server, app_id, "")
-        assert refused.value.status == 403
-        assert f"not allowed: {user} may not {verb} {resource}.batch.volcano.sh" in str(refused.value)
-    with pytest.raises(NotAllowedError, match=r"may not list pods in namespace"):
-        described_now(server, app_id)
-    rights = Rights(server, kubernetes_cluster.namespace)
-    found = [finding for finding in server_findings(server, kubernetes_cluster.namespace, rights) if finding.hint]
-    words = "\n".join(finding.what for finding in found)
-    assert "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled" in words
-    assert "you may not delete jobs.batch.volcano.sh: nothing can be deleted" in words
-    assert rights.known_missing(CANCEL)
-    assert rights.known_missing(DELETE)
-    server.close()
-
-
-REFUSED = {
-    "list": (lambda scheduler, app_id: scheduler.list(), "list", "jobs.batch.volcano.sh"),
-    "describe": (lambda scheduler, app_id: scheduler.describe(app_id), "get", "jobs.batch.volcano.sh"),
-    "launch": (
-        lambda scheduler, app_id: scheduler.submit(shell_app(), {"queue": "default", "validate_spec": False}),
-        "create",
-        "jobs.batch.volcano.sh",
-    ),
-    "dry run": (
-        lambda scheduler, app_id: scheduler.submit_dryrun(shell_app(), {"queue": "default"}),
-        "create",
-        "jobs.batch.volcano.sh",
-    ),
-    "cancel": (lambda scheduler, app_id: scheduler.cancel(app_id), "get", "jobs.batch.volcano.sh"),
-    "delete": (lambda scheduler, app_id: scheduler.delete(app_id), "get", "jobs.batch.volcano.sh"),
-    "logs": (lambda scheduler, app_id: list(scheduler.log_iter(app_id, "worker")), "get", "jobs.batch.volcano.sh"),
-    "shell": (lambda scheduler, app_id: scheduler.shell_command(app_id, "worker", 0), "get", "jobs.batch.volcano.sh"),
-}
-
-
-def shell_app() -> AppDef:
-    role = Role("worker", "busybox:local", entrypoint="sh", resource=Resource(cpu=1, gpu=0, memMB=64))
-    return AppDef("job", [role])
-
-
-@pytest.mark.parametrize("what", REFUSED)
-def test_a_user_with_no_rights(kubernetes_cluster, tmp_path, monkeypatch, what):
-    app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600"))
-    rules = [{"apiGroups": [""], "resources": ["events"], "verbs": ["list"]}]
-    monkeypatch.setenv("KUBECONFIG", make_user(kubernetes_cluster, tmp_path, rules))
-    scheduler = create_scheduler("torchx")
-    act, verb, resource = REFUSED[what]
-    with pytest.raises(SchedulerError) as refused:
-        act(scheduler, app_id)
-    # At the form it is said in other words: what cannot be done, and where.
-    assert f"{verb} {resource}" in str(refused.value) or f"may not {verb} jobs" in str(refused.value)
-    assert kubernetes_cluster.namespace in str(refused.value)
-    scheduler.close()
-
-
-@pytest.mark.parametrize(
-    ("verb", "resource", "act"),
-    [
-        ("get", "pods/log", lambda scheduler, app_id: list(scheduler.log_iter(app_id, "worker"))),
-        ("get", "pods/exec", lambda scheduler, app_id: scheduler.shell_command(app_id, "worker", 0)),
-    ],
-)
-def test_a_user_who_may_look_but_not_read(kubernetes_cluster, tmp_path, monkeypatch, verb, resource, act):
-    app_id = start_job(kubernetes_cluster, make_job("long", "echo hi; sleep 600"))
-    own = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
-    wait_until(lambda: own.describe(app_id).state is AppState.RUNNING, "the job runs")  # type: ignore[union-attr]
-    own.close()
-    rules = [
-        {**JOBS, "verbs": ["get", "list", "watch"]},
-        {"apiGroups": [""], "resources": ["pods", "events"], "verbs": ["get", "list", "watch"]},
-    ]
-    monkeypatch.setenv("KUBECONFIG", make_user(kubernetes_cluster, tmp_path, rules))
-    scheduler = create_scheduler("torchx")
-    assert [row.app_id for row in scheduler.list()] == [app_id]
-    assert scheduler.describe(app_id).state is AppState.RUNNING  # type: ignore[union-attr]
-    with pytest.raises(SchedulerError, match=rf"may not {verb} {resource}"):
-        act(scheduler, app_id)
-    # What was refused is not offered any more; what was not tried is asked for.
-    assert scheduler.capabilities.shell is (verb != "get" or resource != "pods/exec")
-    scheduler.check()
-    assert (scheduler.capabilities.cancel, scheduler.capabilities.delete) == (False, False)
-    assert scheduler.capabilities.shell is False
-    scheduler.close()
-
-
-def test_a_token_that_is_not_known(kubernetes_cluster, tmp_path, monkeypatch):
-    path = write_kubeconfig(tmp_path / "config", kubernetes_cluster, {"token": "expired"})
-    monkeypatch.setenv("KUBECONFIG", str(path))
-    with pytest.raises(BackendUnavailableError, match=r"does not know who you are: .* log in again"):
-        ApiServer().request("GET", "/version/")
-
-
-def make_token(cluster: Any) -> str:
-    """Return the token of an account of the namespace."""
-    path = f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/default/token"
+def token_of(cluster, account):
+    path = f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts/{account}/token"
     ask = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}}
     return cluster.request("POST", path, ask)["status"]["token"]
 
 
-def test_a_token_that_was_renewed_in_its_file(kubernetes_cluster, tmp_path, monkeypatch):
-    """Whoever logs in again elsewhere need not start anew here."""
-    path = write_kubeconfig(tmp_path / "config", kubernetes_cluster, {"token": make_token(kubernetes_cluster)})
-    monkeypatch.setenv("KUBECONFIG", str(path))
+@pytest.fixture
+def alice(kubernetes_cluster, user):
+    """Return what makes a user with these rights, beside those that everybody has, and a scheduler for her."""
+    made = []
+
+    def make(*rules):
+        cluster, kind = kubernetes_cluster, "rbac.authorization.k8s.io"
+        rbac = f"/apis/{kind}/v1/namespaces/{cluster.namespace}"
+        accounts = f"/api/v1/namespaces/{cluster.namespace}/serviceaccounts"
+        cluster.request("POST", accounts, {"metadata": {"name": "alice"}})
+        cluster.request("POST", f"{rbac}/roles", {"metadata": {"name": "little"}, "rules": list(rules)})
+        subject = {"kind": "ServiceAccount", "name": "alice", "namespace": cluster.namespace}
+        reference = {"apiGroup": kind, "kind": "Role", "name": "little"}
+        binding = {"metadata": {"name": "little"}, "subjects": [subject], "roleRef": reference}
+        cluster.request("POST", f"{rbac}/rolebindings", binding)
+        user({"token": token_of(cluster, "alice")})
+        made.append(create_scheduler("torchx"))
+        return made[-1]
+
+    yield make
+    for scheduler in made:
+        scheduler.close()
+
+
+def test_few_rights(kubernetes_cluster, alice):
+    app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600"))
+    scheduler = alice(READ_JOBS)
+    refused = f"not allowed: system:serviceaccount:{kubernetes_cluster.namespace}:alice may not"
+    for act, right in (
+        (scheduler.cancel, "update jobs/status.batch.volcano.sh"),
+        (scheduler.delete, "delete jobs.batch.volcano.sh"),
+        (scheduler.describe, "list pods in namespace"),
+    ):
+        with pytest.raises(SchedulerError, match=f"{refused} {right}"):
+            act(app_id)
+    server = ApiServer()
+    rights = Rights(server, kubernetes_cluster.namespace)
+    words = [one.what for one in server_findings(server, kubernetes_cluster.namespace, rights) if one.hint]
+    assert "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled" in words
+    assert "you may not delete jobs.batch.volcano.sh: nothing can be deleted" in words
+    assert [rights.known_missing(right) for right in (CANCEL, DELETE)] == [True, True]
+    server.close()
+
+
+def test_no_rights(kubernetes_cluster, alice):
+    app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600"))
+    scheduler = alice({"apiGroups": [""], "resources": ["events"], "verbs": ["list"]})
+    app, cfg = AppDef("job", [role()]), {"queue": "default"}
+    for verb, act in (
+        ("list", scheduler.list),
+        ("get", lambda: scheduler.describe(app_id)),
+        ("create", lambda: scheduler.submit(app, {**cfg, "validate_spec": False})),
+        ("create", lambda: scheduler.submit_dryrun(app, cfg)),
+        ("get", lambda: scheduler.cancel(app_id)),
+        ("get", lambda: scheduler.delete(app_id)),
+        ("get", lambda: list(scheduler.log_iter(app_id, "worker"))),
+        ("get", lambda: scheduler.shell_command(app_id, "worker", 0)),
+    ):
+        with pytest.raises(SchedulerError, match=kubernetes_cluster.namespace) as refused:
+            act()
+        # The launch form says it in other words.
+        text = str(refused.value)
+        assert f"{verb} jobs.batch.volcano.sh" in text or f"may not {verb} jobs" in text
+
+
+def test_no_right_to_logs_and_shells(kubernetes_cluster, alice):
+    app_id = start_job(kubernetes_cluster, make_job("long", "echo hi; sleep 600"))
+    own = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
+    wait_until(lambda: own.list()[0].state is AppState.RUNNING, "the job runs")
+    own.close()
+    scheduler = alice(READ_JOBS, READ_PODS)
+    assert [row.app_id for row in scheduler.list()] == [app_id]
+    assert scheduler.describe(app_id)
+    with pytest.raises(SchedulerError, match=r"may not get pods/log"):
+        list(scheduler.log_iter(app_id, "worker"))
+    assert scheduler.capabilities.shell
+    with pytest.raises(SchedulerError, match=r"may not get pods/exec"):
+        scheduler.shell_command(app_id, "worker", 0)
+    assert not scheduler.capabilities.shell
+    scheduler.check()
+    assert (scheduler.capabilities.cancel, scheduler.capabilities.delete) == (False, False)
+
+
+def test_renewed_token_is_read_again(kubernetes_cluster, user):
+    user({"token": token_of(kubernetes_cluster, "default")})
     server = ApiServer()
     assert server.request("GET", "/version")["gitVersion"]
-    # The old one has expired, as far as the server is concerned.
+    # As if the old one had expired.
     server.configuration().api_key = {"authorization": "Bearer expired", "BearerToken": "Bearer expired"}
     assert server.request("GET", "/version")["gitVersion"]
     server.close()
 
 
-# Prints a token as `aws eks get-token` and its like do; the first one that it gives is no good.
-PLUGIN = """
-import json, pathlib, sys
-folder = pathlib.Path(sys.argv[1])
-count = len(list(folder.glob("asked-*")))
-(folder / f"asked-{count}").touch()
-token = (folder / "token").read_text() if count else "expired"
-print(json.dumps({
-    "apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", "status": {"token": token},
-}))
-"""
-
-
-def plugin_user(folder: Path, cluster: Any) -> dict[str, Any]:
-    (folder / "plugin.py").write_text(PLUGIN)
-    (folder / "token").write_text(make_token(cluster))
-    return {
-        "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1beta1",
-            "command": sys.executable,
-            "args": [str(folder / "plugin.py"), str(folder)],
-            "interactiveMode": "Never",
-        }
-    }
-
-
-def test_a_program_gives_the_token_and_is_asked_again(kubernetes_cluster, tmp_path, monkeypatch):
-    user = plugin_user(tmp_path, kubernetes_cluster)
-    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "config", kubernetes_cluster, user)))
-    server = ApiServer()
-    assert server.request("GET", "/version")["gitVersion"]
-    assert len(list(tmp_path.glob("asked-*"))) == 2
-    assert server.request("GET", "/version")["gitVersion"]
-    assert len(list(tmp_path.glob("asked-*"))) == 2
-    server.close()
-
-
-def test_a_program_for_the_token_that_is_missing(kubernetes_cluster, tmp_path, monkeypatch):
-    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": "/nosuch/get-token"}}
-    monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(tmp_path / "config", kubernetes_cluster, user)))
-    with pytest.raises(SchedulerError, match=r"does not know who you are.*the program that it names"):
-        ApiServer().request("GET", "/api/v1/namespaces")
-
-
-def test_a_proxy_that_is_not_there(kubernetes_cluster, tmp_path, monkeypatch):
-    path = write_kubeconfig(
-        tmp_path / "config", kubernetes_cluster, {"token": "x"}, proxy_url="http://127.0.0.1:9", server="https://a.b:1"
-    )
-    monkeypatch.setenv("KUBECONFIG", str(path))
+@pytest.mark.parametrize(
+    ("cluster", "words"),
+    [
+        ({"proxy-url": "http://127.0.0.1:9", "server": "https://a.b:1"}, r"the proxy to .* does not work|refuses the"),
+        ({"certificate-authority-data": None}, "shows a certificate that is not trusted"),
+    ],
+)
+def test_unusable_connection(user, monkeypatch, cluster, words):
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    with pytest.raises(BackendUnavailableError, match=r"the proxy to .* does not work|refuses the connection"):
+    user({"token": "x"}, **cluster)
+    with pytest.raises(BackendUnavailableError, match=words):
         ApiServer().request("GET", "/version")
-
-
-def test_a_certificate_that_is_not_trusted(kubernetes_cluster, tmp_path, monkeypatch):
-    path = write_kubeconfig(tmp_path / "config", kubernetes_cluster, {}, certificate_authority_data=None)
-    monkeypatch.setenv("KUBECONFIG", str(path))
-    with pytest.raises(BackendUnavailableError, match="shows a certificate that is not trusted"):
-        ApiServer().request("GET", "/version")
-
-
-def test_a_context_that_does_not_exist(kubernetes_cluster):
-    with pytest.raises(BackendUnavailableError, match="nosuch"):
-        ApiServer("nosuch").request("GET", "/version")

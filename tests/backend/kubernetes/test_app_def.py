@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from backend.kubernetes.apps import request, resource, role
+from backend.kubernetes.tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
 from torchx_tui.backends.kubernetes.request.overlay import get_overlay
-from torchx_tui.backends.kubernetes.request.pods import cores, megabytes
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
-from torchx_tui.specs import MISSING, AppDef, BindMount, DeviceMount, Resource, RetryPolicy, Role, VolumeMount
+from torchx_tui.specs import MISSING, AppDef, BindMount, DeviceMount, Resource, RetryPolicy, VolumeMount
 
 
-def rebuilt(*roles: Role) -> tuple[list[Role], list[str]]:
+def rebuilt(*roles):
     notes: list[str] = []
     return roles_of(resource(*roles), notes), notes
 
 
-def test_the_app_def_comes_back_from_its_annotation() -> None:
+def test_the_app_def_comes_back_from_its_annotation():
     app = AppDef(
         "My_Job",
         [
@@ -44,13 +42,13 @@ def test_the_app_def_comes_back_from_its_annotation() -> None:
     assert notes == []
 
 
-def test_what_a_launch_adds_is_not_kept() -> None:
+def test_what_a_launch_adds_is_not_kept():
     kept = read_app_def(request(role(env={"TORCHX_JOB_ID": "x", "A": "1"})).resource, [])
     assert kept is not None
     assert kept.roles[0].env == {"A": "1"}
 
 
-def test_a_long_app_def_is_left_out_and_said_to_be() -> None:
+def test_a_long_app_def_is_left_out_and_said_to_be():
     job = request(role(env={"LONG": "x" * 140_000})).resource
     assert labels.APP_DEF not in job["metadata"]["annotations"]
     notes: list[str] = []
@@ -60,7 +58,7 @@ def test_a_long_app_def_is_left_out_and_said_to_be() -> None:
     assert "128 KB" in note
 
 
-def test_jobs_of_others_have_none() -> None:
+def test_jobs_of_others_have_none():
     notes: list[str] = []
     assert read_app_def({"metadata": {"name": "x"}}, notes) is None
     assert read_app_def({"metadata": {"annotations": {labels.APP_DEF: "{"}}}, notes) is None
@@ -68,7 +66,7 @@ def test_jobs_of_others_have_none() -> None:
     assert "cannot be read" in notes[0]
 
 
-def test_roles_are_rebuilt_from_the_tasks() -> None:
+def test_roles_are_rebuilt_from_the_tasks():
     given = [
         role(
             "trainer",
@@ -97,33 +95,24 @@ def test_roles_are_rebuilt_from_the_tasks() -> None:
     assert rebuilt(*given) == (given, [])
 
 
-def test_a_role_that_is_started_anew_by_itself() -> None:
+def test_a_role_that_is_started_anew_by_itself():
     given = [role("a", max_retries=2, retry_policy=RetryPolicy.ROLE), role("b")]
     assert rebuilt(*given)[0] == given
 
 
-def test_an_overlay_is_rebuilt_and_has_the_same_effect() -> None:
-    overlay = {
-        "metadata": {"labels": {"team": "x"}},
-        "spec": {
-            "hostNetwork": True,
-            "tolerations": [{"key": "gpu", "operator": "Exists"}],
-            "nodeSelector": {"disk": "ssd"},
-            "containers": [{"name": "side", "image": "proxy:1", "args": ["$$x"]}],
-        },
-    }
+@table("overlays.yaml", "rebuilt", "overlay rebuilt")
+def test_rebuilt_overlay_has_the_same_effect(overlay, rebuilt):
     job = resource(role(metadata={"kubernetes": overlay}))
     (again,) = roles_of(job)
-    assert get_overlay(again, "kubernetes", "V1Pod")["spec"]["hostNetwork"] is True
+    assert rebuilt.items() <= get_overlay(again, "kubernetes", "V1Pod")["spec"].items()
     twin = resource(again)
     for one in (job, twin):
-        labels_of = one["spec"]["tasks"][0]["template"]["metadata"]["labels"]
-        labels_of.pop(labels.INSTANCE)
+        one["spec"]["tasks"][0]["template"]["metadata"]["labels"].pop(labels.INSTANCE)
     assert twin["spec"] == job["spec"]
 
 
 @given(st.text(alphabet="$ax{}_pid", max_size=12))
-def test_texts_come_out_as_they_are_when_they_are_launched_again(text: str) -> None:
+def test_texts_come_out_as_they_are_when_they_are_launched_again(text):
     job = resource(role(args=["${replica_id}"]))
     command = job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]
     command["command"] = ["sh", text, "$$", "${app_id}"]
@@ -132,14 +121,14 @@ def test_texts_come_out_as_they_are_when_they_are_launched_again(text: str) -> N
     assert container["command"] == ["sh", text, "$$", "${app_id}"]
 
 
-def foreign(**container: Any) -> dict[str, Any]:
+def foreign(**container):
     """Return a job that nobody here made."""
     spec = {"containers": [{"name": "main", "image": "busybox", **container}]}
     task = {"name": "worker", "replicas": 3, "template": {"spec": spec}}
     return {"metadata": {"name": "x"}, "spec": {"tasks": [task]}}
 
 
-def test_a_foreign_job() -> None:
+def test_a_foreign_job():
     notes: list[str] = []
     job = foreign(
         args=["--x"],
@@ -158,41 +147,14 @@ def test_a_foreign_job() -> None:
 
 
 @pytest.mark.parametrize("spec", [{}, None, {"tasks": []}, {"tasks": [{}]}, {"tasks": [{"template": {"spec": None}}]}])
-def test_half_a_job_is_no_error(spec: Any) -> None:
+def test_half_a_job_is_no_error(spec):
     found = roles_of({"metadata": {}, "spec": spec})
     assert [one.entrypoint for one in found] == [MISSING] * len((spec or {}).get("tasks", []))
 
 
-def test_what_a_webhook_adds_is_no_wish_of_the_app() -> None:
+def test_what_a_webhook_adds_is_no_wish_of_the_app():
     job = resource(role(num_replicas=2))
     for task in job["spec"]["tasks"]:
         task.update(maxRetry=3, minAvailable=1)
     (found,) = roles_of(job)
     assert (found.max_retries, found.min_replicas) == (0, None)
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [
-        ("1", 1.0),
-        ("1500m", 1.5),
-        ("0.5", 0.5),
-        ("2k", 2000.0),
-        ("1e3", 1000.0),
-        ("1Ki", 1024.0),
-        (2, 2.0),
-        ("9n", 9e-9),
-    ],
-)
-def test_quantities(text: Any, number: float) -> None:
-    assert cores(text) == pytest.approx(number)
-
-
-@pytest.mark.parametrize("text", [None, "", "x", "1Q", "--1"])
-def test_what_is_no_quantity(text: Any) -> None:
-    assert cores(text) is None
-    assert megabytes(text) is None
-
-
-def test_memory() -> None:
-    assert [megabytes(text) for text in ("3000M", "1Gi", "1", "2000000k")] == [3000, 1074, 1, 2000]

@@ -3,42 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Any
 
-import pytest
-from support.kubernetes_cluster import KubernetesCluster, RefusedError
+from support.kubernetes_cluster import RefusedError
 from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
 
-def phases_of(cluster: KubernetesCluster, name: str) -> list[str]:
-    return [one["status"] for one in status_of(cluster, name).get("conditions", [])]
-
-
-def phase_of(cluster: KubernetesCluster, name: str) -> str:
+def phase_of(cluster, name):
     return status_of(cluster, name).get("state", {}).get("phase", "")
 
 
-def wait_for_phase(cluster: KubernetesCluster, name: str, phase: str) -> dict[str, Any]:
+def wait_for_phase(cluster, name, phase):
     wait_until(lambda: phase_of(cluster, name) == phase, f"{name} is {phase}")
     return status_of(cluster, name)
 
 
-def test_a_job_runs_and_completes(kubernetes_cluster: KubernetesCluster) -> None:
-    start_job(kubernetes_cluster, make_job("two", "echo here; sleep 1", replicas=2))
-    running = wait_for_phase(kubernetes_cluster, "two", "Running")
-    assert running["running"] >= 1
-    assert set(running["taskStatusCount"]) == {"worker-0", "worker-1"}
-    ended = wait_for_phase(kubernetes_cluster, "two", "Completed")
-    assert not {"running", "succeeded", "taskStatusCount", "controlledResources"} & set(ended)
-    assert [one["status"] for one in ended["conditions"]] == ["Pending", "Running", "Completed"]
-    pods = pods_of(kubernetes_cluster, "two")
-    assert {pod["metadata"]["name"]: pod["status"]["phase"] for pod in pods} == {
-        "two-worker-0-0": "Succeeded", "two-worker-1-0": "Succeeded",
-    }  # fmt: skip
-
-
-def test_the_webhooks_defaults_are_there(kubernetes_cluster: KubernetesCluster) -> None:
+def test_the_webhooks_defaults_are_there(kubernetes_cluster):
     start_job(kubernetes_cluster, make_job("plain", "true", replicas=2, maxRetry=0))
     wait_until(lambda: status_of(kubernetes_cluster, "plain"), "a status")
     path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs/plain"
@@ -47,7 +27,7 @@ def test_the_webhooks_defaults_are_there(kubernetes_cluster: KubernetesCluster) 
     assert [(task["maxRetry"], task["minAvailable"]) for task in spec["tasks"]] == [(3, 1), (3, 1)]
 
 
-def test_what_is_wrong_with_one_job_stops_no_other(kubernetes_cluster: KubernetesCluster) -> None:
+def test_what_is_wrong_with_one_job_stops_no_other(kubernetes_cluster):
     jobs = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs"
     for name, queue in (("early", "nosuch"), ("early-too", "default")):
         start_job(kubernetes_cluster, make_job(name, queue=queue, plugins={"svc": [], "nosuch": ["--x"]}))
@@ -61,15 +41,7 @@ def test_what_is_wrong_with_one_job_stops_no_other(kubernetes_cluster: Kubernete
     assert phase_of(kubernetes_cluster, "early") == "Running"
 
 
-def test_a_restarted_job_fails_once_its_retries_are_used(kubernetes_cluster: KubernetesCluster) -> None:
-    policy = {"event": "PodFailed", "action": "RestartJob"}
-    start_job(kubernetes_cluster, make_job("fails", "exit 3", policies=[policy], maxRetry=2))
-    ended = wait_for_phase(kubernetes_cluster, "fails", "Failed")
-    assert ended["retryCount"] == 2
-    assert "Restarting" in [one["status"] for one in ended["conditions"]]
-
-
-def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster: KubernetesCluster) -> None:
+def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster):
     job = make_job("part", "exit 1", replicas=2)
     job["spec"]["tasks"][0]["policies"] = [{"event": "PodFailed", "action": "RestartTask"}]
     job["spec"]["tasks"][1]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 3600"]
@@ -78,57 +50,3 @@ def test_a_restarted_task_leaves_the_others_alone(kubernetes_cluster: Kubernetes
     other = [pod for pod in pods_of(kubernetes_cluster, "part") if "worker-1" in pod["metadata"]["name"]]
     assert other[0]["metadata"]["annotations"]["volcano.sh/job-retry-count"] == "0"
     assert "deletionTimestamp" not in other[0]["metadata"]
-
-
-@pytest.mark.parametrize("phase", ["Aborted", "Terminated"])
-def test_a_phase_that_a_client_wrote_kills_the_pods(kubernetes_cluster: KubernetesCluster, phase: str) -> None:
-    start_job(kubernetes_cluster, make_job("long", "sleep 600"))
-    wait_for_phase(kubernetes_cluster, "long", "Running")
-    path = f"/apis/batch.volcano.sh/v1alpha1/namespaces/{kubernetes_cluster.namespace}/jobs/long"
-    job = kubernetes_cluster.request("GET", path)
-    job["status"]["state"]["phase"] = phase
-    kubernetes_cluster.request("PUT", f"{path}/status", job)
-    wait_until(lambda: not pods_of(kubernetes_cluster, "long"), "its pods are gone")
-    status = wait_for_phase(kubernetes_cluster, "long", phase)
-    wait_until(lambda: "terminating" not in status_of(kubernetes_cluster, "long"), "nothing terminates")
-    assert "running" not in status
-
-
-def test_a_gang_without_room_says_why(kubernetes_cluster: KubernetesCluster) -> None:
-    pod = {"nodeSelector": {"example.com/no-such": "x"}}
-    start_job(kubernetes_cluster, make_job("big", "true", replicas=2, pod=pod))
-    groups = f"/apis/scheduling.volcano.sh/v1beta1/namespaces/{kubernetes_cluster.namespace}/podgroups"
-
-    def reason() -> str:
-        items = kubernetes_cluster.request("GET", groups)["items"]
-        conditions = items[0].get("status", {}).get("conditions", []) if items else []
-        return conditions[0].get("message", "") if conditions else ""
-
-    wait_until(lambda: "0/1 nodes are available" in reason(), "the scheduler's words")
-    assert "2 Pending, 2 minAvailable" in reason()
-    wait_for_phase(kubernetes_cluster, "big", "Pending")
-
-
-def events_of(cluster: KubernetesCluster, name: str) -> list[tuple[str, str, str, str]]:
-    items = cluster.request("GET", f"/api/v1/namespaces/{cluster.namespace}/events")["items"]
-    mine = [one for one in items if one["involvedObject"]["name"].startswith(name)]
-    return [(one["involvedObject"]["kind"], one["type"], one["reason"], one["message"]) for one in mine]
-
-
-def test_more_than_there_is_waits_without_pods(kubernetes_cluster: KubernetesCluster) -> None:
-    start_job(kubernetes_cluster, make_job("huge", "true", replicas=2, cpu="1000"))
-    wait_until(lambda: len(events_of(kubernetes_cluster, "huge")) >= 2, "the events")
-    gang = "0/0 tasks in gang unschedulable: pod group is not ready, 2 minAvailable"
-    assert set(events_of(kubernetes_cluster, "huge")) == {
-        ("PodGroup", "Normal", "Unschedulable", "resource in cluster is overused: overused cpu"),
-        ("PodGroup", "Warning", "Unschedulable", gang),
-    }
-    wait_for_phase(kubernetes_cluster, "huge", "Pending")
-    assert pods_of(kubernetes_cluster, "huge") == []
-
-
-def test_a_job_without_its_queue_is_left_alone(kubernetes_cluster: KubernetesCluster) -> None:
-    start_job(kubernetes_cluster, make_job("early", "true", queue="no-such-queue"))
-    start_job(kubernetes_cluster, make_job("late", "true"))
-    wait_for_phase(kubernetes_cluster, "late", "Completed")
-    assert status_of(kubernetes_cluster, "early") == {}

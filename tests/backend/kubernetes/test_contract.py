@@ -1,15 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
-
 import pytest
 from backend.contract import SchedulerContract
-from support.kubernetes_cluster import KubernetesCluster
 from support.volcano_jobs import pods_of
 from support.waiting import wait_until
 
-from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 
 
@@ -23,7 +18,7 @@ class TestKubernetes(SchedulerContract):
     line_end = "\n"
 
     @pytest.fixture
-    def scheduler(self, kubernetes_cluster: KubernetesCluster) -> Iterator[Scheduler[Any]]:
+    def scheduler(self, kubernetes_cluster):
         self.cluster = kubernetes_cluster
         made = create_scheduler("torchx", namespace=kubernetes_cluster.namespace)
         made.subscribe(lambda: None)
@@ -31,11 +26,11 @@ class TestKubernetes(SchedulerContract):
         made.close()
 
     @pytest.fixture
-    def cfg(self) -> Mapping[str, Any]:
+    def cfg(self):
         # What the node keeps for itself is all that is asked for: the machine has few cores.
         return {"queue": "default", "reserved_millicpu": 1000}
 
-    def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
+    def purge_log(self, scheduler, described):
         name = described.app_id.rpartition(":")[2]
         for pod in pods_of(self.cluster, name):
             path = f"/api/v1/namespaces/{self.cluster.namespace}/pods/{pod['metadata']['name']}?gracePeriodSeconds=1"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import pytest
-from support.api_proxy import Answer, api_proxy
+from backend.kubernetes.tables import table
 from support.volcano_jobs import delete_job, make_job, start_job, status_of
 from support.waiting import wait_until
 
@@ -15,36 +12,35 @@ from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.jobs import find_job
 from torchx_tui.backends.kubernetes.lifecycle import abort, remove
 from torchx_tui.backends.kubernetes.listing import uid_of
-from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs import NONE, AppState, SchedulerError
 
 
 @pytest.fixture
-def server(kubernetes_cluster) -> Iterator[ApiServer]:
+def server(kubernetes_cluster):
     made = ApiServer()
     yield made
     made.close()
 
 
-def described(server: ApiServer, app_id: str) -> DescribeAppResponse:
+def described(server, app_id):
     found = described_now(server, app_id)
     assert found is not None
     return found[1]
 
 
-def wait_described(server: ApiServer, app_id: str, condition: Any) -> DescribeAppResponse:
-    def look() -> DescribeAppResponse | None:
+def wait_described(server, app_id, condition):
+    def look():
         response = described(server, app_id)
         return response if condition(response) else None
 
     return wait_until(look, f"the state of {app_id}")
 
 
-def ended(server: ApiServer, app_id: str, state: AppState) -> DescribeAppResponse:
+def ended(server, app_id, state):
     return wait_described(server, app_id, lambda response: response.state is state)
 
 
-def says(server: ApiServer, app_id: str, words: str) -> DescribeAppResponse:
+def says(server, app_id, words):
     return wait_described(server, app_id, lambda response: words in response.msg)
 
 
@@ -67,18 +63,11 @@ def test_a_job_that_succeeds(server, kubernetes_cluster):
     assert response.metadata["queue"] == "default"
 
 
-def test_exit_codes_and_signals(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("badly", "exit 137"))
-    response = ended(server, app_id, AppState.FAILED)
-    one = response.roles_statuses[0].replicas[0]
-    assert (one.exit_code, one.signal) == (137, "SIGKILL")
-    assert response.msg == "exit 137 (SIGKILL): worker/0"
-
-
-def test_a_command_that_is_not_there(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("nocommand", command=["nosuch"]))
-    response = ended(server, app_id, AppState.FAILED)
-    assert response.msg == "cannot be run: no such command: nosuch: the image does not have it: worker/0"
+@table("clusterjobs.yaml", "jobs", "options state words")
+def test_job_that_waits_or_failed(server, kubernetes_cluster, request, options, state, words):
+    app_id = start_job(kubernetes_cluster, make_job(request.node.callspec.id, **options))
+    wait_described(server, app_id, lambda response: response.state.name == state and words in response.msg)
+    remove(server, app_id, "")
 
 
 def test_an_image_that_cannot_be_pulled(server, kubernetes_cluster):
@@ -94,94 +83,6 @@ def test_an_image_that_cannot_be_pulled(server, kubernetes_cluster):
     abort(server, app_id, "")
 
 
-def test_what_finds_no_node_has_the_schedulers_words(server, kubernetes_cluster):
-    pod = {"nodeSelector": {"example.com/no-such": "x"}}
-    app_id = start_job(kubernetes_cluster, make_job("nonode", pod=pod, replicas=2))
-    response = says(server, app_id, "cannot be scheduled")
-    assert response.msg.startswith("cannot be scheduled: 0/1 nodes are available: 1 node(s) didn't match")
-    assert response.msg.endswith("worker/0 and 1 more")
-
-
-def test_more_than_the_cluster_has(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("toobig", cpu="1000", replicas=2))
-    says(server, app_id, "Unschedulable: resource in cluster is overused: overused cpu")
-
-
-def test_more_than_its_queue_may_use(server, kubernetes_cluster):
-    name = f"small-{kubernetes_cluster.namespace}"
-    queues = "/apis/scheduling.volcano.sh/v1beta1/queues"
-    queue = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "metadata": {"name": name}}
-    kubernetes_cluster.request("POST", queues, {**queue, "spec": {"weight": 1, "capability": {"cpu": "500m"}}})
-    try:
-        app_id = start_job(kubernetes_cluster, make_job("over", cpu="300m", replicas=2, queue=name))
-        says(server, app_id, "Unschedulable: queue resource quota insufficient: insufficient cpu")
-    finally:
-        kubernetes_cluster.request("DELETE", f"{queues}/{name}")
-
-
-def test_pods_that_the_server_refuses(server, kubernetes_cluster):
-    account = {"serviceAccountName": "missing"}
-    app_id = start_job(kubernetes_cluster, make_job("noaccount", pod=account))
-    words = "pods cannot be created: error looking up service account"
-    assert 'serviceaccount "missing" not found' in says(server, app_id, words).msg
-    space = f"/api/v1/namespaces/{kubernetes_cluster.namespace}"
-    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}
-    kubernetes_cluster.request("POST", f"{space}/resourcequotas", quota)
-    wait_until(
-        lambda: kubernetes_cluster.request("GET", f"{space}/resourcequotas/q").get("status", {}).get("used"), "usage"
-    )
-    app_id = start_job(kubernetes_cluster, make_job("quota", "sleep 600", replicas=2))
-    says(server, app_id, "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1")
-    # The one that was refused before is given up in the end.
-    response = ended(server, f"{kubernetes_cluster.namespace}:noaccount", AppState.FAILED)
-    assert response.msg.endswith('serviceaccount "missing" not found; Volcano has given it up')
-
-
-def test_a_claim_that_is_missing(server, kubernetes_cluster):
-    volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "nosuch"}}]
-    app_id = start_job(kubernetes_cluster, make_job("noclaim", pod={"volumes": volumes}))
-    assert 'persistentvolumeclaim "nosuch" not found' in says(server, app_id, "nosuch").msg
-
-
-def test_a_mount_that_fails(server, kubernetes_cluster):
-    volumes = [{"name": "settings", "configMap": {"name": "nosuch"}}]
-    mounts = [{"name": "settings", "mountPath": "/settings"}]
-    job = make_job("nomount", pod={"volumes": volumes}, container={"volumeMounts": mounts})
-    app_id = start_job(kubernetes_cluster, job)
-    assert says(server, app_id, "FailedMount").state is AppState.PENDING
-
-
-def test_a_setting_that_is_missing(server, kubernetes_cluster):
-    source = {"valueFrom": {"secretKeyRef": {"name": "nosuch", "key": "token"}}}
-    app_id = start_job(kubernetes_cluster, make_job("nosecret", container={"env": [{"name": "A", **source}]}))
-    assert 'its container cannot be set up: secret "nosuch" not found' in says(server, app_id, "set up").msg
-
-
-def test_out_of_memory(server, kubernetes_cluster):
-    # Under cgroup v1 hybrid without swap accounting the limit holds as well.
-    script = "x=$(yes | head -c 200000000); echo done"
-    limits = {"resources": {"limits": {"memory": "32Mi"}, "requests": {"memory": "16Mi", "cpu": "0"}}}
-    app_id = start_job(kubernetes_cluster, make_job("oom", script, container=limits))
-    response = ended(server, app_id, AppState.FAILED)
-    assert response.msg == "out of memory: killed at its limit of 32Mi (exit 137): worker/0"
-
-
-def test_a_queue_that_does_not_exist(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("noqueue", queue="nosuch"))
-    response = says(server, app_id, "does not exist")
-    assert response.state is AppState.SUBMITTED
-    assert "the queue nosuch does not exist" in response.msg
-
-
-def test_one_replica_fails_while_others_run(server, kubernetes_cluster):
-    script = 'case "$HOSTNAME" in *-0-0) exit 4;; *) sleep 600;; esac'
-    app_id = start_job(kubernetes_cluster, make_job("mixed", script, replicas=2, minAvailable=1))
-    # Until it has failed, its container is being created.
-    response = says(server, app_id, "exit 4: worker/0; 1 of 2 run")
-    assert response.state is AppState.RUNNING
-    remove(server, app_id, "")
-
-
 def test_cancel_keeps_the_job_and_ends_its_pods(server, kubernetes_cluster):
     app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600", replicas=2))
     ended(server, app_id, AppState.RUNNING)
@@ -194,58 +95,15 @@ def test_cancel_keeps_the_job_and_ends_its_pods(server, kubernetes_cluster):
     assert status_of(kubernetes_cluster, "long")["state"]["phase"] == "Aborted"
 
 
-def test_delete_removes_the_job_and_its_pods(server, kubernetes_cluster):
-    app_id = start_job(kubernetes_cluster, make_job("long", "sleep 600"))
-    ended(server, app_id, AppState.RUNNING)
-    remove(server, app_id, "")
-    wait_until(lambda: find_job(server, app_id) is None, "the job's end")
-    assert described_now(server, app_id) is None
-    remove(server, app_id, "")
-
-
-@pytest.mark.parametrize("act", [abort, remove])
-def test_a_job_of_the_same_name_is_not_hit(server, kubernetes_cluster, act):
+def test_a_job_of_the_same_name_is_not_hit(server, kubernetes_cluster):
     app_id = start_job(kubernetes_cluster, make_job("same", "sleep 600"))
     job = find_job(server, app_id)
     assert job is not None
     delete_job(kubernetes_cluster, "same")
     wait_until(lambda: find_job(server, app_id) is None, "the end of the first")
     start_job(kubernetes_cluster, make_job("same", "sleep 600"))
-    with pytest.raises(SchedulerError, match="is another job now"):
-        act(server, app_id, uid_of(job))
+    for act in (abort, remove):
+        with pytest.raises(SchedulerError, match="is another job now"):
+            act(server, app_id, uid_of(job))
     assert find_job(server, app_id) is not None
     assert described(server, app_id).state is not AppState.CANCELLED
-
-
-def test_three_requests_whatever_the_number_of_replicas(kubernetes_cluster, tmp_path, monkeypatch):
-    with api_proxy(kubernetes_cluster, tmp_path) as proxy:
-        monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
-        server = ApiServer()
-        nowhere = {"nodeSelector": {"example.com/no-such": "x"}}
-        app_id = start_job(kubernetes_cluster, make_job("many", "true", replicas=64, pod=nowhere))
-        says(server, app_id, "0/1 nodes are available")
-        proxy.forget()
-        response = described(server, app_id)
-        assert len(response.roles_statuses[0].replicas) == 64
-        assert len(proxy.asked) <= 3
-        server.close()
-
-
-def test_a_conflict_is_tried_again(kubernetes_cluster, tmp_path, monkeypatch):
-    start_job(kubernetes_cluster, make_job("busy", queue="nosuch"))
-    left = [2]
-
-    def fault(asked):
-        if asked.method == "PUT" and left[0]:
-            left[0] -= 1
-            return Answer.status_object(409, "Conflict", "the object has been modified")
-        return None
-
-    with api_proxy(kubernetes_cluster, tmp_path) as proxy:
-        monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
-        server = ApiServer()
-        proxy.fault = fault
-        abort(server, f"{kubernetes_cluster.namespace}:busy", "")
-        assert status_of(kubernetes_cluster, "busy")["state"]["phase"] == "Aborted"
-        assert len(proxy.requests(lambda asked: asked.method == "PUT")) == 3
-        server.close()

@@ -1,219 +1,144 @@
-"""What looking at a job again and again costs: nothing while it does not change, three requests when it does."""
+"""Requests of repeated descriptions: none while a job does not change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from support.api_proxy import Answer, ApiProxy, Asked, api_proxy
-from support.kubernetes_cluster import KubernetesCluster
-from support.scripted_server import NOT_FOUND, ScriptedServer, Stream, scripted_server, status
-from support.scripted_server import Asked as RequestAsked
-from support.volcano_jobs import delete_job, make_job, pods_of, start_job, status_of
+from support.api_proxy import api_proxy
+from support.scripted_server import NOT_FOUND, Stream, scripted_server, status
+from support.volcano_jobs import make_job, pods_of, start_job
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes import following
 from torchx_tui.backends.kubernetes.following import JobLooks
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
-from torchx_tui.backends.types import DescribeAppResponse
-from torchx_tui.specs import AppState
 
 
-class Looked:
-    """A scheduler behind a proxy, whose list is watched as the dashboard does."""
-
-    def __init__(self, cluster: KubernetesCluster, proxy: ApiProxy) -> None:
-        self.cluster = cluster
-        self.proxy = proxy
-        self.scheduler = KubernetesScheduler("torchx")
-        self.scheduler.subscribe(lambda: None)
-        self.scheduler.list()
-        wait_until(lambda: proxy.requests(is_watch_of("jobs")), "the watch of the list")
-
-    def describe(self, name: str) -> DescribeAppResponse:
-        found = self.scheduler.describe(f"{self.cluster.namespace}:{name}")
-        assert found is not None
-        return found
-
-    def start(self, job: dict, *, state: AppState, words: str = "") -> None:
-        name = job["metadata"]["name"]
-        start_job(self.cluster, job)
-        wait_until(lambda: (found := self.describe(name)).state is state and words in found.msg, f"{name} is {state}")
-
-    def settle(self, name: str, *watches: str) -> None:
-        """Look at a job until it costs nothing, with these watches open."""
-
-        def costs_nothing() -> bool:
-            self.proxy.forget()
-            for _ in range(3):
-                self.describe(name)
-            return not self.proxy.asked
-
-        wait_until(lambda: self.describe(name) and all(self.proxy.requests(is_watch_of(w)) for w in watches), "watches")
-        wait_until(costs_nothing, "looks that cost nothing")
-
-
-def is_watch_of(kind: str) -> Callable[[Asked], bool]:
-    return lambda asked: asked.is_watch and asked.path.endswith(f"/{kind}")
-
-
-@pytest.fixture
-def looked(kubernetes_cluster, tmp_path, monkeypatch) -> Iterator[Looked]:
+def test_pending_job_on_a_cluster(kubernetes_cluster, tmp_path, monkeypatch):
+    job = make_job(
+        "stuck",
+        pod={"volumes": [{"name": "settings", "configMap": {"name": "nosuch"}}]},
+        container={"volumeMounts": [{"name": "settings", "mountPath": "/settings"}]},
+    )
     with api_proxy(kubernetes_cluster, tmp_path) as proxy:
         monkeypatch.setenv("KUBECONFIG", str(proxy.kubeconfig))
-        made = Looked(kubernetes_cluster, proxy)
-        yield made
-        made.scheduler.close()
+        scheduler = KubernetesScheduler("torchx")
+        scheduler.subscribe(lambda: None)
+        scheduler.list()
+        app_id = start_job(kubernetes_cluster, job)
+
+        def message():
+            found = scheduler.describe(app_id)
+            return found.msg if found else ""
+
+        def watched():
+            return {asked.path.rpartition("/")[2] for asked in proxy.requests(lambda asked: asked.is_watch)}
+
+        def costs_nothing():
+            proxy.forget()
+            for _ in range(3):
+                message()
+            return not proxy.asked
+
+        wait_until(lambda: "FailedMount" in message() and watched() == {"jobs", "pods", "events"}, "the watches")
+        wait_until(costs_nothing, "descriptions that cost nothing")
+        # Events of other jobs change nothing, its own do.
+        (pod,) = pods_of(kubernetes_cluster, "stuck")
+        for name, uid in (("other", "other"), (pod["metadata"]["name"], pod["metadata"]["uid"])):
+            about = {"kind": "Pod", "namespace": kubernetes_cluster.namespace, "name": name, "uid": uid}
+            event = {
+                "metadata": {"generateName": "event-"}, "involvedObject": about, "type": "Normal",
+                "reason": "FailedAttachVolume", "message": f"the disk of {name} is away",
+                "lastTimestamp": "2099-01-01T00:00:00Z",
+            }  # fmt: skip
+            kubernetes_cluster.request("POST", f"/api/v1/namespaces/{kubernetes_cluster.namespace}/events", event)
+        wait_until(lambda: "the disk of stuck-worker-0-0 is away" in message(), "the new cause")
+        assert proxy.asked == []
+        scheduler.close()
 
 
-def test_a_running_job_that_does_not_change_costs_nothing(looked: Looked) -> None:
-    looked.start(make_job("long", "sleep 600", replicas=2), state=AppState.RUNNING)
-    looked.settle("long", "pods")
-    for _ in range(100):
-        assert looked.describe("long").state is AppState.RUNNING
-    assert looked.proxy.asked == []
-    # What happens to it is seen all the same, for two requests a look: the job and its pods.
-    looked.cluster.request(
-        "DELETE", f"/api/v1/namespaces/{looked.cluster.namespace}/pods/long-worker-0-0?gracePeriodSeconds=0"
-    )
+# On a scripted server
 
-    def is_seen() -> bool:
-        looked.proxy.forget()
-        replicas = looked.describe("long").roles_statuses[0].replicas
-        assert len(looked.proxy.asked) <= 3
-        return replicas[0].state is not AppState.RUNNING
-
-    wait_until(is_seen, "the pod that is gone")
+JOB = "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"
+PODS, EVENTS = "/api/v1/namespaces/space/pods", "/api/v1/namespaces/space/events"
 
 
-def test_a_pending_job_costs_nothing_and_learns_why_by_the_watch(looked: Looked) -> None:
-    volumes = [{"name": "settings", "configMap": {"name": "nosuch"}}]
-    mounts = [{"name": "settings", "mountPath": "/settings"}]
-    job = make_job("stuck", pod={"volumes": volumes}, container={"volumeMounts": mounts})
-    looked.start(job, state=AppState.PENDING, words="FailedMount")
-    looked.settle("stuck", "pods", "events")
-    for _ in range(100):
-        looked.describe("stuck")
-    assert looked.proxy.asked == []
-    # Other jobs' events change nothing, its own do.
-    (pod,) = pods_of(looked.cluster, "stuck")
-    for name, uid in (("other", "other"), (pod["metadata"]["name"], pod["metadata"]["uid"])):
-        about = {"kind": "Pod", "namespace": looked.cluster.namespace, "name": name, "uid": uid}
-        event = {
-            "metadata": {"generateName": "event-"}, "involvedObject": about, "type": "Normal",
-            "reason": "FailedAttachVolume", "message": f"the disk of {name} is away",
-            "lastTimestamp": "2099-01-01T00:00:00Z",
-        }  # fmt: skip
-        looked.cluster.request("POST", f"/api/v1/namespaces/{looked.cluster.namespace}/events", event)
-    wait_until(lambda: "the disk of stuck-worker-0-0 is away" in looked.describe("stuck").msg, "the new cause")
-    assert looked.proxy.asked == []
-
-
-def test_a_job_that_was_removed_is_gone_at_once(looked: Looked) -> None:
-    looked.start(make_job("long", "sleep 600"), state=AppState.RUNNING)
-    looked.settle("long", "pods")
-    delete_job(looked.cluster, "long")
-    wait_until(lambda: looked.scheduler.describe(f"{looked.cluster.namespace}:long") is None, "its end")
-
-
-def test_our_own_cancel_is_seen_at_once(looked: Looked) -> None:
-    looked.start(make_job("long", "sleep 600"), state=AppState.RUNNING)
-    looked.settle("long", "pods")
-    looked.scheduler.cancel(f"{looked.cluster.namespace}:long")
-    found = looked.describe("long")
-    assert found.state is AppState.CANCELLED
-    assert found.finished_at is not None
-    assert found.started_at is not None
-    wait_until(lambda: not pods_of(looked.cluster, "long"), "its pods' end")
-    # Volcano keeps the time that was written, as a transition of its own.
-    assert status_of(looked.cluster, "long")["conditions"][-1]["status"] == "Aborted"
-    assert looked.describe("long").finished_at == found.finished_at
-
-
-def test_a_watch_of_pods_that_is_not_allowed(looked: Looked) -> None:
-    looked.proxy.fault = lambda asked: (
-        Answer.status_object(403, "Forbidden", "no watch") if is_watch_of("pods")(asked) else None
-    )
-    looked.start(make_job("long", "sleep 600"), state=AppState.RUNNING)
-    wait_until(lambda: looked.describe("long") and looked.proxy.requests(is_watch_of("pods")), "a refused watch")
-    looked.proxy.forget()
-    for _ in range(50):
-        assert looked.describe("long").state is AppState.RUNNING
-    # Read anew after seconds, not each time; and no watch is tried meanwhile.
-    assert len(looked.proxy.asked) <= 4
-    assert not looked.proxy.requests(is_watch_of("pods"))
-
-
-# Where a server answers as it is told to
-
-AT = "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"
-OF_SPACE = "/api/v1/namespaces/space"
+def listed(*items, **metadata):
+    return 200, {"items": list(items), "metadata": metadata}
 
 
 class Scripted:
-    """A job that waits for one of its pods; what the watches tell is up to the test."""
+    """A pending job without one of its pods; the events of the watches are up to the test."""
 
-    def __init__(self, made: ScriptedServer) -> None:
+    def __init__(self, made):
         self.made = made
-        self.watches: dict[str, tuple[dict[str, str], Stream]] = {}
-        self.version = "5"
-        self.is_watched = True
-        made.answers["GET", AT] = lambda asked: (200, self._job())
-        for kind, items, version in (("pods", [pod("job-x-worker-0-0", "u1")], "7"), ("events", [], "9")):
-            answer = 200, {"items": items, "metadata": {"resourceVersion": version}}
-            made.answers["GET", f"{OF_SPACE}/{kind}"] = partial(self._answer, kind, answer)
+        self.watches, self.version, self.is_watched = {}, "5", True
+        made.answers["GET", JOB] = lambda asked: (200, self.job())
+        self.lists(PODS, listed(pod("job-x-worker-0-0", "u1"), resourceVersion="7"))
+        self.lists(EVENTS, listed(resourceVersion="9"))
         self.looks = JobLooks(made.api(), lambda app_id: self.version if self.is_watched else "")
 
-    def _job(self) -> dict[str, Any]:
+    def job(self):
         job = make_job("job-x", replicas=2)
         metadata = {"namespace": "space", "uid": "u1", "resourceVersion": self.version}
         job["metadata"] |= {**metadata, "creationTimestamp": "2026-11-21T10:00:00Z"}
         return {**job, "status": {"state": {"phase": "Pending"}}}
 
-    def _answer(self, kind: str, answer: Any, asked: RequestAsked) -> Any:
-        if "watch" not in asked.params:
-            return answer
-        self.watches[kind] = asked.params, Stream()
-        return 200, self.watches[kind][1]
+    def lists(self, path, answer):
+        def give(asked):
+            if "watch" not in asked.params:
+                return answer
+            self.watches[path] = asked.params, Stream()
+            return 200, self.watches[path][1]
 
-    def described(self) -> DescribeAppResponse:
+        self.made.answers["GET", path] = give
+
+    def described(self):
         found = self.looks.describe("space:job-x")
         assert found is not None
         return found[1]
 
-    def cost(self) -> int:
-        """Describe it, and return how many questions that took."""
-        before = self.questions()
-        self.described()
-        return self.questions() - before
+    def message(self):
+        return self.described().msg
 
-    def questions(self) -> int:
+    def wait_for_message(self, words):
+        wait_until(lambda: self.message() == words, words)
+
+    def requests(self):
         return sum("watch" not in one.params for one in self.made.asked)
 
-    def tell(self, kind: str, item: dict[str, Any]) -> None:
-        self.watches[kind][1].put({"type": "ADDED", "object": item})
+    def costs(self, times=1):
+        """Return the requests of each of some descriptions."""
+        counts = [self.requests()]
+        for _ in range(times):
+            self.described()
+            counts.append(self.requests())
+        return [after - before for before, after in pairwise(counts)]
+
+    def wait_for_request(self):
+        wait_until(lambda: self.costs() != [0], "a description with requests")
+
+    def put(self, path, item):
+        self.watches[path][1].put({"type": "ADDED", "object": item})
 
 
-def pod(name: str, owner: str) -> dict[str, Any]:
+def pod(name, owner):
     metadata = {"name": name, "uid": f"uid-{name}", "ownerReferences": [{"uid": owner}]}
     return {"metadata": metadata, "spec": {"containers": [], "nodeName": "n1"}, "status": {"phase": "Pending"}}
 
 
-def event(name: str, message: str, minute: int, uid: str = "") -> dict[str, Any]:
+def event(name, message, minute, uid="u1"):
     return {
-        "metadata": {"uid": f"event-{name}"},
-        "involvedObject": {"name": name, "uid": uid},
-        "reason": "FailedCreate",
-        "message": message,
-        "lastTimestamp": f"2026-11-21T10:{minute:02d}:00Z",
-    }
+        "metadata": {"uid": f"event-{name}"}, "involvedObject": {"name": name, "uid": uid},
+        "reason": "FailedCreate", "message": message, "lastTimestamp": f"2026-11-21T10:{minute:02d}:00Z",
+    }  # fmt: skip
 
 
 @pytest.fixture
-def scripted() -> Iterator[Scripted]:
+def scripted():
     with scripted_server() as made:
         found = Scripted(made)
         yield found
@@ -222,104 +147,124 @@ def scripted() -> Iterator[Scripted]:
             stream.end()
 
 
-def test_what_is_read_of_a_job_holds_until_a_watch_tells_otherwise(scripted: Scripted) -> None:
-    # The job, its pods, the events of the job, of its group and of the pod that waits; then nothing.
-    assert [scripted.cost() for _ in range(3)] == [5, 0, 0]
+@pytest.fixture
+def watching(scripted):
+    """Give the job while both watches are open."""
+    # The job, its pods, and the events of the job, of its group and of the pending pod.
+    assert scripted.costs(3) == [5, 0, 0]
     wait_until(lambda: len(scripted.watches) == 2, "both watches")
-    (pods, _), (events, _) = (scripted.watches[kind] for kind in ("pods", "events"))
+    return scripted
+
+
+def test_watches_continue_from_the_lists(watching):
+    (pods, _), (events, _) = (watching.watches[path] for path in (PODS, EVENTS))
     assert (pods["labelSelector"], pods["resourceVersion"]) == ("volcano.sh/job-name=job-x", "7")
     assert events["resourceVersion"] == "9"
     assert sorted(events["fieldSelector"].split(",")) == [
         f"reason!={reason}" for reason in ("Created", "Killing", "Pulled", "Pulling", "Started", "SuccessfulCreate")
     ]
-    assert "FailedCreate" not in scripted.described().msg
-    # Events of other objects are not the job's, however alike their names are; those of its group and pods are.
-    scripted.tell("events", event("job-xy", "not ours", 50, "u1"))
-    scripted.tell("events", event("other", "not ours", 51, "u1"))
-    scripted.tell("events", event("job-x-u1", "the group", 1))
-    wait_until(lambda: scripted.described().msg == "FailedCreate: the group", "the event of the group")
-    scripted.tell("events", event("job-x", "the job", 2, "u1"))
-    wait_until(lambda: scripted.described().msg == "FailedCreate: the job", "the event of the job")
-    assert scripted.cost() == 0
-    # A pod of an earlier job of the name changes nothing; one of its own does, and its events need not be asked for.
-    scripted.tell("pods", pod("job-x-worker-1-0", "u0"))
-    for number in (3, 4):
-        scripted.tell("events", event("job-x", f"the job {number}", number, "u1"))
-        wait_until(lambda number=number: scripted.described().msg.endswith(f"the job {number}"), "the event")
-        assert scripted.cost() == 0
-    # Each event is known by itself, as it was told last.
+
+
+def test_events_of_the_job_and_its_group(watching):
+    assert "FailedCreate" not in watching.message()
+    # Not those of other objects, however alike their names are.
+    for name, minute in (("job-xy", 50), ("other", 51)):
+        watching.put(EVENTS, event(name, "not ours", minute))
+    watching.put(EVENTS, event("job-x-u1", "the group", 1, ""))
+    watching.wait_for_message("FailedCreate: the group")
+    watching.put(EVENTS, event("job-x", "the job", 2))
+    watching.wait_for_message("FailedCreate: the job")
+    assert watching.costs() == [0]
+
+
+def test_latest_version_of_an_event_of_a_pod(watching):
+    watching.put(EVENTS, event("job-x", "the job", 2))
+    watching.wait_for_message("FailedCreate: the job")
     of_pod = partial(event, "job-x-worker-0-0", uid="uid-job-x-worker-0-0")
-    reason = lambda: scripted.described().roles_statuses[0].replicas[0].reason  # noqa: E731
-    scripted.tell("events", of_pod("pod group is not ready", 5))
-    wait_until(lambda: reason() == "FailedCreate: pod group is not ready", "the event of the pod")
-    assert scripted.described().msg == "FailedCreate: the job 4"
-    scripted.tell("events", of_pod("pod group is ready", 6))
-    wait_until(lambda: reason() == "", "what it says later")
-    assert scripted.cost() == 0
-    scripted.tell("pods", pod("job-x-worker-1-0", "u1"))
-    questions = scripted.questions()
-    wait_until(lambda: scripted.cost(), "a look")
-    assert scripted.questions() == questions + 2
-    assert scripted.described().msg == "FailedCreate: the job 4"
-    # Another version of the job is read.
-    scripted.version = "8"
-    assert [scripted.cost(), scripted.cost()] == [2, 0]
-    # Where no watch of the list holds, nothing is known to hold.
-    scripted.is_watched = False
-    assert [scripted.cost(), scripted.cost()] == [2, 2]
+    for message, reason, minute in (
+        ("pod group is not ready", "FailedCreate: pod group is not ready", 5),
+        ("pod group is ready", "", 6),
+    ):
+        watching.put(EVENTS, of_pod(message, minute))
+        wait_until(lambda: watching.described().roles_statuses[0].replicas[0].reason == reason, reason)  # noqa: B023
+    # It replaces no event of another object.
+    assert watching.message() == "FailedCreate: the job"
+    assert watching.costs() == [0]
 
 
-def test_a_job_that_is_about_to_be_changed_is_read_anew(scripted: Scripted) -> None:
-    assert [scripted.cost(), scripted.cost()] == [5, 0]
+def test_pod_of_the_job_is_read_again(watching):
+    # A pod of an earlier job of the name changes nothing.
+    watching.put(PODS, pod("job-x-worker-1-0", "u0"))
+    for number in (3, 4):
+        watching.put(EVENTS, event("job-x", f"the job {number}", number))
+        watching.wait_for_message(f"FailedCreate: the job {number}")
+        assert watching.costs() == [0]
+    before = watching.requests()
+    watching.put(PODS, pod("job-x-worker-1-0", "u1"))
+    watching.wait_for_request()
+    # Its events are known by the watch.
+    assert watching.requests() == before + 2
+    assert watching.message() == "FailedCreate: the job 4"
+
+
+def test_other_version_of_the_job_is_read(watching):
+    watching.version = "8"
+    assert watching.costs(2) == [2, 0]
+    # Without a watch of the list it may have changed each time.
+    watching.is_watched = False
+    assert watching.costs(2) == [2, 2]
+
+
+def test_forgotten_job_is_read_again(scripted):
+    assert scripted.costs(2) == [5, 0]
     scripted.looks.forget("space:job-x")
     scripted.looks.forget("space:job-x")
-    assert [scripted.cost(), scripted.cost()] == [5, 0]
-    scripted.made.answers["GET", AT] = NOT_FOUND
+    assert scripted.costs(2) == [5, 0]
+    scripted.made.answers["GET", JOB] = NOT_FOUND
     scripted.version = "9"
     assert scripted.looks.describe("space:job-x") is None
 
 
-def test_a_list_without_a_version_is_not_watched(scripted: Scripted) -> None:
-    for kind in ("pods", "events"):
-        scripted.made.answers["GET", f"{OF_SPACE}/{kind}"] = 200, {"items": []}
-    assert [scripted.cost() for _ in range(100)] == [4, *[0] * 99]
-    assert not any("watch" in one.params for one in scripted.made.asked)
+def test_list_without_a_version_is_not_watched(scripted):
+    scripted.lists(PODS, listed())
+    scripted.lists(EVENTS, listed())
+    assert scripted.costs(20) == [4, *[0] * 19]
+    assert not scripted.watches
 
 
-def test_what_an_event_told_is_known_after_the_server_has_dropped_it(scripted: Scripted) -> None:
-    # Of a list without a version no watch keeps the events: they are asked for with each look.
-    scripted.made.answers["GET", f"{OF_SPACE}/events"] = 200, {"items": [event("job-x", "the job", 2, "u1")]}
-    for _ in range(2):
-        assert scripted.described().msg == "FailedCreate: the job"
-    wait_until(lambda: "pods" in scripted.watches, "the watch")
-    scripted.made.answers["GET", f"{OF_SPACE}/events"] = 200, {"items": []}
-    scripted.tell("pods", pod("job-x-worker-1-0", "u1"))
-    wait_until(lambda: scripted.cost(), "a look")
-    assert scripted.described().msg == "FailedCreate: the job"
+def test_event_outlives_the_servers(scripted):
+    # A list without a version is not watched: its events are read with each description.
+    scripted.lists(EVENTS, listed(event("job-x", "the job", 2)))
+    assert [scripted.message() for _ in range(2)] == ["FailedCreate: the job"] * 2
+    wait_until(lambda: PODS in scripted.watches, "the watch")
+    scripted.lists(EVENTS, listed())
+    scripted.put(PODS, pod("job-x-worker-1-0", "u1"))
+    scripted.wait_for_request()
+    assert scripted.message() == "FailedCreate: the job"
 
 
-def test_a_watch_that_fails_is_not_tried_again_at_once(scripted: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refused_watch_is_retried_later(scripted, monkeypatch):
     now = 1_800_000_000.0
     monkeypatch.setattr(following, "time", SimpleNamespace(time=lambda: now))
-    refused: list[str] = []
+    refused = []
 
-    def refuse(asked: RequestAsked) -> Any:
+    def refuse(asked):
         if "watch" in asked.params:
             refused.append(asked.path)
             return status(403, "Forbidden", "no watch")
-        return 200, {"items": [], "metadata": {"resourceVersion": "7"}}
+        return listed(resourceVersion="7")
 
-    scripted.made.answers["GET", f"{OF_SPACE}/pods"] = refuse
-    assert [scripted.cost(), scripted.cost()] == [4, 0]
-    wait_until(lambda: refused and scripted.cost(), "a look")
+    scripted.made.answers["GET", PODS] = refuse
+    assert scripted.costs(2) == [4, 0]
+    wait_until(lambda: refused and scripted.costs() != [0], "a description with requests")
     # Without a watch it is read every few seconds, until another watch is tried.
     for _ in range(3):
-        assert scripted.cost() == 0
+        assert scripted.costs() == [0]
         now += 2.0
-        assert scripted.cost() == 0
+        assert scripted.costs() == [0]
         now += 2.0
-        assert scripted.cost() == 4
+        assert scripted.costs() == [4]
     assert len(refused) == 1
     now += 31.0
-    assert [scripted.cost(), scripted.cost()] == [4, 0]
+    assert scripted.costs(2) == [4, 0]
     wait_until(lambda: len(refused) == 2, "another watch")

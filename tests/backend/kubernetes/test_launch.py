@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from backend.kubernetes.apps import request, role
-from support.scripted_server import Asked, ScriptedServer, scripted_server, status
+from backend.kubernetes.tables import table
+from support.scripted_server import ScriptedServer, scripted_server, status
 
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.api_server import ApiError
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
-from torchx_tui.backends.kubernetes.request.request import KubernetesJob
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.specs import AppDefError, BackendUnavailableError, LaunchCancelledError, SchedulerError
 
@@ -22,12 +21,12 @@ JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
 
 @pytest.fixture
-def server() -> Iterator[ScriptedServer]:
+def server():
     with scripted_server() as made:
         yield made
 
 
-def test_the_job_is_created_with_the_time(server: ScriptedServer) -> None:
+def test_the_job_is_created_with_the_time(server):
     made = request(role())
     before = time.time()
     assert launch(server.api(), made) == made.app_id
@@ -38,25 +37,25 @@ def test_the_job_is_created_with_the_time(server: ScriptedServer) -> None:
     assert body == made.resource
 
 
-def test_a_dry_run_creates_nothing(server: ScriptedServer) -> None:
+def test_a_dry_run_creates_nothing(server):
     validate(server.api(), request(role(), namespace="team").resource)
     ((method, path, params, *_),) = server.asked
     assert (method, path, params) == ("POST", JOBS.replace("default", "team"), {"dryRun": "All"})
 
 
-def test_another_namespace_wins(server: ScriptedServer) -> None:
+def test_another_namespace_wins(server):
     made = request(role())
     assert launch(server.api(), made, "team") == made.app_id.replace("default:", "team:")
     assert server.asked[0].path == JOBS.replace("default", "team")
     assert server.asked[0].body["metadata"]["namespace"] == "team"
 
 
-def test_images_are_pushed_first(server: ScriptedServer) -> None:
+def test_images_are_pushed_first(server):
     made = request(role())
     made.images_to_push = {"sha256:a": ("repo", "a")}
     pushed: list[Any] = []
 
-    def push(images: Any) -> None:
+    def push(images):
         assert server.asked == []
         pushed.append(images)
 
@@ -66,7 +65,7 @@ def test_images_are_pushed_first(server: ScriptedServer) -> None:
         launch(server.api(), made)
 
 
-def test_a_launch_that_was_cancelled_sends_nothing(server: ScriptedServer) -> None:
+def test_a_launch_that_was_cancelled_sends_nothing(server):
     progress = Progress(lambda text: None)
     progress.cancel()
     with shown_progress(progress), pytest.raises(LaunchCancelledError):
@@ -74,82 +73,24 @@ def test_a_launch_that_was_cancelled_sends_nothing(server: ScriptedServer) -> No
     assert server.asked == []
 
 
-INVALID = status(
-    422,
-    "Invalid",
-    'Job.batch.volcano.sh "x" is invalid: [...]',
-    causes=[
-        {"field": "spec.tasks[1].template.spec.volumes", "message": "Required value"},
-        {"field": "spec.queue", "message": 'Invalid value: "integer"'},
-        {"field": "spec.tasks[2].name", "message": "there is no such task"},
-    ],
-)
-WEBHOOK = 'admission webhook "validatejob.volcano.sh" denied the request: '
-REFUSALS = {
-    "the form": (
-        INVALID,
-        [
-            *("worker/1: spec.volumes: Required value", 'spec.queue: Invalid value: "integer"'),
-            "spec.tasks[2].name: there is no such task",
-        ],
-    ),
-    "a queue that is missing": (
-        status(400, "BadRequest", WEBHOOK + 'unable to find job queue: queues.scheduling.volcano.sh "q" not found'),
-        ["there is no queue q", "kubectl get queues"],
-    ),
-    "Volcano's webhook": (
-        status(400, "BadRequest", WEBHOOK + "spec.task[0].template.spec.containers[0].image: Required value;"),
-        ["validatejob.volcano.sh refuses it", "worker/0: spec.containers[0].image: Required value"],
-    ),
-    "the namespace": (
-        status(404, "NotFound", 'namespaces "default" not found', name="default", kind="namespaces"),
-        ["there is no namespace default", "kubectl create namespace default"],
-    ),
-    "something that is missing": (
-        status(404, "NotFound", 'configmaps "settings" not found', name="settings", kind="configmaps"),
-        ['configmaps "settings" not found'],
-    ),
-    "no Volcano": ((404, {"message": "404 page not found"}), ["has no Volcano", "https://volcano.sh"]),
-    "the size": (status(413, "RequestEntityTooLarge", "limit is 3145728"), ["too large", "2 replicas"]),
-    "the quota": (
-        status(403, "Forbidden", '"x" is forbidden: exceeded quota: mine, requested: n=1, used: n=5, limited: n=5'),
-        ["the quota mine", "n=5 is used", "wait until jobs have ended"],
-    ),
-    "the account": (
-        status(403, "Forbidden", 'pods "x" is forbidden: serviceaccount "me" not found'),
-        ["no service account me"],
-    ),
-    "the right": (
-        status(
-            403,
-            "Forbidden",
-            'jobs.batch.volcano.sh is forbidden: User "alice" cannot create resource "jobs" in API group '
-            '"batch.volcano.sh" in the namespace "default"',
-        ),
-        ["alice may not create jobs.batch.volcano.sh in namespace default"],
-    ),
-    "what nobody has seen before": (status(418, "Teapot", "short and stout"), ["short and stout"]),
-}
-
-
-@pytest.mark.parametrize(("answer", "words"), REFUSALS.values(), ids=REFUSALS.keys())
-def test_refusals_in_words(server: ScriptedServer, answer: Any, words: list[str]) -> None:
+@table("refusals.yaml", "launches", "answer words")
+def test_refusals_in_words(server, answer, words):
     made = request(role(num_replicas=2))
-    server.answers["POST", JOBS] = answer
+    server.answers["POST", JOBS] = tuple(answer)
     with pytest.raises(ApiError) as launched:
         launch(server.api(), made)
     assert str(launched.value).startswith(f"{made.app_id} was not launched: ")
     assert launched.value.status == answer[0]
     with pytest.raises((AppDefError, ApiError)) as validated:
         validate(server.api(), made.resource)
-    # What is at fault in the app is the app's error.
+    # A fault of the app is its error.
     assert isinstance(validated.value, AppDefError) is (answer[0] in (400, 413, 422))
     for word in words:
         assert word in str(launched.value)
         assert word in str(validated.value)
 
 
-def test_complaints_are_not_endless(server: ScriptedServer) -> None:
+def test_complaints_are_not_endless(server):
     causes = [{"field": f"spec.x{number}", "message": "bad"} for number in range(50)]
     server.answers["POST", JOBS] = status(422, "Invalid", "is invalid", causes=causes)
     with pytest.raises(AppDefError, match="and 46 more") as raised:
@@ -161,7 +102,7 @@ def test_complaints_are_not_endless(server: ScriptedServer) -> None:
 class Created:
     """A server that creates a job and then fails to say so."""
 
-    def __init__(self, server: ScriptedServer, made: KubernetesJob, answer: Any = None) -> None:
+    def __init__(self, server, made, answer=None):
         self.posted = 0
         self._job: Any = None
         self._answer = answer
@@ -169,24 +110,24 @@ class Created:
         server.answers["POST", JOBS] = self.create
         server.answers["GET", path] = self.tell
 
-    def create(self, asked: Asked) -> Any:
+    def create(self, asked):
         self.posted += 1
         self._job = asked.body
         return self._answer
 
-    def tell(self, asked: Asked) -> Any:
+    def tell(self, asked):
         return 200, self._job
 
 
 @pytest.mark.parametrize("answer", [None, status(504, "Timeout", "too late"), status(409, "AlreadyExists", "there")])
-def test_an_answer_that_is_lost_costs_no_job_and_makes_no_second(server: ScriptedServer, answer: Any) -> None:
+def test_an_answer_that_is_lost_costs_no_job_and_makes_no_second(server, answer):
     made = request(role())
     created = Created(server, made, answer)
     assert launch(server.api(), made) == made.app_id
     assert created.posted == 1
 
 
-def test_a_job_of_that_name_that_is_someone_elses(server: ScriptedServer) -> None:
+def test_a_job_of_that_name_that_is_someone_elses(server):
     made = request(role())
     server.answers["POST", JOBS] = status(409, "AlreadyExists", "there", name="x")
     server.answers["GET", f"{JOBS}/{made.resource['metadata']['name']}"] = (200, made.resource)
@@ -194,13 +135,13 @@ def test_a_job_of_that_name_that_is_someone_elses(server: ScriptedServer) -> Non
         launch(server.api(), made)
 
 
-def test_an_answer_that_is_lost_and_no_job(server: ScriptedServer) -> None:
+def test_an_answer_that_is_lost_and_no_job(server):
     server.answers["POST", JOBS] = lambda asked: None
     with pytest.raises(BackendUnavailableError, match=r"was not launched: .* closed the connection"):
         launch(server.api(), request(role()))
 
 
-def test_a_server_that_goes_away_for_good_in_the_midst(server: ScriptedServer) -> None:
+def test_a_server_that_goes_away_for_good_in_the_midst(server):
     made = request(role())
     gone = lambda asked: None  # noqa: E731
     server.answers = {("POST", JOBS): gone, ("GET", f"{JOBS}/{made.resource['metadata']['name']}"): gone}
@@ -208,7 +149,7 @@ def test_a_server_that_goes_away_for_good_in_the_midst(server: ScriptedServer) -
         launch(server.api(), made)
 
 
-def test_a_server_that_is_not_there() -> None:
+def test_a_server_that_is_not_there():
     with socket.create_server(("127.0.0.1", 0)) as closed:
         nobody = ScriptedServer()
         nobody.url = f"http://127.0.0.1:{closed.getsockname()[1]}"
@@ -218,7 +159,7 @@ def test_a_server_that_is_not_there() -> None:
         validate(nobody.api(), request(role()).resource)
 
 
-def test_a_service_account_that_is_missing_is_refused_before(server: ScriptedServer) -> None:
+def test_a_service_account_that_is_missing_is_refused_before(server):
     made = request(role("a"), role("b"), service_account="missing")
     for act in (lambda: launch(server.api(), made), lambda: validate(server.api(), made.resource)):
         with pytest.raises(AppDefError, match="there is no service account missing in default: correct service_accou"):
@@ -228,7 +169,7 @@ def test_a_service_account_that_is_missing_is_refused_before(server: ScriptedSer
     assert len(server.paths("GET")) == 2
 
 
-def test_a_service_account_that_may_not_be_looked_at_is_left_to_the_server(server: ScriptedServer) -> None:
+def test_a_service_account_that_may_not_be_looked_at_is_left_to_the_server(server):
     path = "/api/v1/namespaces/default/serviceaccounts/trainer"
     server.answers["GET", path] = status(403, "Forbidden", "serviceaccounts is forbidden")
     made = request(role(), service_account="trainer")

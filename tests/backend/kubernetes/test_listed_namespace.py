@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from support.kubernetes_cluster import KubernetesCluster
 from support.volcano_jobs import make_job, start_job
 
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 
 
-def test_the_namespace_of_the_options_is_listed(kubernetes_cluster: KubernetesCluster) -> None:
+def test_the_namespace_of_the_options_is_listed(kubernetes_cluster):
     app_id = start_job(kubernetes_cluster, make_job("here"))
     scheduler = KubernetesScheduler("torchx", namespace="kube-public")
     try:

@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import threading
 import time
-from collections.abc import Iterator
-from datetime import datetime, timezone
 
 import pytest
-from support.kubernetes_cluster import KubernetesCluster
-from support.volcano_jobs import delete_job
-from support.waiting import PATIENCE, PROMPT, wait_until
+from support.waiting import wait_until
 
-from torchx_tui.backends.api import Stream
-from torchx_tui.backends.kubernetes.beside import run_beside
-from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
-from torchx_tui.backends.types import LogQuery
-from torchx_tui.logs.source.stream import PartsCursor, Record
-from torchx_tui.specs import JobNotFoundError, LogUnreadableError
+from torchx_tui.backends.kubernetes.logs.log_stream import open_stream
+from torchx_tui.logs.source.stream import PartsCursor
 
-from .support import Job, job_on
+from .support import job_on
 
 
 @pytest.fixture
-def job(kubernetes_cluster: KubernetesCluster) -> Iterator[Job]:
+def job(kubernetes_cluster):
     with job_on(kubernetes_cluster) as made:
         yield made
 
 
-def test_a_tail_waits_for_the_pod_and_follows_until_the_end(job: Job) -> None:
-    job.start("for i in 1 2 3; do echo $i; sleep 0.3; done")
-    assert job.lines(should_tail=True) == ["1\n", "2\n", "3\n"]
-    # It has ended: its log is there still.
-    assert job.lines() == ["1\n", "2\n", "3\n"]
-
-
-def test_records_have_the_times_of_their_lines(job: Job) -> None:
+def test_records_have_the_times_of_their_lines(job):
     before = time.time()
     job.start("echo first; sleep 0.5; echo second; sleep 0.5; printf 'no end'")
     records = list(open_stream(job.server, job.app_id, "worker"))
@@ -47,38 +31,6 @@ def test_records_have_the_times_of_their_lines(job: Job) -> None:
     assert all(0.3 < later - earlier < 30 for earlier, later in itertools.pairwise(times))
 
 
-def test_times_and_patterns_choose_lines(job: Job) -> None:
-    job.start("echo early; while [ ! -e /go ]; do sleep 0.1; done; echo late")
-    wait_until(lambda: job.lines(), "the first line")
-    time.sleep(0.5)
-    between = datetime.now(timezone.utc)
-    run_beside(job.server, job.app_id, "worker", 0, ["sh", "-c", "sleep 2; touch /go"], PATIENCE)
-    assert job.lines(should_tail=True, until=between) == ["early\n"]
-    assert job.lines(should_tail=True, since=between) == ["late\n"]
-    assert job.lines(since=between.astimezone().replace(tzinfo=None)) == ["late\n"]
-    assert job.lines(until=between) == ["early\n"]
-    assert job.lines(regex="^l") == ["late\n"]
-
-
-def test_close_ends_a_blocked_read_at_once(job: Job) -> None:
-    job.start("echo once; sleep 600")
-    reading = read_lines(job.server, LogQuery.parse(job.app_id, "worker", should_tail=True))
-    follower = job.follow()
-    got: list[str] = []
-    reader = threading.Thread(target=lambda: got.extend(reading), daemon=True)
-    reader.start()
-    wait_until(lambda: got and follower.records, "the first line")
-    began = time.monotonic()
-    reading.close()
-    follower.close()
-    reader.join(PATIENCE)
-    follower.join()
-    assert time.monotonic() - began < PROMPT
-    assert got == ["once\n"]
-    reading.close()
-    follower.close()
-
-
 LONG_LINES = """
 import os
 os.write(1, b"a\\xffb\\0\\xc3\\n")
@@ -87,7 +39,7 @@ for size in (16383, 16384, 16385, 50000):
 """
 
 
-def test_bytes_and_long_lines_survive(job: Job) -> None:
+def test_bytes_and_long_lines_survive(job):
     job.python(LONG_LINES).wait()
     lines = [b"a\xffb\0\xc3\n"]
     for size in (16383, 16384, 16385, 50000):
@@ -96,15 +48,10 @@ def test_bytes_and_long_lines_survive(job: Job) -> None:
     assert job.lines() == [line.decode("utf-8", "replace") for line in lines]
 
 
-def test_only_the_last_lines(job: Job) -> None:
-    job.start("for i in 1 2 3 4 5; do echo $i; done").wait()
-    assert b"".join(r.data for r in open_stream(job.server, job.app_id, "worker", tail=2)) == b"4\n5\n"
-
-
-def test_a_log_is_taken_up_where_it_was_left(job: Job) -> None:
+def test_a_log_is_taken_up_where_it_was_left(job):
     job.python("for i in range(3000): print(i, flush=True)").wait()
 
-    def read_whole() -> list[Record] | None:
+    def read_whole():
         # On a busy machine the end of a log is written after the end of its container is known.
         records = list(open_stream(job.server, job.app_id, "worker"))
         return records if records and records[-1].data.endswith(b"2999\n") else None
@@ -122,7 +69,7 @@ def test_a_log_is_taken_up_where_it_was_left(job: Job) -> None:
     assert list(map(int, data.split())) == list(range(3000))
 
 
-def test_a_pod_that_waits_says_why_and_then_goes_on(job: Job) -> None:
+def test_a_pod_that_waits_says_why_and_then_goes_on(job):
     cluster = job.cluster
     variables = [{"name": "WORD", "valueFrom": {"configMapKeyRef": {"name": "late", "key": "word"}}}]
     job.start("echo $WORD", container={"env": variables})
@@ -137,20 +84,7 @@ def test_a_pod_that_waits_says_why_and_then_goes_on(job: Job) -> None:
     assert job.lines() == ["here\n"]
 
 
-def test_a_job_that_is_made_anew_goes_on_in_the_same_log(job: Job) -> None:
-    policy = {"event": "PodFailed", "action": "RestartJob"}
-    job.start("echo run $HOSTNAME; sleep 1; exit 3", policies=[policy], maxRetry=2)
-    follower = job.follow()
-    follower.join()
-    lines = [line for line in follower.data.decode().splitlines() if "waits" not in line]
-    assert lines == [
-        "run job-worker-0-0",
-        "-- worker/0 was restarted in a new pod (retry 1): its log continues --",
-        "run job-worker-0-0",
-    ]
-
-
-def test_a_pod_that_is_deleted_under_a_tail(job: Job) -> None:
+def test_a_pod_that_is_deleted_under_a_tail(job):
     job.start("echo here; sleep 600")
     follower = job.follow()
     wait_until(lambda: follower.data, "the first line")
@@ -161,21 +95,7 @@ def test_a_pod_that_is_deleted_under_a_tail(job: Job) -> None:
     follower.join()
 
 
-def test_a_container_that_is_started_again(job: Job) -> None:
-    job.start("echo run; sleep 0.5; exit 1", pod={"restartPolicy": "OnFailure"})
-    follower = job.follow()
-    wait_until(lambda: follower.data.count(b"run\n") >= 2, "the second run")
-    assert b"-- worker/0 was restarted (restart 1): its log continues --\nrun\n" in follower.data
-    # Whoever comes later gets the run before, which the node keeps, too.
-    later = job.follow(0)
-    wait_until(lambda: later.data.count(b"run\n") >= 2, "the run before")
-    for one in (follower, later):
-        one.close()
-        one.join()
-    assert not follower.cuts
-
-
-def beside(script: str) -> dict[str, object]:
+def beside(script):
     image = {"image": "busybox:local"}
     return {
         "initContainers": [{"name": "prepare", "command": ["sh", "-c", "echo prepared"], **image}],
@@ -186,7 +106,7 @@ def beside(script: str) -> dict[str, object]:
     }
 
 
-def test_all_containers_are_read_and_named(job: Job) -> None:
+def test_all_containers_are_read_and_named(job):
     job.start("", pod=beside("sleep 1; echo end"))
     follower = job.follow()
     follower.join()
@@ -194,50 +114,3 @@ def test_all_containers_are_read_and_named(job: Job) -> None:
     assert lines[0] == "prepare prepared"
     assert sorted(lines[1:]) == ["end", "main", "side beside", "side end"]
     assert sorted(job.lines()) == sorted(line + "\n" for line in lines)
-
-
-def test_containers_are_followed_side_by_side(job: Job) -> None:
-    job.start("", pod=beside("sleep 600"))
-    follower = job.follow()
-    wait_until(lambda: b"main\n" in follower.data and b"side beside\n" in follower.data, "the lines of both")
-    began = time.monotonic()
-    follower.close()
-    follower.join()
-    assert time.monotonic() - began < PROMPT
-
-
-def test_a_pod_that_is_gone(job: Job) -> None:
-    job.start("echo once").wait()
-    job.delete_pod()
-    wait_until(lambda: not job.pods(), "the pod is gone")
-    with pytest.raises(LogUnreadableError, match=r"the pod of worker/0 of .* was deleted, and its log with it"):
-        job.lines()
-    delete_job(job.cluster, job.name)
-    with pytest.raises(JobNotFoundError):
-        job.lines()
-
-
-def test_what_is_not_there_is_said_at_once(job: Job) -> None:
-    job.start("true")
-    for stream in ("nonsense", Stream.STDERR):
-        with pytest.raises(ValueError, match="combined"):
-            read_lines(job.server, LogQuery.parse(job.app_id, "worker", streams=stream))
-    with pytest.raises(ValueError, match="combined"):
-        open_stream(job.server, job.app_id, "worker", streams=Stream.STDOUT)
-    with pytest.raises(ValueError, match="worker"):
-        read_lines(job.server, LogQuery.parse(job.app_id, "no-such-role"))
-    with pytest.raises(ValueError, match="0"):
-        read_lines(job.server, LogQuery.parse(job.app_id, "worker", 5))
-    with pytest.raises(JobNotFoundError):
-        read_lines(job.server, LogQuery.parse(f"{job.cluster.namespace}:no-such-job", "worker"))
-
-
-def test_64_streams_at_once(job: Job) -> None:
-    job.python("import time\nfor i in range(200): print('line', i, flush=True); time.sleep(0.02)")
-    job.wait_until_running()
-    followers = [job.follow() for _ in range(64)]
-    for follower in followers:
-        follower.join()
-    expected = b"".join(b"line %d\n" % i for i in range(200))
-    assert [follower.data == expected for follower in followers] == [True] * 64
-    assert not any(follower.cuts for follower in followers)

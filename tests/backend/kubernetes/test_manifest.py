@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,13 +16,13 @@ from torchx_tui.backends.kubernetes.request.pods import make_pod, pod_labels, ro
 from torchx_tui.specs import AppDef, AppDefError, BindMount, DeviceMount, Resource, RetryPolicy, Role, VolumeMount
 
 
-def policies(job: dict[str, Any]) -> list[set[str] | None]:
+def policies(job):
     """Return the actions of each task; None where it has no policies."""
     tasks = job["spec"]["tasks"]
     return [{one["action"] for one in task["policies"]} if "policies" in task else None for task in tasks]
 
 
-def test_one_task_a_replica_each_with_its_own_arguments() -> None:
+def test_one_task_a_replica_each_with_its_own_arguments():
     job = resource(
         role("a", num_replicas=2, args=["${replica_id}", "${app_id}"]), role("b", entrypoint="/${replica_id}")
     )
@@ -33,7 +32,7 @@ def test_one_task_a_replica_each_with_its_own_arguments() -> None:
     assert container(job, 2)["command"][0] == "/0"
 
 
-def test_the_first_host_is_found_by_a_variable_that_volcano_sets() -> None:
+def test_the_first_host_is_found_by_a_variable_that_volcano_sets():
     job = resource(role("Lead-er", num_replicas=2, args=["${rank0_env}"]), role("b", args=["${rank0_env}"]))
     assert [container(job, place)["command"][1] for place in range(3)] == [
         "TORCHX_RANK0_HOST",
@@ -44,7 +43,7 @@ def test_the_first_host_is_found_by_a_variable_that_volcano_sets() -> None:
     assert "TORCHX_RANK0_HOST" not in env(job, 1)
 
 
-def test_retries() -> None:
+def test_retries():
     some: Any = {"max_retries": 2, "num_replicas": 1}
     application = resource(role("a", **some), role("b", max_retries=1))
     assert application["spec"]["maxRetry"] == 1
@@ -53,7 +52,7 @@ def test_retries() -> None:
     assert policies(resource(role())) == [None]
 
 
-def test_a_role_that_is_started_anew_by_itself() -> None:
+def test_a_role_that_is_started_anew_by_itself():
     alone = role("a", max_retries=2, retry_policy=RetryPolicy.ROLE, num_replicas=2)
     assert policies(resource(alone)) == [{"RestartJob"}] * 2
     job = resource(alone, role("b"))
@@ -61,7 +60,7 @@ def test_a_role_that_is_started_anew_by_itself() -> None:
     assert {one["event"] for one in job["spec"]["tasks"][0]["policies"]} == {"PodEvicted", "PodFailed"}
 
 
-def test_nodes_are_chosen_by_any_capability_that_is_named_as_their_labels_are() -> None:
+def test_nodes_are_chosen_by_any_capability_that_is_named_as_their_labels_are():
     capabilities = {
         "node.kubernetes.io/instance-type": "p4d",
         "topology.kubernetes.io/zone": "a",
@@ -80,7 +79,7 @@ def test_nodes_are_chosen_by_any_capability_that_is_named_as_their_labels_are() 
     }
 
 
-def test_what_an_overlay_adds_is_there_and_the_labels_stay() -> None:
+def test_what_an_overlay_adds_is_there_and_the_labels_stay():
     trainer = role("trainer", num_replicas=2)
     set_overlay(
         trainer,
@@ -105,7 +104,7 @@ def test_what_an_overlay_adds_is_there_and_the_labels_stay() -> None:
     assert pod["spec"]["containers"][0]["workingDir"] == "/1"
 
 
-def test_a_file_of_an_overlay_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_of_an_overlay_is_read_once(tmp_path, monkeypatch):
     path = tmp_path / "overlay.yaml"
     path.write_text("spec: {tolerations: [{key: '$$x-$y-${replica_id}'}]}")
     read: list[str] = []
@@ -119,19 +118,19 @@ def test_a_file_of_an_overlay_is_read_once(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("what", [{"spec": None}, {"spec": 3}, {"metadata": [1]}, "/no/such/overlay.yaml"])
-def test_an_overlay_that_does_not_fit_is_refused_with_its_role(what: Any) -> None:
+def test_an_overlay_that_does_not_fit_is_refused_with_its_role(what):
     with pytest.raises(AppDefError, match=r"Role worker: The overlay"):
         resource(role(metadata={"kubernetes": what}))
 
 
-def test_an_app_is_not_changed() -> None:
+def test_an_app_is_not_changed():
     app = AppDef("job", [role(num_replicas=2, env={"A": "${replica_id}"}, metadata={"kubernetes": {"spec": {"x": 1}}})])
     before = repr(app)
     resource(*app.roles)
     assert repr(app) == before
 
 
-def test_an_app_without_roles_is_refused() -> None:
+def test_an_app_without_roles_is_refused():
     with pytest.raises(AppDefError, match="has no roles"):
         resource()
 
@@ -140,7 +139,7 @@ def test_an_app_without_roles_is_refused() -> None:
     ("text", "value"),
     [("a b", "a.b"), ("-a-", "a"), ("ü", ""), ("x" * 80, "x" * 63), ("a" * 62 + "-b", "a" * 62), ("A.b_c", "A.b_c")],
 )
-def test_labels_of_odd_names(text: str, value: str) -> None:
+def test_labels_of_odd_names(text, value):
     found = pod_labels(AppDef(text), 1, Role(text, ""), 2, "job-x")
     assert found["torchx.pytorch.org/role-name"] == found["app.kubernetes.io/name"] == value
     assert found["torchx.pytorch.org/replica-id"] == "2"
@@ -148,7 +147,7 @@ def test_labels_of_odd_names(text: str, value: str) -> None:
     assert "app.kubernetes.io/instance" not in pod_labels(AppDef(text), 1, Role(text, ""), 2)
 
 
-def test_a_pod_as_a_model_is_the_pod() -> None:
+def test_a_pod_as_a_model_is_the_pod():
     made = role(
         port_map={"tb": 6006},
         env={"A": "1", "IP": "[FIELD_PATH]status.podIP"},
@@ -163,7 +162,7 @@ def test_a_pod_as_a_model_is_the_pod() -> None:
     assert plain == make_pod("worker-0", made, "account", efa_device_count=4)
 
 
-def test_models_within_plain_data_become_plain() -> None:
+def test_models_within_plain_data_become_plain():
     from kubernetes.client import V1Toleration
 
     job = resource(role(metadata={"kubernetes": {"spec": {"tolerations": [V1Toleration(key="gpu")]}}}))
@@ -171,7 +170,7 @@ def test_models_within_plain_data_become_plain() -> None:
     assert json.dumps(job)
 
 
-def test_names_are_unique_and_what_a_server_takes() -> None:
+def test_names_are_unique_and_what_a_server_takes():
     names = [resource(role(), name="My_App.v1")["metadata"]["name"] for _ in range(3)]
     assert len(set(names)) == 3
     assert all(re.fullmatch(r"myappv1-[a-z][a-z0-9]+", name) for name in names)

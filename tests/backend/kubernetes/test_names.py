@@ -14,7 +14,7 @@ from torchx_tui.specs import AppDef, AppDefError, Role
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 
 
-def role(name: str = "worker", **changes: object) -> Role:
+def role(name="worker", **changes):
     made = Role(name, "busybox:local", entrypoint="sh")
     for key, value in changes.items():
         setattr(made, key, value)
@@ -41,7 +41,7 @@ def role(name: str = "worker", **changes: object) -> Role:
         (AppDef("job", [role(env={"A": 1})]), "values are texts"),
     ],
 )
-def test_what_cannot_be_a_job_is_refused(app: AppDef, words: str) -> None:
+def test_what_cannot_be_a_job_is_refused(app, words):
     with pytest.raises(AppDefError, match=words):
         check_app(app, "default")
 
@@ -49,23 +49,23 @@ def test_what_cannot_be_a_job_is_refused(app: AppDef, words: str) -> None:
 @pytest.mark.parametrize(
     "name", ["Tensorboard", "tensor_board", "a-very-long-port-name", "-a", "a-", "a--b", "6006", ""]
 )
-def test_names_of_ports_that_a_server_refuses(name: str) -> None:
+def test_names_of_ports_that_a_server_refuses(name):
     with pytest.raises(AppDefError, match="a port is named"):
         check_app(AppDef("job", [role(port_map={name: 6006})]), "default")
 
 
 @pytest.mark.parametrize("name", ["c10d", "tensorboard", "a", "0a", "a-b-c-d-e-f-g-h"])
-def test_names_of_ports_that_a_server_takes(name: str) -> None:
+def test_names_of_ports_that_a_server_takes(name):
     check_app(AppDef("job", [role(port_map={name: 6006})]), "default")
 
 
 @pytest.mark.parametrize("namespace", ["", "A", "a_b", "-a", "a-", "a" * 64, "a/b", "a b"])
-def test_namespaces_that_cannot_be(namespace: str) -> None:
+def test_namespaces_that_cannot_be(namespace):
     with pytest.raises(AppDefError, match="The namespace is"):
         check_app(AppDef("job", [role()]), namespace)
 
 
-def test_the_last_replica_decides_on_the_length() -> None:
+def test_the_last_replica_decides_on_the_length():
     # JOB-XXXXXXXXXXXXXX-ROLE-K-0 is 63 characters with a number of one digit.
     long = "n" * (63 - len("-XXXXXXXXXXXXXX-worker-0-0"))
     check_app(AppDef(long, [role(num_replicas=10)]), "default")
@@ -73,22 +73,22 @@ def test_the_last_replica_decides_on_the_length() -> None:
         check_app(AppDef(long, [role(num_replicas=11)]), "default")
 
 
-def test_names_as_torchx_makes_them() -> None:
+def test_names_as_torchx_makes_them():
     assert cleanup_str("My_App.v1-X") == "myappv1x"
     assert task_name("Tr_a.in-er", 3) == "train-er-3"
 
 
-def test_the_variable_of_the_first_host_is_one_that_a_shell_can_read() -> None:
+def test_the_variable_of_the_first_host_is_one_that_a_shell_can_read():
     assert hosts_variable("Tr_a.in-er", 0) == "VC_TRAIN_ER_0_HOSTS"
 
 
 @given(st.text(max_size=100))
-def test_labels_are_what_a_server_takes(text: str) -> None:
+def test_labels_are_what_a_server_takes(text):
     made = label_value(text)
     assert LABEL_VALUE.fullmatch(made)
     assert len(made) <= 63
 
 
 @given(st.from_regex(LABEL_VALUE, fullmatch=True).filter(lambda text: len(text) <= 63 and text.isascii()))
-def test_labels_that_a_server_takes_stay_as_they_are(text: str) -> None:
+def test_labels_that_a_server_takes_stay_as_they_are(text):
     assert label_value(text) == text

@@ -13,7 +13,7 @@ from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.specs import AppDef, AppDefError, Workspace
 
 
-def test_the_text_is_the_job_and_shows_no_secrets() -> None:
+def test_the_text_is_the_job_and_shows_no_secrets():
     secret = "do not show"
     made = request(role(env={"HF_TOKEN": secret, "A": "b\nc", "API_KEY": ""}, num_replicas=2), namespace="team")
     text = str(made)
@@ -33,7 +33,7 @@ def test_the_text_is_the_job_and_shows_no_secrets() -> None:
     assert shown == sent
 
 
-def test_the_app_def_is_left_out_of_the_text_and_said_to_be() -> None:
+def test_the_app_def_is_left_out_of_the_text_and_said_to_be():
     made = request(role(env={"DB_PASSWORD": "hidden"}))
     assert "hidden" in made.resource["metadata"]["annotations"][labels.APP_DEF]
     text = str(made)
@@ -41,7 +41,7 @@ def test_the_app_def_is_left_out_of_the_text_and_said_to_be() -> None:
     assert f"# left out here: the annotation {labels.APP_DEF}" in text
 
 
-def test_what_annotations_hold_of_a_whole_manifest_is_not_shown() -> None:
+def test_what_annotations_hold_of_a_whole_manifest_is_not_shown():
     job = request(role(env={"DB_PASSWORD": "hidden"})).resource
     job["metadata"]["annotations"]["kubectl.kubernetes.io/last-applied-configuration"] = '{"DB_PASSWORD": "hidden"}'
     text = native_text(job, [{"metadata": {"name": "pod", "annotations": {"a": "b"}}}])
@@ -51,11 +51,11 @@ def test_what_annotations_hold_of_a_whole_manifest_is_not_shown() -> None:
     assert annotations[labels.SESSION] == "mine"
 
 
-def test_text_without_secrets_says_nothing_of_them() -> None:
+def test_text_without_secrets_says_nothing_of_them():
     assert MASK not in str(request(role()))
 
 
-def test_what_is_added_is_annotations_of_the_job_and_its_namespace_alone() -> None:
+def test_what_is_added_is_annotations_of_the_job_and_its_namespace_alone():
     job = request(role()).resource
     assert set(job["metadata"]) == {"name", "namespace", "annotations"}
     assert set(job["metadata"]["annotations"]) == {labels.APP_DEF, labels.USER, labels.SESSION}
@@ -66,13 +66,13 @@ def test_what_is_added_is_annotations_of_the_job_and_its_namespace_alone() -> No
     )
 
 
-def test_the_id_of_the_app() -> None:
+def test_the_id_of_the_app():
     made = request(role(), namespace="team")
     assert made.app_id == f"team:{made.resource['metadata']['name']}"
     assert KubernetesJob({}, {"metadata": {"name": "x"}}).app_id == "default:x"
 
 
-def test_the_run_options_have_their_effect() -> None:
+def test_the_run_options_have_their_effect():
     made = request(
         role(),
         queue="q",
@@ -90,7 +90,7 @@ def test_the_run_options_have_their_effect() -> None:
     assert resources["limits"] == {"cpu": "1000m", "memory": "64M", "vpc.amazonaws.com/efa": "2"}
 
 
-def test_images_that_are_pushed() -> None:
+def test_images_that_are_pushed():
     digest = "a" * 64
     app = AppDef("job", [role(image=f"repo/x:{digest}", workspace=Workspace({"/home/me": ""}))])
     pushes = {f"sha256:{digest}": ("repo/x", digest)}
@@ -101,12 +101,12 @@ def test_images_that_are_pushed() -> None:
     assert '"workspace":null' in made.resource["metadata"]["annotations"][labels.APP_DEF]
 
 
-def test_what_cannot_be_a_job_is_refused() -> None:
+def test_what_cannot_be_a_job_is_refused():
     with pytest.raises(AppDefError, match="The namespace is 'A'"):
         request(role(), namespace="A")
 
 
-def test_run_options_are_torchxs_and_context() -> None:
+def test_run_options_are_torchxs_and_context():
     options = {name: option.default for name, option in KubernetesOpts.as_runopts()}
     assert options == {
         "queue": None,

@@ -1,4 +1,4 @@
-"""A shell in a pod, in a real pseudo-terminal."""
+"""Shells and commands in pods."""
 
 from __future__ import annotations
 
@@ -6,41 +6,44 @@ import json
 import os
 import ssl
 import sys
-from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pexpect
 import pytest
+from backend.kubernetes.kubeconfigs import write_kubeconfig
+from backend.kubernetes.tables import table
 from kubernetes.client import ApiClient, Configuration
-from support.kubernetes_cluster import KubernetesCluster
-from support.scripted_server import ScriptedServer, scripted_server, status
+from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.beside import run_beside
-from torchx_tui.backends.kubernetes.describe import described_now, port_forward_line
 from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, _relay, main, run_in_pod, shell_command
-from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, SchedulerError
+from torchx_tui.specs import SchedulerError
 
-from .support import Job, job_on
+from .support import job_on
 
 
 @pytest.fixture
-def job(kubernetes_cluster: KubernetesCluster) -> Iterator[Job]:
-    with job_on(kubernetes_cluster) as made:
-        yield made
+def command(kubernetes_cluster):
+    """Give the command of a shell in a pod that runs."""
+    with job_on(kubernetes_cluster) as job:
+        job.start("sleep 600")
+        job.wait_until_running()
+        yield lambda: shell_command(job.server, job.app_id, "worker", 0)
 
 
-def test_a_shell_on_a_terminal(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def spawn(program, arguments):
+    return pexpect.spawn(program, arguments, dimensions=(31, 87), timeout=PATIENCE, encoding="utf-8")
+
+
+def test_shell_on_a_terminal(command, monkeypatch):
     monkeypatch.setenv("TERM", "xterm-color")
-    job.start("sleep 600")
-    job.wait_until_running()
-    command = shell_command(job.server, job.app_id, "worker", 0)
-    child = pexpect.spawn(command[0], command[1:], dimensions=(31, 87), timeout=PATIENCE, encoding="utf-8")
+    program, *arguments = command()
+    child = spawn(program, arguments)
     child.expect("# ")
     child.sendline("hostname; stty size; tty; echo $TERM")
     child.expect(r"job-worker-0-0\s+31 87\s+/dev/pts\S+\s+xterm-color")
@@ -48,7 +51,7 @@ def test_a_shell_on_a_terminal(job: Job, monkeypatch: pytest.MonkeyPatch) -> Non
     # The new size reaches the shell some moments later.
     child.sendline("while [ \"$(stty size)\" != '41 99' ]; do sleep 0.1; done; echo it is $((6 * 7))")
     child.expect("it is 42")
-    # In a process of its own, so that no moment is left in which nobody would end.
+    # In a process of its own, which ctrl+c ends at any moment.
     child.sendline("sh -c 'echo begun $((1 + 1)); exec sleep 3600'")
     child.expect("begun 2")
     child.sendcontrol("c")
@@ -62,92 +65,21 @@ def test_a_shell_on_a_terminal(job: Job, monkeypatch: pytest.MonkeyPatch) -> Non
     assert child.exitstatus == 5
 
 
-def test_the_terminal_is_as_it_was_afterwards(job: Job) -> None:
-    job.start("sleep 600")
-    job.wait_until_running()
-    command = shell_command(job.server, job.app_id, "worker", 0)
-    child = pexpect.spawn("sh", ["-c", 'before=$(stty -g); "$@"; [ "$before" = "$(stty -g)" ] && echo the same', "sh",
-                                 *command], timeout=PATIENCE, encoding="utf-8")  # fmt: skip
+def test_terminal_is_restored(command):
+    script = 'before=$(stty -g); "$@"; [ "$before" = "$(stty -g)" ] && echo the same'
+    child = spawn("sh", ["-c", script, "sh", *command()])
     child.expect("# ")
     child.sendcontrol("d")
     child.expect("the same")
 
 
-def test_bash_where_the_image_has_it(job: Job) -> None:
-    job.start("cp /bin/busybox /bin/bash; sleep 600")
-    job.wait_until_running()
-    assert shell_command(job.server, job.app_id, "worker", 0)[-1] == "/bin/bash"
+# On a scripted server
+
+PODS = "/api/v1/namespaces/space/pods"
+EXEC = f"{PODS}/job-x-worker-0-0/exec"
 
 
-def test_an_image_without_a_shell(job: Job) -> None:
-    # A container may lose what its image had.
-    job.start("", command=["sh", "-c", "rm -f /bin/sh /bin/bash /bin/ash; exec /bin/busybox sleep 600"])
-    job.wait_until_running()
-    with pytest.raises(SchedulerError, match="busybox:local, has no shell"):
-        shell_command(job.server, job.app_id, "worker", 0)
-
-
-def test_a_replica_that_does_not_run(job: Job) -> None:
-    job.start("true").wait()
-    with pytest.raises(SchedulerError, match=r"worker/0 of .* is succeeded: this needs a running replica"):
-        shell_command(job.server, job.app_id, "worker", 0)
-    with pytest.raises(ValueError, match="worker"):
-        shell_command(job.server, job.app_id, "nobody", 0)
-    with pytest.raises(JobNotFoundError):
-        shell_command(job.server, f"{job.cluster.namespace}:no-such-app", "worker", 0)
-
-
-def test_the_program_says_what_is_wrong(kubernetes_cluster: KubernetesCluster) -> None:
-    module = "torchx_tui.backends.kubernetes.shell"
-    program = [sys.executable, "-m", module, "''", kubernetes_cluster.namespace, "no-such-pod", "main", "sh"]
-    said, code = pexpect.run(
-        " ".join(program), withexitstatus=True, encoding="utf-8", timeout=PATIENCE, env=dict(os.environ)
-    )
-    assert code == 1
-    assert "no-such-pod" in said
-    assert "Traceback" not in said
-
-
-def test_ports_of_running_replicas_come_with_their_commands(job: Job) -> None:
-    ports = [{"name": "tensorboard", "containerPort": 6006}, {"name": "dns", "containerPort": 53, "protocol": "UDP"}]
-    job.start("sleep 600", container={"ports": ports})
-    job.wait_until_running()
-    found = described_now(job.server, job.app_id)
-    assert found is not None
-    (port,) = found[1].ports
-    assert (port.role, port.replica, port.name, port.container_port) == ("worker", 0, "tensorboard", 6006)
-    assert port.command.endswith(f"--namespace {job.cluster.namespace} port-forward pod/job-worker-0-0 6006:6006")
-
-
-@pytest.mark.parametrize(
-    ("context", "port", "expected"),
-    [
-        ("lab", 8080, "kubectl --context lab --namespace team port-forward pod/job-worker-0-0 8080:8080"),
-        ("", 80, "kubectl --namespace team port-forward pod/job-worker-0-0 8080:80"),
-        ("a b", 6006, "kubectl --context 'a b' --namespace team port-forward pod/job-worker-0-0 6006:6006"),
-    ],
-)
-def test_how_a_port_is_reached(context: str, port: int, expected: str) -> None:
-    assert port_forward_line(context, "team", "job-worker-0-0", port) == expected
-
-
-# Where a server answers as it is told to
-
-OF_SPACE = "/api/v1/namespaces/space/pods"
-EXEC = f"{OF_SPACE}/job-x-worker-0-0/exec"
-
-
-@pytest.fixture
-def server() -> Iterator[ScriptedServer]:
-    """Give a server with a job of three replicas: one that runs, one that waits, and one without a pod."""
-    with scripted_server() as made:
-        job = make_job("job-x", replicas=3)
-        made.answers["GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"] = 200, job
-        made.answers["GET", OF_SPACE] = 200, {"items": [pod(0, "Running"), pod(1, "Pending")]}
-        yield made
-
-
-def pod(k: int, phase: str | None = None) -> dict[str, Any]:
+def pod(k, phase=None):
     own = {"name": f"worker-{k}", "state": {"running": {}} if phase == "Running" else {"waiting": {}}}
     return {
         "metadata": {"name": f"job-x-worker-{k}-0", "namespace": "space"},
@@ -156,35 +88,48 @@ def pod(k: int, phase: str | None = None) -> dict[str, Any]:
     }
 
 
+@pytest.fixture
+def server():
+    """Give a server with a job of three replicas: one that runs, one that waits, and one without a pod."""
+    with scripted_server() as made:
+        job = make_job("job-x", replicas=3)
+        made.answers["GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"] = 200, job
+        made.answers["GET", PODS] = 200, {"items": [pod(0, "Running"), pod(1, "Pending")]}
+        yield made
+
+
+REPLICA = ("space:job-x", "worker", 0)
+
+
 class Connection:
     """A websocket that gives frames, and takes what is sent."""
 
-    def __init__(self, *frames: tuple[int, bytes | None]) -> None:
+    def __init__(self, *frames):
         self._frames = iter(frames)
         self.sock = SimpleNamespace(pending=lambda: 1)
-        self.sent: list[bytes] = []
+        self.sent = []
         self.send_binary = self.sent.append
-        self.calls: list[Any] = []
+        self.calls = []
 
-    def recv_data_frame(self, control_frame: bool) -> Any:
+    def recv_data_frame(self, control_frame):
         kind, data = next(self._frames, (8, None))
         return kind, None if data is None else SimpleNamespace(data=data)
 
-    def settimeout(self, seconds: float | None) -> None:
+    def settimeout(self, seconds):
         self.calls.append(seconds)
 
-    def close(self, timeout: float) -> None:
+    def close(self, timeout):
         self.calls.append(f"closed {timeout}")
 
 
 @pytest.fixture
-def connected(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[str, dict[str, Any]]]]:
-    """Return what lets connections give frames, and returns what connections are asked for."""
+def connected(monkeypatch):
+    """Return what lets connections give frames, and returns the requested connections."""
 
-    def connect(*frames: tuple[int, bytes | None]) -> list[tuple[str, dict[str, Any]]]:
-        asked: list[tuple[str, dict[str, Any]]] = []
+    def connect(*frames):
+        asked = []
 
-        def create(address: str, **options: Any) -> Connection:
+        def create(address, **options):
             made = Connection(*frames)
             asked.append((address, {**options, "made": made}))
             return made
@@ -195,114 +140,104 @@ def connected(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[tuple[str, 
     return connect
 
 
-def result(**told: Any) -> tuple[int, bytes]:
-    return 2, b"\x03" + json.dumps(told).encode()
+def out(text):
+    return 2, b"\x01" + text
 
 
+def result(**fields):
+    return 2, b"\x03" + json.dumps(fields).encode()
+
+
+SUCCESS = result(status="Success")
 FAILED_WITH_7 = result(
     status="Failure", details={"causes": [{"reason": "Odd"}, {"reason": "ExitCode", "message": "7"}]}
 )
 
 
-def test_a_command_beside_a_replica(server: ScriptedServer, connected: Any) -> None:
-    printed = ((2, b"\x01out"), (9, b"\x01a ping"), (2, b""), (1, b"\x02err"), (0, b"\x01 more"), (2, b"\x07odd"))
-    for end, code in ((result(status="Success"), 0), (FAILED_WITH_7, 7)):
-        asked = connected(*printed, end, (8, b""), (2, b"\x01never"))
-        found = run_beside(server.api(), "space:job-x", "worker", 0, ["ls", "-l"], PATIENCE)
-        assert (found.code, found.out, found.err) == (code, b"out more", b"err")
-        ((address, options),) = asked
-        base, _, query = address.partition("?")
-        assert base == server.url.replace("http:", "ws:") + EXEC
-        assert query == "container=worker-0&stdout=true&stderr=true&command=ls&command=-l"
-        assert options["subprotocols"] == ["v4.channel.k8s.io"]
-        assert options["http_no_proxy"] == ["*"]
-        assert (options["made"].calls[0], options["made"].calls[-1]) == (None, "closed 0")
-    late = run_beside(server.api(), "space:job-x", "worker", 0, ["ls"], 0.0)
+@pytest.mark.parametrize(("end", "code"), [(SUCCESS, 0), (FAILED_WITH_7, 7)])
+def test_command_beside_a_replica(server, connected, end, code):
+    printed = (out(b"out"), (9, b"\x01a ping"), (2, b""), (1, b"\x02err"), (0, b"\x01 more"), (2, b"\x07odd"))
+    asked = connected(*printed, end, (8, b""), out(b"never"))
+    found = run_beside(server.api(), *REPLICA, ["ls", "-l"], PATIENCE)
+    assert (found.code, found.out, found.err) == (code, b"out more", b"err")
+    ((address, options),) = asked
+    assert address == (
+        f"{server.url.replace('http:', 'ws:')}{EXEC}?container=worker-0&stdout=true&stderr=true&command=ls&command=-l"
+    )
+    assert (options["subprotocols"], options["http_no_proxy"]) == (["v4.channel.k8s.io"], ["*"])
+    assert (options["made"].calls[0], options["made"].calls[-1]) == (None, "closed 0")
+
+
+def test_command_that_takes_too_long(server, connected):
+    connected(out(b"out"), SUCCESS)
+    late = run_beside(server.api(), *REPLICA, ["ls"], 0.0)
     assert (late.code, late.out, late.err) == (None, b"", b"")
 
 
-@pytest.mark.parametrize(
-    ("frames", "words"),
-    [
-        ([], "the connection to the pod broke off: whether the program still runs is not known"),
-        ([result(status="Failure", message="it is odd")], "it is odd"),
-        ([result(status="Failure")], "it could not be run"),
-        ([result(message='exec: "ls": executable file not found')], "the image of worker/0, busybox, has no ls"),
-        ([result(message="stat /x: no such file or directory")], "the image of worker/0, busybox, has no ls"),
-        ([(2, b"\x01" + bytes(1 << 21))], "the command printed more than 1 MB"),
-    ],
-)
-def test_a_command_that_cannot_be_run(
-    server: ScriptedServer, connected: Any, monkeypatch: pytest.MonkeyPatch, frames: list[Any], words: str
-) -> None:
-    monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.RUN_BESIDE_BYTES", 1 << 20)
-    connected(*frames)
+def assert_refused(server, message):
     with pytest.raises(SchedulerError) as raised:
-        run_beside(server.api(), "space:job-x", "worker", 0, ["ls"], PATIENCE)
-    assert str(raised.value) == words
+        run_beside(server.api(), *REPLICA, ["ls"], PATIENCE)
+    assert str(raised.value) == message
 
 
-@pytest.mark.parametrize(
-    ("k", "words"),
-    [(1, "worker/1 of space:job-x is pending: this"), (2, "the pod of worker/2 of space:job-x does not exist: this")],
-)
-def test_what_needs_a_running_replica(server: ScriptedServer, k: int, words: str) -> None:
-    api = server.api()
-    for act in (shell_command, partial(run_beside, argv=["ls"], timeout_s=PATIENCE)):
-        with pytest.raises(SchedulerError, match=f"^{words} needs a running replica$"):
-            act(api, "space:job-x", "worker", k)
-    server.answers["GET", OF_SPACE] = 200, {"items": [pod(2)]}
-    with pytest.raises(SchedulerError, match=r"^worker/2 of space:job-x is unknown: "):
-        shell_command(server.api(), "space:job-x", "worker", 2)
+@table("shell.yaml", "commands", "frames message")
+def test_command_that_cannot_be_run(server, connected, frames, message):
+    connected(*(result(**frame) for frame in frames))
+    assert_refused(server, message)
 
 
-@pytest.mark.parametrize(("given", "told"), [(None, "xterm"), ("vt100", "vt100")])
-def test_the_shell_that_is_found(
-    server: ScriptedServer, connected: Any, monkeypatch: pytest.MonkeyPatch, given: str | None, told: str
-) -> None:
-    monkeypatch.delenv("TERM") if given is None else monkeypatch.setenv("TERM", given)
-    connected((2, b"\x02no bash"), (2, b"\x01/bin/bash\n"), (2, b"\x01/bin/sh\n"), result(status="Success"))
-    program = [sys.executable, "-m", "torchx_tui.backends.kubernetes.shell", ""]
-    assert shell_command(server.api(), "space:job-x", "worker", 0) == [
-        *program, "space", "job-x-worker-0-0", "worker-0", "/bin/bash", "-c", 'TERM="$0" exec "$1"', told, "/bin/bash",
+def test_output_of_a_command_is_bounded(server, connected, monkeypatch):
+    monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.RUN_BESIDE_BYTES", 1 << 20)
+    connected(out(bytes(1 << 21)))
+    assert_refused(server, "the command printed more than 1 MB")
+
+
+@pytest.mark.parametrize("act", [shell_command, partial(run_beside, argv=["ls"], timeout_s=PATIENCE)])
+def test_replica_that_does_not_run(server, act):
+    def assert_needed(k, words):
+        with pytest.raises(SchedulerError, match=f"^{words}: this needs a running replica$"):
+            act(server.api(), "space:job-x", "worker", k)
+
+    assert_needed(1, "worker/1 of space:job-x is pending")
+    assert_needed(2, "the pod of worker/2 of space:job-x does not exist")
+    server.answers["GET", PODS] = 200, {"items": [pod(2)]}
+    assert_needed(2, "worker/2 of space:job-x is unknown")
+
+
+@pytest.mark.parametrize(("term", "used"), [(None, "xterm"), ("vt100", "vt100")])
+def test_shell_command(server, connected, monkeypatch, term, used):
+    monkeypatch.delenv("TERM") if term is None else monkeypatch.setenv("TERM", term)
+    connected((2, b"\x02no bash"), out(b"/bin/bash\n"), out(b"/bin/sh\n"), SUCCESS)
+    assert shell_command(server.api(), *REPLICA) == [
+        sys.executable, "-m", "torchx_tui.backends.kubernetes.shell", "", "space", "job-x-worker-0-0", "worker-0",
+        "/bin/bash", "-c", 'TERM="$0" exec "$1"', used, "/bin/bash",
     ]  # fmt: skip
-    for frames in ([FAILED_WITH_7], [result(status="Success")], [result(message="not found in $PATH")]):
-        connected((2, b"\x01/bin/sh\n"), FAILED_WITH_7) if frames == [FAILED_WITH_7] else connected(*frames)
-        with pytest.raises(SchedulerError, match=r"^the image of worker/0, busybox, has no shell"):
-            shell_command(server.api(), "space:job-x", "worker", 0)
 
 
 @pytest.mark.parametrize(
-    ("answer", "kind", "words"),
-    [
-        (status(403, "Forbidden", "no exec"), ApiError, "no exec"),
-        (status(401, "Unauthorized", "x"), BackendUnavailableError, "the API server does not know who you are"),
-        (status(500, "InternalError", "dial"), BackendUnavailableError, "cannot answer now .HTTP 500.: dial"),
-        ((400, b" odd\xff\n"), ApiError, "^odd\ufffd$"),
-        ((400, b"[]"), ApiError, "^HTTP 400$"),
-        (None, BackendUnavailableError, "the API server"),
-    ],
+    "frames", [[out(b"/bin/sh\n"), FAILED_WITH_7], [SUCCESS], [result(message="not found in $PATH")]]
 )
-def test_a_shell_that_the_server_refuses(
-    server: ScriptedServer, answer: Any, kind: type[Exception], words: str
-) -> None:
-    server.answers["GET", EXEC] = (lambda asked: None) if answer is None else answer
-    with pytest.raises(kind, match=words) as raised:
-        run_beside(server.api(), "space:job-x", "worker", 0, ["ls"], PATIENCE)
+def test_image_without_a_shell(server, connected, frames):
+    connected(*frames)
+    with pytest.raises(SchedulerError, match=r"^the image of worker/0, busybox, has no shell"):
+        shell_command(server.api(), *REPLICA)
+
+
+@table("shell.yaml", "refusals", "answer error words reason")
+def test_refused_connection(server, answer, error, words, reason):
+    server.answers["GET", EXEC] = tuple(answer) if answer else lambda asked: None
+    with pytest.raises(SchedulerError) as raised:
+        run_beside(server.api(), *REPLICA, ["ls"], PATIENCE)
+    assert (type(raised.value).__name__, words in str(raised.value)) == (error, True)
     if isinstance(raised.value, ApiError):
-        assert (raised.value.status, raised.value.reason) == (answer[0], "Forbidden" if answer[0] == 403 else "")
+        assert (str(raised.value), raised.value.status, raised.value.reason) == (words, answer[0], reason or "")
 
 
-def test_the_program_tells_why_it_cannot_be_opened(
-    server: ScriptedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    clusters = [{"name": "c", "cluster": {"server": server.url}}]
-    contexts = [{"name": "here", "context": {"cluster": "c", "user": "u"}}]
-    found = {"clusters": clusters, "contexts": contexts, "users": [{"name": "u", "user": {"token": "t"}}]}
-    (tmp_path / "kubeconfig").write_text(json.dumps(found))
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+def test_program_says_why_it_cannot_connect(server, tmp_path, monkeypatch, capsys):
+    path = write_kubeconfig(tmp_path / "kubeconfig", {"token": "t"}, server.url)
+    monkeypatch.setenv("KUBECONFIG", str(path))
     server.answers["GET", EXEC] = status(404, "NotFound", "there is no such pod")
-    assert main(["here", "space", "job-x-worker-0-0", "worker-0", "sh"]) == 1
+    assert main(["test", "space", "job-x-worker-0-0", "worker-0", "sh"]) == 1
     assert capsys.readouterr().err == "there is no such pod\n"
     asked = server.asked[-1]
     assert asked.headers["Authorization"] == "Bearer t"
@@ -310,41 +245,52 @@ def test_the_program_tells_why_it_cannot_be_opened(
     assert asked.params == {"container": "worker-0", "command": "sh", **options}
 
 
-def test_the_way_to_a_pod(connected: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    # The files are read, and a proxy's package is imported, where they are used.
+@pytest.fixture
+def connect(connected, monkeypatch):
+    """Return what connects to a pod by these settings, and returns the connection's address and options."""
+    # It would read the files, and import a proxy's package.
     monkeypatch.setattr("kubernetes.client.rest.RESTClientObject", lambda _: SimpleNamespace(pool_manager=None))
 
-    def asked(**settings: Any) -> tuple[str, dict[str, Any]]:
+    def connect_with(**settings):
         configuration = Configuration()
         configuration.host = "https://server.test:6443"
         for name, value in settings.items():
             setattr(configuration, name, value)
         calls = connected()
         with run_in_pod(ApiServer(client=ApiClient(configuration)), "space", "p", "c", ["sh"]):
-            pass
-        return calls[0]
+            return calls[0]
 
-    address, options = asked()
+    return connect_with
+
+
+@pytest.mark.parametrize(
+    ("settings", "options"),
+    [
+        ({}, {"cert_reqs": ssl.CERT_REQUIRED}),
+        ({"verify_ssl": False}, {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}),
+        ({"ssl_ca_cert": "ca.pem", "cert_file": "c.pem", "key_file": "k.pem", "tls_server_name": "name"},
+         {"cert_reqs": ssl.CERT_REQUIRED, "ca_certs": "ca.pem", "certfile": "c.pem", "keyfile": "k.pem",
+          "server_hostname": "name"}),
+    ],
+)  # fmt: skip
+def test_tls_of_a_connection(connect, settings, options):
+    address, found = connect(**settings)
     assert address.startswith("wss://server.test:6443/api/v1/namespaces/space/pods/p/exec?")
-    assert options["sslopt"] == {"cert_reqs": ssl.CERT_REQUIRED}
-    proxied = asked(proxy="http://proxy.test:3128")[1]
+    assert found["sslopt"] == options
+
+
+@pytest.mark.parametrize(
+    ("proxy", "kind"),
+    [("http://proxy.test:3128", "http"), ("socks5://proxy.test:3128", "socks5"), ("//proxy.test:3128", "http")],
+)
+def test_proxy_of_a_connection(connect, proxy, kind):
+    options = connect(proxy=proxy)[1]
     names = ("http_proxy_host", "http_proxy_port", "proxy_type")
-    assert [proxied[name] for name in names] == ["proxy.test", 3128, "http"]
-    assert "http_no_proxy" not in proxied
-    assert asked(proxy="socks5://proxy.test:1080")[1]["proxy_type"] == "socks5"
-    assert asked(proxy="//proxy.test:3128")[1]["proxy_type"] == "http"
-    assert asked(verify_ssl=False)[1]["sslopt"] == {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
-    files = {"ssl_ca_cert": "ca.pem", "cert_file": "c.pem", "key_file": "k.pem", "tls_server_name": "name"}
-    assert asked(**files)[1]["sslopt"] == {
-        "cert_reqs": ssl.CERT_REQUIRED,
-        "ca_certs": "ca.pem",
-        "certfile": "c.pem",
-        "keyfile": "k.pem",
-        "server_hostname": "name",
-    }
+    assert [options[name] for name in names] == ["proxy.test", 3128, kind]
+    assert "http_no_proxy" not in options
 
 
-def test_what_is_typed_and_how_large_the_terminal_is() -> None:
+def test_keys_and_size_are_sent():
     connection: Any = Connection()
     running = PodExec(connection)
     running.write(KEYS, b"ls")
@@ -355,14 +301,15 @@ def test_what_is_typed_and_how_large_the_terminal_is() -> None:
     assert not running.has_more
 
 
-def test_a_program_is_told_the_size_of_its_terminal_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_size_is_sent_first(monkeypatch):
     keyboard, screen = os.openpty()
-    connection: Any = Connection((2, b"\x01shown"))
+    connection: Any = Connection(out(b"shown"))
     connection.fileno = lambda: -1
     monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.terminal_size", lambda: os.terminal_size((87, 31)))
     with open(screen) as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)
         monkeypatch.setattr(sys, "stdout", terminal)
+        # main() would need a terminal of its own.
         _relay(PodExec(connection), -2)
         assert os.read(keyboard, 100) == b"shown"
     os.close(keyboard)

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterator
-from typing import Any
 
 import pytest
-from support.api_proxy import Answer, ApiProxy, api_proxy
-from support.kubernetes_cluster import KubernetesCluster
-from support.scripted_server import Asked, ScriptedServer, Stream, scripted_server
+from support.api_proxy import Answer, api_proxy
 from support.volcano_jobs import delete_job, make_job, start_job
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
+from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.watching import JobRows
-from torchx_tui.backends.shared import changes
 from torchx_tui.specs import AppState, BackendUnavailableError
 
 
-def jobs_path(cluster) -> str:
+def jobs_path(cluster):
     return f"/apis/batch.volcano.sh/v1alpha1/namespaces/{cluster.namespace}/jobs"
 
 
-def start(cluster, name: str) -> None:
+def start(cluster, name):
     """Put a job on the server that Volcano does not look at: its queue does not exist."""
     start_job(cluster, make_job(name, queue="nosuch"))
 
@@ -36,51 +30,51 @@ own_server = pytest.mark.usefixtures("own_cluster")
 class Watched:
     """Rows that a watch keeps, and how often a change was told."""
 
-    def __init__(self, kubeconfig: str, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, kubeconfig, namespace, monkeypatch):
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         self.server = ApiServer(timeout=5)
         self.rows = JobRows(self.server, namespace)
         self.told = 0
 
-    def begin(self) -> None:
+    def begin(self):
         self.rows.subscribe(self._tell)
         self.rows.rows()
         wait_until(self.rows._holds.is_set, "the watch")
 
-    def names(self) -> list[str]:
+    def names(self):
         return sorted(row.app_id.partition(":")[2] for row in self.rows.rows())
 
-    def state(self, name: str) -> AppState | None:
+    def state(self, name):
         return next((row.state for row in self.rows.rows() if row.app_id.endswith(f":{name}")), None)
 
-    def close(self) -> None:
+    def close(self):
         self.rows.close()
         self.server.close()
 
-    def _tell(self) -> None:
+    def _tell(self):
         self.told += 1
 
 
 @pytest.fixture
-def cluster(request) -> KubernetesCluster:
+def cluster(request):
     """Give the cluster that all tests share, or one of the test's own where it is marked so."""
     return request.getfixturevalue("own_cluster" if "own_cluster" in request.fixturenames else "kubernetes_cluster")
 
 
 @pytest.fixture
-def proxy(cluster, tmp_path) -> Iterator[ApiProxy]:
+def proxy(cluster, tmp_path):
     with api_proxy(cluster, tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def watched(proxy, cluster, monkeypatch) -> Iterator[Watched]:
+def watched(proxy, cluster, monkeypatch):
     made = Watched(str(proxy.kubeconfig), cluster.namespace, monkeypatch)
     yield made
     made.close()
 
 
-def set_phase(cluster, name: str, phase: str) -> None:
+def set_phase(cluster, name, phase):
     path = f"{jobs_path(cluster)}/{name}"
     job = cluster.request("GET", path)
     job["status"] = {"state": {"phase": phase, "lastTransitionTime": "2026-11-21T10:00:00Z"}}
@@ -104,17 +98,6 @@ def test_one_request_a_page_and_none_while_a_watch_holds(cluster, proxy, watched
     wait_until(lambda: "job-3" not in watched.names(), "its end")
     assert proxy.asked == []
     wait_until(lambda: watched.told >= 2, "the changes")
-
-
-@own_server
-def test_pages_of_500(cluster, proxy, watched):
-    for number in range(501):
-        start(cluster, f"job-{number}")
-    proxy.forget()
-    assert len(watched.rows.rows()) == 501
-    assert len(proxy.asked) == 2
-    assert [asked.params.get("limit") for asked in proxy.asked] == ["500", "500"]
-    assert "continue" in proxy.asked[1].params
 
 
 @own_server
@@ -159,7 +142,7 @@ def test_a_server_that_was_killed_in_mid_watch(cluster, monkeypatch):
         watched.close()
 
 
-def _try(watched: Watched) -> list[str]:
+def _try(watched):
     try:
         return watched.names()
     except BackendUnavailableError:
@@ -185,178 +168,3 @@ def test_a_watch_that_is_too_old_lists_anew(cluster, proxy, watched):
     refuse.clear()
     wait_until(lambda: _try(watched) == ["meanwhile"], "the new list")
     wait_until(watched.rows._holds.is_set, "the watch")
-
-
-def test_a_watch_that_is_cut_goes_on_without_a_list(cluster, proxy, watched):
-    start(cluster, "before")
-    watched.begin()
-    proxy.forget()
-    proxy.cut()
-    wait_until(lambda: proxy.requests(lambda asked: asked.is_watch), "the next watch")
-    start(cluster, "after")
-    wait_until(lambda: "after" in watched.names(), "what came by the watch")
-    assert not proxy.requests(lambda asked: not asked.is_watch)
-
-
-def test_an_error_within_a_watch_lists_anew(cluster, proxy, watched):
-    """A server says within the answer that a version is too old."""
-    start(cluster, "before")
-    told = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired", "message": "too old"}}
-
-    proxy.fault = lambda asked: Answer(200, json.dumps(told).encode() + b"\n") if asked.is_watch else None
-    watched.rows.subscribe(watched._tell)
-    assert watched.names() == ["before"]
-    wait_until(lambda: watched.told, "word of it")
-    proxy.fault = lambda asked: None
-    start(cluster, "after")
-    assert watched.names() == ["after", "before"]
-    wait_until(watched.rows._holds.is_set, "the watch")
-
-
-def test_a_list_that_is_not_allowed_says_what_is_missing(proxy, watched):
-    said = (
-        'jobs.batch.volcano.sh is forbidden: User "alice" cannot list resource "jobs" in API group "batch.volcano.sh" '
-        'in the namespace "default"'
-    )
-    proxy.fault = lambda asked: Answer.status_object(403, "Forbidden", said)
-    with pytest.raises(ApiError) as refused:
-        watched.rows.rows()
-    assert str(refused.value) == (
-        "not allowed: alice may not list jobs.batch.volcano.sh in namespace default: "
-        "ask the cluster's administrator for this right"
-    )
-    assert refused.value.status == 403
-
-
-def test_a_busy_server_is_given_time(cluster, proxy, watched):
-    start(cluster, "one")
-    left = [2]
-
-    def fault(asked):
-        left[0] -= 1
-        return Answer.status_object(429, "TooManyRequests", "slow down", Retry_After="0") if left[0] >= 0 else None
-
-    proxy.fault = fault
-    assert watched.names() == ["one"]
-    proxy.fault = lambda asked: Answer.status_object(429, "TooManyRequests", "slow down", Retry_After="30")
-    with pytest.raises(ApiError, match="is busy and asks to wait for 30 s"):
-        watched.names()
-
-
-@pytest.mark.parametrize("answer", [b'{"items": [{"meta', b"<html>Log in</html>", b"[]"])
-def test_an_answer_that_is_no_object(proxy, watched, answer):
-    proxy.fault = lambda asked: Answer(200, answer)
-    with pytest.raises(BackendUnavailableError, match="something that is not an object"):
-        watched.rows.rows()
-
-
-def test_half_an_event_of_a_watch_is_not_the_end(cluster, proxy, watched):
-    start(cluster, "one")
-    proxy.fault = lambda asked: Answer(200, b'{"type": "ADDED", "obj') if asked.is_watch else None
-    watched.rows.subscribe(watched._tell)
-    assert watched.names() == ["one"]
-    wait_until(lambda: watched.told, "word of it")
-    proxy.fault = lambda asked: None
-    wait_until(watched.rows._holds.is_set, "the watch")
-    assert watched.names() == ["one"]
-
-
-# Where a server answers as it is told to
-
-
-class Told:
-    """A server with one job, whose list is watched; what its watches tell is up to the test."""
-
-    def __init__(self, made: ScriptedServer) -> None:
-        self.watches: list[tuple[str, Stream]] = []
-        self.jobs = [own_job("first", 5)]
-        self.version = "6"
-        self.changes: list[str] = []
-        self._made = made
-        made.answers["GET", PATH] = self._answer
-        self.rows = JobRows(made.api(), "ns")
-
-    @property
-    def lists(self) -> int:
-        return len(self._made.paths("GET")) - len(self.watches)
-
-    def names(self) -> list[str]:
-        return sorted(row.app_id for row in self.rows.rows())
-
-    def _answer(self, asked: Asked) -> Any:
-        if "watch" in asked.params:
-            self.watches.append((asked.params["resourceVersion"], Stream()))
-            return 200, self.watches[-1][1]
-        return 200, {"items": self.jobs, "metadata": {"resourceVersion": self.version}}
-
-
-PATH = "/apis/batch.volcano.sh/v1alpha1/namespaces/ns/jobs"
-
-
-def own_job(name: str, version: int) -> dict[str, Any]:
-    made = make_job(name)
-    made["metadata"] |= {"namespace": "ns", "uid": f"uid-{name}", "resourceVersion": str(version)}
-    return made
-
-
-@pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
-    monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
-    with scripted_server() as made:
-        found = Told(made)
-        yield found
-        found.rows.close()
-        for _, stream in found.watches:
-            stream.end()
-
-
-def test_a_watch_is_gone_on_with_where_it_was(told: Told) -> None:
-    assert told.names() == told.names() == ["ns:first"]
-    assert told.lists == 2
-    end = told.rows.subscribe(lambda: told.changes.append("change"))
-    wait_until(lambda: told.watches and told.rows.version("ns:first") == "5", "the watch")
-    assert told.watches[0][0] == "6"
-    told.watches[0][1].put({"type": "ADDED", "object": own_job("second", 7)})
-    wait_until(lambda: told.names() == ["ns:first", "ns:second"], "the second job")
-    wait_until(lambda: told.changes, "the change")
-    # A watch that the server ends goes on from the last that it told of.
-    told.watches[0][1].put({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": "20"}}})
-    told.watches[0][1].end()
-    wait_until(lambda: len(told.watches) == 2, "the next watch")
-    assert told.watches[1][0] == "20"
-    assert told.lists == 2
-    # What is too old is read anew by the next who asks, and watched from there.
-    told.jobs, told.version = [own_job("third", 31)], "32"
-    told.watches[1][1].put({"type": "ERROR", "object": {"code": 410, "message": "too old"}})
-    wait_until(lambda: told.names() == ["ns:third"], "the list")
-    wait_until(lambda: len(told.watches) == 3, "the third watch")
-    assert told.watches[2][0] == "32"
-    assert told.lists == 3
-    wait_until(lambda: told.rows.version("ns:third") == "31", "the watch holds")
-    end()
-    told.watches[2][1].end()
-    # Nobody keeps the rows any more.
-    wait_until(lambda: told.rows.version("ns:third") == "", "its end")
-
-
-def test_a_watch_that_breaks_off_is_told_of(told: Told) -> None:
-    told.names()
-    told.rows.subscribe(lambda: told.changes.append("change"))
-    wait_until(lambda: told.watches and told.rows.version("ns:first") == "5", "the watch")
-    told.watches[0][1].put(b"half a")
-    told.watches[0][1].end()
-    wait_until(lambda: told.changes, "that it broke off")
-    wait_until(lambda: len(told.watches) == 2, "the next watch")
-    assert told.watches[1][0] == "6"
-    assert told.lists == 1
-
-
-def test_a_list_that_was_read_since_is_watched_where_the_watch_of_one_before_is_too_old(told: Told) -> None:
-    told.names()
-    told.rows.subscribe(lambda: None)
-    wait_until(lambda: told.watches and told.rows.version("ns:first") == "5", "the watch")
-    told.version = "40"
-    told.rows.read()
-    told.watches[0][1].put({"type": "ERROR", "object": {"code": 410, "message": "too old"}})
-    wait_until(lambda: len(told.watches) == 2, "the next watch")
-    assert (told.watches[1][0], told.lists) == ("40", 2)

@@ -73,8 +73,7 @@ def test_any_state_file(make_local: Callable[..., Local], tmp_path: Path) -> Non
     chance = random.Random(1)
     local = make_local()
     (local.root / "runs").mkdir(parents=True)
-    runner = Runner(journal=Journal(tmp_path / "journal"))
-    runner._schedulers.put("local_cwd", local.scheduler)
+    runner = Runner(journal=Journal(tmp_path / "journal"), schedulers={"local_cwd": local.scheduler})
     for _ in range(CASES // _BATCH):
         for number in range(_BATCH):
             put(local, f"odd-{number}", odd_text(chance, document(f"odd-{number}")))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from support.torchx_plugins import Plugins
-from support.waiting import PATIENCE, wait_until
+from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import remote
@@ -164,7 +164,7 @@ def test_a_list_that_hangs_is_given_up_and_the_guest_started_again(
             scheduler.list()
     # What else it is asked meanwhile is answered.
     free.touch()
-    monkeypatch.setitem(remote._QUESTIONS, "list", ("list jobs", PATIENCE))
+    monkeypatch.setitem(remote._QUESTIONS, "list", ("list jobs", NEVER))
     before = guests_of_this_process()
     assert scheduler.list() == []
     wait_until(lambda: not set(before) & set(guests_of_this_process()), "the end of the guest that hung")

@@ -83,8 +83,7 @@ def test_what_slurm_does_not_allow(slurm: SlurmScheduler, commands: SlurmCommand
 
 def test_a_runner_that_may_change_nothing(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
     commands.queue({})
-    with Runner(journal=Journal(tmp_path / "journal"), read_only=True) as runner:
-        runner._schedulers.put("slurm", slurm)
+    with Runner(journal=Journal(tmp_path / "journal"), read_only=True, schedulers={"slurm": slurm}) as runner:
         assert [action.name for action in runner.actions("slurm://torchx/7")] == ["requeue", "limit", "signal"]
         with pytest.raises(ReadOnlyError):
             runner.act("slurm://torchx/7", "requeue")

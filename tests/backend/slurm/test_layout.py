@@ -163,8 +163,7 @@ def test_a_log_that_another_node_keeps_is_said(slurm: SlurmScheduler, commands: 
 
 def logs_of(slurm: SlurmScheduler, tmp_path: Path) -> list[tuple[str, int, str]]:
     """Return what the screens read of the job: role, number and file of each log."""
-    with Runner(journal=Journal(tmp_path / "journal")) as runner:
-        runner._schedulers.put("slurm", slurm)
+    with Runner(journal=Journal(tmp_path / "journal"), schedulers={"slurm": slurm}) as runner:
         described = slurm.describe("7")
         assert described is not None
         found = replica_logs(runner.replica_log, "slurm://torchx/7", described)

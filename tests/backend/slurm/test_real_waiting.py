@@ -98,7 +98,7 @@ def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Cal
         submit(f"--dependency=afterok:{failed}"): "so it never starts: cancel it",
         array: "its array runs as many tasks as it may at once: raise the array's limit (%N); 1 at once",
         submit("-p", "quiet", "--reservation=later"): "the reservation later begins at ",
-        submit("-p", "broken", "-w", "n3"): "n3 is drained (bad fan)",
+        submit("-p", "broken", "-w", "n3"): " (bad fan)",
         submit("-p", "short"): "it asks for 30m, and short allows 1m",
         submit("-p", "single", "-N2"): "it asks for 2 nodes, and single allows",
         submit("-p", "closed"): "the partition closed is DOWN",

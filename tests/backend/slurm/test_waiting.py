@@ -209,7 +209,7 @@ def test_resources(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
             "GresUsed": "gpu:a100:1(IDX:0)",
         },
     )
-    start = time.time() + 3600
+    start = int(time.time()) + 3600
     told = why(
         slurm,
         commands,
@@ -487,7 +487,7 @@ def test_nodes_of_several_partitions_count_once(slurm: SlurmScheduler, commands:
 
 
 def test_a_requeued_job_says_when_it_starts_again(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
-    soon = time.time() + 100
+    soon = int(time.time()) + 100
     told = why(slurm, commands, "BeginTime", RestartCnt="1", EligibleTime=f"{soon:.0f}", StartTime=f"{soon:.0f}")
     assert told == f"it was requeued, and starts again at {clock(soon)}"
 

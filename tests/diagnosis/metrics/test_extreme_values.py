@@ -7,7 +7,7 @@ import io
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from torchx_tui.diagnosis.metrics.chart import Options, draw_chart, sparkline, wants_log
@@ -71,6 +71,7 @@ def test_any_steps_have_an_axis(first: float, second: float, width: int, is_time
 
 
 @given(ANY, FINITE.filter(bool), st.booleans())
+@example(10_000.0, 5e-324, False)
 def test_any_figure_has_a_short_label(value: float, step: float, is_time: bool) -> None:
     texts = [x_label(value, is_time), duration(value), format_label(value if math.isfinite(value) else 0.0, abs(step))]
     assert max(map(len, texts)) <= 20

@@ -12,7 +12,7 @@ from itertools import accumulate
 from pathlib import Path
 
 import pytest
-from support.waiting import PATIENCE, wait_until
+from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.diagnosis.metrics import find, points
 from torchx_tui.diagnosis.metrics.files import MetricFiles
@@ -201,7 +201,7 @@ def test_output_in_a_buffer_is_recognised(reader: ActivityReader, folder: Path) 
 
 def test_files_are_found_in_a_bounded_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the name of the file and its folder, only new ones, never through a link, whatever the number of files."""
-    monkeypatch.setattr(find, "_TIME_LIMIT_S", PATIENCE)
+    monkeypatch.setattr(find, "_TIME_LIMIT_S", NEVER)
     now = time.time()
     wanted = [
         "runs/a/events.out.tfevents.1.host",

@@ -1,0 +1,27 @@
+"""Tables of test data in YAML files."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+FOLDER = Path(__file__).parent
+
+
+@cache
+def documents(file: str) -> list[Any]:
+    """Return the documents of a file, which callers do not change; a Python tuple is one in the file, too."""
+    # Our own files: what they can name is not limited.
+    return [one for one in yaml.load_all((FOLDER / file).read_text(), yaml.FullLoader) if one]
+
+
+def table(file: str, name: str, fields: str):
+    """Parametrize a test by a table: entries by id, each with some of these fields, None for the others."""
+    (tables,) = documents(file)
+    names = fields.split()
+    rows = [pytest.param(*map(row.get, names), id=str(key)) for key, row in tables[name].items()]
+    return pytest.mark.parametrize(names, rows)

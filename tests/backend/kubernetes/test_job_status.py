@@ -1,0 +1,379 @@
+"""Jobs and pods as a scripted server gives them: their description, row, ports and run options."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+from backend.kubernetes.apps import resource, role
+from backend.kubernetes.tables import table
+from support.scripted_server import scripted_server, status
+
+from torchx_tui.backends.kubernetes import labels
+from torchx_tui.backends.kubernetes.causes import not_picked_up
+from torchx_tui.backends.kubernetes.describe import (
+    JobFacts,
+    by_object,
+    cfg_of,
+    describe,
+    forwarded_ports,
+    group_name,
+    is_overdue,
+    look,
+    port_forward_line,
+)
+from torchx_tui.backends.kubernetes.listing import Known, KnownReasons, row_of
+from torchx_tui.backends.kubernetes.phases import (
+    ContainerRun,
+    before_others,
+    finished_at,
+    main_container,
+    run_of,
+    side_by_side,
+    submitted_at,
+    timeline,
+)
+from torchx_tui.backends.types import ListAppResponse, PublishedPort, StateChange
+from torchx_tui.specs import AppState, ReplicaStatus
+
+CREATED = 1_800_000_000.0
+NOW = CREATED + 60
+
+
+def at(seconds):
+    """Format a time after the job's creation as a server does."""
+    return datetime.fromtimestamp(CREATED + seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def job(phase="Running", *conditions, since=5, metadata=(), status=(), **spec):
+    """Return a job of two replicas."""
+    made = resource(role(num_replicas=2, env={"A": "1"}))
+    made["metadata"] |= {
+        "name": "job-x",
+        "namespace": "space",
+        "uid": "u1",
+        "creationTimestamp": at(0),
+        **dict(metadata),
+    }
+    state = {"phase": phase, "lastTransitionTime": at(since)} if phase else {}
+    entered = [{"status": name, "lastTransitionTime": at(when)} for name, when in conditions]
+    made["status"] = {"state": state, "conditions": entered, **dict(status)}
+    made["spec"].update(spec)
+    return made
+
+
+def pod(k=0, phase="Running", state=None, metadata=(), spec=(), **status):
+    name = f"worker-{k}"
+    own = {"name": name, "image": "i", "restartCount": 0, "state": state or {"running": {"startedAt": at(6)}}}
+    return {
+        "metadata": {"name": f"job-x-{name}-0", "uid": f"p{k}", **dict(metadata)},
+        "spec": {"containers": [{"name": name}], "nodeName": "n1", **dict(spec)},
+        "status": {"phase": phase, "podIP": "10.0.0.1", "containerStatuses": [own], **status},
+    }
+
+
+def described(made, *pods, events=(), queue=None, now=NOW):
+    return describe(JobFacts(made, {one["metadata"]["name"]: one for one in pods}, by_object(events), queue), now)
+
+
+def replicas(*facts):
+    return described(*facts).roles_statuses[0].replicas
+
+
+def ended(code, when=9, **more):
+    return {"terminated": {"exitCode": code, "startedAt": at(6), "finishedAt": at(when), **more}}
+
+
+# Descriptions
+
+
+def test_running_job():
+    made = job(metadata={"annotations": {labels.USER: "alice"}}, status={"retryCount": 2}, priorityClassName="high")
+    found = described(made, pod(0), pod(1, restartCount=3))
+    assert (found.app_id, found.state, found.name, found.user) == ("space:job-x", AppState.RUNNING, "job", "alice")
+    assert (found.num_restarts, found.msg, found.image) == (2, "<NONE>", "busybox:local")
+    assert (found.submitted_at, found.started_at, found.finished_at) == (CREATED, CREATED + 5, None)
+    assert found.metadata == {"namespace": "space", "queue": "default", "priority class": "high"}
+    (of_role,) = found.roles_statuses
+    common = {"hostaddr": "10.0.0.1", "node": "n1", "started_at": CREATED + 6}
+    assert of_role.role == "worker"
+    assert of_role.replicas == [
+        ReplicaStatus(k, AppState.RUNNING, "worker", f"job-x-worker-{k}-0", **common) for k in (0, 1)
+    ]
+    assert described(job(status={"retryCount": "x"})).num_restarts == 0
+
+
+def test_failed_job_names_the_first_failure():
+    found = described(
+        job("Failed", ("Running", 5), since=20), pod(0, "Failed", ended(1, 12)), pod(1, "Failed", ended(137, 11))
+    )
+    assert (found.state, found.msg) == (AppState.FAILED, "exit 137 (SIGKILL): worker/1")
+    assert found.finished_at == CREATED + 20
+    assert [(one.exit_code, one.signal, one.finished_at) for one in found.roles_statuses[0].replicas] == [
+        (1, "", CREATED + 12),
+        (137, "SIGKILL", CREATED + 11),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "reason"),
+    [
+        ("Pending", AppState.PENDING, "has no pod yet"),
+        ("Running", AppState.PENDING, "has no pod: it is being restarted, or was removed"),
+        ("Completed", AppState.SUCCEEDED, "its pod was deleted"),
+        ("Failed", AppState.UNKNOWN, "its pod was deleted: how it ended is not known"),
+        ("Aborted", AppState.CANCELLED, "its pod was ended"),
+    ],
+)
+def test_replica_without_a_pod(phase, state, reason):
+    assert replicas(job(phase)) == [
+        ReplicaStatus(k, state, "worker", f"job-x-worker-{k}-0", reason=reason) for k in (0, 1)
+    ]
+
+
+def test_pod_killed_with_its_job_is_cancelled():
+    found = replicas(job("Aborted"), pod(0, "Failed", ended(137)), pod(1, "Succeeded", ended(0)))
+    assert [one.state for one in found] == [AppState.CANCELLED, AppState.SUCCEEDED]
+
+
+def test_partly_running_job_says_why():
+    waits = {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off"}}
+    found = described(job(), pod(0), pod(1, "Pending", waits))
+    assert found.msg == "image i cannot be pulled: Back-off (ImagePullBackOff): worker/1; 1 of 2 run"
+
+
+def test_cause_of_a_group_replaces_gang_messages():
+    gang = [{"type": "PodScheduled", "status": "False", "message": "pod group is not ready, 2 Pending"}]
+    waiting = [pod(k, "Pending", {"waiting": {}}, conditions=gang) for k in (0, 1)]
+    made = job("Pending")
+    about = {"involvedObject": {"name": group_name(made)}, "lastTimestamp": at(7)}
+    event = {"reason": "Unschedulable", "message": "Insufficient cpu", **about}
+    assert described(made, *waiting, events=[event]).msg == "Unschedulable: Insufficient cpu"
+    assert described(made, *waiting).msg == (
+        "cannot be scheduled: pod group is not ready, 2 Pending: worker/0 and 1 more"
+    )
+
+
+def test_job_that_volcano_ignores():
+    made = job("")
+    assert [is_overdue(made, CREATED + age) for age in (10, 11)] == [False, True]
+    assert not is_overdue(job("Pending"), CREATED + 11)
+    assert described(made, now=CREATED + 9).msg == "<NONE>"
+    late = CREATED + 120
+    assert described(made, queue=False, now=late).msg.startswith("the queue default does not exist")
+    assert described(made, queue=True, now=late).msg.startswith("Volcano has not picked the job up for 2m")
+    assert not_picked_up({}, None, 7200).startswith("Volcano has not picked the job up for 2h")
+
+
+# Requests
+
+JOB = "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"
+PODS, EVENTS = (f"/api/v1/namespaces/space/{kind}" for kind in ("pods", "events"))
+QUEUE = "/apis/scheduling.volcano.sh/v1beta1/queues/default"
+
+
+@pytest.fixture
+def server():
+    with scripted_server() as made:
+        made.answers["GET", JOB] = 200, job()
+        made.answers["GET", PODS] = 200, {"items": []}
+        yield made
+
+
+def look_at(server, **known):
+    """Look at the job; return what was found, and the selectors of the events that were asked for."""
+    server.asked.clear()
+    found = look(server.api(), "space:job-x", NOW, **known)
+    assert found is not None
+    return found, [one.params["fieldSelector"] for one in server.asked if one.path == EVENTS]
+
+
+def test_look_sends_only_needed_requests(server):
+    # The second pod is of an earlier job of the same name.
+    owned = [pod(k, metadata={"ownerReferences": [{"uid": uid}]}) for k, uid in enumerate(("u1", "u0"))]
+    server.answers["GET", PODS] = 200, {"items": owned, "metadata": {"resourceVersion": "7"}}
+    server.answers["GET", EVENTS] = 200, {"items": [], "metadata": {"resourceVersion": "9"}}
+    group = ["involvedObject.uid=u1", "involvedObject.name=job-x-u1"]
+    found, selectors = look_at(server)
+    # While a pod is missing, the job's own events are needed.
+    assert (list(found.pods), found.pods_version, found.events_version) == (["job-x-worker-0-0"], "7", "9")
+    assert selectors == group
+    assert [one.params["labelSelector"] for one in server.asked if one.path == PODS] == ["volcano.sh/job-name=job-x"]
+    found, selectors = look_at(server, known=[])
+    assert (found.events_version, selectors) == ("", [])
+    for phase in ("Completing", "Aborting", "Terminating", "Restarting", "Completed", "Failed"):
+        server.answers["GET", JOB] = 200, job(phase)
+        assert look_at(server)[1] == []
+    # It failed, and no pod says why.
+    server.answers["GET", PODS] = 200, {"items": []}
+    assert look_at(server)[1] == group
+
+
+def test_look_checks_the_queue_of_an_ignored_job(server):
+    server.answers["GET", JOB] = 200, job("", queue=None)
+    for answer, exists in (
+        ((200, {}), True),
+        (status(404, "NotFound", "no"), False),
+        (status(403, "Forbidden", "no"), None),
+    ):
+        server.answers["GET", QUEUE] = answer
+        found, selectors = look_at(server)
+        assert (found.queue_exists, selectors) == (exists, [])
+    assert look(server.api(), "space:other", CREATED) is None
+
+
+def test_forbidden_events_are_skipped(server):
+    server.answers["GET", JOB] = 200, job("Pending")
+    server.answers["GET", EVENTS] = status(403, "Forbidden", "no")
+    found, selectors = look_at(server)
+    assert (found.events, found.events_version, len(selectors)) == ({}, "", 2)
+
+
+# Ports and run options
+
+
+def test_ports_of_running_replicas():
+    ports = [
+        {"containerPort": 6006, "name": "tb"},
+        {"containerPort": 80},
+        {"containerPort": 53, "protocol": "UDP"},
+        {"containerPort": 0},
+    ]
+    runs = pod(0, spec={"containers": [{"name": "worker-0", "ports": ports}]})
+    waits = pod(1, "Pending", {"waiting": {}}, spec={"containers": [{"name": "worker-1", "ports": ports}]})
+    line = "kubectl --context prod --namespace space port-forward pod/job-x-worker-0-0"
+    assert forwarded_ports("prod", job(), {f"job-x-worker-{k}-0": one for k, one in enumerate((runs, waits))}) == [
+        PublishedPort("worker", 0, "tb", 6006, "", 6006, f"{line} 6006:6006"),
+        PublishedPort("worker", 0, "", 80, "", 8080, f"{line} 8080:80"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("context", "port", "line"),
+    [
+        ("", 1024, "kubectl --namespace s port-forward pod/p 1024:1024"),
+        ("", 1023, "kubectl --namespace s port-forward pod/p 9023:1023"),
+        ("a b", 6006, "kubectl --context 'a b' --namespace s port-forward pod/p 6006:6006"),
+    ],
+)
+def test_port_forward_line(context, port, line):
+    assert port_forward_line(context, "s", "p", port) == line
+
+
+def test_run_options_of_a_job():
+    made = job(queue="fast", priorityClassName="high")
+    spec = made["spec"]["tasks"][0]["template"]["spec"]
+    resources = {"limits": {"cpu": "2", "memory": "3000M"}, "requests": {"cpu": "1900m", "memory": "2000M"}}
+    spec.update(serviceAccountName="trainer", containers=[{"name": "side"}, {"name": "own", "resources": resources}])
+    assert cfg_of(made) == {
+        "queue": "fast",
+        "namespace": "space",
+        "priority_class": "high",
+        "service_account": "trainer",
+        "reserved_millicpu": 100,
+        "reserved_memmb": 1000,
+    }
+    spec.update(serviceAccountName="default", containers=[])
+    made["spec"].update(queue=None, priorityClassName=None)
+    assert cfg_of(made) == {"queue": "default", "namespace": "space"}
+
+
+# Rows and phases
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "counts"),
+    [
+        ("", "SUBMITTED", (1, 1)),
+        ("Pending", "PENDING", (1, 1)),
+        *((phase, "RUNNING", (1, 1)) for phase in ("Running", "Restarting", "Completing", "Aborting", "Terminating")),
+        ("Completed", "SUCCEEDED", (0, 2)),
+        ("Aborted", "CANCELLED", (0, 1)),
+        ("Terminated", "FAILED", (0, 1)),
+        ("Failed", "FAILED", (0, 1)),
+        ("Odd", "UNKNOWN", (1, 1)),
+    ],
+)
+def test_row(phase, state, counts):
+    running, succeeded = counts
+    found = row_of(job(phase, ("Running", 5), since=20, status={"running": 1, "succeeded": 1}), KnownReasons())
+    assert found == ListAppResponse(
+        "space:job-x", AppState[state], name="job", image="busybox:local", submitted_at=CREATED,
+        started_at=found.started_at, finished_at=None if running else CREATED + 20,
+        replicas_wanted=2, replicas_running=running, replicas_succeeded=succeeded,
+    )  # fmt: skip
+
+
+def test_known_reason_is_valid_in_its_state():
+    reasons = KnownReasons()
+    reasons.learn("u1", Known(AppState.RUNNING, "why", 7.0))
+    assert (row_of(job(), reasons).msg, row_of(job("Pending"), reasons).msg) == ("why", "")
+    for _ in range(2):
+        reasons.forget("u1")
+        assert row_of(job(), reasons).msg == ""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "submitted"),
+    [
+        (str(CREATED + 0.25), CREATED + 0.25),
+        (str(CREATED - 59), CREATED - 59),
+        (str(CREATED + 61), CREATED),
+        ("soon", CREATED),
+    ],
+)
+def test_own_submission_time_is_used_if_plausible(annotation, submitted):
+    assert submitted_at(job(metadata={"annotations": {labels.SUBMITTED_AT: annotation}})) == submitted
+    assert submitted_at({"metadata": {}}) == 0.0
+
+
+def test_timeline():
+    made = job("Completed", ("Pending", 1), ("Running", 4), ("Completing", 8), since=9)
+    assert timeline(made) == [
+        StateChange(AppState.SUBMITTED, CREATED),
+        StateChange(AppState.PENDING, CREATED + 1),
+        StateChange(AppState.RUNNING, CREATED + 4),
+        StateChange(AppState.SUCCEEDED, CREATED + 9),
+    ]
+    # Times never go back.
+    assert timeline(job("Running", ("Pending", 6), since=2))[-1] == StateChange(AppState.RUNNING, CREATED + 6)
+
+
+def test_end_of_an_aborted_job():
+    def aborted(**fields):
+        entries = [
+            {"time": at(11), "fieldsV1": {"f:spec": {}}},
+            *({"time": at(12), "fieldsV1": one} for one in fields.values()),
+        ]
+        return job("Aborted", ("Running", 4), since=4, metadata={"managedFields": entries})
+
+    made = aborted()
+    assert finished_at(made) is None
+    assert timeline(made)[-1].state is AppState.RUNNING
+    assert timeline(made, CREATED + 7)[-1] == StateChange(AppState.CANCELLED, CREATED + 7)
+    leaving = pod(1, metadata={"deletionTimestamp": at(40), "deletionGracePeriodSeconds": 30})
+    first = pod(0, "Failed", ended(1, 9))
+    assert [finished_at(made, pods) for pods in ([first], [leaving, first])] == [CREATED + 9, CREATED + 10]
+    assert finished_at(aborted(other={"f:status": {"f:state": {"f:message": {}}}})) is None
+    assert finished_at(aborted(phase={"f:status": {"f:state": {"f:phase": {}}}})) == CREATED + 12
+    assert finished_at(aborted(whole={"f:status": {"f:state": {}}})) == CREATED + 12
+    assert finished_at(job()) is None
+
+
+def test_main_container():
+    containers = {"containers": [{"name": "a"}, {"name": "b"}]}
+    assert main_container(pod(spec=containers)) == "a"
+    named = {"annotations": {"kubectl.kubernetes.io/default-container": "b"}}
+    first = {"initContainers": [{"name": "first"}, {"name": "side", "restartPolicy": "Always"}]}
+    made = pod(spec={**containers, **first}, metadata=named)
+    assert (main_container(made), side_by_side(made), before_others(made)) == ("b", ["b", "a", "side"], ["first"])
+    named["annotations"]["kubectl.kubernetes.io/default-container"] = "gone"
+    assert main_container(pod(metadata=named)) == "worker-0"
+    assert main_container({"metadata": {}, "spec": {}}) == ""
+
+
+@table("runs.yaml", "runs", "own policy phase deleted run")
+def test_container_run(own, policy, phase, deleted, run):
+    status = {"phase": phase or "Running", "containerStatuses": [{"name": "c", **own}]}
+    made = {"metadata": deleted or {}, "spec": {"restartPolicy": policy or "Always"}, "status": status}
+    assert run_of(made, "c") == ContainerRun(*run)

@@ -1,0 +1,180 @@
+"""Answers whose fields are missing, of another type, or hostile: one bad object costs one row."""
+
+from __future__ import annotations
+
+import copy
+import random
+
+import pytest
+from backend.kubernetes.tables import documents
+from support.odd_values import odd_document, odd_value
+from support.scripted_server import scripted_server
+
+from torchx_tui.backends.kubernetes import labels
+from torchx_tui.backends.kubernetes.describe import JobFacts, by_object, describe, describe_facts
+from torchx_tui.backends.kubernetes.jobs import MOST_REPLICAS, find_job, list_pods, pods_path
+from torchx_tui.backends.kubernetes.listing import KnownReasons, pages, row_of
+from torchx_tui.backends.kubernetes.phases import seconds_of
+from torchx_tui.backends.kubernetes.request.app_def import roles_of
+from torchx_tui.backends.kubernetes.scheduler import native_text
+from torchx_tui.backends.kubernetes.shapes import checked_event, checked_job, checked_pod
+from torchx_tui.backends.kubernetes.watching import JobRows
+from torchx_tui.specs import TorchXTuiError
+
+CASES = 600
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+FILES = ("real_jobs", "real_pods", "real_events", "torchx_job", "torchx_pods")
+OBJECTS = [one for file in FILES for one in documents(f"volcano/{file}.yaml")]
+
+
+def recorded(kind):
+    return [one for one in OBJECTS if one["kind"] == kind]
+
+
+@pytest.fixture
+def chance():
+    return random.Random(20261122)
+
+
+@pytest.fixture(scope="module")
+def server():
+    with scripted_server() as made:
+        yield made
+
+
+@pytest.fixture
+def api(server):
+    made = server.api()
+    yield made
+    made.close()
+
+
+def assert_sound_row(row):
+    assert ":" in row.app_id
+    assert "\n" not in row.app_id
+    assert {type(text) for text in (row.name, row.user, row.image, row.msg)} == {str}
+    counts = (row.replicas_running, row.replicas_wanted, row.replicas_succeeded)
+    assert {type(number) for number in counts} == {int}
+    for at in (row.submitted_at, row.started_at, row.finished_at):
+        assert at is None or abs(at) < 1e12
+
+
+def assert_sound(response):
+    replicas = [replica for role in response.roles_statuses for replica in role.replicas]
+    assert {str} >= {type(text) for text in (response.msg, *(replica.reason for replica in replicas))}
+    assert len(replicas) <= MOST_REPLICAS
+    assert all(replica.exit_code is None or type(replica.exit_code) is int for replica in replicas)
+
+
+def test_odd_objects_are_described(api, chance):
+    rows = 0
+    for number in range(CASES):
+        original = chance.choice(recorded("Job"))
+        name = original["metadata"]["name"]
+        job = checked_job(odd_document(chance, original) if number % 3 else copy.deepcopy(original))
+        if job is None:
+            continue
+        job["metadata"].setdefault("namespace", "default")
+        mine = [pod for pod in recorded("Pod") if pod["metadata"]["labels"].get("volcano.sh/job-name") == name]
+        pods = [pod for one in mine if (pod := checked_pod(odd_document(chance, one))) is not None]
+        about = [one for one in recorded("Event") if one["involvedObject"]["name"].startswith(name)]
+        events = [one for event in about if (one := checked_event(odd_document(chance, event))) is not None]
+        facts = JobFacts(job, {pod["metadata"]["name"]: pod for pod in pods}, by_object(events), None)
+        assert_sound(describe_facts(api, facts, chance.choice([0.0, 1.8e9, 1e11])))
+        assert_sound_row(row_of(job, KnownReasons()))
+        assert isinstance(native_text(job, pods) if rows % 40 == 0 else "", str)
+        rows += 1
+    # A job is left out only if it has no name.
+    assert rows > CASES * 0.9
+
+
+def test_odd_job_costs_one_row_of_a_list(server, api, chance):
+    good = recorded("Job")[:3]
+    for _ in range(100):
+        items = [*good, chance.choice([odd_document(chance, recorded("Job")[3]), odd_value(chance)])]
+        chance.shuffle(items)
+        metadata = chance.choice([{"resourceVersion": "5"}, odd_value(chance)])
+        server.answers["GET", JOBS] = 200, {"kind": "JobList", "metadata": metadata, "items": items}
+        rows = [row_of(job, KnownReasons()) for page, _ in pages(api, "default") for job in page]
+        assert {job["metadata"]["name"] for job in good} <= {row.app_id.partition(":")[2] for row in rows}
+        assert len(rows) <= 4
+
+
+def test_odd_answers_to_a_description(server, api, chance):
+    for _ in range(100):
+        server.answers["GET", f"{JOBS}/x"] = (
+            200,
+            chance.choice([odd_document(chance, recorded("Job")[0]), odd_value(chance)]),
+        )
+        pod_list = {"items": [odd_document(chance, pod) for pod in recorded("Pod")]}
+        server.answers["GET", pods_path("default")] = 200, odd_document(chance, pod_list)
+        try:
+            found = find_job(api, "default:x")
+            pods, _ = list_pods(api, "default", "x")
+        except TorchXTuiError:
+            continue
+        if found is not None:
+            assert_sound(describe(JobFacts(found, {pod["metadata"]["name"]: pod for pod in pods}, {}, None), 1.8e9))
+
+
+def test_odd_events_of_a_watch(api, chance):
+    rows = JobRows(api, "default")
+    for _ in range(CASES):
+        kind = chance.choice(["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "OTHER"])
+        rows.take(kind, odd_document(chance, chance.choice(recorded("Job"))))
+        rows.take(kind, odd_value(chance))
+
+
+@pytest.mark.parametrize(
+    "text", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "2026-13-45T99:99:99Z", "nan", "", 5, None]
+)
+def test_odd_times(text):
+    assert abs(seconds_of(text) or 0.0) < 1e12
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("nan", "inf", "1e999", "", "a\nb", "[red]", "-1", "9" * 400, "null", "[" * 20_000, '{"a":' * 20_000),
+        *('{"name": 1, "roles": [{}]}', '{"format": 99}', "x" * 20_000),
+    ],
+    ids=lambda text: repr(text)[:12],
+)
+def test_odd_labels_and_annotations(api, text):
+    for job in copy.deepcopy(recorded("Job")):
+        job["metadata"]["annotations"] = dict.fromkeys((labels.APP_DEF, labels.SUBMITTED_AT, labels.USER), text)
+        for task in job["spec"]["tasks"]:
+            named = dict.fromkeys(("role-name", "replica-id", "app-name", "role-index"), text)
+            task["template"]["metadata"]["labels"].update({f"torchx.pytorch.org/{key}": named[key] for key in named})
+        found = checked_job(job)
+        assert found is not None
+        assert_sound_row(row_of(found, KnownReasons()))
+        assert_sound(describe_facts(api, JobFacts(found, {}, {}, None), 1.8e9))
+
+
+def test_odd_sources_of_variables_and_volumes():
+    env = [{"name": f"V{k}", "valueFrom": what} for k, what in enumerate(("odd", {"fieldRef": "odd"}))]
+    kinds = (("hostPath", "path"), ("persistentVolumeClaim", "claimName"))
+    sources = [{kind: what} for kind, field in kinds for what in ("odd", {field: 1})]
+    volumes = [{"name": f"v{k}", **source} for k, source in enumerate(sources)]
+    mounts = [{"name": volume["name"], "mountPath": "/x"} for volume in volumes]
+    spec = {"containers": [{"name": "c", "env": env, "volumeMounts": mounts}], "volumes": volumes}
+    job = checked_job({"metadata": {"name": "x"}, "spec": {"tasks": [{"template": {"spec": spec}}]}})
+    assert job is not None
+    (role,) = roles_of(job)
+    assert (role.env, role.mounts) == ({"V0": "", "V1": ""}, [])
+
+
+def test_mistyped_number_of_replicas():
+    job = copy.deepcopy(recorded("Job")[0])
+    job["spec"]["tasks"][0]["replicas"] = 2_000_000_000
+    (role,) = describe(JobFacts(job, {}, {}, None), 1.8e9).roles_statuses
+    assert len(role.replicas) == MOST_REPLICAS
+
+
+def test_deeply_nested_item(server, api):
+    deep = []
+    for _ in range(900):
+        deep = [deep]
+    server.answers["GET", JOBS] = 200, {"items": [deep, *recorded("Job")]}
+    assert sum(len(page) for page, _ in pages(api, "default")) == len(recorded("Job"))

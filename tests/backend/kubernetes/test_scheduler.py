@@ -1,0 +1,271 @@
+"""The scheduler on a scripted server: dry runs, cancelling, deleting, describing and listing."""
+
+from __future__ import annotations
+
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+
+import pytest
+import yaml
+from backend.kubernetes.apps import role
+from kubernetes.client import ApiClient, Configuration
+from support.scripted_server import scripted_server, status
+from support.volcano_jobs import make_job
+
+from torchx_tui.backends.history.journal import Journal
+from torchx_tui.backends.kubernetes.phases import seconds_of
+from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
+from torchx_tui.backends.runner import Runner
+from torchx_tui.specs import (
+    AppDef,
+    BackendUnavailableError,
+    InvalidRunConfigException,
+    JobNotFoundError,
+    NotAllowedError,
+    Resource,
+    Role,
+    SchedulerError,
+)
+
+DIGEST = "a" * 64
+REPO = {"image_repo": "example.com/x"}
+JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+JOB = f"{JOBS}/job-x"
+
+
+@pytest.fixture
+def server():
+    with scripted_server() as made:
+        yield made
+
+
+@pytest.fixture
+def make(server):
+    """Return what makes schedulers on the server."""
+    configuration, made = Configuration(), []
+    configuration.host = server.url
+
+    def make_one(*arguments, **options):
+        made.append(KubernetesScheduler("mine", ApiClient(configuration), *arguments, **options))
+        return made[-1]
+
+    yield make_one
+    for scheduler in made:
+        scheduler.close()
+
+
+@pytest.fixture
+def scheduler(make):
+    return make()
+
+
+# Launches
+
+
+def dry_run(scheduler, *roles, **cfg):
+    return scheduler.submit_dryrun(AppDef("job", list(roles) or [role()]), {"queue": "default", **cfg})
+
+
+def test_dry_run_asks_the_server_once(server, scheduler):
+    made = dry_run(scheduler, role(num_replicas=8), namespace="team").request
+    ((method, _, params, body, _),) = server.asked
+    assert (method, params, body) == ("POST", {"dryRun": "All"}, made.resource)
+    assert made.app_id == f"team:{made.resource['metadata']['name']}"
+
+
+def test_dry_run_without_validation_asks_nothing(server, scheduler):
+    assert "kind: Job" in str(dry_run(scheduler, validate_spec=False))
+    assert server.asked == []
+
+
+def test_dry_run_without_a_kubeconfig(tmp_path):
+    with Runner(journal=Journal(tmp_path)) as runner:
+        app = AppDef("job", [Role("r", "i", entrypoint="e")])
+        job = runner.dryrun(app, "kubernetes", {"queue": "default", "validate_spec": False}).request.resource
+        # A role without resources has no limits.
+        (container,) = job["spec"]["tasks"][0]["template"]["spec"]["containers"]
+        assert container["resources"] == {"limits": {}, "requests": {}}
+        with pytest.raises(BackendUnavailableError, match=r"There is no kubeconfig.*validate_spec=false launches"):
+            runner.dryrun(app, "kubernetes", {"queue": "default"})
+
+
+def test_local_images_are_pushed(scheduler):
+    app = AppDef("job", [role(image=f"sha256:{DIGEST}")])
+    job = scheduler.submit_dryrun(app, {"queue": "default", **REPO}).request
+    assert job.images_to_push == {f"sha256:{DIGEST}": ("example.com/x", DIGEST)}
+    (container,) = job.resource["spec"]["tasks"][0]["template"]["spec"]["containers"]
+    assert container["image"] == f"example.com/x:{DIGEST}"
+    with pytest.raises(InvalidRunConfigException, match="set image_repo"):
+        dry_run(scheduler, role(image=f"sha256:{DIGEST}"))
+
+
+def test_preflight_depends_on_the_options(server, scheduler):
+    for path in ("/apis/batch.volcano.sh/v1alpha1", "/api/v1/namespaces/default"):
+        server.answers["GET", path] = 200, {}
+    server.answers["GET", "/api/v1/nodes"] = 200, {"items": [{}]}
+    app = AppDef("job", [role(image=f"sha256:{DIGEST}", resource=Resource(cpu=1, gpu=1, memMB=64))])
+    no_queue, no_gpu = "there is no queue q", "worker: 1 gpu asked for, no node has any"
+    no_image = f"worker: only the local Docker engine has its image sha256:{DIGEST[:12]}"
+    # A form asks after every key: the nodes are read once.
+    for options, expected, reads in (
+        (REPO, [no_queue, no_gpu], 1),
+        (REPO, [no_queue, no_gpu], 1),
+        ({}, [no_image, no_queue], 1),
+    ):
+        assert [one.what for one in scheduler.preflight(app, {"queue": "q", **options})] == expected
+        assert server.paths("GET").count("/api/v1/nodes") == reads
+
+
+def test_images_are_built_on_the_given_engine(make):
+    engine = object()
+    with make(engine).workspace_engine() as client:
+        assert client is engine
+
+
+# Jobs
+
+FORBIDDEN = 'jobs "job-x" is forbidden: User "alice" cannot {} resource "{}" in API group "batch.volcano.sh"'
+
+
+def on_server(phase="Running", reason="R", **metadata):
+    made = make_job("job-x")
+    kept = {"namespace": "default", "uid": "u1", "managedFields": [{"manager": "kubectl"}], "resourceVersion": "5"}
+    made["metadata"] |= {**kept, **metadata}
+    return {**made, "status": {"state": {"phase": phase, "reason": reason}, "conditions": [{"status": "Pending"}]}}
+
+
+@pytest.fixture
+def with_job(server):
+    server.answers["GET", JOB] = 200, on_server()
+    server.answers["GET", JOBS] = 200, {"items": [on_server()]}
+    return server
+
+
+def test_cancel_writes_the_phase(with_job, scheduler):
+    refused = iter([status(409, "Conflict", "it was changed")] * 4)
+    with_job.answers["PUT", f"{JOB}/status"] = lambda asked: next(refused, (200, asked.body))
+    scheduler.cancel("default:job-x")
+    assert len(with_job.paths("PUT")) == 5
+    written = with_job.asked[-1].body
+    state = written["status"]["state"]
+    assert (state["phase"], state["reason"], written["metadata"]["resourceVersion"]) == ("Aborted", "R", "5")
+    ended = {"status": "Aborted", "lastTransitionTime": state["lastTransitionTime"]}
+    assert written["status"]["conditions"] == [{"status": "Pending"}, ended]
+    assert abs((seconds_of(ended["lastTransitionTime"]) or 0) - time.time()) < 600
+
+
+@pytest.mark.parametrize(("code", "tries"), [(409, 5), (500, 1)])
+def test_cancel_that_is_refused(with_job, scheduler, code, tries):
+    with_job.answers["PUT", f"{JOB}/status"] = status(code, "Conflict", "it was changed")
+    with pytest.raises(SchedulerError, match="it was changed"):
+        scheduler.cancel("default:job-x")
+    assert len(with_job.paths("PUT")) == tries
+
+
+def test_cancel_leaves_ended_and_missing_jobs_alone(with_job, scheduler):
+    with_job.answers["GET", JOB] = 200, on_server("Failed")
+    scheduler.cancel("default:job-x")
+    scheduler.cancel("default:job-y")
+    scheduler.delete("default:job-y")
+    assert with_job.paths("PUT") == with_job.paths("DELETE") == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((200, {}), ""),
+        (status(404, "NotFound", "it is gone"), ""),
+        (status(409, "Conflict", "the UID does not match"), "default:job-x is another job now"),
+        (status(422, "Invalid", "it is odd"), "it is odd"),
+    ],
+)
+def test_delete_names_the_uid(with_job, scheduler, answer, words):
+    with_job.answers["DELETE", JOB] = answer
+    with pytest.raises(SchedulerError, match=words) if words else nullcontext():
+        scheduler.delete("default:job-x")
+    assert with_job.asked[-1].body == {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": "u1"},
+    }
+
+
+def test_new_job_of_a_listed_name_is_left_alone(with_job, scheduler):
+    assert [row.app_id for row in scheduler.list()] == ["default:job-x"]
+    with_job.answers["GET", JOB] = 200, on_server(uid="u2")
+    for act in (scheduler.cancel, scheduler.delete):
+        with pytest.raises(SchedulerError, match="default:job-x is another job now: the job that was shown"):
+            act("default:job-x")
+    assert with_job.paths("PUT") == with_job.paths("DELETE") == []
+
+
+def test_refused_actions_are_no_longer_offered(with_job, scheduler):
+    names = ("cancel", "delete", "shell", "native", "run_beside", "log_time_range", "retries", "resources")
+    can = scheduler.capabilities
+    assert all(getattr(can, name) for name in names)
+    acts = (
+        ("PUT", f"{JOB}/status", ("update", "jobs/status"), scheduler.cancel, "cancel"),
+        ("DELETE", JOB, ("delete", "jobs"), scheduler.delete, "delete"),
+        # A job that may not be read has no shell to offer.
+        ("GET", JOB, ("get", "jobs"), lambda app_id: scheduler.shell_command(app_id, "worker", 0), "shell"),
+    )
+    for method, path, right, act, name in acts:
+        with_job.answers[method, path] = status(403, "Forbidden", FORBIDDEN.format(*right))
+        with pytest.raises(NotAllowedError, match=f"alice may not {right[0]} {right[1]}"):
+            act("default:job-x")
+        can = replace(can, **{name: False})
+        assert scheduler.capabilities == can
+    review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    with_job.answers["GET", "/version"] = 200, {"gitVersion": "v1"}
+    with_job.answers["POST", review] = 201, {"status": {"allowed": False}}
+    assert scheduler.check()[0].level == "ok"
+    # Refused rights are not asked for.
+    assert with_job.paths("POST").count(review) == 4
+
+
+def test_native_description(with_job, scheduler):
+    secret = {"env": [{"name": "TOKEN", "value": "do not show"}]}
+    job = {**on_server(), "spec": make_job("job-x", container=secret)["spec"]}
+    pods = [{"metadata": {"name": f"p-{uid}", "ownerReferences": [{"uid": uid}]}} for uid in ("u1", "u0")]
+    with_job.answers["GET", JOB] = 200, job
+    with_job.answers["GET", "/api/v1/namespaces/default/pods"] = 200, {"items": pods}
+    text = scheduler.describe_native("default:job-x")
+    assert [one["metadata"]["name"] for one in yaml.safe_load_all(text)] == ["job-x", "p-u1"]
+    assert ("managedFields" in text, "do not show" in text) == (False, False)
+
+
+def test_missing_job(with_job, scheduler):
+    assert scheduler.exists("default:job-x")
+    assert not scheduler.exists("default:job-y")
+    assert scheduler.describe("default:job-y") is None
+    with pytest.raises(JobNotFoundError):
+        scheduler.describe_native("default:job-y")
+
+
+def test_described_reason_is_in_the_row(server, scheduler):
+    server.answers["GET", JOBS] = 200, {"items": [on_server("Pending", "")]}
+    server.answers["GET", JOB] = 200, on_server("Pending", "")
+    server.answers["GET", "/api/v1/namespaces/default/pods"] = 200, {"items": []}
+    assert [row.msg for row in scheduler.list()] == [""]
+    words = "has no pod yet: worker/0"
+    assert scheduler.describe("default:job-x").msg == words
+    assert [row.msg for row in scheduler.list()] == [words]
+
+
+@pytest.mark.parametrize(
+    ("options", "namespace", "path"),
+    [
+        ({}, "default", JOBS),
+        ({"namespace": "space"}, "space", JOBS.replace("default", "space")),
+        ({"all_namespaces": True, "namespace": "space"}, "default", "/apis/batch.volcano.sh/v1alpha1/jobs"),
+    ],
+)
+def test_namespace_of_launches_and_lists(server, make, options, namespace, path):
+    made = make(**options)
+    assert dict(made.run_opts())["namespace"].default == namespace
+    for answers in (path, JOBS.replace("default", "other")):
+        server.answers["GET", answers] = 200, {"items": []}
+    assert made.list() == []
+    assert made.list({"namespace": "other"}) == []
