@@ -87,9 +87,9 @@ class Progress:
             phrases.append(f"{self.percent} %")
         if self.rate:
             phrases.append(f"{self.rate:.3g} it/s" if self.rate >= 1 else f"{1 / self.rate:.3g} s/it")
-        if self.seconds_left is not None:
+        if self.seconds_left is not None and not math.isnan(self.seconds_left):
             # In minutes: seconds of an estimate that change all the time draw the eye for nothing.
-            whole = duration(math.ceil(min(self.seconds_left, 1e10) / 60) * 60).removesuffix(" 00s")
+            whole = duration(math.ceil(max(0.0, min(self.seconds_left, 1e10)) / 60) * 60).removesuffix(" 00s")
             phrases.append(f"ends in {whole if self.seconds_left > 60 else '<1m'}")
         return phrases
 

@@ -46,7 +46,7 @@ def test_a_fault_is_corrected_in_the_editor_and_the_component_launched(terminal,
     app.wait("write `msg: str`")
     app.press("ctrl+e")
     app.wait(r"EDITING \+4 jobs\.py")
-    # What the terminal answered late is in the line as well: it is cleared.
+    # Clear a late answer of the terminal from the line.
     app.press("ctrl+u", "msg: str", "enter")
     app.wait(lambda text: "Component" in text and "cannot be used" not in text and "enter fill the form" in text)
     # The search is as it was, and the cursor on the same component.

@@ -505,5 +505,5 @@ def test_a_controller_that_is_down_is_waited_for_once(slurm: SlurmScheduler, com
     began = time.monotonic()
     described(slurm, commands, "QOSGrpCpuLimit")
     described(slurm, commands, "Resources")
-    assert len([call for name in ("scontrol", "sinfo") for call in commands.calls(name)]) == 1
+    assert len(commands.calls("scontrol") + commands.calls("sinfo")) == 1
     assert time.monotonic() - began > 2.5

@@ -85,6 +85,8 @@ def test_any_values_have_a_sparkline(values: list[float]) -> None:
 
 
 @given(ANY, ANY, ANY, ANY)
+@example(1.0, 2.0, 1.0, math.nan)
+@example(1.0, 2.0, 1.0, -math.inf)
 def test_any_progress_has_words(step: float, total: float, rate: float, left: float) -> None:
     progress = Progress(step, total, rate=rate, seconds_left=left)
     assert all(progress.words)
