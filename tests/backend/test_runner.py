@@ -285,21 +285,23 @@ def test_a_batch_script_is_refused_where_none_can_run(runner):
     [(("ok", "ok"), "first"), (("error", "warning"), "second"), (("error", "error"), "first")],
 )
 def test_the_default_is_the_first_scheduler_that_can_be_used(monkeypatch, levels, chosen):
-    runner = Runner(schedulers={"first": CannedScheduler(), "second": CannedScheduler()})
+    schedulers = {"first": CannedScheduler(), "second": CannedScheduler()}
+    runner = Runner(schedulers=schedulers)
     for method in ("scheduler_names", "watched_schedulers"):
         monkeypatch.setattr(runner, method, lambda: ["first", "second"])
     for name, level in zip(("first", "second"), levels, strict=True):
-        runner.scheduler(name).findings = [Finding("ok", "something"), Finding(level, "what was found")]
+        schedulers[name].findings = [Finding("ok", "something"), Finding(level, "what was found")]
     assert runner.default_scheduler() == chosen
 
 
 def test_a_scheduler_that_nobody_has_set_up_is_no_default(monkeypatch):
-    runner = Runner(schedulers={"first": CannedScheduler(), "second": CannedScheduler()})
+    schedulers = {"first": CannedScheduler(), "second": CannedScheduler()}
+    runner = Runner(schedulers=schedulers)
     monkeypatch.setattr(runner, "scheduler_names", lambda: ["first", "second"])
     monkeypatch.setattr(runner, "watched_schedulers", lambda: ["first"])
     findings = {"first": Finding("error", "cannot be used"), "second": Finding("ok", "can be used")}
     for name, finding in findings.items():
-        runner.scheduler(name).findings = [finding]
+        schedulers[name].findings = [finding]
     assert runner.default_scheduler() == "first"
 
 

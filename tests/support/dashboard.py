@@ -216,7 +216,7 @@ async def settled(pilot: Pilot) -> None:
         looks = 0 if _has_work(pilot.app) else looks + 1
 
 
-def screen_text(app: TorchXTuiApp) -> str:
+def screen_text(app: App[Any]) -> str:
     """Return what is drawn, line by line."""
     return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips())
 

@@ -420,6 +420,7 @@ async def test_jobs_are_not_counted_before_backends_answer(scheduler, tmp_path):
         try:
             await until(pilot, lambda: "local_docker" in app.jobs.answered, "the first answer")
             screen = app.screen
+            assert isinstance(screen, JobsScreen)
             assert screen.query_one(TopBar).middle.plain.split() == ["0", "all", "1", "local", "2", "docker", "0"]
             assert not screen.first_run.display
             assert screen.table.placeholder.plain == "Asking local"
