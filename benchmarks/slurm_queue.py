@@ -31,7 +31,7 @@ from torchx_tui.tui.watch.poller import RowMaker
 
 JOBS = int(os.environ.get("SLURM_JOBS", "10000"))
 CHANGED = 20
-ROUNDS = 7
+ROUNDS = 21
 # More than are asked for: those that have ended count for a while.
 _SETTINGS = f"MaxJobCount={JOBS + 2000}\nSchedulerParameters=bf_interval=300,sched_interval=60,default_queue_depth=1\n"
 _WAITS = "--hold" if os.environ.get("SLURM_CONF") else "--partition=closed"
