@@ -282,8 +282,9 @@ class Runner:
         if not isinstance(apps, (list, tuple)) or not all(isinstance(app, ListAppResponse) for app in apps):
             raise specs.SchedulerError(f"{scheduler} did not answer with a list of jobs, but with {apps!r:.80}")
         apps = [app for app in apps if is_usable(app)]
+        prefix = specs.make_app_handle(scheduler, self.session_name, "")
         for app in apps:
-            app.app_handle = specs.make_app_handle(scheduler, self.session_name, app.app_id)
+            app.app_handle = prefix + app.app_id
         if not self.capabilities(scheduler).remembers_cancel:
             self._cancellations.correct_rows(apps)
         return apps

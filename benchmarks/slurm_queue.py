@@ -32,7 +32,7 @@ from torchx_tui.tui.watch.poller import RowMaker
 
 JOBS = scaled(10_000, 40)
 CHANGED = 20
-ROUNDS = scaled(7, 1)
+ROUNDS = scaled(21, 1)
 # More than are asked for: those that have ended count for a while.
 _SETTINGS = f"MaxJobCount={JOBS + 2000}\nSchedulerParameters=bf_interval=300,sched_interval=60,default_queue_depth=1\n"
 _WAITS = "--hold" if os.environ.get("SLURM_CONF") else "--partition=closed"

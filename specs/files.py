@@ -120,10 +120,15 @@ def read_file(path: str | os.PathLike[str], limit: int = SMALL) -> bytes:
     return b"".join(parts)
 
 
-def write_private(path: Path, data: bytes) -> None:
+def write_private(path: Path, data: bytes, *, sync: bool = True) -> None:
     """Replace the content of ``path`` atomically, readable by this user only (mode 0600).
 
-    The bytes are written to a file beside it, synced, and renamed: a reader sees the old content or the new.
+    The bytes are written to a file beside it, which is renamed: a reader sees the old content or the new.
+
+    Args:
+        path: the file.
+        data: its new content.
+        sync: make sure that the content survives a crash of the machine; a cache does not need that.
 
     Raises:
         OSError: the folder is missing or read-only, or the disk is full; ``path`` is as it was.
@@ -134,8 +139,9 @@ def write_private(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if sync:
+                file.flush()
+                os.fsync(file.fileno())
         Path(beside).replace(path)
     except BaseException:
         Path(beside).unlink(missing_ok=True)

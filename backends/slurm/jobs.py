@@ -226,7 +226,7 @@ def group(jobs: Iterable[Job], known: Mapping[str, App] = MappingProxyType({})) 
 
     Args:
         jobs: the records.
-        known: what was returned before: an app of the same single record is taken from there.
+        known: what was returned before: an app of the same records is taken from there.
     """
     apps: dict[str, App] = {}
     parts: dict[str, list[Job]] = {}
@@ -239,7 +239,8 @@ def group(jobs: Iterable[Job], known: Mapping[str, App] = MappingProxyType({})) 
         apps[job.job_id] = app if app is not None and same else App(job.job_id, [job])
     for app_id, found in parts.items():
         found.sort(key=lambda job: (job.het_offset, min(job.task_numbers(), default=0)))
-        apps[app_id] = App(app_id, [*_each_task_once(found)])
+        jobs, app = [*_each_task_once(found)], known.get(app_id)
+        apps[app_id] = app if app is not None and app.jobs == jobs else App(app_id, jobs)
     return apps
 
 

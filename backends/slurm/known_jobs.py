@@ -101,12 +101,17 @@ class KnownJobs:
             queued = self._from_queue()
             accounted = self._from_history()
             self._look_up_left(queued, accounted)
-            version = (self._queued[0], self._accounted[0], self._changes)
-            if self._grouped[0] != version:
-                jobs = {**accounted, **self._left, **queued}
-                _keep_tasks(jobs, accounted)
-                self._grouped = version, group(jobs.values(), self._grouped[1])
-            return self._grouped[1]
+            return self._group()
+
+    def _group(self) -> dict[str, App]:
+        """Return the apps of the last answers."""
+        version = (self._queued[0], self._accounted[0], self._changes)
+        if self._grouped[0] != version:
+            accounted = self._accounted[1]
+            jobs = {**accounted, **self._left, **self._queued[1]}
+            _keep_tasks(jobs, accounted)
+            self._grouped = version, group(jobs.values(), self._grouped[1])
+        return self._grouped[1]
 
     def submit_lines(self) -> dict[str, str]:
         """Return the sbatch commands with a dependency, by job id, as far as accounting told them."""
@@ -137,12 +142,10 @@ class KnownJobs:
         return app
 
     def _find_ended(self, job_id: str) -> App | None:
-        """Return an app that has ended according to accounting and that the last known queue does not contain."""
+        """Return an app that has ended according to the last answers of the queue and of accounting."""
         with self._lock:
-            # Accounting says of a requeued job that it has ended, and of an array only which tasks have.
-            if job_id in group(self._queued[1].values()):
-                return None
-            app = group(self._from_history().values()).get(job_id)
+            self._from_history()
+            app = self._group().get(job_id)
         return app if app is not None and is_terminal(app.state) else None
 
     def missing_jobs(self) -> str:

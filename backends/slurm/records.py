@@ -11,7 +11,7 @@ import re
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -138,15 +138,14 @@ class Records:
             launch = self._kept(app, self._paths())
         return script(app.app_id) if launch is None and key_in(app.first.comment) else launch
 
-    def find_shown(self, apps: Iterable[App]) -> list[tuple[App, Launch | None]]:
-        """Return the apps that were not deleted with their launches, as far as files have these."""
+    def find_shown(self, apps: Mapping[str, App]) -> tuple[Mapping[str, App], dict[str, Launch]]:
+        """Return the apps that were not deleted, and their launches as far as files have these, by the apps' ids."""
         with self._lock:
             paths, hidden = self._paths(), self._hidden_apps()
-            return [
-                (app, self._kept(app, paths) if app.app_id in paths else None)
-                for app in apps
-                if app.app_id not in hidden or not _is_among(app, hidden)
-            ]
+            left_out = {app_id for app_id in apps.keys() & hidden.keys() if _is_among(apps[app_id], hidden)}
+            shown = {app_id: app for app_id, app in apps.items() if app_id not in left_out} if left_out else apps
+            found = {app_id: self._kept(shown[app_id], paths) for app_id in shown.keys() & paths.keys()}
+        return shown, {app_id: launch for app_id, launch in found.items() if launch is not None}
 
     def _kept(self, app: App, paths: Mapping[str, Path]) -> Launch | None:
         path = paths.get(app.app_id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import logging
-import operator
 import re
 import threading
 import time
@@ -267,14 +266,13 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return all jobs of this user, the latest first: those of the queue, and those of accounting."""
         before, now, apps = self._rows, {}, self._jobs.apps()
-        shown = self._records.find_shown(apps.values())
-        launches = {app.app_id: launch for app, launch in shown if launch is not None}
+        shown, launches = self._records.find_shown(apps)
         chains = self._chains.find(apps, launches, self._jobs.submit_lines())
-        for app, launch in shown:
-            kept, after = before.get(app.app_id), chains.get(app.app_id, _NOTHING_BEFORE)
-            if kept is None or kept.launch is not launch or kept.row.after != after or not kept.is_of(app):
+        for app_id, app in shown.items():
+            kept, launch, after = before.get(app_id), launches.get(app_id), chains.get(app_id, _NOTHING_BEFORE)
+            if kept is None or kept.app is not app or kept.launch is not launch or kept.row.after != after:
                 kept = _Row(app, launch, _row_of(app, launch, apps, after))
-            now[app.app_id] = kept
+            now[app_id] = kept
         self._rows = now
         return sorted([kept.row for kept in now.values()], key=lambda row: row.submitted_at or 0.0, reverse=True)
 
@@ -547,11 +545,6 @@ class _Row(NamedTuple):
     app: App
     launch: Launch | None
     row: ListAppResponse
-
-    def is_of(self, app: App) -> bool:
-        """Tell whether it was made of the same records."""
-        before, now = self.app.jobs, app.jobs
-        return app is self.app or (len(now) == len(before) and all(map(operator.is_, now, before)))
 
 
 class _Outlook:

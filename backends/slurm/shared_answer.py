@@ -92,7 +92,7 @@ class ActionTimes:
         self._here = time.time()
         with suppress(OSError):
             private_folder(self._path.parent)
-            write_private(self._path, repr(self._here).encode())
+            write_private(self._path, repr(self._here).encode(), sync=False)
 
     def last(self) -> float:
         """Return when the last one was, in seconds since the epoch; 0 where there was none."""
@@ -212,7 +212,7 @@ class SharedAnswer:
         data = json.dumps(head).encode() + b"\n" + known.text.encode("utf-8", "replace")
         try:
             private_folder(self._path.parent)
-            write_private(self._path, data)
+            write_private(self._path, data, sync=False)
             self._read = self._state()
         except OSError as error:
             logger.warning("the answer cannot be kept for other sessions: %s", error)

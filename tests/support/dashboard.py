@@ -12,6 +12,7 @@ from concurrent.futures import thread as pool
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pytest
 import textual.app
@@ -69,7 +70,18 @@ def make_app(
         ui_state=UiStateFile(folder / "screen.json"),
     )
     app.who = "alice@login03"
+    _left_by_others[app] = _working()
     return app
+
+
+# The numbers of threads that worked when an application was made: an earlier test left them, and they change nothing.
+_left_by_others: WeakKeyDictionary[App[Any], set[int]] = WeakKeyDictionary()
+
+
+def _working() -> set[int]:
+    """Return the numbers of the other threads that are in our code."""
+    here = threading.get_ident()
+    return {thread for thread, frame in sys._current_frames().items() if thread != here and _works(frame)}
 
 
 @contextmanager
@@ -166,16 +178,14 @@ def _has_work(app: App[Any]) -> bool:
     if screen._dirty_widgets or screen._layout_required or screen._repaint_required or screen._recompose_required:
         return True
     timers = [timer for widget in screen.walk_children(with_self=True) for timer in widget._timers]
-    return any(_is_due(timer) for timer in timers) or any(
-        _works(frame) for thread, frame in sys._current_frames().items() if thread != threading.get_ident()
-    )
+    return any(_is_due(timer) for timer in timers) or not _working() <= _left_by_others.get(app, set())
 
 
 def _busy(app: App[Any]) -> str:
     """Return who has messages, which workers run, and where other threads are, for a message."""
     pumps = [app, *(widget for screen in app.screen_stack for widget in screen.walk_children(with_self=True))]
-    frames = [frame for thread, frame in sys._current_frames().items() if thread != threading.get_ident()]
-    stacks = [traceback.format_stack(frame)[-3:] for frame in frames if _works(frame)]
+    frames, threads = sys._current_frames(), _working() - _left_by_others.get(app, set())
+    stacks = [traceback.format_stack(frames[thread]) for thread in threads if thread in frames]
     screen = app.screen
     flags = (screen._dirty_widgets, screen._layout_required, screen._repaint_required, screen._recompose_required)
     return f"{[pump for pump in pumps if not _rests(pump._message_queue)]} {list(app.workers)} {flags} {stacks}"

@@ -80,12 +80,14 @@ def test_an_ended_job_is_read_while_the_controller_is_down(
     log = tmp_path / "3.out"
     log.write_text("loss 0.5\n")
     clock.now = time.time()
-    commands.queue({"JobID": "4"})
+    # A job stays in the queue for a while after its end.
+    commands.queue({"JobID": "2", "State": "FAILED"}, {"JobID": "4"})
     commands.accounted({"JobIDRaw": "3", "StdOut": str(log)}, {"JobIDRaw": "4", "State": "NODE_FAIL"})
-    assert ids(session()) == ["3", "4"]
+    assert ids(session()) == ["2", "3", "4"]
     clock.now += 61
     commands.answer("squeue", err="Unable to contact slurm controller (connect failure)\n", code=1)
     late = session()
+    assert late.describe("2").state is AppState.FAILED
     assert late.describe("3").state is AppState.SUCCEEDED
     assert list(late.log_iter("3", "batch")) == ["loss 0.5\n"]
     # Accounting says that 4 has ended, but it was requeued.
