@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 
-from support.dashboard import handled
 from support.waiting import PATIENCE
 from textual.app import ComposeResult
+from textual.pilot import Pilot
 
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.logs.pane import LogPane
@@ -71,4 +71,4 @@ class LogApp(OrderedKeysApp[None]):
         while not condition():
             assert time.monotonic() < deadline, (self.rows()[-5:], self.status_row(), self.pane.status)
             await asyncio.sleep(0.01)
-        await handled()
+        await Pilot(self).pause()

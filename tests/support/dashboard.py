@@ -15,16 +15,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 import pytest
-import textual.app
-import textual.pilot
-import textual.screen
 from support.canned import NOW
 from support.waiting import NEVER, PATIENCE, not_within
-from textual._compositor import Compositor
-from textual._context import active_app
 from textual.app import App
-from textual.css.model import RuleSet
-from textual.css.stylesheet import Stylesheet
 from textual.pilot import Pilot
 
 from torchx_tui.backends.api import Scheduler
@@ -44,11 +37,7 @@ from torchx_tui.tui.ui.state import UiStateFile
 
 # Between two looks at the application (s), and for how many looks in a row it has to stand still.
 _STEP = 0.02
-_LOOKS = 4
-# How many turns the event loop has at least in the second that an application without rest is given.
-_TURNS = 200
-# Timers that are due after longer than this (s) are not waited for: messages that go away, looks at the backends.
-_SOON = 1.0
+_LOOKS = 3
 
 
 def make_app(
@@ -96,103 +85,11 @@ def slurm_app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXT
     scheduler.close()
 
 
-async def handled(*_limits: float) -> None:
-    """Wait until the application has handled every message; one that never rests is given a second.
-
-    A process that was stopped for that second has handled nothing: the event loop had its turns as well.
-    """
-    app = active_app.get()
-    deadline, turns = time.monotonic() + 1.0, 0
-    await asyncio.sleep(0.001)
-    while not app._exit and (time.monotonic() < deadline or turns < _TURNS):
-        turns += 1
-        if not _has_messages(app):
-            if not app.screen._callbacks:
-                return
-            # They are called once the screen is drawn.
-            app.screen._on_timer_update()
-        await asyncio.sleep(0.001)
-
-
-# Textual's own waits until the process uses no CPU time: 40 ms for each key, and up to a second where threads work.
-for module in (textual.app, textual.pilot):
-    vars(module)["wait_for_idle"] = handled
-# A screen has handled what it was sent, however busy the machine is.
-Pilot._wait_for_screen.__defaults__ = (PATIENCE,)
-# Nobody looks: several changes are laid out and drawn together.
-textual.screen.UPDATE_PERIOD = 0.1
 # What goes away by itself, or is left out where it takes long, would depend on how busy the machine is.
 status.STATUS_SECONDS = NEVER
 component_chooser._JOURNAL_PATIENCE = NEVER
 command_palette._COMPONENTS_WAIT = NEVER
 failure._MAX_SECONDS = NEVER
-
-
-# Whether an application draws what changes. Without a terminal it throws away what it has drawn, a third of its time; a
-# picture is drawn all the same. Random keys draw: what raises while it draws is a fault as well.
-draws = False
-_render_update = Compositor.render_update
-
-
-def _render_if_seen(compositor: Compositor, full: bool = False, **options: Any) -> Any:
-    if full or draws:
-        return _render_update(compositor, full, **options)
-    compositor._dirty_regions.clear()
-    return None
-
-
-Compositor.render_update = _render_if_seen  # type: ignore[method-assign]
-
-
-# Each application would parse the same style sheets, which takes as long as drawing its screen.
-_parse_rules = Stylesheet._parse_rules
-_parsed: dict[Any, list[RuleSet]] = {}
-
-
-def _parse_once(sheet: Stylesheet, css: str, *where: Any, **more: Any) -> list[RuleSet]:
-    key = (css, where, *more.items(), *sheet._variables.items())
-    if key not in _parsed:
-        _parsed[key] = _parse_rules(sheet, css, *where, **more)
-    return _parsed[key]
-
-
-Stylesheet._parse_rules = _parse_once  # type: ignore[method-assign]
-
-
-def _has_messages(app: App[Any]) -> bool:
-    """Return whether a message waits or is being handled."""
-    pumps = [app, *(widget for screen in app.screen_stack for widget in screen.walk_children(with_self=True))]
-    return not all(_rests(pump._message_queue) for pump in pumps)
-
-
-def _rests(queue: Any) -> bool:
-    """Return whether a queue is empty and its reader waits, having handled what there was."""
-    return queue.empty() and bool(queue.ready_event._waiters)
-
-
-def _has_work(app: App[Any]) -> bool:
-    """Return whether anything may change the screen soon: a message, a worker, a thread, a timer, what is not drawn."""
-    screen = app.screen
-    if _has_messages(app) or screen._callbacks or any(not worker.is_finished for worker in app.workers):
-        return True
-    if screen._dirty_widgets or screen._layout_required or screen._repaint_required or screen._recompose_required:
-        return True
-    timers = [timer for widget in screen.walk_children(with_self=True) for timer in widget._timers]
-    return any(_is_due(timer) for timer in timers) or not _working() <= _left_by_others.get(app, set())
-
-
-def _busy(app: App[Any]) -> str:
-    """Return who has messages, which workers run, and where other threads are, for a message."""
-    pumps = [app, *(widget for screen in app.screen_stack for widget in screen.walk_children(with_self=True))]
-    frames, threads = sys._current_frames(), _working() - _left_by_others.get(app, set())
-    stacks = [traceback.format_stack(frames[thread]) for thread in threads if thread in frames]
-    screen = app.screen
-    flags = (screen._dirty_widgets, screen._layout_required, screen._repaint_required, screen._recompose_required)
-    return f"{[pump for pump in pumps if not _rests(pump._message_queue)]} {list(app.workers)} {flags} {stacks}"
-
-
-def _is_due(timer: Any) -> bool:
-    return timer._repeat == 0 and timer._interval < _SOON and timer._task is not None and not timer._task.done()
 
 
 def _works(frame: Any) -> bool:
@@ -213,17 +110,24 @@ def _works(frame: Any) -> bool:
 
 
 async def settled(pilot: Pilot) -> None:
-    """Wait until the screen stands still: nothing is to be handled or drawn, and no thread works on anything.
+    """Wait until the screen stands still: its messages are handled, and no worker and no thread of ours does anything.
 
     Raises:
         AssertionError: it did not come to rest.
     """
-    deadline = time.monotonic() + PATIENCE
-    looks = 0
+    app, deadline, shown, looks = pilot.app, time.monotonic() + PATIENCE, "", 0
     while looks < _LOOKS:
-        assert time.monotonic() < deadline, f"the screen does not come to rest: {_busy(pilot.app)}"
-        await asyncio.sleep(_STEP)
-        looks = 0 if _has_work(pilot.app) else looks + 1
+        await pilot.pause()
+        threads = _working() - _left_by_others.get(app, set())
+        assert time.monotonic() < deadline, f"the screen does not come to rest: {_stacks(threads)}, {[*app.workers]}"
+        before, shown = shown, screen_text(app)
+        at_rest = shown == before and not threads and all(worker.is_finished for worker in app.workers)
+        looks = looks + 1 if at_rest else 0
+
+
+def _stacks(threads: set[int]) -> str:
+    frames = sys._current_frames()
+    return "\n".join("".join(traceback.format_stack(frames[each])) for each in threads if each in frames)
 
 
 def screen_text(app: App[Any]) -> str:

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import pytest
 from rich.text import Text
-from support import dashboard
 from support.canned import NOW
 from support.dashboard import make_app, screen_text, settled, until
 from support.waiting import PATIENCE, wait_until
@@ -90,7 +89,6 @@ async def test_what_does_not_fit_its_column_moves_no_other(scheduler, tmp_path):
 
 
 async def test_what_changes_is_drawn(scheduler, tmp_path, monkeypatch):
-    monkeypatch.setattr(dashboard, "draws", True)
     # How far jobs are is drawn together with what has changed.
     monkeypatch.setattr(jobs_screen, "_PROGRESS_SECONDS", 3600.0)
     app = make_app(scheduler, tmp_path)
