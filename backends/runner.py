@@ -131,11 +131,11 @@ class Runner:
 
     # Schedulers
 
-    def scheduler_names(self) -> list[str]:
+    def scheduler_names(self) -> builtins.list[str]:
         """Return the names of all schedulers in their order; the first is TorchX's default."""
         return self._schedulers.names()
 
-    def watched_schedulers(self) -> list[str]:
+    def watched_schedulers(self) -> builtins.list[str]:
         """Return the names of the schedulers whose jobs are shown: those that are set up here."""
         return self._schedulers.watched()
 
@@ -169,13 +169,13 @@ class Runner:
         """Return values that run options of the scheduler ``name`` can have, see `Scheduler.known_values`."""
         return self.scheduler(name).known_values()
 
-    def check(self, name: str) -> list[Finding]:
+    def check(self, name: str) -> builtins.list[Finding]:
         """Check a scheduler's backend, see `Scheduler.check`."""
         return self.scheduler(name).check()
 
     # Launching
 
-    def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
+    def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> builtins.list[Finding]:
         """Find what would go wrong with a launch that the scheduler itself would accept."""
         return self._launcher.preflight(app, scheduler, cfg)
 
@@ -269,7 +269,7 @@ class Runner:
 
     # Watching
 
-    def list(self, scheduler: str, cfg: Mapping[str, Any] | None = None) -> list[ListAppResponse]:
+    def list(self, scheduler: str, cfg: Mapping[str, Any] | None = None) -> builtins.list[ListAppResponse]:
         """Return every app that a scheduler knows, where ``cfg`` tells it to look; handles are filled in.
 
         Raises:

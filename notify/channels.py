@@ -100,7 +100,7 @@ def deliver(
 
 def _try(send: Callable[[Message], None], message: Message, tries: int, stop: threading.Event) -> str:
     """Send a message, again with growing waits where that may help; return what was wrong at last."""
-    backoff = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S)
+    backoff, failed = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S), ""
     for number in range(1, tries + 1):
         try:
             send(message)

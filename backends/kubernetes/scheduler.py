@@ -34,7 +34,7 @@ from .jobs import find_job, pods_of, split_app_id
 from .lifecycle import abort, launch, remove, validate
 from .listing import uid_of
 from .logs.log_stream import open_stream, read_lines
-from .preflight import GpuNodes, known_values, launch_findings
+from .preflight import GpuNodes, Right, known_values, launch_findings
 from .request.manifest import app_to_resource, sanitize_for_serialization
 from .request.names import cleanup_str, name_faults
 from .request.pods import pod_labels, role_to_pod
@@ -231,7 +231,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self.cancel(app_id)
 
     @contextmanager
-    def _noting(self, right: preflight.Right) -> Iterator[None]:
+    def _noting(self, right: Right) -> Iterator[None]:
         """Take note of what is not allowed: it is not offered any more."""
         try:
             yield

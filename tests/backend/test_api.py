@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -212,7 +213,7 @@ class Recorder(Scheduler[Mapping[str, CfgVal]]):
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         return DescribeAppResponse(app_id, self.apps[app_id]) if app_id in self.apps else None
 
-    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> list[ListAppResponse]:
+    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         return [ListAppResponse(app_id, state) for app_id, state in self.apps.items()]
 
     def _cancel_existing(self, app_id: str) -> None:

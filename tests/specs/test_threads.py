@@ -34,7 +34,7 @@ def test_failure_of_a_thread_is_shown_and_logged(shown: list[str], caplog: pytes
     assert shown == ["read-history stopped: /restricted: Permission denied; see the log file"]
     (record,) = caplog.records
     assert record.levelname == "ERROR"
-    assert record.exc_info is not None
+    assert isinstance(record.exc_info, tuple)
     assert record.exc_info[2] is not None
 
 

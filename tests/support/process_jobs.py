@@ -3,6 +3,7 @@
 # Copied into a folder of its own by the tests: it imports nothing of this project.
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import shutil
@@ -108,7 +109,7 @@ class ProcessScheduler(Scheduler[ProcessOpts]):
             return None
         return AppDryRunInfo({"folder": str(folder)}, repr)
 
-    def list(self, cfg: Mapping[str, Any] | None = None) -> list[ListAppResponse]:
+    def list(self, cfg: Mapping[str, Any] | None = None) -> builtins.list[ListAppResponse]:
         rows = []
         for folder in self._folder.iterdir() if self._folder.is_dir() else ():
             described = self.describe(folder.name)

@@ -51,7 +51,7 @@ def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(app, own_engi
     begun = follower.size
     wait_until(lambda: follower.size > begun + 10_000, "lines after all")
     (container,) = app.client.containers.list()
-    app.client.api.update_container(str(container.id), restart_policy={"Name": "no"})
+    app.client.api.update_container(str(container.id), restart_policy={"Name": "no"})  # type: ignore[bad-argument-type]
     container.kill()
     follower.join()
     for letter in "oe":
