@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from ..diagnosis.stacks.take import ProcessStack, Take
     from ..settings.config import Settings
 
-# Two takes so far apart tell a job that hangs from one that is slow.
-_PAUSE_S = 2.0
+PAUSE_S = 2.0
+"""Two takes so far apart tell a job that hangs from one that is slow."""
 
 
 def _add_stacks(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +42,7 @@ def _stacks(arguments: Any, settings: Settings) -> int:
         take = take_stacks(runner, arguments.handle, role=arguments.role, native=arguments.native)
         if take.ranks and not arguments.once:
             earlier = take
-            time.sleep(_PAUSE_S)
+            time.sleep(PAUSE_S)
             take = take_stacks(runner, arguments.handle, role=take.role, native=arguments.native)
         found = conclude(take, earlier, error_texts(runner, take))
     if take.ranks:

@@ -35,7 +35,8 @@ _ROOT = Path(__file__).resolve().parents[1]
 _LIBRARIES = ("yaml", "docstring_parser")
 # How often a wait looks whether the answer is still wanted (s).
 _CHECK_INTERVAL_S = 0.1
-_START_TIMEOUT_S = 20.0
+START_TIMEOUT_S = 20.0
+"""How long a guest may take to start."""
 # How long a guest may take to end by itself, and to say where it was, once its time is over (s).
 _STOP_TIMEOUT_S = 10.0
 # How long a guest is waited for that has closed its answers or was told to end (s).
@@ -222,8 +223,8 @@ class GuestProcess:
         self.printed_size = 0
         self._started = self._start(settings, service or {})
         try:
-            late = f"{interpreter} did not start within {_START_TIMEOUT_S:g} s"
-            self._greet(self.read(time.monotonic() + _START_TIMEOUT_S, check, late))
+            late = f"{interpreter} did not start within {START_TIMEOUT_S:g} s"
+            self._greet(self.read(time.monotonic() + START_TIMEOUT_S, check, late))
         except BaseException:
             self.end()
             raise
@@ -332,7 +333,7 @@ class GuestProcess:
     def send(self, request: Mapping[str, Any], look: Callable[[], object]) -> None:
         """Send a request; a guest that has ended takes it as well, and its last answer says how it ended."""
         data = (json.dumps(request) + "\n").encode()
-        deadline = time.monotonic() + _START_TIMEOUT_S
+        deadline = time.monotonic() + START_TIMEOUT_S
         while data:
             look()
             _, writable, _ = select.select([], [self._requests], [], _CHECK_INTERVAL_S)

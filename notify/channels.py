@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MOST_TRIES = 4
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 1.0, 15.0
+FIRST_WAIT_S = 1.0
+"""Seconds before the second try; doubled for each further one."""
+_LONGEST_WAIT_S = 15.0
 _TRY_S = 10.0
 # All tries of all channels together (s): what hangs is left behind then.
 DEADLINE_S = 90.0
@@ -100,7 +102,7 @@ def deliver(
 
 def _try(send: Callable[[Message], None], message: Message, tries: int, stop: threading.Event) -> str:
     """Send a message, again with growing waits where that may help; return what was wrong at last."""
-    backoff, failed = Backoff(_FIRST_WAIT_S, _LONGEST_WAIT_S), ""
+    backoff, failed = Backoff(FIRST_WAIT_S, _LONGEST_WAIT_S), ""
     for number in range(1, tries + 1):
         try:
             send(message)

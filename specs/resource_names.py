@@ -24,8 +24,8 @@ from .resources import RESOURCE_NAME_TAG, Resource, null_resource
 ENTRY_POINT_GROUP = "torchx.named_resources"
 NAMESPACE_PART = "named_resources"
 CUSTOM_MODULE_VARIABLE = "TORCHX_CUSTOM_NAMED_RESOURCES"
-# How long a module may take to be imported (s).
-_IMPORT_TIMEOUT_S = 5.0
+IMPORT_TIMEOUT_S = 5.0
+"""How long a module may take to be imported (s)."""
 _log = logging.getLogger(__name__)
 ResourceFactory = Callable[[], Resource]
 
@@ -217,8 +217,8 @@ def _registered_by_module(module: str) -> list[RegisteredResource]:
         Exception: anything that its import raises; TimeoutError if that does not end.
     """
     call = AwaitedCall(lambda: importlib.import_module(module), f"import-{module}")
-    if not call.wait(_IMPORT_TIMEOUT_S):
-        raise TimeoutError(f"its import did not end within {_IMPORT_TIMEOUT_S:g} s")
+    if not call.wait(IMPORT_TIMEOUT_S):
+        raise TimeoutError(f"its import did not end within {IMPORT_TIMEOUT_S:g} s")
     # The decorator leaves the factories in the module, also those of fractions and of other names.
     factories = [
         item for item in vars(call.result()).values() if getattr(item, "_plugin_type", None) == ENTRY_POINT_GROUP

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 # So many jobs, and components, are offered before anything is typed.
 _MOST_DISCOVERED = 8
-# Seconds that the first list waits for the components.
-_COMPONENTS_WAIT = 0.2
+COMPONENTS_WAIT = 0.2
+"""Seconds that the first list waits for the components."""
 # What is done with the job at the cursor, the most used first, by the names of the keys.
 _ON_JOBS = (
     "table.open",
@@ -131,7 +131,7 @@ class DashboardCommands(Provider):
     async def _wait_for_components(self) -> None:
         # Not in `startup`, which Textual cancels for good with a search that the next letter ends.
         try:
-            await asyncio.wait_for(self._has_components.wait(), _COMPONENTS_WAIT)
+            await asyncio.wait_for(self._has_components.wait(), COMPONENTS_WAIT)
         except asyncio.TimeoutError:
             self._is_late = True
 

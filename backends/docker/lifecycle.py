@@ -23,8 +23,8 @@ _NAME_TAKEN = re.compile(r'container name "/?(?P<name>[^"]+)" is already in use 
 _PORT = re.compile(r"(?:Bind for |listen \w+ )(?P<port>\S+?:\d+)[: ].*(?:already allocated|already in use)")
 _NO_SOURCE = re.compile(r"bind source path does not exist: (?P<path>.+?)\s*$")
 _NO_IMAGE = re.compile(r"No such image: (?P<image>\S+)")
-# The engine has taken a request to stop within this; only the container's end takes longer (s).
-_TAKEN_WITHIN_S = 0.2
+TAKEN_WITHIN_S = 0.2
+"""The engine has taken a request to stop within this; only the container's end takes longer (s)."""
 # Each waits for its replica's end, so that few at a time would add up graces.
 _MOST_STOPPED = 256
 _LIVE = ("running", "restarting", "paused")
@@ -296,7 +296,7 @@ class AppCanceller:
                 response = api._post(
                     api._url("/containers/{0}/stop", container["Id"]),
                     params={"t": self._grace},
-                    timeout=(None, _TAKEN_WITHIN_S),
+                    timeout=(None, TAKEN_WITHIN_S),
                 )
             except requests.ReadTimeout:
                 return

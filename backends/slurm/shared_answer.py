@@ -28,8 +28,8 @@ CHANGE_S = 60.0
 """Seconds for which an answer is asked for at the usual pace after it was another than before."""
 _IDLE_FACTOR = 2.5
 _LONGEST_S, _LONGEST_FAILURE_S = 120.0, 60.0
-# An answer that took long is asked for seldom: so many times as long, and after an action of the user's.
-_SLOW_FACTOR, _QUICK_FACTOR = 20.0, 4.0
+SLOW_FACTOR, QUICK_FACTOR = 20.0, 4.0
+"""An answer that took long is asked for seldom: so many times as long, and after an action of the user's."""
 _LOCK_CHECK_S = 0.05
 _ASKS_KEPT_S = 600.0
 
@@ -183,7 +183,7 @@ class SharedAnswer:
             interval = interval if self._intervals.failed is None else self._intervals.failed
             interval = max(interval, min(_LONGEST_FAILURE_S, interval * 2.0 ** min(known.failures, 10)))
         else:
-            interval = max(interval, min(_LONGEST_S, (_QUICK_FACTOR if is_quick else _SLOW_FACTOR) * known.took))
+            interval = max(interval, min(_LONGEST_S, (QUICK_FACTOR if is_quick else SLOW_FACTOR) * known.took))
         return now - known.asked_at < interval
 
     def _refresh(self) -> None:

@@ -36,7 +36,8 @@ _MOST_DEEP = 3
 _MOST_ENTRIES = 2_000
 # MLflow's store has one for each metric.
 _MOST_FILES = 32
-_TIME_LIMIT_S = 1.0
+TIME_LIMIT_S = 1.0
+"""How long metric files are looked for."""
 _TRACKIO = Path(".cache/huggingface/trackio")
 # A file may be older than the job by so much (s): clocks of file servers differ.
 _CLOCK_SLACK_S = 1.0
@@ -94,7 +95,7 @@ def find_metric_files(
             current.append(Folder(Path(root + folder), root=root))
         open_files.update(dict.fromkeys(path for path in _open_files(pid, root) if open_metric_file(path)))
     current = list(dict.fromkeys(current))
-    walk = _Walk(since - _CLOCK_SLACK_S, until + _CLOCK_SLACK_S, time.monotonic() + _TIME_LIMIT_S)
+    walk = _Walk(since - _CLOCK_SLACK_S, until + _CLOCK_SLACK_S, time.monotonic() + TIME_LIMIT_S)
     sure = dict(open_files)
     for parent in dict.fromkeys(path.parent for path in open_files):
         sure.update(dict.fromkeys(walk.files(parent, depth=_MOST_DEEP)))

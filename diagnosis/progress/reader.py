@@ -23,19 +23,21 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-# How often the log is read for new lines, and metric files for new points (s).
-_LOG_INTERVAL_S, _FILE_INTERVAL_S = 0.25, 2.0
+# How often the log is read for new lines (s).
+_LOG_INTERVAL_S = 0.25
+FILE_INTERVAL_S = 2.0
+"""How often metric files are read for new points (s)."""
 # How often metric files are looked for (s), ever less often: a trainer opens its own some time after it starts.
 _FIRST_FIND_S, _LAST_FIND_S, _FIND_GROWTH = 2.0, 20.0, 1.3
 # Between two blocks other threads run, the event loop before all (s).
 _PAUSE_S = 0.001
-# How often what is known is handed on (s).
-_PUBLISH_INTERVAL_S = 0.5
+PUBLISH_INTERVAL_S = 0.5
+"""How often what is known is handed on (s)."""
 # How often the series are written to disk (s).
 _SAVE_INTERVAL_S = 120.0
 # How long the lines of a stream that were printed already are waited for (s).
 _STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
-# Of the logs that are not followed, so many ends of so many bytes are read every `_FILE_INTERVAL_S`, for at most so
+# Of the logs that are not followed, so many ends of so many bytes are read every `FILE_INTERVAL_S`, for at most so
 # long (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
 _TAILS_IN_TURN, _TAIL_IN_TURN, _TURN_S = 32, 16_384, 0.1
 # The number of last pauses between steps to report.
@@ -111,7 +113,7 @@ class ActivityReader(LogThread):
             more = self._read_log(blocks)
             self._job.is_current = not more and blocks.caught_up
             now = time.monotonic()
-            if more_in_files or now - polled_at > _FILE_INTERVAL_S:
+            if more_in_files or now - polled_at > FILE_INTERVAL_S:
                 paths: Collection[Path] = ()
                 if now >= find_at or self.is_final != was_final:
                     was_final = self.is_final
@@ -159,7 +161,7 @@ class ActivityReader(LogThread):
     def _publish(self) -> None:
         """Make what is known now the latest, at most so often; also where nothing came: that may be a stall."""
         now = time.monotonic()
-        if now - self._published_at >= _PUBLISH_INTERVAL_S:
+        if now - self._published_at >= PUBLISH_INTERVAL_S:
             self._published_at = now
             self.latest = self._job.snapshot(self._now(), is_final=self.is_final, cores=self.cores)
             self._notify()

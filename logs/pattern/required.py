@@ -23,8 +23,8 @@ Alternatives = tuple[str, ...]
 _MAX_BRANCHES = 16
 
 
-# With more than one candidate in so many bytes, the whole text is searched instead.
-_MIN_BYTES_PER_CANDIDATE = 600
+MIN_BYTES_PER_CANDIDATE = 600
+"""With more than one candidate in so many bytes, the whole text is searched instead."""
 _VISIBLE = bytes(range(0x20, 0x7F)) + b"\n"
 # `K` and `S` have a third form that is not ASCII: U+212A and U+017F.
 _NO_FOLDING_ANCHOR = frozenset("kKsS")
@@ -183,7 +183,7 @@ def choose_anchors(requirements: Iterable[Alternatives], fold: bool, sample: byt
         choice for alternatives in requirements if (choice := _choose_for_any(alternatives, fold, sample)) is not None
     )
     best = min(choices, key=lambda choice: choice.cost, default=None)
-    return best.anchors if best is not None and best.cost * _MIN_BYTES_PER_CANDIDATE <= len(sample) else None
+    return best.anchors if best is not None and best.cost * MIN_BYTES_PER_CANDIDATE <= len(sample) else None
 
 
 def candidate_lines(
@@ -198,7 +198,7 @@ def candidate_lines(
         exact: whether every line with the text is wanted.
     """
     starts: set[int] = set()
-    left = 2 * len(data) // _MIN_BYTES_PER_CANDIDATE + 16
+    left = 2 * len(data) // MIN_BYTES_PER_CANDIDATE + 16
     for anchor in anchors:
         at = data.find(anchor.byte)
         while at >= 0:

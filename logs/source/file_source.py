@@ -12,10 +12,10 @@ from .chunks import Chunk, Chunks
 from .log_file import GrowingFile
 from .segment import BLOCK, LogSegment
 
-# Bytes of the first block that is read when a file is opened: enough for any screen.
-_FIRST_READ = 65536
-# A file that is missing for so long (s) was removed. While files are rotated, one is missing for a moment.
-_REMOVED_AFTER_S = 1.0
+FIRST_READ = 65536
+"""Bytes of the first block that is read when a file is opened: enough for any screen."""
+REMOVED_AFTER_S = 1.0
+"""A file that is missing for so long (s) was removed. While files are rotated, one is missing for a moment."""
 # Bytes of one file that are read in one poll, so that a flood from one replica does not starve the others.
 POLL_LIMIT = 4 * 1024 * 1024
 
@@ -116,7 +116,7 @@ class FileSource:
         now = time.monotonic()
         if self._away_since is None:
             self._away_since = now
-        elif self._inode and now - self._away_since > _REMOVED_AFTER_S:
+        elif self._inode and now - self._away_since > REMOVED_AFTER_S:
             self._away_since = math.inf
             raise FileRemovedError
 
@@ -184,7 +184,7 @@ class FileSource:
         """Yield the segments of one chunk from ``end`` backwards; leave a head that ends an earlier line."""
         floor = max(chunk.start, self._floor)
         goes_on = before is not None and before.stream == chunk.stream and self.file.read(floor - 1, 1) != b"\n"
-        size = _FIRST_READ if end == self.position else BLOCK
+        size = FIRST_READ if end == self.position else BLOCK
         while end > floor:
             line = self._headless
             if line is None or line.end != end:

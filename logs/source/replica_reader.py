@@ -14,10 +14,12 @@ from .log_file import FileState, LogFile
 from .replica_log import LETTERS, PollResult, ReplicaLog, StreamName
 from .segment import LogSegment
 
-# The supervisor adds even an unfinished line to the combined file about a second after it came; bytes that are missing
-# there for longer will not be added.
-_COMBINED_LAG_S = 2.0
-_LAG_CHECK_INTERVAL_S = 1.0
+COMBINED_LAG_S = 2.0
+"""Bytes that the combined file lacks for longer than this (s) will not be added: the supervisor adds even an unfinished
+line about a second after it came.
+"""
+LAG_CHECK_INTERVAL_S = 1.0
+"""Seconds between two checks of what the combined file lacks."""
 _STILL_SHOWN = "its lines are shown until this log is closed"
 
 
@@ -67,7 +69,7 @@ class ReplicaReader:
         older = [source.open() for source in self._sources]
         now = time.time()
         raw = [state for state in self._stream_file_states().values() if state is not None]
-        if self._combined_lags() and all(now - state.written_at > _COMBINED_LAG_S for state in raw):
+        if self._combined_lags() and all(now - state.written_at > COMBINED_LAG_S for state in raw):
             older += [source.open() for source in self._switch_to_stream_files()]
         return older
 
@@ -179,13 +181,13 @@ class ReplicaReader:
         now = time.monotonic()
         if not self._follows_combined or now < self._next_lag_check:
             return
-        self._next_lag_check = now + _LAG_CHECK_INTERVAL_S
+        self._next_lag_check = now + LAG_CHECK_INTERVAL_S
         combined = self._sources[0].position if self._sources else 0
         if not self._combined_lags():
             self._lagging_since = None
         elif self._lagging_since is None or combined != self._lagging_at:
             self._lagging_since, self._lagging_at = now, combined
-        elif now - self._lagging_since >= _COMBINED_LAG_S:
+        elif now - self._lagging_since >= COMBINED_LAG_S:
             self._switch_to_stream_files()
 
     def _switch_to_stream_files(self) -> list[FileSource]:

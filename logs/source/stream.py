@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeAlias
 
-# After so long without a line (s) the next one is new, not one that existed before.
-_LIVE_AFTER_S = 0.3
+LIVE_AFTER_S = 0.3
+"""After so long without a line (s) the next one is new, not one that existed before."""
 
 
 class Record(NamedTuple):
@@ -159,7 +159,7 @@ class LineStream:
                 self._read()
         began = time.monotonic()
         line = self._read()
-        self._live = self._live or time.monotonic() - began > _LIVE_AFTER_S
+        self._live = self._live or time.monotonic() - began > LIVE_AFTER_S
         return line.encode("utf-8", "replace")
 
     def _read(self) -> str:

@@ -19,16 +19,18 @@ from .replica_spool import ReplicaSpool
 
 _log = logging.getLogger(__name__)
 
-# A broken stream is opened again after so many seconds, twice as many each time.
-_FIRST_RETRY_S = 0.5
-_MAX_RETRY_S = 30.0
-# The loss of a stream is reported after so long (s); most come back sooner.
-_REPORT_LOSS_AFTER_S = 2.0
-# A full disk is tried again after so long (s), twice as long each time, at most so long.
+FIRST_RETRY_S = 0.5
+"""Seconds until a broken stream is opened again, doubled each time."""
+MAX_RETRY_S = 30.0
+"""The most seconds until a broken stream is opened again."""
+REPORT_LOSS_AFTER_S = 2.0
+"""The loss of a stream is reported after so long (s); most come back sooner."""
+# A full disk is tried again after so long (s), twice as long each time.
 _FIRST_DISK_RETRY_S = 0.05
-_MAX_DISK_RETRY_S = 5.0
-# Bytes between two checks of the limits.
-_LIMIT_CHECK_BYTES = 65_536
+MAX_DISK_RETRY_S = 5.0
+"""The most seconds until a full disk is tried again."""
+LIMIT_CHECK_BYTES = 65_536
+"""Bytes between two checks of the limits."""
 # The stream of a job that has ended is given up after so many failures.
 _MAX_TRIES_WHEN_FINAL = 3
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
@@ -80,7 +82,7 @@ class SpoolFeed:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._stream: LogStream | None = None
-        self._retries = Backoff(_FIRST_RETRY_S, _MAX_RETRY_S)
+        self._retries = Backoff(FIRST_RETRY_S, MAX_RETRY_S)
         self._failures = 0
         self._lost_at: float | None = None
         self._loss_reported = False
@@ -168,7 +170,7 @@ class SpoolFeed:
         reason = str(error) or type(error).__name__
         if self._failures >= _MAX_TRIES_WHEN_FINAL and self._is_final():
             return self._end(f"the rest of its log cannot be read: {reason}")
-        if now - self._lost_at > _REPORT_LOSS_AFTER_S and not self._loss_reported:
+        if now - self._lost_at > REPORT_LOSS_AFTER_S and not self._loss_reported:
             self._loss_reported = True
             self._spool.report_trouble(f"{self._spool.name}: its log broke off and will be resumed: {reason}")
         return False
@@ -187,14 +189,14 @@ class SpoolFeed:
         if not self._write(lambda: self._spool.take(record, cursor, self)):
             return False
         self._bytes_unchecked += len(record.data)
-        if self._bytes_unchecked >= _LIMIT_CHECK_BYTES:
+        if self._bytes_unchecked >= LIMIT_CHECK_BYTES:
             self._bytes_unchecked = 0
             self._space.enforce_limits(self._spool)
         return True
 
     def _write(self, write: Callable[[], object]) -> bool:
         """Write, and wait for space as long as it takes; return False if closed before."""
-        retries = Backoff(_FIRST_DISK_RETRY_S, _MAX_DISK_RETRY_S)
+        retries = Backoff(_FIRST_DISK_RETRY_S, MAX_DISK_RETRY_S)
         while not self._stop.is_set():
             try:
                 write()

@@ -15,14 +15,14 @@ from .spool_file import SpoolSegment
 if TYPE_CHECKING:
     from ..source.stream import Cursor, Record
 
-# A segment is finished at a quarter of its replica's size, but at least at this size (bytes).
-_MIN_SEGMENT_SIZE = 262_144
+MIN_SEGMENT_SIZE = 262_144
+"""A segment is finished at a quarter of its replica's size, but at least at this size (bytes)."""
 # How long a line without its end is held (s), so that the other stream's lines do not split it.
 HOLD_PARTIAL_LINE_S = 1.0
-# A stream that has been quiet for so long (s) has sent the lines that existed when it began.
-_CAUGHT_UP_AFTER_S = 0.3
-# A stream that is quiet for so long (s), including the time to connect, has nothing more for now.
-_QUIET_S = 1.5
+CAUGHT_UP_AFTER_S = 0.3
+"""A stream that has been quiet for so long (s) has sent the lines that existed when it began."""
+QUIET_S = 1.5
+"""A stream that is quiet for so long (s), including the time to connect, has nothing more for now."""
 # Notices that are stored for readers.
 _MAX_NOTICES = 1000
 
@@ -84,13 +84,13 @@ class ReplicaSpool:
     @property
     def caught_up(self) -> bool:
         """Whether the lines that existed when the stream began have probably arrived."""
-        return not self._is_new or self.ended or time.monotonic() - self._writing_at > _CAUGHT_UP_AFTER_S
+        return not self._is_new or self.ended or time.monotonic() - self._writing_at > CAUGHT_UP_AFTER_S
 
     def has_all_until(self, when: float) -> bool:
         """Tell whether all lines until a time (seconds since the epoch) have probably arrived, or never will."""
         if self.ended or self.trouble or self._latest >= when:
             return True
-        return time.monotonic() - self._writing_at > _QUIET_S
+        return time.monotonic() - self._writing_at > QUIET_S
 
     def begin(self, writer: object) -> None:
         """Make a writer the only one that may add records from now on."""
@@ -231,7 +231,7 @@ class ReplicaSpool:
                 del self._held[stream]
 
     def _is_full(self, segment: SpoolSegment) -> bool:
-        full = min(self._largest, max(_MIN_SEGMENT_SIZE, self.size // 4))
+        full = min(self._largest, max(MIN_SEGMENT_SIZE, self.size // 4))
         # A line without an end is split eventually: it may be a progress bar that never ends.
         return segment.data.size >= (full if segment.is_whole else 2 * full)
 

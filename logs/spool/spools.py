@@ -32,8 +32,10 @@ _CLOSE_DELAY_S = 0.5
 _MAINTENANCE_INTERVAL_S = 0.25
 # The streams of a job that was told to end are read for so long (s), for what it prints while it ends.
 _READ_ON_S = 60.0
-# How long the lines that it has printed already are waited for, and how often their arrival is checked (s).
-_LAST_LINES_TIMEOUT_S, _LAST_LINES_INTERVAL_S = 5.0, 0.05
+LAST_LINES_TIMEOUT_S = 5.0
+"""How long the lines that a stream has printed already are waited for."""
+# How often their arrival is checked (s).
+_LAST_LINES_INTERVAL_S = 0.05
 # A segment is at most this part of what a job may store.
 _SEGMENTS_PER_JOB = 16
 _counter = itertools.count()
@@ -207,7 +209,7 @@ class LogSpools:
         Args:
             job: the job's handle.
         """
-        now, deadline = time.time(), time.monotonic() + _LAST_LINES_TIMEOUT_S
+        now, deadline = time.time(), time.monotonic() + LAST_LINES_TIMEOUT_S
         with self._lock:
             job_entry = self._jobs.get(job)
             entries = list(job_entry.spools.values()) if job_entry is not None else []

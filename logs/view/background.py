@@ -21,10 +21,10 @@ from .merge import ARRIVAL_WINDOW, LogLine, MergedLog
 _FIRST_PAGE_LINES = 500
 # How long older lines are indexed between two polls for new ones (s).
 _SLICE_S = 0.02
-# After the job's end the files must be quiet for so long (s), since the last lines may still be written, and are
-# watched for at most so long (s).
-_QUIET_AFTER_END_S = 0.5
-_MAX_WAIT_AFTER_END_S = 5.0
+QUIET_AFTER_END_S = 0.5
+"""After the job's end the files must be quiet for so long (s), since the last lines may still be written."""
+MAX_WAIT_AFTER_END_S = 5.0
+"""The most seconds for which files are watched after the job's end."""
 # How long to wait (s) for the existing lines of logs that are streams, so that they are merged by time.
 _CATCH_UP_TIMEOUT_S = 2.0
 # How long the thread works before it yields the interpreter to others (s).
@@ -183,9 +183,9 @@ class LogFollower(LogThread):
                 self._wake.clear()
 
     def _has_ended(self, quiet: float) -> bool:
-        if quiet < _QUIET_AFTER_END_S or self._is_final is None or not self._is_final():
+        if quiet < QUIET_AFTER_END_S or self._is_final is None or not self._is_final():
             return False
-        return self.log.fully_read or (quiet > _MAX_WAIT_AFTER_END_S and not self.log.reports_end)
+        return self.log.fully_read or (quiet > MAX_WAIT_AFTER_END_S and not self.log.reports_end)
 
 
 class SearchState(NamedTuple):

@@ -14,9 +14,10 @@ from .filtering import Rule, RulesScanner
 from .match_index import MatchIndex, take_sample
 from .merge import LogLine, MergedLog
 
-# How much of a log's end is read, in lines and in seconds.
+# The lines of a log's end that are read.
 _MAX_LINES = 200_000
-_MAX_SECONDS = 2.0
+MAX_SECONDS = 2.0
+"""How long the end of a log is read."""
 # Errors that are examined, the latest first.
 _MAX_ERRORS = 200
 # The job recovered from an error that is so much older (s) than its last one.
@@ -97,7 +98,7 @@ def explain_failure(
     log = MergedLog(logs)
     try:
         log.open()
-        log.read_older(_MAX_SECONDS, _MAX_LINES)
+        log.read_older(MAX_SECONDS, _MAX_LINES)
         errors, is_whole = _last_errors(log, extra_patterns, stopped)
         if not errors:
             return Failure(last_lines=_last_lines(log, first_failed))

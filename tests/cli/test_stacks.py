@@ -52,7 +52,7 @@ def test_a_job_that_runs_and_one_that_is_over(
     printed = printed_with("ranks 0-1", "--once")
     assert f'    File "{path}", line 3, in rests\n      time.sleep(600)\n' in printed
     assert "Two snapshots" not in printed
-    monkeypatch.setattr(stacks, "_PAUSE_S", 0.1)
+    monkeypatch.setattr(stacks, "PAUSE_S", 0.1)
     printed_with("  Two snapshots ")
     command("cancel", handle)
     command("wait", handle)

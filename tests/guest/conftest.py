@@ -14,7 +14,7 @@ from torchx_tui.guest import host
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a guest on a busy machine the time that it takes; tests of its limits set their own."""
-    monkeypatch.setattr(host, "_START_TIMEOUT_S", NEVER)
+    monkeypatch.setattr(host, "START_TIMEOUT_S", NEVER)
     monkeypatch.setattr(host.guests.settings, "timeout_s", NEVER)
 
 

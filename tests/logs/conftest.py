@@ -27,15 +27,15 @@ def instance() -> Iterator[Callable[..., Instance]]:
 
 @pytest.fixture
 def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool_feed, "_FIRST_RETRY_S", 0.02)
-    monkeypatch.setattr(spool_feed, "_MAX_RETRY_S", 0.1)
-    monkeypatch.setattr(spool_feed, "_MAX_DISK_RETRY_S", 0.1)
+    monkeypatch.setattr(spool_feed, "FIRST_RETRY_S", 0.02)
+    monkeypatch.setattr(spool_feed, "MAX_RETRY_S", 0.1)
+    monkeypatch.setattr(spool_feed, "MAX_DISK_RETRY_S", 0.1)
 
 
 @pytest.fixture
 def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spool, "_MIN_SEGMENT_SIZE", 2000)
-    monkeypatch.setattr(spool_feed, "_LIMIT_CHECK_BYTES", 500)
+    monkeypatch.setattr(spool, "MIN_SEGMENT_SIZE", 2000)
+    monkeypatch.setattr(spool_feed, "LIMIT_CHECK_BYTES", 500)
 
 
 @pytest.fixture

@@ -107,7 +107,7 @@ def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path: Path, monkeyp
         return stat(file) if late.is_set() else known.setdefault(file.path, stat(file))
 
     monkeypatch.setattr(LogFile, "stat", stat_late)
-    monkeypatch.setattr(background, "_MAX_WAIT_AFTER_END_S", NEVER)
+    monkeypatch.setattr(background, "MAX_WAIT_AFTER_END_S", NEVER)
     listener = Listener(MergedLog([writer.log]), final=True)
     for path in filter(None, (writer.log.combined, writer.log.index, writer.log.stdout, writer.log.stderr)):
         LogFile(path).stat()

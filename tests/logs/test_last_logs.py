@@ -39,8 +39,8 @@ def test_what_was_read_is_completed_before_the_cancel(
     at = 1_700_000_000 + 499 / 4
     clock = SimpleNamespace(time=lambda: at, monotonic=time.monotonic, sleep=time.sleep)
     monkeypatch.setattr(spools, "time", clock)
-    monkeypatch.setattr(spool, "_QUIET_S", NEVER)
-    monkeypatch.setattr(spools, "_LAST_LINES_TIMEOUT_S", NEVER)
+    monkeypatch.setattr(spool, "QUIET_S", NEVER)
+    monkeypatch.setattr(spools, "LAST_LINES_TIMEOUT_S", NEVER)
     scheduler = LosingScheduler(replicas=3)
     for k in (0, 1, 2):
         scheduler.write(k, *numbered(0, 10))
@@ -66,7 +66,7 @@ def test_what_was_read_is_completed_before_the_cancel(
 def test_a_log_that_does_not_come_holds_a_cancel_up_for_seconds_only(
     instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spools, "_LAST_LINES_TIMEOUT_S", 0.4)
+    monkeypatch.setattr(spools, "LAST_LINES_TIMEOUT_S", 0.4)
     scheduler = LosingScheduler()
     scheduler.write(0, "here\n")
     one = instance(scheduler)

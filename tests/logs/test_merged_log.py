@@ -53,7 +53,7 @@ def opened(*logs: ReplicaLog, stream: replica_reader.StreamName = "combined") ->
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(source, "BLOCK", 16)
-        patch.setattr(source, "_FIRST_READ", 5)
+        patch.setattr(source, "FIRST_READ", 5)
         patch.setattr(source, "POLL_LIMIT", 23)
         patch.setattr(merge, "BLOCK", 16)
         patch.setattr(line_index, "BLOCK", 16)
@@ -192,8 +192,8 @@ def test_a_single_byte_that_no_combined_file_has_is_shown(tmp_path: Path) -> Non
 
 
 def test_a_supervisor_that_dies_while_we_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replica_reader, "_COMBINED_LAG_S", 0.0)
-    monkeypatch.setattr(replica_reader, "_LAG_CHECK_INTERVAL_S", 0.0)
+    monkeypatch.setattr(replica_reader, "COMBINED_LAG_S", 0.0)
+    monkeypatch.setattr(replica_reader, "LAG_CHECK_INTERVAL_S", 0.0)
     writer = LogWriter(tmp_path)
     writer.write(b"a\n", "o")
     log = opened(writer.log)
@@ -214,8 +214,8 @@ def test_a_supervisor_that_dies_while_we_read(tmp_path: Path, monkeypatch: pytes
 
 def test_a_combined_log_without_an_index_whose_writer_dies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """TorchX's: lines that are in it already do not come again, those of both streams that are not do."""
-    monkeypatch.setattr(replica_reader, "_COMBINED_LAG_S", 0.05)
-    monkeypatch.setattr(replica_reader, "_LAG_CHECK_INTERVAL_S", 0.0)
+    monkeypatch.setattr(replica_reader, "COMBINED_LAG_S", 0.05)
+    monkeypatch.setattr(replica_reader, "LAG_CHECK_INTERVAL_S", 0.0)
     paths = {name: tmp_path / f"{name}.log" for name in ("combined", "stdout", "stderr")}
     paths["combined"].write_bytes(b"a\nwrong\nb\n")
     paths["stdout"].write_bytes(b"a\nb\n")
@@ -421,7 +421,7 @@ def test_what_came_just_before_a_file_was_rotated_is_not_lost(tmp_path: Path) ->
 
 
 def test_a_log_folder_that_is_removed_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "_REMOVED_AFTER_S", 0.0)
+    monkeypatch.setattr(source, "REMOVED_AFTER_S", 0.0)
     writers = [LogWriter(tmp_path / "job", replica) for replica in range(4)]
     for writer in writers:
         writer.write(b"a\n")
@@ -442,7 +442,7 @@ def test_a_log_folder_that_is_removed_says_so_once(tmp_path: Path, monkeypatch: 
 
 
 def test_a_file_that_is_away_for_a_moment_is_no_remark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "_REMOVED_AFTER_S", NEVER)
+    monkeypatch.setattr(source, "REMOVED_AFTER_S", NEVER)
     writer = LogWriter(tmp_path)
     writer.write(b"a\n")
     log = opened(writer.log)

@@ -109,7 +109,7 @@ PATTERNS = {typed: parse_pattern(typed[0], regex=typed[1], ignore_case=typed[2])
 def test_what_is_shown_is_what_is_found(data: bytes, sparse: int, grown: bool) -> None:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         # 1: by the rarest byte whenever there is one; a billion: never.
-        patch.setattr(anchors, "_MIN_BYTES_PER_CANDIDATE", sparse)
+        patch.setattr(anchors, "MIN_BYTES_PER_CANDIDATE", sparse)
         path = Path(folder) / "combined.log"
         path.write_bytes(data[: len(data) // 2] if grown else data)
         log = opened(ReplicaLog("r", 0, combined=path))

@@ -179,7 +179,7 @@ def test_a_line_of_this_moment_tells_that_a_stream_has_caught_up(
 ) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
-    monkeypatch.setattr(replica_spool, "_CAUGHT_UP_AFTER_S", NEVER)
+    monkeypatch.setattr(replica_spool, "CAUGHT_UP_AFTER_S", NEVER)
     spool = ReplicaSpool(tmp_path / "spool", "trainer/0", 1_000_000)
     spool.begin(self := object())
     spool.take(Record(LINE, now - age, "o"), None, self)

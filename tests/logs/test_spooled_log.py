@@ -161,7 +161,7 @@ def test_a_stream_that_is_lost_for_a_while_says_so(
     quick_retries: None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spool_feed, "_REPORT_LOSS_AFTER_S", 0.2)
+    monkeypatch.setattr(spool_feed, "REPORT_LOSS_AFTER_S", 0.2)
     scheduler = kind()
     scheduler.write(0, *numbered(0, 3))
     reading = instance(scheduler).read()
@@ -179,7 +179,7 @@ def test_a_stream_that_is_lost_for_a_while_says_so(
 def test_a_moment_without_a_stream_is_not_worth_a_word(
     instance: Callable[..., Instance], quick_retries: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spool_feed, "_REPORT_LOSS_AFTER_S", NEVER)
+    monkeypatch.setattr(spool_feed, "REPORT_LOSS_AFTER_S", NEVER)
     scheduler = RecordScheduler()
     scheduler.write(0, *numbered(0, 3))
     reading = instance(scheduler).read()
@@ -292,8 +292,8 @@ def test_files_are_for_nobody_else(instance: Callable[..., Instance]) -> None:
 def test_a_slow_answer_is_not_taken_for_the_end(
     instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(follow, "_MAX_WAIT_AFTER_END_S", 0.0)
-    monkeypatch.setattr(follow, "_QUIET_AFTER_END_S", 0.0)
+    monkeypatch.setattr(follow, "MAX_WAIT_AFTER_END_S", 0.0)
+    monkeypatch.setattr(follow, "QUIET_AFTER_END_S", 0.0)
     go, asked = threading.Event(), threading.Event()
 
     class Slow(RecordScheduler):

@@ -52,12 +52,12 @@ def test_the_default_stream_of_a_scheduler_ends_when_it_is_closed() -> None:
 
 
 def test_only_lines_that_come_later_have_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "_LIVE_AFTER_S", NEVER)
+    monkeypatch.setattr(stream, "LIVE_AFTER_S", NEVER)
     scheduler = LinesScheduler()
     scheduler.write(0, "a\n", "b\n")
     reading = scheduler.log_stream("app", "trainer", 0)
     assert [next(reading).time, next(reading).time] == [None, None]
-    monkeypatch.setattr(stream, "_LIVE_AFTER_S", 0.1)
+    monkeypatch.setattr(stream, "LIVE_AFTER_S", 0.1)
     threading.Timer(0.6, scheduler.write, (0, "later\n")).start()
     assert next(reading).time is not None
 

@@ -66,7 +66,7 @@ def test_forms_of_known_hosts() -> None:
 def test_a_webhook_is_tried_again_a_bounded_number_of_times(
     hook: Hook, monkeypatch: pytest.MonkeyPatch, answers: list[int], tries: int, words: str
 ) -> None:
-    monkeypatch.setattr("torchx_tui.notify.channels._FIRST_WAIT_S", 0.01)
+    monkeypatch.setattr("torchx_tui.notify.channels.FIRST_WAIT_S", 0.01)
     hook.answers = answers
     [error] = deliver(MESSAGE, NotifySettings(webhook=f"{hook.url}/secret"), tries=3).values()
     assert len(hook.posted) == tries

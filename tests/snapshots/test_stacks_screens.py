@@ -20,7 +20,7 @@ from torchx_tui.tui.stacks.screen import StacksScreen
 @pytest.fixture(params=["colours", "ascii"])
 def app(request, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(stacks, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
     monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: hung_take("checkpoint", at=NOW - 3, seconds=0.31))
     scheduler = CannedScheduler(logs=tmp_path / "logs")
     scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)

@@ -76,8 +76,8 @@ def _working() -> set[int]:
 @contextmanager
 def slurm_app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXTuiApp]:
     """Give the application on Slurm's commands, or on programs that stand for them, asked five times a second."""
-    monkeypatch.setattr(shared_answer, "_SLOW_FACTOR", 0.0)
-    monkeypatch.setattr(shared_answer, "_QUICK_FACTOR", 0.0)
+    monkeypatch.setattr(shared_answer, "SLOW_FACTOR", 0.0)
+    monkeypatch.setattr(shared_answer, "QUICK_FACTOR", 0.0)
     scheduler = SlurmScheduler("torchx", interval=0.2, quick_interval=0.2)
     app = make_app(scheduler, folder, name="slurm")
     monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["slurm"])
@@ -87,9 +87,9 @@ def slurm_app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXT
 
 # What goes away by itself, or is left out where it takes long, would depend on how busy the machine is.
 status.STATUS_SECONDS = NEVER
-component_chooser._JOURNAL_PATIENCE = NEVER
-command_palette._COMPONENTS_WAIT = NEVER
-failure._MAX_SECONDS = NEVER
+component_chooser.JOURNAL_PATIENCE = NEVER
+command_palette.COMPONENTS_WAIT = NEVER
+failure.MAX_SECONDS = NEVER
 
 
 def _works(frame: Any) -> bool:

@@ -86,7 +86,7 @@ async def test_components_that_are_read_late_are_offered_once_they_are_there(app
         yield from list_them(*arguments)
 
     monkeypatch.setattr(command_palette, "growing_list", late)
-    monkeypatch.setattr(command_palette, "_COMPONENTS_WAIT", 0.2)
+    monkeypatch.setattr(command_palette, "COMPONENTS_WAIT", 0.2)
     async with app.run_test(size=(120, 40)) as pilot:
         await opened(pilot, app)
         app.screen.query_one(Input).value = "launch utils.echo"

@@ -84,7 +84,7 @@ async def test_an_error_that_comes_late_does_not_move_what_a_person_has_moved(
 
     monkeypatch.setattr(MergedLog, "read_older", slow)
     monkeypatch.setattr("torchx_tui.logs.source.file_source.BLOCK", 4096)
-    monkeypatch.setattr("torchx_tui.logs.source.file_source._FIRST_READ", 512)
+    monkeypatch.setattr("torchx_tui.logs.source.file_source.FIRST_READ", 512)
     app = ErrorApp([writer.log], is_final=lambda: True)
     async with app.run_test(size=SIZE) as pilot:
         await app.until(lambda: app.rows()[-1:] == [" │ line 4999"])

@@ -28,7 +28,7 @@ from torchx_tui.tui.ui.bars import KeyBar
 def app(tmp_path, monkeypatch):
     """Give the application with one running job, whose stacks are those of a job that hung."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(stacks, "_PAUSE_S", 0.0)
+    monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
     monkeypatch.setattr(stacks, "take_stacks", lambda _, handle, **__: replace(hung_take("checkpoint"), handle=handle))
     scheduler = CannedScheduler(logs=tmp_path / "logs")
     scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
@@ -162,7 +162,7 @@ async def test_stacks_from_before_a_stall_are_not_its_finding(tmp_path, monkeypa
         await pilot.pause()
         assert "4 of 4 ranks" not in screen_text(app)
         # What a person takes is shown, whatever is configured.
-        monkeypatch.setattr(stacks, "_PAUSE_S", 0.0)
+        monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
         monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: replace(hung_take("sleep"), handle=RUNNING, at=NOW))
         await pilot.press("b")
         await until(pilot, lambda: isinstance(app.screen, StacksScreen) and app.screen.is_done, "the stacks")

@@ -122,7 +122,7 @@ def test_a_terminal_that_answers_no_more_does_not_hold_frames(link, monkeypatch)
     link.output.write("x" * 1000)
     link.output.end_frame()
     link.read(QUESTION.encode())
-    monkeypatch.setattr(terminal_output, "_NO_ANSWER", 0.0)
+    monkeypatch.setattr(terminal_output, "NO_ANSWER", 0.0)
     assert link.output.in_flight()
     # A key comes from it: it is there.
     link.output.heard()
@@ -154,7 +154,7 @@ def test_what_nobody_reads_is_dropped_at_the_end(link):
 
 
 def test_the_last_frame_is_shown_where_the_terminal_keeps_up(link, monkeypatch):
-    monkeypatch.setattr(terminal_output, "_LAST_FRAME", NEVER)
+    monkeypatch.setattr(terminal_output, "LAST_FRAME", NEVER)
     answer(link)
     data = link.read_on()
     link.output.write("last frame")

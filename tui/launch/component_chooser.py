@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from ...components import ComponentDoc
     from ...components.model import ComponentKind
 
-# Seconds that the list of components waits for the journal.
-_JOURNAL_PATIENCE = 0.5
+JOURNAL_PATIENCE = 0.5
+"""Seconds that the list of components waits for the journal."""
 _KINDS: dict[ComponentKind, str] = {
     "builtin": "builtin",
     "plugin": "of packages",
@@ -102,7 +102,7 @@ class ComponentChooser(OnDashboard, Horizontal):
         worker, dashboard = get_current_worker(), self.dashboard
         folders = component_folders(dashboard.settings.launch.component_folders)
         # What of the journal cannot be read at once is left out: the list does not wait for a slow disk.
-        launches = newest_launches(dashboard.runner.journal, _JOURNAL_PATIENCE)
+        launches = newest_launches(dashboard.runner.journal, JOURNAL_PATIENCE)
         for listed in growing_list(folders, dashboard.ui_state.state.pinned, launches):
             if worker.is_cancelled:
                 return
@@ -157,7 +157,7 @@ class ComponentChooser(OnDashboard, Horizontal):
         self._read(listed, chosen=True, trusted=trusted)
 
     def _read(self, listed: ComponentSummary, *, chosen: bool, trusted: Path | None = None) -> None:
-        launches = launches_of(component_key(listed.name), self.dashboard.runner.journal, _JOURNAL_PATIENCE)
+        launches = launches_of(component_key(listed.name), self.dashboard.runner.journal, JOURNAL_PATIENCE)
         try:
             if trusted is not None:
                 trust_folder(trusted)

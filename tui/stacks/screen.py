@@ -39,8 +39,8 @@ from . import cells
 if TYPE_CHECKING:
     from ..rows import JobRow
 
-# A second take so long after the first tells a job that hangs from one that is slow (s).
-_PAUSE_S = 2.0
+PAUSE_S = 2.0
+"""A second take so long after the first tells a job that hangs from one that is slow (s)."""
 _WIDE = 120
 Kept: TypeAlias = tuple[float, int, Pace]
 """Of a take when it was made, in how many places its ranks stood, and whether the job moved."""
@@ -190,7 +190,7 @@ class StacksScreen(BaseScreen):
             if first.ranks:
                 keep_take(first)
             post(first, found, is_last, kept)
-            deadline = time.monotonic() + _PAUSE_S
+            deadline = time.monotonic() + PAUSE_S
             while time.monotonic() < deadline and not (is_last or worker.is_cancelled):
                 time.sleep(0.05)
             if not (is_last or worker.is_cancelled):

@@ -20,16 +20,16 @@ QUESTION = "\x1b[?2026$p"
 
 # Bytes of one write to the kernel: about a frame. What a write has begun with cannot be taken back.
 _PART = 1 << 14
-# A terminal that sends keys, but no answer for so long, does not answer any more (s); it is asked again after as long.
-_NO_ANSWER = 5.0
+NO_ANSWER = 5.0
+"""A terminal that sends keys, but no answer for so long (s), does not answer; it is asked again after as long."""
 # Without keys the link may be down, and what is written now would be in the way of what comes after it; but in the end
 # the terminal behind it is perhaps another one (s).
 _LINK_DOWN = 60.0
 # A write that takes longer had to wait for the terminal (s).
 _BLOCKED = 0.01
-# At the end: how long what is under way may still arrive, how long it takes to take it back at most, and how long the
-# sequences that reset the terminal may take (s).
-_LAST_FRAME = 0.3
+LAST_FRAME = 0.3
+"""At the end, how long what is under way may still arrive (s)."""
+# How long it takes to take it back at most, and how long the sequences that reset the terminal may take (s).
 _TAKE_BACK = 0.4
 _RESET = 0.5
 # The thread that writes may be late for them by so much, on a busy machine (s).
@@ -95,7 +95,7 @@ class TerminalOutput:
             if self._ending or self._asked_bytes is not None or self.written == self._taken:
                 return
             # Only one that has answered before: another may print the question's last letter.
-            ask_again = self._has_answered and time.monotonic() - self._asked_at > _NO_ANSWER
+            ask_again = self._has_answered and time.monotonic() - self._asked_at > NO_ANSWER
             if self._answers or ask_again:
                 self.write(QUESTION)
 
@@ -117,7 +117,7 @@ class TerminalOutput:
     def heard(self) -> None:
         """Take note that something else came from the terminal: it is there."""
         with self._changed:
-            if self._asked_bytes is not None and time.monotonic() - self._asked_at > _NO_ANSWER:
+            if self._asked_bytes is not None and time.monotonic() - self._asked_at > NO_ANSWER:
                 self._ask_no_more()
 
     def end(self) -> None:
@@ -127,7 +127,7 @@ class TerminalOutput:
         """
         with self._changed:
             self._ending = True
-            if self._changed.wait_for(lambda: self.in_flight() == 0, _LAST_FRAME):
+            if self._changed.wait_for(lambda: self.in_flight() == 0, LAST_FRAME):
                 return
             self._queue.clear()
             self._taken_back += 1

@@ -146,7 +146,7 @@ def test_a_launch_that_is_cancelled_says_what_it_leaves(scripted):
 @pytest.fixture
 def patient(monkeypatch):
     """However slow the engine is, its answer to a request to stop is waited for."""
-    monkeypatch.setattr("torchx_tui.backends.docker.lifecycle._TAKEN_WITHIN_S", NEVER)
+    monkeypatch.setattr("torchx_tui.backends.docker.lifecycle.TAKEN_WITHIN_S", NEVER)
 
 
 @pytest.mark.usefixtures("patient")

@@ -228,7 +228,7 @@ def test_no_guest_is_started_where_nobody_registers_resources(
 
 
 def test_named_resources_whose_import_hangs_are_left_out(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("torchx_tui.specs.resource_names._IMPORT_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("torchx_tui.specs.resource_names.IMPORT_TIMEOUT_S", 0.3)
     plugins.module("torchx_plugins.named_resources.hanging", "import threading; threading.Event().wait()")
     assert named_resources["gpu.small"].gpu == 1
     with pytest.raises(KeyError, match=r"hanging could not be read: .*did not end within"):

@@ -24,8 +24,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmCommands:
 @pytest.fixture
 def slurm(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmScheduler]:
     """Give a scheduler that asks these programs anew each time, however long they take."""
-    monkeypatch.setattr(shared_answer, "_SLOW_FACTOR", 0.0)
-    monkeypatch.setattr(shared_answer, "_QUICK_FACTOR", 0.0)
+    monkeypatch.setattr(shared_answer, "SLOW_FACTOR", 0.0)
+    monkeypatch.setattr(shared_answer, "QUICK_FACTOR", 0.0)
     made = SlurmScheduler("torchx", interval=0, quick_interval=0)
     yield made
     made.close()

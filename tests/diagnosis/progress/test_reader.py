@@ -90,8 +90,8 @@ def test_values_of_files_are_preferred(reader: ActivityReader, folder: Path) -> 
 def test_a_long_file_is_shown_while_it_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Part after part without a pause; it counts as read, and is kept, once all of it is."""
     monkeypatch.setattr(points, "READ_SIZE", 2_000)
-    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._PUBLISH_INTERVAL_S", 0.0)
-    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._FILE_INTERVAL_S", 3_600.0)
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader.PUBLISH_INTERVAL_S", 0.0)
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader.FILE_INTERVAL_S", 3_600.0)
     write(folder / "metrics.jsonl", "".join(f'{{"step": {n}, "loss": {n}.5}}\n' for n in range(1_000)))
     told: list[tuple[int, bool]] = []
 
@@ -201,7 +201,7 @@ def test_output_in_a_buffer_is_recognised(reader: ActivityReader, folder: Path) 
 
 def test_files_are_found_in_a_bounded_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By the name of the file and its folder, only new ones, never through a link, whatever the number of files."""
-    monkeypatch.setattr(find, "_TIME_LIMIT_S", NEVER)
+    monkeypatch.setattr(find, "TIME_LIMIT_S", NEVER)
     now = time.time()
     wanted = [
         "runs/a/events.out.tfevents.1.host",
@@ -332,7 +332,7 @@ def write_long_log(folder: Path, end: float) -> ReplicaLog:
 
 def test_curves_of_a_part_of_the_log_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A person goes on to another job while a long log is read."""
-    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._PUBLISH_INTERVAL_S", 0.0)
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader.PUBLISH_INTERVAL_S", 0.0)
 
     def look() -> None:
         reader.acknowledge()
@@ -348,7 +348,7 @@ def test_curves_of_a_part_of_the_log_are_not_kept(folder: Path, monkeypatch: pyt
 
 def test_pace_is_judged_once_the_log_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two blocks of an old log, the last step that is known is long ago: that is no stall."""
-    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader._PUBLISH_INTERVAL_S", 0.0)
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.reader.PUBLISH_INTERVAL_S", 0.0)
     end = time.time()
     clock = [end]
     log = write_long_log(folder, end)
