@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from support.waiting import PATIENCE
 from textual.app import ComposeResult
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.logs.pane import LogPane
+from torchx_tui.tui.logs.search import LogSearch
 from torchx_tui.tui.logs.status import LogStatus, StatusRow
 from torchx_tui.tui.logs.view import LogView
 from torchx_tui.tui.terminal.ordered_keys import OrderedKeysApp
@@ -61,6 +63,14 @@ class LogApp(OrderedKeysApp[None]):
         while rows and not rows[-1]:
             rows.pop()
         return rows
+
+    @property
+    def search(self) -> LogSearch:
+        return self.query_one(LogSearch)
+
+    def search_words(self) -> str:
+        """What the search row says behind its field."""
+        return str(self.search.query_one("#pattern-words", Static).content)
 
     def status_row(self) -> str:
         return self.query_one(StatusRow).render().plain

@@ -7,6 +7,7 @@ from support.pictures import FAILED, RUNNING, SIZES, at_job, shows_logs, stands_
 
 from torchx_tui.settings.config import Settings
 from torchx_tui.tui.logs.save_dialog import SaveDialog
+from torchx_tui.tui.logs.search import LogSearch
 
 TRACEBACK = """ERROR train.py:212 step 14917 failed on rank 88, gpu-a100-07
 Traceback (most recent call last):
@@ -76,7 +77,7 @@ def at_logs(*keys, wait=None):
 
 
 def words(pane):
-    return str(pane._search._words.content)
+    return str(pane.query_one("#pattern-words").content)
 
 
 async def search_third(pilot):
@@ -119,7 +120,7 @@ def test_typed_search(snap_compare, scheduler, tmp_path):
 def test_error(snap_compare, scheduler, tmp_path):
     """The traceback of one replica, with milliseconds."""
     app = make_app(scheduler, tmp_path)
-    to_error = at_logs("t", "E", "E", wait=lambda pane: pane._search.current is not None)
+    to_error = at_logs("t", "E", "E", wait=lambda pane: pane.query_one(LogSearch).current is not None)
     assert snap_compare(app, terminal_size=(120, 40), run_before=to_error)
 
 

@@ -3,6 +3,7 @@
 from support.dashboard import until
 
 from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.logs.search import LogSearch
 
 # The largest first: the application is started at it and made smaller.
 SIZES = {"120x40": (120, 40), "80x24": (80, 24)}
@@ -48,4 +49,4 @@ def shows_logs(app):
 
 def stands_at_cause(app):
     """Whether the log of a failed job is read, and stands at the error that it ended of."""
-    return shows_logs(app) and app.screen.logs.log_pane._search.current is not None
+    return shows_logs(app) and app.screen.query_one(LogSearch).current is not None

@@ -69,7 +69,7 @@ async def search(app: LogApp, pilot: Pilot[None], text: str) -> None:
     await app.until(lambda: found.state.failure or found.state.complete)
     if found.state.failure:
         assert "takes too long" in found.state.failure
-        await app.until(lambda: "takes too long" in str(row._words.content))
+        await app.until(lambda: "takes too long" in app.search_words())
 
 
 # The engine is held to all of them by tests of its own.

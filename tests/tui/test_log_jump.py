@@ -133,7 +133,7 @@ async def test_a_bad_place_is_said_and_can_be_typed_again(app: LogApp) -> None:
         row = app.query_one(SearchRow)
         await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 1000)
         await jump(pilot, app, "soon")
-        await app.until(lambda: "not a line number or a time" in str(row._words.content))
+        await app.until(lambda: "not a line number or a time" in app.search_words())
         assert row.input.has_focus
         row.input.value = "77"
         await pilot.press("enter")
@@ -146,10 +146,10 @@ async def test_a_search_is_shown_again_after_a_jump(app: LogApp) -> None:
         row = app.query_one(SearchRow)
         await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 1000)
         await pilot.press("slash", *"99", "enter")
-        await app.until(lambda: "of 19" in str(row._words.content))
+        await app.until(lambda: "of 19" in app.search_words())
         await jump(pilot, app, "5")
         await app.until(lambda: app.rows()[0].endswith("line 5"))
-        await app.until(lambda: row.input.value == "99" and "19 found" in str(row._words.content))
+        await app.until(lambda: row.input.value == "99" and "19 found" in app.search_words())
         await pilot.press("ctrl+g", "escape")
         await app.until(lambda: row.input.value == "99" and not row.input.has_focus)
         assert row.display
@@ -162,7 +162,6 @@ async def test_a_log_without_times_says_so(tmp_path: Path) -> None:
     path.write_bytes(b"a\nb\n")
     app = LogApp([ReplicaLog("r", 0, stdout=path)])
     async with app.run_test(size=(100, 11)) as pilot:
-        row = app.query_one(SearchRow)
         await app.until(lambda: app.pane.status.exact and len(app.rows()) == 2)
         await jump(pilot, app, "10:00")
-        await app.until(lambda: "no line of this log has a time" in str(row._words.content))
+        await app.until(lambda: "no line of this log has a time" in app.search_words())

@@ -55,7 +55,7 @@ async def test_what_the_log_ended_of_is_shown_once_it_is_read(tmp_path: Path, re
         await app.until(lambda: any("ERROR last" in row for row in app.rows()))
         await app.until(lambda: app.pane.status.state == "ended" and app.pane.status.exact)
         assert app.pane.status.replica == replica
-        assert not app.pane._search.travel.under_way
+        assert not app.search.travel.under_way
         assert app.said == []
 
 
@@ -63,7 +63,7 @@ async def test_without_an_error_it_stays_at_the_end_and_says_nothing(tmp_path: P
     app = ErrorApp([numbered(tmp_path, 5000).log], is_final=lambda: True)
     async with app.run_test(size=SIZE):
         await app.until(lambda: app.rows()[-1:] == [" │ line 4999"] and app.pane.status.exact)
-        await app.until(lambda: not app.pane._search.travel.under_way)
+        await app.until(lambda: not app.search.travel.under_way)
         await app.until(lambda: app.pane.status.state == "ended")
         assert app.said == []
 
@@ -88,7 +88,7 @@ async def test_an_error_that_comes_late_does_not_move_what_a_person_has_moved(
     app = ErrorApp([writer.log], is_final=lambda: True)
     async with app.run_test(size=SIZE) as pilot:
         await app.until(lambda: app.rows()[-1:] == [" │ line 4999"])
-        assert app.pane._search.travel.under_way
+        assert app.search.travel.under_way
         await pilot.press("k")
         held = False
         await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 5001)

@@ -10,6 +10,7 @@ from log_app import LogApp
 from log_writing import LogWriter
 from textual import events
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from torchx_tui.logs.view.background import LogFollower
 from torchx_tui.tui.logs.pane import LogPane
@@ -38,8 +39,8 @@ class SearchApp(LogApp):
 
     def words(self) -> str:
         """What stands in the search row."""
-        row = self.query_one(SearchRow)
-        return f"{row._words.content}  {row._kind.content}" if row.display else ""
+        kind = self.search.query_one("#pattern-kind", Static)
+        return f"{self.search_words()}  {kind.content}" if self.search.display else ""
 
     def lit(self) -> list[str]:
         """The texts on screen that are drawn as a match, the current one marked."""

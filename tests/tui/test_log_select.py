@@ -106,16 +106,16 @@ async def test_matches_extend_it_and_esc_leaves_it_first(app: CopyApp) -> None:
     async with app.run_test(size=SIZE) as pilot:
         await filled(pilot, app)
         await pilot.press("slash", *"5", "enter")
-        await app.until(lambda: app.pane._search.current == -5)
+        await app.until(lambda: app.search.current == -5)
         await pilot.press("v")
         await app.until(lambda: app.selected() == ["line 95"])
         await pilot.press("N")
         await app.until(lambda: app.pane.status.selected == 11)
         await pilot.press("escape")
         await app.until(lambda: app.pane.status.state == "paused")
-        assert app.pane._search.display
+        assert app.search.display
         await pilot.press("escape")
-        await app.until(lambda: not app.pane._search.display)
+        await app.until(lambda: not app.search.display)
 
 
 async def test_new_lines_and_leaving_the_screen_change_no_selection(app: CopyApp, writer: LogWriter) -> None:
@@ -140,7 +140,7 @@ async def test_without_a_selection_the_current_line_is_copied_else_the_screen(ap
         await pilot.press("y")
         await app.until(lambda: app.copies[-1:] == [("\n".join(lines(90, 100)), "10 lines")])
         await pilot.press("slash", *"98", "enter")
-        await app.until(lambda: app.pane._search.current is not None)
+        await app.until(lambda: app.search.current is not None)
         await pilot.press("y")
         await app.until(lambda: app.copies[-1:] == [("line 98", "1 line")])
 
