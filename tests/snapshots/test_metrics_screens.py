@@ -55,9 +55,9 @@ def _lines(rate):
 def _is_read(app):
     screen = app.screen
     # What was read since the charts were drawn is drawn a moment later.
-    is_drawn = isinstance(screen, MetricsScreen) and screen._readers and not screen._is_due
+    is_drawn = isinstance(screen, MetricsScreen) and screen.readers and not screen._is_due
     return bool(is_drawn) and all(
-        screen._activities.get(row.handle) and screen._activities[row.handle].is_read for row in screen.rows
+        screen.activities.get(row.handle) and screen.activities[row.handle].is_read for row in screen.rows
     )
 
 
@@ -80,7 +80,7 @@ def test_metrics(snap_compare, tmp_path, monkeypatch, form):
 def test_job_that_trains(snap_compare, tmp_path, monkeypatch, form):
     def shows_chart(app):
         screen = app.screen
-        return isinstance(screen, JobScreen) and screen._activity.is_read and screen.doing.display
+        return isinstance(screen, JobScreen) and screen.activity.is_read and screen.doing.display
 
     app = make(tmp_path, monkeypatch, form, sweep(tmp_path / "logs"))
     assert snap_compare(app, sizes=ALL_SIZES, run_before=at_job(TRAINING, "enter", wait=shows_chart))

@@ -56,7 +56,7 @@ def at_row(handle, *keys):
         await pilot.press("1")
         screen.table.move_to(handle)
         app_id = handle.rpartition("/")[2]
-        await until(pilot, lambda: screen._described is not None and screen._described.app_id == app_id, "its words")
+        await until(pilot, lambda: screen.described is not None and screen.described.app_id == app_id, "its words")
         for key in keys:
             await pilot.press(key)
 

@@ -39,7 +39,7 @@ async def open_stalled(pilot):
     """The Job screen of a stalled job, whose stacks were taken when that was seen."""
     app = pilot.app
     await at_job(RUNNING, "enter")(pilot)
-    await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen._activity.is_read, "its log")
+    await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.activity.is_read, "its log")
     await until(pilot, lambda: RUNNING in app.jobs.taken and app.screen.doing._stacks.display, "the finding")
     # The same is in the status line for some seconds.
     await until(pilot, lambda: app.status.text(), "the message")

@@ -20,7 +20,7 @@ def at_job(handle, *keys, wait=None):
         screen = app.screen
         screen.table.move_to(handle)
         app_id = handle.rpartition("/")[2]
-        await until(pilot, lambda: screen._described is not None and screen._described.app_id == app_id, "its words")
+        await until(pilot, lambda: screen.described is not None and screen.described.app_id == app_id, "its words")
         await until(pilot, lambda: shows_logs(app), "the log")
         await until(pilot, lambda: _card_is_read(screen.card, handle), "the chart of the card")
         for key in keys:
@@ -39,7 +39,7 @@ def has_row(screen, handle):
 
 def _card_is_read(card, handle):
     """Whether the card has read the log for its chart, if there is room for one."""
-    return not card.has_class("-large") or (card._readers is not None and card._readers.latest(handle).is_read)
+    return not card.has_class("-large") or (card.readers is not None and card.readers.latest(handle).is_read)
 
 
 def shows_logs(app):

@@ -43,7 +43,7 @@ async def opened(pilot: Pilot[Any]) -> MetricsScreen:
     )
     screen = pilot.app.screen
     assert isinstance(screen, MetricsScreen)
-    await until(pilot, lambda: screen._activities[RUNNING].is_read, "all of the log")
+    await until(pilot, lambda: screen.activities[RUNNING].is_read, "all of the log")
     return screen
 
 
@@ -109,21 +109,21 @@ async def test_metrics_of_marked_jobs_are_overlaid(scheduler: CannedScheduler, t
         assert submitted == sorted(submitted, key=lambda at: at or 0)
         await until(pilot, lambda: overlay.legend.order[0].handle == RUNNING, "its loss")
         await until(pilot, lambda: "best" in overlay.legend.render().plain, "the best one")
-        await until(pilot, lambda: overlay._activities[RUNNING].is_read, "all of the log")
+        await until(pilot, lambda: overlay.activities[RUNNING].is_read, "all of the log")
         first = overlay.query(ChartPane).first()
         await pilot.press("left")
-        assert (last := overlay._options.cursor) is not None
+        assert (last := overlay.options.cursor) is not None
         assert f" AT {last:,.0f}\n" in overlay.legend.render().plain
         assert "┊" in text_of(first)
         await pilot.press("plus", "plus", "left")
-        assert (cursor := overlay._options.cursor) is not None
+        assert (cursor := overlay.options.cursor) is not None
         assert 0 < last - cursor <= 40
-        window = overlay._options.window
+        window = overlay.options.window
         assert window is not None
         assert window[0] < cursor <= window[1]
         assert window[1] - window[0] < 150
         await pilot.press("escape")
-        assert (overlay._options.window, overlay._options.cursor) == (None, None)
+        assert (overlay.options.window, overlay.options.cursor) == (None, None)
         await pilot.press("space")
         await until(pilot, lambda: overlay.jobs_pane.rule.info.plain == "4, best first, 1 hidden", "the line is gone")
         assert RUNNING not in [row.handle for _, row in overlay._lines(overlay._series_of("loss"))]
@@ -195,7 +195,7 @@ async def test_job_screen_says_what_a_running_job_does(scheduler: CannedSchedule
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await doing(pilot)
-        await until(pilot, lambda: screen._activity.is_read, "all of the log")
+        await until(pilot, lambda: screen.activity.is_read, "all of the log")
         await until(pilot, lambda: "no step for 3m 30s, usually 10s" in screen.state_line.left.plain, "the pause")
         assert "step 14,990" in screen.state_line.left.plain
         assert screen.doing.rule.title.plain == "Stalled"
@@ -211,8 +211,8 @@ async def test_nothing_is_read_of_a_job_whose_screen_is_left(scheduler: CannedSc
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await doing(pilot)
-        assert screen._readers is not None
-        reader = screen._readers._readers[RUNNING]
+        assert screen.readers is not None
+        reader = screen.readers._readers[RUNNING]
         await pilot.press("escape")
         await until(pilot, lambda: not reader._thread.is_alive(), "the end of its reader")
         # It may have asked for the time meanwhile.
@@ -224,13 +224,13 @@ async def test_key_pressed_while_the_chart_appears_is_not_undone(scheduler: Cann
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await doing(pilot)
-        activity, nothing = screen._activity, Activity()
-        screen._activity = nothing
+        activity, nothing = screen.activity, Activity()
+        screen.activity = nothing
         screen._show_doing()
         await until(pilot, lambda: screen.focused is screen.why.body, "the reason")
         # The key is queued before the chart appears, and acts after it.
         app.post_message(events.Key("tab", None))
-        screen._activity = activity
+        screen.activity = activity
         screen._show_doing()
         await until(pilot, lambda: screen.focused is not screen.doing.chart, "the key")
         await pilot.pause()
@@ -250,7 +250,7 @@ async def test_as_many_values_stand_under_the_chart_as_fit(tmp_path: Path) -> No
         await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.doing.display, "what it does")
         screen = app.screen
         assert isinstance(screen, JobScreen)
-        await until(pilot, lambda: screen._activity.is_read, "all of the log")
+        await until(pilot, lambda: screen.activity.is_read, "all of the log")
 
         def shown() -> str:
             return str(screen.doing._values.render())
@@ -394,7 +394,7 @@ async def test_card_has_a_chart_where_there_is_room(scheduler: CannedScheduler, 
         assert chart.size.width + card.body.size.width <= card.size.width
         screen.table.move_to(FAILED)
         await until(pilot, lambda: card.rule.title.plain.startswith("llama3-8b-sft-b7"), "the other job")
-        readers = card._readers
+        readers = card.readers
         assert readers is not None
         await until(pilot, lambda: list(readers._readers) in ([], [FAILED]), "the end of the first reader")
         await pilot.resize_terminal(120, 40)

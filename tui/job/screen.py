@@ -72,8 +72,8 @@ class JobScreen(JobActions):
         self.progress_row = ProgressRow()
         self.why = WhyPane()
         self.doing = DoingPane()
-        self._readers: ActivityReaders | None = None
-        self._activity = Activity()
+        self.readers: ActivityReaders | None = None
+        self.activity = Activity()
         self.replicas = ReplicasPane()
         self.logs = LogsArea(id="job-logs", compact=True, with_job=False)
         self._tab = "overview"
@@ -99,7 +99,7 @@ class JobScreen(JobActions):
 
     def on_mount(self) -> None:
         """Ask for the job."""
-        self._readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
+        self.readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
         self.doing.display = self.progress_row.display = False
         self.logs.show_row(self.row)
         self._watch()
@@ -135,8 +135,8 @@ class JobScreen(JobActions):
                 self.dashboard.status.say(message.error, failed=True, about=message.handle)
             return
         self.described = described = message.described
-        if self._readers is not None and (described.state is AppState.RUNNING or self._activity.is_read):
-            self._readers.follow(message.handle, described, message.logs)
+        if self.readers is not None and (described.state is AppState.RUNNING or self.activity.is_read):
+            self.readers.follow(message.handle, described, message.logs)
         self._show_doing()
         self.why.show(described)
         self.replicas.show(described)
@@ -160,9 +160,9 @@ class JobScreen(JobActions):
         """Show what the replicas use."""
         if message.handle == self.row.handle:
             self.replicas.add_usage(message.usages)
-            if self._readers is not None:
+            if self.readers is not None:
                 cores = [usage.cpu for usage in message.usages if usage.cpu is not None]
-                self._readers.note_cores(message.handle, cores)
+                self.readers.note_cores(message.handle, cores)
 
     def show_taken(self, message: StacksTaken) -> None:
         """Show where the ranks of a stalled job stand."""
@@ -172,8 +172,8 @@ class JobScreen(JobActions):
     def on_activity_changed(self, message: ActivityChanged) -> None:
         """Take over what the job does."""
         # Of a screen that is leaving, the panes may be closed already.
-        if self._readers is not None and self.doing.chart.is_running:
-            self._activity = self._readers.latest(message.handle)
+        if self.readers is not None and self.doing.chart.is_running:
+            self.activity = self.readers.latest(message.handle)
             with guard_update(self.dashboard.status, "the metrics"):
                 self._show_doing()
                 self._refresh_head()
@@ -182,7 +182,7 @@ class JobScreen(JobActions):
     @property
     def _is_doing(self) -> bool:
         """Whether the job runs and tells what it does; else the reason of its state is shown."""
-        described, activity = self.described, self._activity
+        described, activity = self.described, self.activity
         runs = described is not None and described.state is AppState.RUNNING and described.msg == NONE
         return runs and bool(activity.series or activity.progress.step is not None or activity.observations)
 
@@ -190,13 +190,13 @@ class JobScreen(JobActions):
         doing = self._is_doing
         had_focus = self.focused in (self.why.body, self.doing.chart, None)
         self.doing.display, self.why.display = doing, not doing
-        stalled = self._activity.observed(Kind.STALLED)
-        self.progress_row.show(self._activity.progress.fraction if doing else None, is_stalled=stalled is not None)
-        self.replicas.show_slow(self._activity.observed(Kind.SLOW) if doing else None)
+        stalled = self.activity.observed(Kind.STALLED)
+        self.progress_row.show(self.activity.progress.fraction if doing else None, is_stalled=stalled is not None)
+        self.replicas.show_slow(self.activity.observed(Kind.SLOW) if doing else None)
         if doing:
             handle = self.row.handle
             taken = self.dashboard.jobs.taken_since(handle, stalled.since) if stalled else None
-            self.doing.show(self._activity, taken)
+            self.doing.show(self.activity, taken)
             words, seconds = (stalled.sentence, stalled.seconds) if stalled else ("", 0.0)
             self.dashboard.ended_jobs.announce_stall(handle, words, seconds)
         if had_focus and self._tab == "overview" and self.is_active:
@@ -210,8 +210,8 @@ class JobScreen(JobActions):
     def on_unmount(self) -> None:
         """Measure and read nothing any more."""
         self.dashboard.feed.watch_usage(None)
-        if self._readers is not None:
-            self._readers.close()
+        if self.readers is not None:
+            self.readers.close()
 
     def _watch(self) -> None:
         handle = None if self.row.history else self.row.handle
@@ -265,7 +265,7 @@ class JobScreen(JobActions):
 
     def _append_doing(self, left: Text) -> None:
         # The job is described a little later than the table shows that it has ended.
-        activity = self._activity.at_end() if self.row.is_final else self._activity
+        activity = self.activity.at_end() if self.row.is_final else self.activity
         pause = activity.observed(Kind.QUIET, Kind.STALLED)
         words = activity.progress.words
         if pause is not None:
@@ -321,7 +321,7 @@ class JobScreen(JobActions):
 
     def summary(self) -> Text:
         """Return where the figures of what it does come from."""
-        return Text(sources(self._activity) if self._is_doing else "", STYLES.faint)
+        return Text(sources(self.activity) if self._is_doing else "", STYLES.faint)
 
     def hints(self) -> list[Hint]:
         """Return the keys that act on this job."""

@@ -54,7 +54,7 @@ class JobCard(Pane):
         self.body = CardBody()
         self._job_name = ""
         self._handle = ""
-        self._readers: ActivityReaders | None = None
+        self.readers: ActivityReaders | None = None
         self._described: JobDescribed | None = None
 
     def compose_body(self) -> ComposeResult:
@@ -71,8 +71,8 @@ class JobCard(Pane):
             self._handle = row.handle if row else ""
             self.remove_class("-charted")
             self.body.slow = Text()
-            if self._readers is not None:
-                self._readers.keep_only(self._handle)
+            if self.readers is not None:
+                self.readers.keep_only(self._handle)
         if row is None:
             return
         self._job_name = row.name
@@ -84,15 +84,15 @@ class JobCard(Pane):
         self._described = message
         if message.handle != self._handle or not self.has_class("-large"):
             return
-        if self._readers is None:
+        if self.readers is None:
             # Loaded when it is first needed: the first paint does not wait for it.
             from ..metrics.chart import ChartPane
             from ..metrics.readers import ActivityReaders
 
             app = cast("TorchXTuiApp", self.app)
-            self._readers = ActivityReaders(self, app.runner, app.settings.metrics)
+            self.readers = ActivityReaders(self, app.runner, app.settings.metrics)
             self.query_one(Horizontal).mount(ChartPane(id="card-chart"))
-        self._readers.follow(message.handle, message.described, message.logs)
+        self.readers.follow(message.handle, message.described, message.logs)
         self._draw_chart(message.handle)
 
     def on_activity_changed(self, message: ActivityChanged) -> None:
@@ -106,9 +106,9 @@ class JobCard(Pane):
         from ...logs.text.sanitize import plain
         from ..metrics.chart import ChartPane
 
-        if self._readers is None or handle != self._handle or not self.is_attached:
+        if self.readers is None or handle != self._handle or not self.is_attached:
             return
-        activity = self._readers.latest(handle)
+        activity = self.readers.latest(handle)
         main, slow = activity.main, activity.observed(Kind.SLOW)
         self.body.slow = _fact("straggler", Text(f"! {plain(slow.sentence)}", STYLES.pending)) if slow else Text()
         charted = main is not None and main.points >= _FEWEST_POINTS
@@ -118,8 +118,8 @@ class JobCard(Pane):
 
     def on_unmount(self) -> None:
         """End the threads."""
-        if self._readers is not None:
-            self._readers.close()
+        if self.readers is not None:
+            self.readers.close()
 
     def on_resize(self) -> None:
         """Cut the name for the new width; before the card is shown it has none."""

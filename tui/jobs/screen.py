@@ -74,7 +74,7 @@ class JobsScreen(JobActions):
         self.card = JobCard()
         self._logs: LogsArea | None = None
         self.first_run = FirstRun()
-        self._described: DescribeAppResponse | None = None
+        self.described: DescribeAppResponse | None = None
         self.view = JobView()
         self._past = PastJobs()
         self.chains = Chains({})
@@ -223,8 +223,8 @@ class JobsScreen(JobActions):
         self.table_pane.rule.info = Text(info, STYLES.faint)
 
     def _show_cursor_row(self, row: JobRow | None) -> None:
-        if row is None or self._described is None or self._described.app_id != row.app_id:
-            self._described = None
+        if row is None or self.described is None or self.described.app_id != row.app_id:
+            self.described = None
         self._show_card()
         if row is not None or self._logs is not None:
             self.logs.show_row(row)
@@ -233,7 +233,7 @@ class JobsScreen(JobActions):
         """Show the facts of the job at the cursor, and where its ranks stand if it is stalled."""
         row, stall, now = self.table.cursor_row, self.table.cursor_stall, self.clock()
         taken = self.dashboard.jobs.taken_since(row.handle, now - stall) if row and stall is not None else None
-        self.card.show(row, self._described, now, taken.found if taken else None)
+        self.card.show(row, self.described, now, taken.found if taken else None)
 
     def show_taken(self, _message: StacksTaken) -> None:
         """Show where the ranks of a stalled job stand."""
@@ -244,7 +244,7 @@ class JobsScreen(JobActions):
         row = self.table.cursor_row
         if row is None or row.handle != message.handle or message.described is None:
             return
-        self._described = message.described
+        self.described = message.described
         if message.described.state is AppState.FAILED and message.handle not in self.dashboard.jobs.explained:
             self.dashboard.explain(message.handle, message.described, message.logs)
         self._show_card()

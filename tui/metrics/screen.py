@@ -107,15 +107,15 @@ class MetricsScreen(BaseScreen):
         self.legend = self.jobs_pane.legend
         self._hidden: set[str] = set()
         self._panes = [ChartPane() for _ in range(9)]
-        self._options = Options(_SMOOTHINGS[0])
+        self.options = Options(_SMOOTHINGS[0])
         self._chosen: list[str] | None = None
         self._shown: list[str] = []
         self._log: dict[str, bool] = {}
         self._zoomed = False
-        self._activities: dict[str, Activity] = {}
+        self.activities: dict[str, Activity] = {}
         self._drawn_at = 0.0
         self._is_due = False
-        self._readers: ActivityReaders | None = None
+        self.readers: ActivityReaders | None = None
 
     @property
     def _is_overlay(self) -> bool:
@@ -135,16 +135,16 @@ class MetricsScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Begin to read the jobs."""
-        self._readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
+        self.readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
         for row in self.rows:
-            self._readers.look_up(row.handle)
+            self.readers.look_up(row.handle)
         self.set_focus(self.left.list)
         self._draw()
 
     def on_unmount(self) -> None:
         """End the threads."""
-        if self._readers is not None:
-            self._readers.close()
+        if self.readers is not None:
+            self.readers.close()
 
     def on_resize(self, event: events.Resize) -> None:
         """Show as many charts as there is room for."""
@@ -152,10 +152,10 @@ class MetricsScreen(BaseScreen):
 
     def on_activity_changed(self, message: ActivityChanged) -> None:
         """Take over what a job does, and draw it soon."""
-        if self._readers is None:
+        if self.readers is None:
             return
-        known = bool(self._activities.get(message.handle, Activity()).series)
-        self._activities[message.handle] = self._readers.latest(message.handle)
+        known = bool(self.activities.get(message.handle, Activity()).series)
+        self.activities[message.handle] = self.readers.latest(message.handle)
         wait = _REDRAW_S - (time.monotonic() - self._drawn_at)
         if wait <= 0 or not known:
             self._draw()
@@ -166,15 +166,15 @@ class MetricsScreen(BaseScreen):
     def on_activity_failed(self, message: ActivityFailed) -> None:
         """Say why, and show what was kept of the job."""
         self.dashboard.status.say(message.reason, failed=True, about=message.handle)
-        if self._readers is not None:
-            self._readers.follow(message.handle, None, [])
+        if self.readers is not None:
+            self.readers.follow(message.handle, None, [])
 
     def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
         """Show the jobs' states as they are now."""
         before, self.rows = self.rows, [self.dashboard.jobs.rows.get(row.handle, row) for row in self.rows]
         for row, earlier in zip(self.rows, before, strict=True):
-            if self._readers is not None and row.is_final and not earlier.is_final:
-                self._readers.look_up(row.handle)
+            if self.readers is not None and row.is_final and not earlier.is_final:
+                self.readers.look_up(row.handle)
         self._draw_head()
         self.refresh_bars()
 
@@ -217,7 +217,7 @@ class MetricsScreen(BaseScreen):
             if number < len(names):
                 name = names[number]
                 found = self._series_of(name)
-                options = replace(self._options, log=self._log.get(plain_name(name), False))
+                options = replace(self.options, log=self._log.get(plain_name(name), False))
                 is_chosen = len(names) > 1 and name == self.left.list.cursor
                 lines = self._lines(found)
                 pane.show(
@@ -230,7 +230,7 @@ class MetricsScreen(BaseScreen):
                 if self._is_overlay:
                     self._show_jobs(found, options)
             elif number == 0:
-                pane.show("No metrics yet", [], self._options)
+                pane.show("No metrics yet", [], self.options)
 
     def _lines(self, found: Mapping[str, Series]) -> list[tuple[int, JobRow]]:
         """Return the jobs that have a line, the best one last, each with its place in the order of their launch."""
@@ -249,14 +249,14 @@ class MetricsScreen(BaseScreen):
         """Return the metrics of the list: of several jobs those of all of them, each once."""
         found: dict[str, Series] = {}
         for row in self.rows:
-            for name, series in self._activities.get(row.handle, Activity()).series.items():
+            for name, series in self.activities.get(row.handle, Activity()).series.items():
                 found.setdefault(plain_name(name), series)
         return list(found.values())
 
     def _series_of(self, name: str) -> dict[str, Series]:
         found = {}
         for row in self.rows:
-            known = self._activities.get(row.handle, Activity()).series
+            known = self.activities.get(row.handle, Activity()).series
             same = known.get(name) or next(
                 (known[other] for other in known if plain_name(other) == plain_name(name)), None
             )
@@ -274,10 +274,10 @@ class MetricsScreen(BaseScreen):
         first = self.rows[0]
         if self._is_overlay:
             self.title_rule.title = Text(f"{len(self.rows)} jobs", f"bold {STYLES.text}")
-            self.state_line.update(Text(f"By {'time' if self._options.by_time else 'step'}", STYLES.muted))
+            self.state_line.update(Text(f"By {'time' if self.options.by_time else 'step'}", STYLES.muted))
             return
         self.title_rule.title = name_text(first.name, max(10, self.app.size.width - 30), self.glyphs, bold=True)
-        activity = self._activities.get(first.handle, Activity())
+        activity = self.activities.get(first.handle, Activity())
         # The reader learns a little later than the table that the job has ended.
         activity = activity.at_end() if first.is_final else activity
         left = state_text(first.state, self.glyphs)
@@ -330,9 +330,9 @@ class MetricsScreen(BaseScreen):
     def summary(self) -> Text:
         """Return how the charts are drawn."""
         cursor = next((component for component in self._listed() if component.name == self.left.list.cursor), None)
-        words = ["x time" if self._options.by_time else "x step", "y 1st to 99th percentile"]
+        words = ["x time" if self.options.by_time else "x step", "y 1st to 99th percentile"]
         behind = "" if self._is_overlay else ", raw behind it"
-        words += [f"smoothing {self._options.smoothing:g}{behind}"] if self._options.smoothing else []
+        words += [f"smoothing {self.options.smoothing:g}{behind}"] if self.options.smoothing else []
         if cursor is not None:
             joined = f", {cursor.width} joined in each" if cursor.width > 1 else ""
             words.append(f"{count(cursor.points, 'point')}{joined}")
@@ -366,8 +366,8 @@ class MetricsScreen(BaseScreen):
 
     def action_smoothing(self) -> None:
         """Take the next smoothing."""
-        at = _SMOOTHINGS.index(self._options.smoothing)
-        self._options = replace(self._options, smoothing=_SMOOTHINGS[(at + 1) % len(_SMOOTHINGS)])
+        at = _SMOOTHINGS.index(self.options.smoothing)
+        self.options = replace(self.options, smoothing=_SMOOTHINGS[(at + 1) % len(_SMOOTHINGS)])
         self._draw()
 
     def action_log(self) -> None:
@@ -378,7 +378,7 @@ class MetricsScreen(BaseScreen):
 
     def action_time(self) -> None:
         """Draw by time, or by step again."""
-        self._options = replace(self._options, by_time=not self._options.by_time, cursor=None, window=None)
+        self.options = replace(self.options, by_time=not self.options.by_time, cursor=None, window=None)
         self._draw()
 
     def action_next_job(self, step: int) -> None:
@@ -389,34 +389,34 @@ class MetricsScreen(BaseScreen):
     def action_step(self, step: int) -> None:
         """Move the cursor by a cell or more, to a point that is there."""
         series = list(self._series_of(self.left.list.cursor).values())
-        xs = sorted({x for metric in series for x in x_values(metric, self._options) if math.isfinite(x)})
+        xs = sorted({x for metric in series for x in x_values(metric, self.options) if math.isfinite(x)})
         if not xs:
             return
-        low, high = self._options.window or (xs[0], xs[-1])
-        cursor = self._options.cursor
+        low, high = self.options.window or (xs[0], xs[-1])
+        cursor = self.options.cursor
         if cursor is None:
             cursor = high if step < 0 else low
         else:
             wanted = cursor + step * (high - low) / max(1, self._panes[0].view.size.width)
             ahead = [x for x in xs if (x - cursor) * step > 0]
             cursor = min(ahead, key=lambda x: abs(x - wanted), default=cursor)
-        self._options = replace(self._options, cursor=cursor, window=self._around(cursor, high - low))
+        self.options = replace(self.options, cursor=cursor, window=self._around(cursor, high - low))
         self._draw()
 
     def action_zoom_axis(self, factor: float) -> None:
         """Draw less of the x axis, or more, around the cursor or the end."""
-        whole = x_limits(list(self._series_of(self.left.list.cursor).values()), self._options)
-        low, high = self._options.window or whole
+        whole = x_limits(list(self._series_of(self.left.list.cursor).values()), self.options)
+        low, high = self.options.window or whole
         width = (high - low) * factor
-        middle = high if self._options.cursor is None else self._options.cursor
+        middle = high if self.options.cursor is None else self.options.cursor
         start = min(max(middle - width / 2, whole[0]), whole[1] - width)
         window = None if width >= whole[1] - whole[0] else (start, start + width)
-        self._options = replace(self._options, window=window)
+        self.options = replace(self.options, window=window)
         self._draw()
 
     def _around(self, cursor: float, width: float) -> tuple[float, float] | None:
         """Return the part of the axis that is drawn, moved so that the cursor is in it."""
-        window = self._options.window
+        window = self.options.window
         if window is None or window[0] <= cursor <= window[1]:
             return window
         start = cursor if cursor < window[0] else cursor - width
@@ -449,8 +449,8 @@ class MetricsScreen(BaseScreen):
 
     def action_back(self) -> None:
         """Undo the cursor and the zoom, go back."""
-        if self._options.cursor is not None or self._options.window is not None:
-            self._options = replace(self._options, cursor=None, window=None)
+        if self.options.cursor is not None or self.options.window is not None:
+            self.options = replace(self.options, cursor=None, window=None)
             self._draw()
         elif self._zoomed:
             self._zoomed = False
@@ -461,7 +461,7 @@ class MetricsScreen(BaseScreen):
     def action_export(self) -> None:
         """Save the data and a picture of the screen in the current folder."""
         picture = self.app.export_screenshot()
-        tables = [(row.name, list(self._activities.get(row.handle, Activity()).series.values())) for row in self.rows]
+        tables = [(row.name, list(self.activities.get(row.handle, Activity()).series.values())) for row in self.rows]
         post = self.dashboard.post_from_thread
 
         def work() -> None:
