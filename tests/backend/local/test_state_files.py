@@ -38,7 +38,7 @@ def cases(table: str) -> pytest.MarkDecorator:
 def fields_of(case: dict[str, Any], key: str) -> dict[str, Any]:
     """Return fields of a state file; TOML has no null, so False stands for it."""
     pids = {"ours": os.getpid(), "reused": os.getpid(), False: None}
-    fields = {name: None if value is False else value for name, value in case.get(key, {}).items()}
+    fields: dict[str, Any] = {name: None if value is False else value for name, value in case.get(key, {}).items()}
     if "pid" in case.get(key, {}):
         pid = case[key]["pid"]
         fields["pid"] = pids.get(pid, pid)

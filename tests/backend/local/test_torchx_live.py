@@ -33,7 +33,12 @@ Start = Callable[..., int]
 
 def process(pid: int = NOBODY, *, group: int | None = None, start: str = "5", **fields: Any) -> JobProcess:
     """Return a process that leads its group."""
-    known = {"parent": NOBODY + 9, "started_at": 100.0, "job_id": JOB, "error_file": "/logs/s/job-1/r/0/error.json"}
+    known: dict[str, Any] = {
+        "parent": NOBODY + 9,
+        "started_at": 100.0,
+        "job_id": JOB,
+        "error_file": "/logs/s/job-1/r/0/error.json",
+    }
     return JobProcess(pid, start, pid if group is None else group, **{**known, **fields})
 
 
