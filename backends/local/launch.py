@@ -25,8 +25,8 @@ from .record import Run
 from .request import PopenRequest
 from .runs import Runs
 
-# A supervisor answers within 50 ms; a disk may take long to wake.
-_ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 60.0
+"""Seconds to wait for the answer of a supervisor: 50 ms is usual, but a disk may take long to wake."""
 
 
 def launch(
@@ -210,13 +210,13 @@ def _hand_over(starting: subprocess.Popen[bytes], message: Mapping[str, Any]) ->
     # select() takes no descriptor above 1023, of which a process that reads many logs has some.
     answering = select.poll()
     answering.register(starting.stdout, select.POLLIN)
-    deadline = time.monotonic() + _ANSWER_SECONDS
+    deadline = time.monotonic() + ANSWER_SECONDS
     try:
         starting.stdin.write(encode_json(message).encode())
         starting.stdin.close()
         while not answer.endswith(b"}\n"):
             if not answering.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise TimeoutError(f"the supervisor did not answer within {_ANSWER_SECONDS:.0f} s")
+                raise TimeoutError(f"the supervisor did not answer within {ANSWER_SECONDS:.0f} s")
             data = os.read(starting.stdout.fileno(), 65536)
             if not data:
                 break

@@ -38,8 +38,8 @@ FORMAT = supervisor.FORMAT
 _NOT_A_STATE_FILE = (errno.EISDIR, errno.EINVAL, errno.EFBIG)
 # A supervisor writes a heartbeat every 5 s; on a busy network file system it is seen late.
 _QUIET_SECONDS = 30.0
-# What it writes on this machine is seen at once: after so long, that it could not write is as good as certain.
-_STUCK_SECONDS = supervisor.HEARTBEAT_SECONDS + 2.0
+STUCK_SECONDS = supervisor.HEARTBEAT_SECONDS + 2.0
+"""Seconds without a heartbeat after which a supervisor of this machine, whose writes are seen at once, cannot write."""
 
 
 def _is_folder_name(value: Any) -> bool:
@@ -252,7 +252,7 @@ def _judge(run: Run) -> None:
         _lost(run, AppState.FAILED, "the machine restarted")
     elif not is_running(document["pid"], document["pid_started"]):
         _judge_unsupervised(run)
-    elif quiet > _STUCK_SECONDS and _has_ended(run):
+    elif quiet > STUCK_SECONDS and _has_ended(run):
         asked = document.get("cancel") or is_own(run.folder / "cancel.json")
         reason = "its processes have ended, but its state cannot be written: is the disk full?"
         _lost(run, AppState.CANCELLED if asked else AppState.UNKNOWN, reason)

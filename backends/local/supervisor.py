@@ -40,7 +40,8 @@ _TURN_SECONDS = 0.3  # between two looks whether it is a queued app's turn, and 
 _ENDING_SECONDS = 0.05  # between two rounds of ending processes
 _COPY_SECONDS = 0.01  # between two rounds of copying: a flood is copied in blocks, not line by line
 _PARTIAL_SECONDS = 0.25  # a line without an end is copied after this long: a progress bar, a prompt
-_CHUNK = 1 << 18
+CHUNK = 1 << 18
+"""The most bytes of a stream that are copied at once."""
 _RESERVED_FILES = 32  # descriptors for everything but logs: state.json, /proc, pipes of helpers
 _FILES_PER_LOG = 4
 _LINUX = sys.platform.startswith("linux")
@@ -73,7 +74,7 @@ def read_note(path: str) -> dict:
     flags = os.O_NONBLOCK | os.O_NOFOLLOW
     try:
         with open(path, "rb", opener=lambda name, more: os.open(name, more | flags)) as file:
-            note = json.loads(file.read(_CHUNK))
+            note = json.loads(file.read(CHUNK))
             return note if isinstance(note, dict) and processes.is_own(path) else {}
     except (OSError, ValueError, RecursionError):
         return {}
@@ -128,13 +129,13 @@ class CombinedLog:
             self._close_unless_kept()
 
     def _copy_stream(self, at: int, last: bool) -> float:
-        data = os.pread(self.files[at], _CHUNK, self.copied[at])
+        data = os.pread(self.files[at], CHUNK, self.copied[at])
         if not data:
             self.partial_since[at] = 0.0
             if os.fstat(self.files[at]).st_size < self.copied[at]:
                 self.copied[at] = 0  # someone truncated it: begin anew
             return _FOREVER
-        now, end, full = time.time(), data.rfind(b"\n") + 1, len(data) == _CHUNK
+        now, end, full = time.time(), data.rfind(b"\n") + 1, len(data) == CHUNK
         if end == 0:
             self.partial_since[at] = self.partial_since[at] or now
             left = self.partial_since[at] + _PARTIAL_SECONDS - now

@@ -30,9 +30,10 @@ logger = logging.getLogger(__name__)
 MOST_FINISHED = 200
 """So many are shown, the latest."""
 
-# Folders are looked at again after so long; of the folders in a log_dir, so many may be sessions.
-_FINISHED_AGAIN_SECONDS = 2.0
-_MOST_SESSIONS = 50
+FINISHED_AGAIN_SECONDS = 2.0
+"""Seconds after which the folders are read again."""
+MOST_SESSIONS = 50
+"""The most folders of a log_dir that are read as sessions, the latest."""
 _OWN_STATE = "state.json"
 
 Signature = tuple[int, int]
@@ -42,8 +43,8 @@ Signature = tuple[int, int]
 _STARTING_SECONDS = 10.0
 # TorchX's Runner looks every 1 to 10 s whether a job has ended, and then writes how.
 _RECORD_SECONDS = 15.0
-# A look at all processes serves all who ask within this time.
-_AGAIN_SECONDS = 0.25
+AGAIN_SECONDS = 0.25
+"""Seconds within which all callers share one look at all processes."""
 _MOST_ENDED = 200
 
 
@@ -66,7 +67,7 @@ class FinishedJobs:
     def look(self) -> dict[str, Run]:
         """Return them by their ids, as they were two seconds ago at most."""
         now = time.monotonic()
-        if now - self._looked_at >= _FINISHED_AGAIN_SECONDS:
+        if now - self._looked_at >= FINISHED_AGAIN_SECONDS:
             self._looked_at = now
             self._found = self._look()
         return self._found
@@ -97,10 +98,10 @@ class FinishedJobs:
 
     def _newest_folders(self, base: str) -> list[str]:
         names = self._folders(base)
-        if len(names) <= _MOST_SESSIONS:
+        if len(names) <= MOST_SESSIONS:
             return names
-        logger.debug("%s: %d folders are not taken for sessions", base, len(names) - _MOST_SESSIONS)
-        return sorted(names, key=lambda name: _changed_at(f"{base}/{name}"), reverse=True)[:_MOST_SESSIONS]
+        logger.debug("%s: %d folders are not taken for sessions", base, len(names) - MOST_SESSIONS)
+        return sorted(names, key=lambda name: _changed_at(f"{base}/{name}"), reverse=True)[:MOST_SESSIONS]
 
     def _folders(self, path: str) -> list[str]:
         """Return the folders in a folder; it is read again when it has changed."""
@@ -325,7 +326,7 @@ class TorchXJobs:
     def look(self) -> dict[str, Run]:
         """Return all of them by their ids, as they were a moment ago."""
         with self._lock:
-            if time.monotonic() - self._looked_at >= _AGAIN_SECONDS:
+            if time.monotonic() - self._looked_at >= AGAIN_SECONDS:
                 self._runs = self._look()
                 self._looked_at = time.monotonic()
             return self._runs

@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.local.support import Local
+from backend.local.support import Local, document
+
+from torchx_tui.backends.local.record import Run
 
 
 @pytest.fixture
@@ -25,3 +27,16 @@ def make_local(tmp_path: Path) -> Iterator[Callable[..., Local]]:
 @pytest.fixture
 def local(make_local: Callable[..., Local]) -> Local:
     return make_local()
+
+
+@pytest.fixture
+def make(local: Local) -> Iterator[Callable[..., Run]]:
+    """Return a function that writes the state file of the app job-1, and reads it."""
+
+    def made(*replicas: dict[str, Any], **fields: Any) -> Run:
+        local.put("job-1", document(*replicas, **fields))
+        return local.run("job-1")
+
+    yield made
+    # Its processes may be this one.
+    (local.root / "session" / "job-1" / "state.json").unlink(missing_ok=True)

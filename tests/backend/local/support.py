@@ -1,4 +1,4 @@
-"""What the tests of local apps use again and again."""
+"""What the tests of local apps share: a driver of the scheduler, state files, and processes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,15 @@ from typing import Any
 
 from support.waiting import wait_until
 
-from torchx_tui.backends.local.record import Run, read_run
+from torchx_tui.backends.api import DescribeAppResponse
+from torchx_tui.backends.local.record import FORMAT, Run, read_run
+from torchx_tui.backends.local.runs import Runs
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.specs import AppDef, Role
-from torchx_tui.specs.processes import is_running, job_processes, send_signal
+from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.specs.processes import boot_id, is_running, job_processes, read_process, send_signal
+
+NOBODY = 1 << 22
+"""A number that no process has."""
 
 
 def role(script: str, *, name: str = "r", replicas: int = 1, **fields: Any) -> Role:
@@ -29,39 +34,110 @@ def app(script: str, *, name: str = "job", replicas: int = 1, **fields: Any) -> 
     return AppDef(name, [role(script, replicas=replicas, **fields)])
 
 
-_LAUNCHER = (
-    "import sys\n"
-    "from pathlib import Path\n"
-    "from torchx_tui.backends.local.scheduler import LocalScheduler\n"
-    "from torchx_tui.specs import AppDef, Role\n"
-    "root, script, replicas = sys.argv[1:]\n"
-    "role = Role('r', '', entrypoint='sh', args=['-c', script], num_replicas=int(replicas))\n"
-    "scheduler = LocalScheduler('session', root=Path(root), grace_seconds=1.0)\n"
-    "print(scheduler.submit(AppDef('job', [role]), {}))\n"
-)
+def python_app(program: str, *, name: str = "r", replicas: int = 1) -> AppDef:
+    """Return an app of one role whose replicas run a Python program."""
+    return AppDef("job", [Role(name, "", entrypoint=sys.executable, args=["-u", "-c", program], num_replicas=replicas)])
+
+
+def entry(number: int = 0, **fields: Any) -> dict[str, Any]:
+    """Return a replica as a state file has it: its process has ended."""
+    known = {"role": "r", "id": number, "pid": NOBODY, "pid_started": "1", "exit_code": None, "started_at": 20.0}
+    return {**known, "finished_at": None, "command": "sh", "cwd": None, "error_file": None, **fields}
+
+
+def document(*replicas: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Return the content of a state file of an app that has succeeded."""
+    return {
+        "format": FORMAT,
+        "state": "SUCCEEDED",
+        "host": os.uname().nodename,
+        "boot_id": boot_id(),
+        "pid": NOBODY,
+        "pid_started": "1",
+        "job_id": "local_cwd://s/job-1",
+        "name": "job",
+        "user": "alice",
+        "heartbeat": 50.0,
+        "submitted_at": 10.0,
+        "started_at": 20.0,
+        "finished_at": 60.0,
+        "timeline": [["SUBMITTED", 10.0], ["SUCCEEDED", 60.0]],
+        "app": {"name": "job", "roles": []},
+        "replicas": list(replicas),
+        **fields,
+    }
+
+
+def started(pid: int) -> str:
+    """Return the start time of a process as state files have it."""
+    found = read_process(pid)
+    assert found is not None
+    return found.start
+
+
+_LAUNCHER = """
+import sys, time
+from pathlib import Path
+from torchx_tui.backends.local.scheduler import LocalScheduler
+from torchx_tui.specs import AppDef, Role
+root, script, replicas, then = sys.argv[1:]
+scheduler = LocalScheduler('session', root=Path(root), grace_seconds=1.0)
+def launch():
+    role = Role('r', '', entrypoint='sh', args=['-c', script], num_replicas=int(replicas))
+    return scheduler.submit(AppDef('job', [role]), {})
+exec(then)
+"""
+
+
+def launcher_arguments(root: Path, script: str, *, replicas: int = 1, then: str = "print(launch())") -> list[str]:
+    """Return the arguments of a program that defines ``launch()``, which launches an app, and executes ``then``."""
+    return [sys.executable, "-c", _LAUNCHER, str(root), script, str(replicas), then]
 
 
 def launch_from_another_process(root: Path, script: str, replicas: int, prepare: Callable[[], Any]) -> str:
     """Launch an app from a process of which ``prepare``, called in it, has changed limits or rights."""
-    argv = [sys.executable, "-c", _LAUNCHER, str(root), script, str(replicas)]
+    argv = launcher_arguments(root, script, replicas=replicas)
     return subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True, preexec_fn=prepare).stdout.strip()
 
 
 class Local:
-    """A scheduler in a folder of its own, and what tests do with it again and again."""
+    """A scheduler in a folder of its own, with verbs for tests."""
 
     def __init__(self, root: Path, **arguments: Any) -> None:
         self.root = root
         arguments = {"grace_seconds": 1.0, "handle_signals": False, **arguments}
         self.scheduler = LocalScheduler("session", root=root, **arguments)
 
-    def start(self, script: str, cfg: dict[str, Any] | None = None, **fields: Any) -> str:
-        return self.scheduler.submit(app(script, **fields), cfg or {})
+    @property
+    def runs(self) -> Runs:
+        """The apps, read anew."""
+        return Runs(self.root)
+
+    def start(self, made: str | AppDef, cfg: dict[str, Any] | None = None, **fields: Any) -> str:
+        """Launch an app, or a shell script as one."""
+        return self.scheduler.submit(app(made, **fields) if isinstance(made, str) else made, cfg or {})
+
+    def finish(self, made: str | AppDef, cfg: dict[str, Any] | None = None, **fields: Any) -> Run:
+        """Launch an app and wait for its end."""
+        return self.ended(self.start(made, cfg, **fields))
+
+    def start_running(self, script: str = "exec sleep 300", **fields: Any) -> str:
+        """Launch an app and wait until its replicas run."""
+        app_id = self.start(script, **fields)
+        self.running(app_id)
+        return app_id
+
+    def put(self, app_id: str, text: bytes | dict[str, Any]) -> Path:
+        """Write a state file, as if the app had been launched; return the folder."""
+        folder = self.root / "session" / app_id
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "state.json").write_bytes(text if isinstance(text, bytes) else json.dumps(text).encode())
+        self.runs.records.mkdir(exist_ok=True)
+        self.runs.write_record(app_id, folder)
+        return folder
 
     def run(self, app_id: str) -> Run:
-        found = self.scheduler._runs.find(app_id)
-        assert found is not None
-        return found
+        return self.runs.get(app_id)
 
     def state(self, app_id: str) -> dict[str, Any]:
         return json.loads((self.run(app_id).folder / "state.json").read_text())
@@ -70,26 +146,52 @@ class Local:
         path = self.run(app_id).folder / "state.json"
         path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
+    def describe(self, app_id: str) -> DescribeAppResponse:
+        described = self.scheduler.describe(app_id)
+        assert described is not None
+        return described
+
     def running(self, app_id: str) -> dict[str, Any]:
         """Wait until the state file has the pids of the replicas; return it."""
+        return wait_until(lambda: (state := self.state(app_id))["state"] == "RUNNING" and state, f"start of {app_id}")
 
-        def ready() -> dict[str, Any] | None:
-            state = self.state(app_id)
-            return state if state["state"] == "RUNNING" else None
-
-        return wait_until(ready, f"the start of {app_id}")
+    def pending(self, app_id: str) -> None:
+        """Wait until an app waits for others."""
+        wait_until(lambda: self.run(app_id).state is AppState.PENDING, f"waiting of {app_id}")
 
     def ended(self, app_id: str, seconds: float = 20) -> Run:
         return wait_until(lambda: (run := self.run(app_id)).over and run, f"the end of {app_id}")
 
+    def end_as(self, app_id: str, state: AppState) -> Run:
+        """Wait for an app's end in a state."""
+        run = self.ended(app_id)
+        assert run.state is state
+        return run
+
+    def cancel(self, app_id: str) -> Run:
+        """Cancel an app and wait for its end."""
+        self.scheduler.cancel(app_id)
+        return self.end_as(app_id, AppState.CANCELLED)
+
+    def kill_supervisor(self, app_id: str) -> None:
+        """Kill the process that supervises an app, and wait for its death."""
+        state = self.state(app_id)
+        os.kill(state["pid"], signal.SIGKILL)
+        wait_until(lambda: not is_running(state["pid"], state["pid_started"]), "the supervisor's death")
+
     def lines(self, app_id: str, **arguments: Any) -> list[str]:
         return list(self.scheduler.log_iter(app_id, arguments.pop("role", "r"), **arguments))
+
+    def replica(self, app_id: str, number: int = 0) -> Path:
+        """Return the folder of a replica's logs."""
+        return self.run(app_id).replica_folder("r", number)
 
     def end_all(self) -> None:
         """Leave nothing running, whatever the test did to state files."""
         pids = []
-        for app_id in self.scheduler._runs.app_ids():
-            folder = self.scheduler._runs.folder(app_id)
+        runs = self.runs
+        for app_id in runs.app_ids():
+            folder = runs.folder(app_id)
             run = None if folder is None else read_run(app_id, folder)
             if run is None or not run.document:
                 continue
@@ -98,18 +200,18 @@ class Local:
                 self.scheduler.cancel(app_id)
             for process in job_processes(run.job_id, set()) if run.job_id else ():
                 send_signal(process, signal.SIGKILL)
-        for pid, started in pids:
-            wait_until(lambda p=pid, s=started: not is_running(p, s), f"the end of supervisor {pid}")
+        for pid, start in pids:
+            wait_until(lambda p=pid, s=start: not is_running(p, s), f"the end of supervisor {pid}")
 
 
 def alive(marker: str) -> list[int]:
     """Return the processes whose command line has ``marker``, zombies excepted."""
     found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
             try:
-                if marker.encode() in (entry / "cmdline").read_bytes():
-                    found.append(int(entry.name))
+                if marker.encode() in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
             except OSError:
                 continue
     return found

@@ -1,4 +1,4 @@
-"""Commands beside a replica of this machine: what they are given, and when there are none."""
+"""Commands beside a replica of this machine: their environment, and refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def beside(replica: dict[str, Any], script: str, **of_run: Any) -> Any:
     return run_beside_replica(run, "r", 0, ["sh", "-c", script], 60.0)
 
 
-def test_a_command_knows_its_replica(replica: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_knows_its_replica(replica: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INHERITED", "yes")
     monkeypatch.setenv("TORCHX_JOB_ID", "of this process")
     answer = beside(replica, f'echo "${REPLICA_PID} $INHERITED ${{TORCHX_JOB_ID-none}}"; pwd')
@@ -47,7 +47,7 @@ def test_a_command_knows_its_replica(replica: dict[str, Any], monkeypatch: pytes
         ({}, {"here": False}, "r/0 of job-1 runs on node7: run it there"),
     ],
 )
-def test_there_is_none_where_the_replica_is_not(
+def test_command_needs_a_running_replica_here(
     replica: dict[str, Any], of_replica: dict[str, Any], of_run: dict[str, Any], words: str
 ) -> None:
     with pytest.raises(SchedulerError, match=words):

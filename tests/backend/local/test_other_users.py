@@ -1,4 +1,4 @@
-"""What another user of this machine puts into folders, or owns in a job."""
+"""Files of another user in folders of apps, and processes of another user in a job."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from backend.local.support import Local, launch_from_another_process
+from backend.local.support import Local, document, launch_from_another_process
 from support.waiting import wait_until
 
 from torchx_tui.backends.local import supervisor
@@ -30,55 +30,34 @@ def put_foreign(path: Path, text: str) -> None:
     made.rename(path)
 
 
-def wait_for_heartbeat_after(local: Local, app_id: str, moment: float) -> None:
-    wait_until(lambda: local.state(app_id)["heartbeat"] > moment, "a heartbeat")
-
-
-def test_a_planted_link_is_not_written_through(local: Local, tmp_path: Path) -> None:
-    victim = tmp_path / "precious"
-    victim.write_text("mine")
-    app_id = local.start("sleep 300")
-    pid, folder = local.running(app_id)["pid"], local.run(app_id).folder
-    (folder / f"state.json.{pid}.new").symlink_to(victim)
-    wait_for_heartbeat_after(local, app_id, time.time())
-    assert victim.read_text() == "mine"
-
-
 @needs_root
-def test_a_request_to_cancel_of_another_user_is_ignored(local: Local) -> None:
-    app_id = local.start("sleep 300")
-    local.running(app_id)
+def test_cancel_request_of_another_user_is_ignored(local: Local) -> None:
+    app_id = local.start_running()
     path = local.run(app_id).folder / "cancel.json"
     put_foreign(path, json.dumps({"by": "mallory", "at": 1.0}))
     assert supervisor.read_note(str(path)) == {}
-    # It looks for the file once a second.
-    wait_for_heartbeat_after(local, app_id, time.time() + 1.5)
+    # The supervisor looks for the file once a second, and writes the state when the replica has ended.
+    time.sleep(1.5)
     assert local.run(app_id).state is AppState.RUNNING
-    local.scheduler.cancel(app_id)
-    assert local.ended(app_id).document["cancel"]["by"] != "mallory"
+    assert local.cancel(app_id).document["cancel"]["by"] != "mallory"
 
 
 @needs_root
-def test_a_request_to_delete_of_another_user_is_ignored(local: Local) -> None:
-    app_id = local.start("exit 0")
-    folder = local.ended(app_id).folder
+def test_delete_request_of_another_user_is_ignored(local: Local) -> None:
+    folder = local.put("job-1", document())
     put_foreign(folder / "delete", "")
-    os.utime(folder / "state.json")
-    assert local.scheduler.exists(app_id)
-    assert folder.exists()
+    assert (local.scheduler.exists("job-1"), folder.exists()) == (True, True)
 
 
 @needs_root
-def test_a_state_file_of_another_user_costs_its_row(local: Local) -> None:
-    app_id = local.start("exit 0")
-    run = local.ended(app_id)
-    put_foreign(run.folder / "state.json", json.dumps({**run.document, "finished_at": None}))
+def test_state_file_of_another_user_is_damaged(local: Local) -> None:
+    put_foreign(local.put("job-1", document()) / "state.json", json.dumps(document(finished_at=None)))
     (row,) = local.scheduler.list()
     assert (row.state, "another user owns it" in row.msg) == (AppState.UNKNOWN, True)
 
 
 @needs_root
-def test_a_session_folder_of_another_user_is_refused(local: Local, tmp_path: Path) -> None:
+def test_session_folder_of_another_user_is_refused(local: Local, tmp_path: Path) -> None:
     session = tmp_path / "logs" / "session"
     session.mkdir(parents=True)
     os.chown(session, SOMEBODY, SOMEBODY)
@@ -90,7 +69,7 @@ def test_a_session_folder_of_another_user_is_refused(local: Local, tmp_path: Pat
 
 @needs_root
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has capabilities")
-def test_a_process_of_another_user_that_stays_is_named(local: Local) -> None:
+def test_process_of_another_user_that_stays_is_named(local: Local) -> None:
     def give_up_killing_others() -> None:
         ctypes.CDLL(None).prctl(24, 5, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_KILL
 
@@ -100,15 +79,12 @@ def test_a_process_of_another_user_that_stays_is_named(local: Local) -> None:
     pid = wait_until(lambda: _process_of(SOMEBODY, local.state(app_id)["job_id"]), "the process of another user")
     local.scheduler.cancel(app_id)
 
-    def message() -> str:
-        described = local.scheduler.describe(app_id)
-        return described.msg if described else ""
-
-    wait_until(lambda: f"cannot end process {pid} (sleep) of user {SOMEBODY}" in message(), "its name")
-    assert message().startswith("being cancelled by ")
+    name = f"cannot end process {pid} (sleep) of user {SOMEBODY}"
+    message = wait_until(lambda: (found := local.describe(app_id).msg) and name in found and found, "its name")
+    assert message.startswith("being cancelled by ")
     os.kill(pid, signal.SIGKILL)
-    assert local.ended(app_id).state is AppState.CANCELLED
-    assert "cannot end" not in message()
+    local.end_as(app_id, AppState.CANCELLED)
+    assert "cannot end" not in local.describe(app_id).msg
 
 
 def _process_of(uid: int, job_id: str) -> int:

@@ -2,65 +2,59 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from itertools import pairwise
 
 from backend.local.support import Local
-from support.waiting import wait_until
 
 from torchx_tui.specs import AppState
 
 
 def test_apps_wait_for_their_turn(make_local: Callable[..., Local]) -> None:
     local = make_local(max_running=1)
-    ids = [local.start(f"while [ ! -e {local.root}/go ]; do sleep 0.05; done; sleep 0.2") for _ in range(3)]
-    wait_until(lambda: local.run(ids[2]).state == AppState.PENDING, "PENDING")
-    described = local.scheduler.describe(ids[2])
-    assert described is not None
-    assert described.msg == f"waits for {ids[0]}, {ids[1]}: at most 1 run at once here"
+    script = f"while [ ! -e {local.root}/go ]; do sleep 0.05; done; echo mine; sleep 0.2"
+    ids = [local.start(script) for _ in range(3)]
+    local.pending(ids[2])
+    assert local.describe(ids[2]).msg == f"waits for {ids[0]}, {ids[1]}: at most 1 run at once here"
+    assert local.lines(ids[2]) == []
     (local.root / "go").touch()
-    runs = [local.ended(app_id) for app_id in ids]
-    assert [run.state for run in runs] == [AppState.SUCCEEDED] * 3
+    assert local.lines(ids[2], should_tail=True) == ["mine\n"]
+    runs = [local.end_as(app_id, AppState.SUCCEEDED) for app_id in ids]
     # One after the other, in the order of their launches.
     for before, after in pairwise(runs):
         assert before.document["finished_at"] <= after.document["started_at"]
-    states = [change.state.name for change in (local.scheduler.describe(ids[2]) or described).timeline]
+    states = [change.state.name for change in local.describe(ids[2]).timeline]
     assert states == ["SUBMITTED", "PENDING", "RUNNING", "SUCCEEDED"]
 
 
-def test_the_cap_counts_the_apps_of_every_session(make_local: Callable[..., Local]) -> None:
-    first = make_local(max_running=2)
-    ids = [first.start("sleep 3600"), first.start("sleep 3600")]
-    for app_id in ids:
-        first.running(app_id)
-    second = make_local(max_running=2)
+def test_cap_counts_the_apps_of_every_session(make_local: Callable[..., Local]) -> None:
+    first, second = make_local(max_running=2), make_local(max_running=2)
+    ids = [first.start_running(), first.start_running()]
     waiting = second.start("exit 0")
-    wait_until(lambda: second.run(waiting).state == AppState.PENDING, "PENDING")
-    first.scheduler.cancel(ids[0])
-    assert second.ended(waiting).state == AppState.SUCCEEDED
-    assert first.run(ids[1]).state == AppState.RUNNING
+    second.pending(waiting)
+    first.cancel(ids[0])
+    second.end_as(waiting, AppState.SUCCEEDED)
+    assert first.run(ids[1]).state is AppState.RUNNING
 
 
-def test_a_waiting_app_is_cancelled(make_local: Callable[..., Local]) -> None:
+def test_waiting_app_is_cancelled(make_local: Callable[..., Local]) -> None:
     local = make_local(max_running=1)
-    first, second = local.start("sleep 3600"), local.start("echo never")
-    wait_until(lambda: local.run(second).state == AppState.PENDING, "PENDING")
-    local.scheduler.cancel(second)
-    assert local.ended(second).state == AppState.CANCELLED
+    first, second = local.start("sleep 300"), local.start("echo never")
+    local.pending(second)
+    local.cancel(second)
     assert local.lines(second) == []
     assert local.running(first)
 
 
 def test_killed_supervisors_do_not_hold_their_place(make_local: Callable[..., Local]) -> None:
-    import os
-    import signal
-
     local = make_local(max_running=1)
-    first = local.start("exec sleep 300")
-    state = local.running(first)
-    os.kill(state["pid"], signal.SIGKILL)
-    os.kill(state["replicas"][0]["pid"], signal.SIGKILL)
-    assert local.ended(local.start("exit 0")).state == AppState.SUCCEEDED
+    first = local.start_running()
+    os.kill(local.state(first)["replicas"][0]["pid"], signal.SIGSTOP)
+    local.kill_supervisor(first)
+    os.kill(local.state(first)["replicas"][0]["pid"], signal.SIGKILL)
+    assert local.finish("exit 0").state is AppState.SUCCEEDED
     assert len(list((local.root / "turns").iterdir())) == 1
     local.scheduler.prune()
     assert list((local.root / "turns").iterdir()) == []

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from backend.local.support import app
+from backend.local.support import Local, app, role
 
 from torchx_tui.backends.local import request
 from torchx_tui.backends.local.environment import (
@@ -21,71 +23,77 @@ from torchx_tui.backends.local.environment import (
     visible_devices,
 )
 from torchx_tui.backends.local.image_provider import ReplicaParam
-from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.specs import AppDef, AppDefError, Resource, Role
 
 
-def test_the_text_before_path() -> None:
+def test_text_before_path() -> None:
     given = {"PATH": "/role:"}
     assert role_path(given, ["/extra"], "/cwd", True) == "/cwd:/extra:/role"
     assert role_path(given, ["/extra"], "/cwd", False) == "/extra:/role:/cwd"
     assert role_path({}, [], None, True) == ""
 
 
-def test_what_a_launch_adds_comes_before_what_is_inherited() -> None:
-    assert replica_environment({"PATH": "/b"}, {"PATH": "/a", "X": "1"}) == {
-        "PATH": "/a:/b",
-        "X": "1",
-        "PYTHONUNBUFFERED": "x",
-    }
+def test_added_path_comes_before_the_inherited() -> None:
+    made = replica_environment({"PATH": "/b"}, {"PATH": "/a", "X": "1"})
+    assert made == {"PATH": "/a:/b", "X": "1", "PYTHONUNBUFFERED": "x"}
     assert replica_environment({"PATH": "/b", "PYTHONUNBUFFERED": ""}, {"PATH": ""}) == {"PATH": ""}
 
 
-def test_a_job_does_not_inherit_the_job_that_this_process_is_part_of(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("TORCHX_JOB_ID", "TORCHELASTIC_ERROR_FILE", "PET_LOG_DIR", "KEPT"):
+def test_job_of_this_process_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = {"TORCHX_JOB_ID", "TORCHELASTIC_ERROR_FILE", "PET_LOG_DIR", "KEPT"}
+    for name in names:
         monkeypatch.setenv(name, "x")
-    folder = str(Path(sys.executable).parent)
-    monkeypatch.setenv("PATH", "/a:/b")
-    env = launcher_environment()
-    assert set(env) & {"TORCHX_JOB_ID", "TORCHELASTIC_ERROR_FILE", "PET_LOG_DIR", "KEPT"} == {"KEPT"}
-    assert env["PATH"] == f"/a:/b:{folder}"
-    monkeypatch.setenv("PATH", f"{folder}:/a")
-    assert launcher_environment()["PATH"] == f"{folder}:/a"
-    monkeypatch.setenv("PATH", "")
-    assert launcher_environment()["PATH"] == f"{os.defpath}:{folder}"
+    assert set(launcher_environment()) & names == {"KEPT"}
 
 
-def write_program(folder: Path, name: str, text: str) -> None:
-    folder.mkdir(exist_ok=True)
-    (folder / name).write_text(f"#!/bin/sh\n{text}\n")
-    (folder / name).chmod(0o755)
+@pytest.mark.parametrize(
+    ("path", "expected"), [("/a:/b", "/a:/b:HERE"), ("HERE:/a", "HERE:/a"), ("", f"{os.defpath}:HERE")]
+)
+def test_folder_of_this_python_is_on_the_path(monkeypatch: pytest.MonkeyPatch, path: str, expected: str) -> None:
+    here = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", path.replace("HERE", here))
+    assert launcher_environment()["PATH"] == expected.replace("HERE", here)
 
 
-def test_gpus_are_counted_until_some_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return a function that puts a program ``nvidia-smi`` on PATH."""
     folder = tmp_path / "bin"
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+
+    def write(text: str) -> None:
+        folder.mkdir(exist_ok=True)
+        (folder / "nvidia-smi").write_text(f"#!/bin/sh\n{text}\n")
+        (folder / "nvidia-smi").chmod(0o755)
+
+    return write
+
+
+TWO_GPUS = '[ "$1" = -L ] && printf "GPU 0: A\\n  MIG 1g: x\\nGPU 1: A\\n"'
+
+
+def test_gpus_are_counted_until_some_are_found(
+    nvidia_smi: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert count_gpus() == 0
-    write_program(folder, "nvidia-smi", "echo no driver; exit 9")
-    assert count_gpus() == 0
-    write_program(folder, "nvidia-smi", '[ "$1" = -L ] && printf "GPU 0: A\\n  MIG 1g: x\\nGPU 1: A\\n"')
-    assert count_gpus() == 2
-    write_program(folder, "nvidia-smi", "exit 9")
-    assert count_gpus() == 2
+    for text, count in (("echo no driver; exit 9", 0), (TWO_GPUS, 2), ("exit 9", 2)):
+        nvidia_smi(text)
+        assert count_gpus() == count
     monkeypatch.setenv("PATH", "/none")
     assert count_gpus() == 0
 
 
-def test_gpus_are_dealt_out_in_order_or_not_at_all() -> None:
-    roles = [
-        Role(name, "", num_replicas=count, resource=Resource(1, gpu, 1))
-        for name, count, gpu in (("a", 2, 1), ("b", 1, 0), ("c", 1, 2), ("d", 1, -1))
-    ]
-    dealt = {"a": ["0", "1"], "c": ["2,3"]}
-    assert visible_devices(AppDef("x", roles), 4) == dealt
-    assert visible_devices(AppDef("x", roles), 3) == {}
+def with_gpus(name: str, replicas: int, gpu: int) -> Role:
+    return role("exit 0", name=name, replicas=replicas, resource=Resource(1, gpu, 1))
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_are_assigned_in_order_or_not_at_all() -> None:
+    made = AppDef("x", [with_gpus("a", 2, 1), with_gpus("b", 1, 0), with_gpus("c", 1, 2), with_gpus("d", 1, -1)])
+    assert visible_devices(made, 4) == {"a": ["0", "1"], "c": ["2,3"]}
+    assert visible_devices(made, 3) == {}
+
+
+def test_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(request, "logout_findings", list)
     (machine,) = request.machine_findings(tmp_path / "a" / "b")
     assert machine.level == "ok"
@@ -98,17 +106,31 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: p
     assert asked == [(tmp_path, os.W_OK)]
 
 
-@pytest.mark.parametrize(("available", "words"), [(0, "this machine has none"), (1, "this machine has 1"), (2, "")])
-def test_more_gpus_than_there_are(monkeypatch: pytest.MonkeyPatch, available: int, words: str) -> None:
-    monkeypatch.setattr(request, "count_gpus", lambda: available)
-    app = AppDef("x", [Role("r", "", num_replicas=2, resource=Resource(1, 1, 1))])
-    found = list(request._gpus(app))
-    assert [one.level for one in found] == (["warning"] if words else [])
-    assert all(one.what == f"2 gpu asked for, {words}" and one.hint for one in found)
+def advice(local: Local, made: AppDef) -> list[str]:
+    return [f"{one.level} {one.what}" for one in local.scheduler.preflight(made, {})]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "text"),
+    [(0, []), (2, []), (3, ["warning 3 gpu asked for, this machine has 2"])],
+)
+def test_more_gpus_than_the_machine_has(
+    local: Local, nvidia_smi: Callable[[str], None], replicas: int, text: list[str]
+) -> None:
+    nvidia_smi(TWO_GPUS)
+    made = AppDef("x", [with_gpus("r", replicas or 1, 1 if replicas else 0)])
+    assert advice(local, made) == text
+    assert all(one.hint for one in local.scheduler.preflight(made, {}))
+    assert ", 2 gpu, " in local.scheduler.check()[0].what
+
+
+def test_gpus_on_a_machine_without(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request, "count_gpus", lambda: 0)
+    assert advice(local, AppDef("x", [with_gpus("r", 1, 1)])) == ["warning 1 gpu asked for, this machine has none"]
 
 
 @pytest.mark.parametrize("state", ["free", "taken", "waits out its last connection"])
-def test_a_port_that_another_process_has_is_told_of(tmp_path: Path, state: str) -> None:
+def test_port_of_another_process(local: Local, state: str) -> None:
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind(("", 0))
@@ -120,17 +142,50 @@ def test_a_port_that_another_process_has_is_told_of(tmp_path: Path, state: str) 
                 assert client.recv(1) == b""
         if state != "taken":
             server.close()
-        scheduler = LocalScheduler("s", root=tmp_path, handle_signals=False)
+        endpoints = (f"localhost:{port}", f"$${{TORCHX_RANK0_HOST:=localhost}}:{port}")
         for made, what in (
-            (app("exit 0", port_map={"ui": port}), f"r: port {port} (ui)"),
-            (app(f"exit 0 --master_port={port}"), f"r: port {port}"),
-            (app(f"exit 0 --port {port} --port {port}"), f"r: port {port}"),
+            (app("exit 0", port_map={"ui": port}), f"port {port} (ui)"),
+            (app(f"exit 0 --master_port={port}"), f"port {port}"),
+            (app(f"exit 0 --port {port} --port {port}"), f"port {port}"),
+            *((app(f"exit 0 --rdzv_endpoint {endpoint} x.py"), f"port {port}") for endpoint in endpoints),
         ):
-            found = [(one.level, one.what, one.hint) for one in scheduler.preflight(made, {})]
-            told = ("warning", f"{what} is taken by another process", "choose another one, or 0 for any")
-            assert found == ([told] if state == "taken" else [])
+            warning = f"warning r: {what} is taken by another process"
+            assert advice(local, made) == ([warning] if state == "taken" else [])
+            hints = {one.hint for one in local.scheduler.preflight(made, {})}
+            assert hints <= {"choose another one, or 0 for any"}
+        assert advice(local, app(f"exit 0 --rdzv_endpoint 10.0.0.5:{port} x.py")) == []
         for odd in (0, 65_536, -1):
-            assert scheduler.preflight(app("exit 0", port_map={"ui": odd}), {}) == []
+            assert advice(local, app("exit 0", port_map={"ui": odd})) == []
+
+
+def test_missing_script_or_python(local: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "train.py").touch()
+
+    def found(entrypoint: str, *args: str) -> list[str]:
+        return advice(local, AppDef("job", [Role("r", "", entrypoint=entrypoint, args=list(args))]))
+
+    assert found(sys.executable, "train.py") == []
+    assert found("bash", "-c", f"{sys.executable} train.py") == []
+    gone = [f"error r: there is no file gone.py in {tmp_path}"]
+    assert found(sys.executable, "-u", "gone.py", "--lr", "1") == gone
+    assert found("bash", "-c", f"exec {sys.executable} -m torch.distributed.run --nnodes 1 gone.py") == gone
+    assert found("bash", "-c", "/no/such/python3 train.py") == ["error r: /no/such/python3 is not an executable file"]
+    assert found("bash", "-c", "python3.99 train.py") == ["error r: no such command: python3.99"]
+    assert found("no-such-program") == ["error r: no such command: no-such-program"]
+    # A program beside this Python is found by the launcher's path.
+    there = shutil.which("torchrun", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    wanted = [] if there else ["error r: no such command: torchrun"]
+    assert found("bash", "-c", "torchrun --nnodes 1 train.py") == wanted
+    # A folder can be entered by those who may execute it.
+    assert found(str(tmp_path)) == [f"error r: {tmp_path} is not an executable file"]
+
+
+def test_run_options_as_text(local: Local) -> None:
+    text = str(local.scheduler.run_opts())
+    assert "log_dir=LOG_DIR (str, None)\n            Directory to write stdout/stderr log files of replicas." in text
+    assert "prepend_cwd=PREPEND_CWD (bool, False)" in text
+    assert "auto_set_cuda_visible_devices=AUTO_SET_CUDA_VISIBLE_DEVICES (bool, False)" in text
 
 
 # The request
@@ -139,29 +194,47 @@ OWN = {"LR", "PATH", "PET_LOG_DIR", "TORCHELASTIC_ERROR_FILE", "TORCHX_JOB_ID", 
 
 
 @pytest.mark.parametrize("insight", [False, True])
-def test_a_request_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, insight: bool) -> None:
+def test_request_as_text(make_local: Callable[..., Local], monkeypatch: pytest.MonkeyPatch, insight: bool) -> None:
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     monkeypatch.setenv("INHERITED", "1")
-    scheduler = LocalScheduler("s", root=tmp_path, handle_signals=False, insight=insight)
-    info = scheduler.submit_dryrun(app("exit 0", env={"LR": "0.1", "PATH": "/of/role"}), {"log_dir": "/logs"})
+    made = app("echo 'a b'", replicas=2, env={"LR": "0.1", "PATH": "/of/role", "HF_TOKEN": "hunter2"})
+    info = make_local(insight=insight).scheduler.submit_dryrun(made, {"log_dir": "/logs"})
     app_id = info.request.app_id
+    assert "hunter2" not in str(info)
     shown = yaml.safe_load(str(info))
-    assert list(shown) == ["app_id", "log_dir", "roles"]
-    assert (shown["app_id"], shown["log_dir"]) == (app_id, f"/logs/s/{app_id}")
-    (replica,) = shown["roles"]["r"]
-    assert list(replica) == ["replica", "command", "cwd", "env"]
-    assert (replica["replica"], replica["command"], replica["cwd"]) == (0, ["sh", "-c", "exit 0"], os.getcwd())
+    replicas = shown["roles"].pop("r")
+    assert shown == {"app_id": app_id, "log_dir": f"/logs/session/{app_id}", "roles": {}}
+    env = replicas[0].pop("env")
+    assert replicas[0] == {"replica": 0, "command": ["sh", "-c", "echo 'a b'"], "cwd": os.getcwd()}
+    assert [replica["replica"] for replica in replicas] == [0, 1]
     # What is added for questions to its ranks is shown, what is inherited is not.
-    assert OWN.issubset(replica["env"])
-    assert ("TORCHX_TUI_INSIGHT" in replica["env"], "PYTHONUNBUFFERED" in replica["env"]) == (insight, insight)
-    assert "INHERITED" not in replica["env"]
-    assert replica["env"]["PATH"] == f"/of/role:{os.getcwd()}"
-    folder = Path("/logs/s", app_id, "insight", "r")
+    assert {*OWN, "HF_TOKEN"} <= set(env)
+    assert ("TORCHX_TUI_INSIGHT" in env, "PYTHONUNBUFFERED" in env, "INHERITED" in env) == (insight, insight, False)
+    assert (env["LR"], env["PATH"]) == ("0.1", f"/of/role:{os.getcwd()}")
+    folder = Path("/logs/session", app_id, "insight", "r")
     assert info.request.insight_folders() == ([folder] if insight else [])
 
 
+def test_invalid_apps_are_refused(local: Local) -> None:
+    wrong: list[tuple[str, Any]] = [
+        ("no roles", AppDef("job")),
+        ("two roles r", AppDef("job", [role("x"), role("x", name="s"), role("x")])),
+        ("entrypoint", AppDef("job", [Role("r", "")])),
+        ("replicas", app("x", replicas=0)),
+        ("NUL", app("a\0b")),
+        ("NUL", app("x", env={"A": "b\0"})),
+        ("variable", app("x", env={"A=B": "c"})),
+        ("name", app("x", name="a/b")),
+        ("name", AppDef("job", [role("x", name="a/b")])),
+    ]
+    for text, made in wrong:
+        with pytest.raises(AppDefError, match=text):
+            local.start(made)
+    assert not local.root.exists()
+
+
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "text"),
     [
         ("x" * 200, None),
         ("x" * 201, "it is too long for a folder's name, so it can have up to 200 bytes"),
@@ -175,15 +248,14 @@ def test_a_request_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, insi
         ("a b", None),
     ],
 )
-def test_a_name_becomes_a_folders(name: str, words: str | None) -> None:
-    if words is None:
-        request.check_name("It", name)
-        assert list(request.name_faults(AppDef(name, [Role(name, "")]))) == []
-        return
-    with pytest.raises(AppDefError, match=f"^It is .*: {words}$"):
-        request.check_name("It", name)
+def test_names_of_folders(name: str, text: str | None) -> None:
     faults = list(request.name_faults(AppDef(name, [Role(name, "")])))
-    assert [(fault.role, fault.name) for fault in faults] == [("", name), (name, name)]
+    assert [(fault.role, fault.name) for fault in faults] == ([] if text is None else [("", name), (name, name)])
+    if text is None:
+        request.check_name("It", name)
+    else:
+        with pytest.raises(AppDefError, match=f"^It is .*: {text}$"):
+            request.check_name("It", name)
 
 
 def test_two_roles_of_one_name_would_have_one_log() -> None:
@@ -196,13 +268,13 @@ def test_two_roles_of_one_name_would_have_one_log() -> None:
     ("name", "shown"),
     [("", "empty"), ("a\nb", r"'a\nb'"), ("/" * 40, "/" * 40), ("/" * 41, "/" * 40 + "…")],
 )
-def test_a_name_that_is_refused_is_shown(name: str, shown: str) -> None:
+def test_refused_name_is_shown(name: str, shown: str) -> None:
     with pytest.raises(AppDefError) as refused:
         request.check_name("It", name)
     assert str(refused.value).startswith(f"It is {shown}: ")
 
 
-def test_ranks_cannot_be_asked_unless_that_is_wanted() -> None:
+def test_request_without_insight() -> None:
     param: Any = ReplicaParam(["sh"], {"A": "1"}, cwd="/")
     made = request.PopenRequest("job-1", "/logs/s/job-1", {"r": [param]})
     assert made.insight_folders() == []

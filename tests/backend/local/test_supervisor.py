@@ -1,4 +1,4 @@
-"""The supervisor by its parts: what it answers to whoever starts it, which files it watches, whom it tells."""
+"""The supervisor by its parts: answers, watched files, sleep, helpers, and failures."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ needs_inotify = pytest.mark.skipif(not sys.platform.startswith("linux"), reason=
 
 
 def ask(request: dict[str, Any] | None) -> subprocess.CompletedProcess[bytes]:
-    """Start a supervisor and hand it a request; return what it answers."""
+    """Start a supervisor with a request; return its answer."""
     data = b"" if request is None else json.dumps(request).encode()
     return subprocess.run(
         [sys.executable, "-I", "-S", supervisor.__file__], input=data, capture_output=True, check=True
@@ -34,7 +34,7 @@ def ask(request: dict[str, Any] | None) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.parametrize("adopt", [True, False])
-def test_what_it_cannot_write_is_its_answer(tmp_path: Path, adopt: bool) -> None:
+def test_write_error_is_its_answer(tmp_path: Path, adopt: bool) -> None:
     folder, turn = tmp_path / "none", tmp_path / "turns" / "1-job"
     state: dict[str, Any] = {"timeline": []}
     asked = ask({"adopt": adopt, "folder": str(folder), "turn": str(turn), "state": state})
@@ -46,7 +46,7 @@ def test_what_it_cannot_write_is_its_answer(tmp_path: Path, adopt: bool) -> None
     assert (asked.stdout.count(b"\n"), asked.stderr) == (1, b"")
 
 
-def test_without_a_request_it_says_nothing() -> None:
+def test_without_a_request_there_is_no_answer() -> None:
     asked = ask(None)
     assert (asked.stdout, asked.stderr) == (b"", b"")
 
@@ -66,7 +66,7 @@ def test_without_a_request_it_says_nothing() -> None:
     ],
     ids=lambda text: repr(text)[:20],
 )
-def test_a_note_that_is_none_is_empty(tmp_path: Path, text: bytes | None, note: dict[str, Any]) -> None:
+def test_invalid_note_is_empty(tmp_path: Path, text: bytes | None, note: dict[str, Any]) -> None:
     path = tmp_path / "cancel.json"
     if text is not None:
         path.write_bytes(text)
@@ -74,7 +74,7 @@ def test_a_note_that_is_none_is_empty(tmp_path: Path, text: bytes | None, note: 
 
 
 @needs_inotify
-def test_the_files_that_were_written_to_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_files_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     library = ctypes.CDLL(None, use_errno=True)
     # This process is not to become the parent of other orphans.
     known = SimpleNamespace(
@@ -93,12 +93,13 @@ def test_the_files_that_were_written_to_are_known(tmp_path: Path, monkeypatch: p
     assert watch.written() == set()
     # Where no more files can be watched, all may have been written to.
     watch.add(str(tmp_path / "none"), 4)
+    watch.add(str(tmp_path / "0.log"), 5)
     assert (watch.written(), watch.file) == (None, -1)
 
 
 @pytest.fixture
 def sleeper() -> Iterator[tuple[Any, int, int]]:
-    """Return a supervisor of nothing, what wakes it, and what tells it of a written file."""
+    """Return a supervisor of nothing, the file that wakes it, and the one that reports written files."""
     (woken, wake), (watched, write) = os.pipe(), os.pipe()
     made: Any = supervisor.Supervisor.__new__(supervisor.Supervisor)
     made.queued = made.changed = made.ending_since = False
@@ -109,7 +110,7 @@ def sleeper() -> Iterator[tuple[Any, int, int]]:
         os.close(file)
 
 
-def test_a_signal_wakes_it_once(sleeper: tuple[Any, int, int]) -> None:
+def test_signal_wakes_it_once(sleeper: tuple[Any, int, int]) -> None:
     made, wake, _ = sleeper
     os.write(wake, b"signals")
     made.sleep(time.monotonic())
@@ -117,7 +118,7 @@ def test_a_signal_wakes_it_once(sleeper: tuple[Any, int, int]) -> None:
 
 
 @pytest.mark.parametrize(("due_in", "slept"), [(0.5, [0.01]), (0.0, [])])
-def test_what_is_written_is_copied_in_blocks_and_a_flood_at_once(
+def test_copies_in_blocks_and_a_flood_at_once(
     sleeper: tuple[Any, int, int], monkeypatch: pytest.MonkeyPatch, due_in: float, slept: list[float]
 ) -> None:
     made, _, write = sleeper
@@ -131,7 +132,7 @@ def test_what_is_written_is_copied_in_blocks_and_a_flood_at_once(
     assert pauses == slept
 
 
-def test_a_helper_keeps_no_file_open(sleeper: tuple[Any, int, int]) -> None:
+def test_helper_keeps_no_file_open(sleeper: tuple[Any, int, int]) -> None:
     made, _, _ = sleeper
     made.request, made.processes = {"helpers": {"end": {"argv": ["cat"], "stdin": "a job has ended"}}}, []
     before = os.listdir("/proc/self/fd")
@@ -140,7 +141,7 @@ def test_a_helper_keeps_no_file_open(sleeper: tuple[Any, int, int]) -> None:
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_helpers_are_told_of_the_start_and_of_the_end(make_local: Callable[..., Local], tmp_path: Path) -> None:
+def test_helpers_run_at_the_start_and_at_the_end(make_local: Callable[..., Local], tmp_path: Path) -> None:
     def helpers(handle: str) -> dict[str, dict[str, Any]]:
         script = 'cat > "$1".part && mv "$1".part "$1"'
         return {
@@ -151,74 +152,75 @@ def test_helpers_are_told_of_the_start_and_of_the_end(make_local: Callable[..., 
     local = make_local(helpers=helpers)
     app_id = local.start("sleep 300")
     handle = f"local_cwd://session/{app_id}"
-    # It reads to the end, which it does not have to wait for.
     wait_until((tmp_path / "start").exists, "the helper of the start")
     assert (tmp_path / "start").read_text() == f"start of {handle} é"
     assert not (tmp_path / "end").exists()
-    local.scheduler.cancel(app_id)
-    local.ended(app_id)
+    local.cancel(app_id)
     wait_until((tmp_path / "end").exists, "the helper of the end")
     assert (tmp_path / "end").read_text() == f"end of {handle} é"
 
 
 @pytest.mark.parametrize(
-    "helper", [{"argv": ["/no/such/program"], "stdin": ""}, {"argv": ["touch", "there"], "stdin": "x" * 1_000_000}]
+    ("program", "stdin"), [("/no/such/program", ""), ("touch", "x" * 1_000_000)], ids=["missing", "long_stdin"]
 )
-def test_a_helper_that_cannot_be_told_is_left_out(
-    make_local: Callable[..., Local], tmp_path: Path, helper: dict[str, Any]
+def test_helper_that_cannot_start_is_left_out(
+    make_local: Callable[..., Local], tmp_path: Path, program: str, stdin: str
 ) -> None:
-    argv = [str(tmp_path / "there") if word == "there" else word for word in helper["argv"]]
-    local = make_local(helpers=lambda _: {"start": {**helper, "argv": argv}})
-    run = local.ended(local.start("exit 0"))
-    assert run.state.name == "SUCCEEDED"
+    helper = {"argv": [program, str(tmp_path / "there")], "stdin": stdin}
+    local = make_local(helpers=lambda _: {"start": helper})
+    assert local.finish("exit 0").state is AppState.SUCCEEDED
     assert not (tmp_path / "there").exists()
 
 
-def test_a_supervisor_that_does_not_answer_starts_nothing(
-    local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.fixture
+def launch_with(local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], tuple[str, Path]]:
+    """Return a function that launches with a shell script as Python; it returns the error and the app's folder."""
+
+    def start(script: str) -> tuple[str, Path]:
+        python = tmp_path / "python"
+        python.write_text(f"#!/bin/sh\n{script}\n")
+        python.chmod(0o755)
+        info = local.scheduler.submit_dryrun(app("exit 0"), {})
+        with monkeypatch.context() as patched:
+            patched.setattr(sys, "executable", str(python))
+            with pytest.raises(SchedulerError) as refused:
+                local.scheduler.schedule(info)
+        return str(refused.value), Path(info.request.log_dir)
+
+    return start
+
+
+def test_silent_supervisor_starts_nothing(
+    launch_with: Callable[[str], tuple[str, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    silent = tmp_path / "silent"
-    silent.write_text("#!/bin/sh\ncat > /dev/null\nsleep 1\n")
-    silent.chmod(0o755)
-    info = local.scheduler.submit_dryrun(app("exit 0"), {})
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "executable", str(silent))
-        patched.setattr(launch, "_ANSWER_SECONDS", 0.1)
-        with pytest.raises(SchedulerError, match="was not launched: the supervisor did not answer within 0 s"):
-            local.scheduler.schedule(info)
+    monkeypatch.setattr(launch, "ANSWER_SECONDS", 0.1)
+    error, folder = launch_with("cat > /dev/null\nsleep 1")
+    assert "was not launched: the supervisor did not answer within 0 s" in error
     # Should it live after all, it ends before it starts anything.
-    assert json.loads((Path(info.request.log_dir) / "cancel.json").read_text())["by"] == ""
+    assert json.loads((folder / "cancel.json").read_text())["by"] == ""
 
 
 @pytest.mark.parametrize(
-    ("script", "words"),
+    ("script", "text"),
     [
         ("exit 3", "it said nothing"),
         ("echo no; echo such library", "such library"),
         (r"printf '\377 is no text\n'", "\ufffd is no text"),
     ],
 )
-def test_a_supervisor_that_dies_says_why(
-    local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, words: str
+def test_broken_supervisor_is_reported(
+    local: Local, launch_with: Callable[[str], tuple[str, Path]], script: str, text: str
 ) -> None:
-    broken = tmp_path / "broken"
-    broken.write_text(f"#!/bin/sh\n{script}\n")
-    broken.chmod(0o755)
-    info = local.scheduler.submit_dryrun(app("exit 0"), {})
-    with monkeypatch.context() as patched:
-        patched.setattr(sys, "executable", str(broken))
-        with pytest.raises(SchedulerError, match=f"was not launched: the supervisor did not start: {words}"):
-            local.scheduler.schedule(info)
-    assert local.scheduler.list() == []
-    assert not Path(info.request.log_dir).exists()
+    error, folder = launch_with(script)
+    assert f"was not launched: the supervisor did not start: {text}" in error
+    assert (local.scheduler.list(), folder.exists()) == ([], False)
 
 
-def test_a_supervisor_that_fails_says_why_in_the_folder(make_local: Callable[..., Local]) -> None:
+def test_failure_of_a_supervisor_is_in_its_log(make_local: Callable[..., Local]) -> None:
     local = make_local(max_running=1)
-    first = local.start("sleep 300")
-    local.running(first)
+    local.start_running()
     waiting = local.start("exit 0")
-    wait_until(lambda: local.run(waiting).state == AppState.PENDING, "PENDING")
+    local.pending(waiting)
     (local.root / "turns").rename(local.root / "elsewhere")
     run = local.ended(waiting)
     assert (run.state, run.reason) == (AppState.FAILED, "its supervisor was killed before it started the replicas")
@@ -226,9 +228,9 @@ def test_a_supervisor_that_fails_says_why_in_the_folder(make_local: Callable[...
     (local.root / "elsewhere").rename(local.root / "turns")
 
 
-def test_a_supervisor_that_waits_works_next_to_nothing(local: Local) -> None:
-    app_id = local.start("sleep 300")
-    process = psutil.Process(local.running(app_id)["pid"])
+def test_idle_supervisor_uses_little_cpu(local: Local) -> None:
+    app_id = local.start_running()
+    process = psutil.Process(local.state(app_id)["pid"])
     state = local.run(app_id).folder / "state.json"
 
     def used() -> float:
@@ -236,9 +238,20 @@ def test_a_supervisor_that_waits_works_next_to_nothing(local: Local) -> None:
         return times.user + times.system
 
     before, began, written = used(), time.monotonic(), set()
+    # A heartbeat comes every 5 s.
     while (passed := time.monotonic() - began) < 6:
         written.add(state.stat().st_mtime_ns)
         time.sleep(0.1)
     assert used() - before < 0.6
-    # A heartbeat comes every 5 s.
     assert len(written) <= 3 + passed / 5
+
+
+def test_planted_link_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    monkeypatch.setattr(time, "monotonic_ns", lambda: 7)
+    state = tmp_path / "state.json"
+    (tmp_path / f"state.json.{os.getpid()}.7.new").symlink_to(victim)
+    with pytest.raises(OSError):
+        supervisor.replace_file(str(state), b"{}")
+    assert (victim.read_text(), state.exists()) == ("mine", False)
