@@ -43,7 +43,7 @@ def app(scheduler, tree, tmp_path, monkeypatch):
     made = make_app(scheduler, tmp_path)
     monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
     # What git does not tell soon is not compared.
-    monkeypatch.setattr(provenance, "_GIT_TIMEOUT_S", NEVER)
+    monkeypatch.setattr(provenance, "GIT_TIMEOUT_S", NEVER)
     return made
 
 
