@@ -89,7 +89,7 @@ class Driver:
     def top_bar(self) -> str:
         return self.app.screen.query_one(TopBar).middle.plain
 
-    def keys(self) -> list[str]:
+    def key_hints(self) -> list[str]:
         """Return the keys of the key bar, each with its word."""
         return key_bar(self.app)
 

@@ -205,10 +205,15 @@ async def test_an_earlier_launch_with_values_that_became_invalid(app, scheduler)
 # The picker
 
 
-@launches_nothing
-async def test_a_component_that_cannot_be_picked_says_why(app, jobs):
+@pytest.fixture
+def unusable(app):
+    """Write files that are no Python."""
     Path("latin.py").write_bytes(b"def job() -> AppDef: '\xff\xfe'\n")
     Path("broken.py").write_text("def job(\n")
+
+
+@launches_nothing
+async def test_a_component_that_cannot_be_picked_says_why(app, jobs, unusable):
     async with launch_of(app, "", SIZE) as launch:
         for typed, message in (
             ("/no/such/x.py:job", "there is no file /no/such/x.py"), ("jobs.py:nothing", "has no nothing. Components"),

@@ -108,7 +108,7 @@ async def test_without_profiles_the_key_says_how_to_have_some(app):
         await launch.ready()
         asking, others = ["ctrl+s Submit", "ctrl+d Dry run"], ["ctrl+g Several", "ctrl+o Profile", "tab Next field"]
         shown = [*asking, "ctrl+t Diff, command", "ctrl+y Copy command", *others, "esc Back", "F1 Keys"]
-        assert launch.keys() == shown
+        assert launch.key_hints() == shown
 
 
 async def test_a_broken_file_blocks_the_form_until_corrected(app, config):

@@ -285,7 +285,7 @@ async def test_escape_goes_back_a_step_at_a_time(app, scheduler):
         await launch.until(lambda: launch.screen.is_picking)
         assert launch.search_has_focus()
         assert app.screen is launch.screen
-        await launch.until(lambda: "enter Choose" in launch.keys(), "the picker's keys")
+        await launch.until(lambda: "enter Choose" in launch.key_hints(), "the picker's keys")
         assert launch.message() == launch.screen.chooser.summary().plain
         # The search goes on with what was typed before.
         await launch.press("x")

@@ -304,7 +304,7 @@ async def test_an_editor_that_cannot_be_started(app, monkeypatch, editor, words)
         await launch.shows("✗ ", words)
         move = "↑ ↓ Move"
         shown = ["type Search", "enter Choose", move, "ctrl+k Pin", "esc Back", "ctrl+e Edit file", "F1 Keys"]
-        assert launch.keys() == shown
+        assert launch.key_hints() == shown
 
 
 # Keys and clicks that come too early or too late
