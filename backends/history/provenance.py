@@ -29,8 +29,8 @@ _SHORT_DIGEST = 19  # with `sha256:` before it
 
 
 _BLOCK = 1 << 20
-# Seconds that git may take.
-_GIT_TIMEOUT_S = 1.5
+GIT_TIMEOUT_S = 1.5
+"""Seconds after which git is given up."""
 # Seconds that a program's end waits for what is still to be noted.
 _CLOSE_TIMEOUT_S = 0.5
 
@@ -260,7 +260,7 @@ class WorldNow:
             asked, state = self._states.get(folder, (-math.inf, None))
             if folder not in self._states or asked < since:
                 asked = time.monotonic()
-                state = git_state(folder, _GIT_TIMEOUT_S)
+                state = git_state(folder, GIT_TIMEOUT_S)
                 self._states[folder] = (asked, state)
             return state
 
@@ -268,7 +268,7 @@ class WorldNow:
         """Return how many files of a folder's work tree differ from a commit."""
         with self._lock:
             if (folder, commit) not in self._counts:
-                self._counts[folder, commit] = differing_files(folder, commit, _GIT_TIMEOUT_S)
+                self._counts[folder, commit] = differing_files(folder, commit, GIT_TIMEOUT_S)
             return self._counts[folder, commit]
 
     def digests(self, scheduler: Scheduler[Any], images: Sequence[str]) -> dict[str, str]:

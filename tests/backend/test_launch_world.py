@@ -253,7 +253,7 @@ def test_nothing_is_said_of_a_commit_that_git_does_not_tell_in_time(
     (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 600\n")
     (tmp_path / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    monkeypatch.setattr(provenance, "_GIT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(provenance, "GIT_TIMEOUT_S", 0.2)
     assert runner.changed_since(record) == []
 
 

@@ -35,7 +35,7 @@ def frozen(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: NOW + next(ticks) / 1e6)
     monkeypatch.setattr(engine, "MARK_LIMIT_S", 60.0)
     # How far jobs are comes after seconds: only a picture that waits for it shows it.
-    monkeypatch.setattr(jobs_screen, "PROGRESS_SECONDS", 3600.0)
+    monkeypatch.setattr(jobs_screen, "PROGRESS_INTERVAL_S", 3600.0)
     # A message in the status line stays until the next one.
     monkeypatch.setattr(status, "STATUS_SECONDS", 3600.0)
     time.tzset()

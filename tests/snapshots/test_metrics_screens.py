@@ -142,7 +142,7 @@ def test_slow_replica(snap_compare, tmp_path, monkeypatch, form):
 
 
 def test_card_with_a_chart(snap_compare, tmp_path, monkeypatch):
-    monkeypatch.setattr(jobs_screen, "PROGRESS_SECONDS", 0.2)
+    monkeypatch.setattr(jobs_screen, "PROGRESS_INTERVAL_S", 0.2)
 
     def is_charted(app):
         screen = app.screen

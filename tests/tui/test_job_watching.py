@@ -108,7 +108,7 @@ def test_a_description_is_posted_again_after_a_failure(runner, scheduler, monkey
 
 
 def test_there_is_a_pause_before_usage_is_measured_again(runner, scheduler, monkeypatch):
-    monkeypatch.setattr(feed_module, "_USAGE_SECONDS", 3600.0)
+    monkeypatch.setattr(feed_module, "USAGE_INTERVAL_S", 3600.0)
     asked: list[str] = []
     monkeypatch.setattr(scheduler, "capabilities", Capabilities(usage=True))
     monkeypatch.setattr(scheduler, "usage", asked.append)
@@ -190,7 +190,7 @@ def test_what_a_backend_fails_of_is_noted_once_until_it_answers(runner, schedule
 def test_jobs_are_shown_although_the_journal_cannot_be_written(runner, monkeypatch, caplog):
     app = AppDef("one", [Role("r", "", entrypoint="x")])
     runner.journal.record_intent(app, "local_cwd", "torchx", {}, expected_app_id="one-x")
-    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", NEVER)
+    monkeypatch.setattr(poller_module, "JOURNAL_TIMEOUT_S", NEVER)
     monkeypatch.setattr(runner, "remember", failing(OSError("the disk is full")))
     posted: list[Any] = []
     BackendPoller(runner, "local_cwd", posted.append, SETTINGS)._tick()
@@ -216,7 +216,7 @@ def test_where_the_logs_of_a_job_are_is_asked_once(runner, scheduler, described,
             assert (found.step, found.fraction, found.metric, found.value) == (5, 0.5, "loss", "1.5")
     assert described == ["one-x", "two-x", "three-x"]
     # Not more of them are kept than this.
-    monkeypatch.setattr(progress_module, "_MOST_KNOWN", 3)
+    monkeypatch.setattr(progress_module, "MAX_CACHED_JOBS", 3)
     scheduler.add("four-x", AppState.RUNNING, 60)
     scheduler.write_log("four-x", 0, [(10, "o", "step 1/10\nstep 2/10\n")])
     four = watcher._look("local_cwd://torchx/four-x")
@@ -227,13 +227,13 @@ def test_where_the_logs_of_a_job_are_is_asked_once(runner, scheduler, described,
 
 
 def test_a_server_is_asked_for_one_job_in_some_seconds(runner, scheduler, described, monkeypatch):
-    monkeypatch.setattr(progress_module, "_SERVER_PAUSE_S", 3600.0)
+    monkeypatch.setattr(progress_module, "SERVER_PAUSE_S", 3600.0)
     watcher = ProgressWatcher(runner, lambda _: None, MetricsSettings())
     assert watcher._look("kubernetes://torchx/one-x")
     assert watcher._look("kubernetes://torchx/two-x") is None
     assert watcher._look("kubernetes://torchx/one-x")
     assert described == ["one-x"]
-    monkeypatch.setattr(progress_module, "_SERVER_PAUSE_S", 0.0)
+    monkeypatch.setattr(progress_module, "SERVER_PAUSE_S", 0.0)
     assert watcher._look("kubernetes://torchx/two-x")
 
 

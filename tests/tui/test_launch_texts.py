@@ -115,7 +115,7 @@ def test_the_interpreter_is_named_where_it_is_not_our_own(monkeypatch, chosen, s
 
 
 def test_what_would_be_shipped(monkeypatch) -> None:
-    monkeypatch.setattr(preview, "_MOST_FILES", 2)
+    monkeypatch.setattr(preview, "MAX_FILES", 2)
     assert workspace_text(None, "it is \x1b[31mgone").plain == "it is gone"
     assert workspace_text(None, "").plain == "Reading the workspace"
     files = [("small", 10), ("large", 4096), ("b", 20), ("a", 20)]
@@ -131,7 +131,7 @@ def test_what_would_be_shipped(monkeypatch) -> None:
 
 
 def test_the_lines_of_a_script(monkeypatch) -> None:
-    monkeypatch.setattr(preview, "_MOST_LINES", 3)
+    monkeypatch.setattr(preview, "MAX_SCRIPT_LINES", 3)
     changed, added = ScriptLine(2, "#SBATCH --time=10", ("time=20",)), ScriptLine(0, "", ("a=1", "b=2"))
     lines = [ScriptLine(1, "#!/bin/sh"), changed, added, ScriptLine(3, "srun")]
     shown = ["   1   #!/bin/sh", "   2 ≠ #SBATCH --time=10   time=20", "     + a=1 b=2"]

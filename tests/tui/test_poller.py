@@ -270,7 +270,7 @@ def test_each_state_is_written_into_the_journal_once(scheduler, start, journal, 
         AppDef("one", [Role("r", "", entrypoint="x")]), "local_cwd", "torchx", {}, expected_app_id="one-x"
     )
     # What the journal tells is waited for.
-    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", NEVER)
+    monkeypatch.setattr(poller_module, "JOURNAL_TIMEOUT_S", NEVER)
     written = []
     real = Runner.remember
     monkeypatch.setattr(Runner, "remember", lambda *args: (written.append(args[1:]), real(*args)))
@@ -297,7 +297,7 @@ def test_preemption_is_legal_and_life_after_the_end_is_noted(scheduler, start, c
 
 
 def test_a_job_that_its_backend_does_not_know_yet_is_submitted(start, monkeypatch):
-    monkeypatch.setattr(poller_module, "_NEW_SECONDS", 1800.0)
+    monkeypatch.setattr(poller_module, "NEW_JOB_S", 1800.0)
     scheduler = Moody()
     scheduler.add("new-x", AppState.UNKNOWN, 0)
     scheduler.apps["new-x"].submitted_at = time.time()
@@ -449,11 +449,11 @@ def test_rows_do_not_wait_for_a_long_history(scheduler, journal, start, monkeypa
         Journal(journal.folder).record_intent(
             app, "local_cwd", "torchx", {}, origin=LaunchOrigin("demo.train"), expected_app_id=name
         )
-    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", 0.0)
+    monkeypatch.setattr(poller_module, "JOURNAL_TIMEOUT_S", 0.0)
     _, listener = start(scheduler, replace(SETTINGS, interval_seconds=1000, slowest_seconds=1000))
     listener.wait_for_states(BOTH)
     assert {row.component for row in listener.rows()} == {""}
-    monkeypatch.setattr(poller_module, "_JOURNAL_SECONDS", NEVER)
+    monkeypatch.setattr(poller_module, "JOURNAL_TIMEOUT_S", NEVER)
     # Without being asked, long before the next tick.
     listener.wait(lambda _: {row.component for row in listener.rows()} == {"demo.train"})
 

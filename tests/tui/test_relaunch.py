@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 from support.component_files import ComponentFile
-from support.dashboard import make_app, until
+from support.dashboard import make_app
 from support.git import WorkTree
 from support.imaged import Imaged
+from support.screens import jobs_of
 from support.waiting import NEVER, wait_until
-from textual.widgets import Button
 
 from torchx_tui.backends.history import provenance
 from torchx_tui.backends.history.journal import LaunchRecord
@@ -20,10 +20,7 @@ from torchx_tui.settings.config import Profile, Settings
 from torchx_tui.settings.launch_defaults import config_now
 from torchx_tui.specs import MISSING, AppDef, Role, SchedulerError, UnknownAppException
 from torchx_tui.tui.job.relaunch import RelaunchDialog, summed_up
-from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.foreign_job import foreign_job
-from torchx_tui.tui.launch.screen import LaunchScreen
-from torchx_tui.tui.ui.bars import StatusLine
 
 
 @pytest.fixture
@@ -43,7 +40,7 @@ def app(scheduler, tree, tmp_path, monkeypatch):
     made = make_app(scheduler, tmp_path)
     monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["local_cwd"])
     # What git does not tell soon is not compared.
-    monkeypatch.setattr(provenance, "_GIT_TIMEOUT_S", NEVER)
+    monkeypatch.setattr(provenance, "GIT_TIMEOUT_S", NEVER)
     return made
 
 
@@ -60,139 +57,95 @@ def launch(app, count: int = 1, **origin) -> list[LaunchRecord]:
     return wait_until(noted, "the notes")
 
 
-async def jobs_of(pilot, app, count: int) -> JobsScreen:
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == count, "the jobs")
-    return app.screen
-
-
-async def dialog_of(pilot, app) -> RelaunchDialog:
-    await until(pilot, lambda: isinstance(app.screen, RelaunchDialog) and app.screen.query(Button), "the dialog")
-    return app.screen
-
-
-def text_of(dialog: RelaunchDialog) -> str:
-    return "\n".join(str(static.render()) for static in dialog.query("Static"))
-
-
-def status(app) -> str:
-    return app.screen.query_one(StatusLine).left.plain
-
-
-async def test_where_nothing_has_changed_it_is_launched_at_once(app, scheduler):
+async def test_an_unchanged_job_is_launched_at_once(app, scheduler):
     (record,) = launch(app)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 1)
-        await pilot.press("r")
-        await until(pilot, lambda: "Launched job-0 again, as it was" in status(app))
-        await jobs_of(pilot, app, 2)
+    async with jobs_of(app) as table:
+        await table.press("r")
+        await table.shows("Launched job-0 again, as it was")
+        await table.has(2)
         assert app.runner.journal.records()[0].relaunch_of == record.id
 
 
 @pytest.mark.parametrize("is_changed", [False, True])
-async def test_relaunch_key_pressed_twice_launches_once(app, scheduler, tree, is_changed):
+async def test_relaunch_key_pressed_twice_launches_once(app, tree, is_changed):
     launch(app)
     if is_changed:
         tree.write("train.py", "lr = 0.2\n")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 1)
-        await pilot.press("r", "r")
-        if is_changed:
-            await dialog_of(pilot, app)
-            await pilot.press("y")
-        await until(pilot, lambda: "Launched job-0 again" in status(app))
-        await jobs_of(pilot, app, 2)
-        assert not isinstance(app.screen, RelaunchDialog)
-        # The launch is over: the key works again.
-        await pilot.press("r")
-        if is_changed:
-            await dialog_of(pilot, app)
-            await pilot.press("y")
-        await jobs_of(pilot, app, 3)
+    async with jobs_of(app) as table:
+        # The launch is over after the first turn: the key works again.
+        for keys, count in ((["r", "r"], 2), (["r"], 3)):
+            await table.press(*keys)
+            if is_changed:
+                await table.dialog(RelaunchDialog)
+                await table.press("y")
+            await table.has(count)
+            await table.shows("Launched job-0 again")
+            assert not isinstance(app.screen, RelaunchDialog)
 
 
-async def test_a_job_of_which_nothing_was_noted_is_launched_and_nothing_is_claimed(app, scheduler, tree):
+async def test_a_job_without_notes_is_launched_without_a_claim(app, tree):
     (record,) = launch(app)
     app.runner.journal.update(record, world={})
     tree.write("train.py", "lr = 0.2\n")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 1)
-        await pilot.press("r")
-        await until(pilot, lambda: status(app).endswith("Launched job-0 again"))
+    async with jobs_of(app) as table:
+        await table.press("r")
+        await table.until(lambda: table.message().endswith("Launched job-0 again"))
 
 
-async def test_what_has_changed_is_shown_and_nothing_launched_before_the_answer(app, scheduler, tree):
+async def test_changes_are_shown_before_anything_is_launched(app, scheduler, tree):
     scheduler.digests = {"one:1": "sha256:" + "a" * 64}
-    (record,) = launch(app)
+    (record,) = launch(app, arguments={"msg": "hello"})
     then = tree.git("rev-parse", "HEAD")[:10]
     tree.write("train.py", "lr = 0.2\n")
     now = tree.commit()[:10]
     scheduler.digests = {"one:1": "sha256:" + "b" * 64}
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 1)
-        await pilot.press("r")
-        dialog = await dialog_of(pilot, app)
-        text = text_of(dialog)
-        assert f"git commit\n  - {then}\n  + {now}, 1 file differs" in text
-        assert f"image one:1\n  - sha256:{'a' * 12}\n  + sha256:{'b' * 12}" in text
-        # The harmless button has the focus.
-        assert dialog.focused is dialog.query(Button).first()
-        # Nothing but the buttons takes it.
-        for button in ("confirm", "keep"):
-            await pilot.press("tab")
+    async with jobs_of(app) as table:
+        dialog = await table.dialog(RelaunchDialog, "r")
+        assert f"git commit\n  - {then}\n  + {now}, 1 file differs" in table.dialog_text()
+        assert f"image one:1\n  - sha256:{'a' * 12}\n  + sha256:{'b' * 12}" in table.dialog_text()
+        # The harmless button has the focus; nothing but the buttons takes it.
+        for button in ("keep", "confirm", "keep"):
             assert dialog.focused.id == button
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen))
+            await table.press("tab")
+        await table.back("shift+tab", "enter")
         assert len(scheduler.apps) == 1
-        await pilot.press("r")
-        await dialog_of(pilot, app)
-        await pilot.press("y")
-        await until(pilot, lambda: "Launched job-0 again" in status(app))
+        await table.dialog(RelaunchDialog, "r")
+        launching = await table.edit()
+        await launching.open(type(table.screen), "escape")
+        await table.dialog(RelaunchDialog, "r")
+        await table.press("y")
+        await table.shows("Launched job-0 again")
         assert len(scheduler.apps) == 2
         assert app.runner.journal.records()[0].relaunch_of == record.id
 
 
-async def test_edit_is_offered_instead(app, tree):
-    launch(app, arguments={"msg": "hello"})
-    tree.commit()
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 1)
-        await pilot.press("r")
-        await dialog_of(pilot, app)
-        await pilot.press("e")
-        await until(
-            pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.model is not None, "the form"
-        )
-
-
-async def test_many_are_asked_about_once_with_the_changes_summed_up(app, scheduler, tree):
+async def test_many_are_asked_about_once_with_a_sum(app, scheduler, tree):
     launch(app, 2)
     tree.write("train.py", "lr = 0.2\n")
     tree.commit()
     launch(app)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 3)
-        await pilot.press("asterisk", "r")
-        dialog = await dialog_of(pilot, app)
+    async with jobs_of(app, rows=3) as table:
+        await table.press("asterisk")
+        dialog = await table.dialog(RelaunchDialog, "r")
         assert dialog.heading() == "Launch 3 jobs again?"
-        assert "2 of them have changes since their launch" in text_of(dialog)
-        assert "git commit   2 jobs" in text_of(dialog)
-        await pilot.press("e")
+        assert "2 of them have changes since their launch" in table.dialog_text()
+        assert "git commit   2 jobs" in table.dialog_text()
+        await table.press("e")
         assert app.screen is dialog
-        await pilot.press("y")
-        await until(pilot, lambda: "Launched 3 jobs again" in status(app))
+        await table.press("y")
+        await table.shows("Launched 3 jobs again")
         assert len(scheduler.apps) == 6
 
 
-async def test_many_that_are_as_they_were_are_launched_at_once(app, scheduler):
+async def test_many_unchanged_jobs_are_launched_at_once(app, scheduler):
     launch(app, 3)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 3)
-        await pilot.press("asterisk", "r")
-        await until(pilot, lambda: "Launched 3 jobs again" in status(app))
+    async with jobs_of(app, rows=3) as table:
+        await table.press("asterisk", "r")
+        await table.shows("Launched 3 jobs again")
         assert len(scheduler.apps) == 6
 
 
-async def test_what_is_wrong_with_the_scheduler_is_said_by_the_launch(app, scheduler, monkeypatch):
+async def test_a_fault_of_the_scheduler_is_shown(app, scheduler, monkeypatch):
     launch(app)
 
     def refuse(dryrun_info):
@@ -200,20 +153,17 @@ async def test_what_is_wrong_with_the_scheduler_is_said_by_the_launch(app, sched
 
     monkeypatch.setattr(scheduler, "schedule", refuse)
     monkeypatch.setattr(app.runner, "changed_since", lambda *_: 1 / 0)
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 1)
-        await pilot.press("r")
-        await until(pilot, lambda: "job-0: the disk is full" in status(app))
+    async with jobs_of(app) as table:
+        await table.press("r")
+        await table.shows("job-0: the disk is full")
 
 
-async def test_it_is_launched_although_its_screen_was_left_meanwhile(app, scheduler):
+async def test_a_relaunch_outlives_its_screen(app):
     launch(app)
-    async with app.run_test(size=(120, 40)) as pilot:
-        jobs = await jobs_of(pilot, app, 1)
-        await pilot.press("enter")
-        await until(pilot, lambda: app.screen is not jobs)
-        await pilot.press("r", "escape")
-        await until(pilot, lambda: "Launched job-0 again" in status(app))
+    async with jobs_of(app) as table:
+        await table.job()
+        await table.press("r", "escape")
+        await table.shows("Launched job-0 again")
 
 
 def test_the_most_frequent_change_comes_first():
@@ -234,24 +184,21 @@ def with_config(app, tree):
     return launch(app, config=given)[0]
 
 
-async def test_config_that_gives_the_same_is_no_change(app, with_config):
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 1)
-        await pilot.press("r")
-        await until(pilot, lambda: "again, as it was" in status(app))
+async def test_equal_config_is_no_change(app, with_config):
+    async with jobs_of(app) as table:
+        await table.press("r")
+        await table.shows("again, as it was")
 
 
-async def test_config_that_gives_something_else_is_shown(app, with_config, tree):
+async def test_changed_config_is_shown(app, with_config, tree):
     tree.write(".torchxconfig", "[local_cwd]\nlog_dir = /other\n\n[component:utils.echo]\nmsg = hi\n")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 1)
-        await pilot.press("r")
-        text = text_of(await dialog_of(pilot, app))
-        assert "config: log_dir\n  - /logs\n  + /other" in text
-        assert "config: msg" not in text
+    async with jobs_of(app) as table:
+        await table.dialog(RelaunchDialog, "r")
+        assert "config: log_dir\n  - /logs\n  + /other" in table.dialog_text()
+        assert "config: msg" not in table.dialog_text()
 
 
-def test_a_launch_of_another_profile_is_compared_with_that_one(app, with_config):
+def test_a_launch_is_compared_with_its_own_profile(app, with_config):
     prod = Profile(scheduler="local_cwd", components={"utils.echo": {"msg": "hello"}})
     settings = replace(Settings(), profiles={"prod": prod, "other": Profile()})
     of_profile = {"scheduler": "local_cwd", "log_dir": "/logs", "component.msg": "hello"}
@@ -260,7 +207,7 @@ def test_a_launch_of_another_profile_is_compared_with_that_one(app, with_config)
     assert app.runner.changed_since(record, of_profile) == []
 
 
-async def test_a_component_that_is_gone_keeps_nobody_from_relaunching(app, tree):
+async def test_a_job_whose_component_is_gone_is_launched_again(app, tree):
     file = ComponentFile(tree.folder / "jobs.py")
     file.write('def job() -> AppDef:\n    """Do."""\n')
     tree.commit()
@@ -268,10 +215,9 @@ async def test_a_component_that_is_gone_keeps_nobody_from_relaunching(app, tree)
     app.runner.journal.update(record, component="jobs.py:job")
     file.path.unlink()
     tree.git("update-index", "--skip-worktree", "jobs.py")
-    async with app.run_test(size=(120, 40)) as pilot:
-        await jobs_of(pilot, app, 1)
-        await pilot.press("r")
-        await until(pilot, lambda: "Launched job-0 again" in status(app))
+    async with jobs_of(app) as table:
+        await table.press("r")
+        await table.shows("Launched job-0 again")
 
 
 @pytest.mark.parametrize(
@@ -286,7 +232,7 @@ async def test_a_component_that_is_gone_keeps_nobody_from_relaunching(app, tree)
         (Role("r", ""), ["image", "entrypoint"]),
     ],
 )
-def test_what_a_backend_does_not_tell_of_a_role_is_unknown(role, unknown):
+def test_missing_values_of_a_described_role_are_unknown(role, unknown):
     answers = {"local_cwd://torchx/job-1": DescribeAppResponse("job-1", roles=[role])}
     job = foreign_job(SimpleNamespace(describe=answers.get), "local_cwd://torchx/job-1")  # type: ignore[arg-type]
     assert (job.app.name, job.scheduler, job.unknown) == ("job-1", "local_cwd", {"r": unknown})

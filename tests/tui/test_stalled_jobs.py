@@ -78,7 +78,7 @@ def test_how_long_it_is_until_the_last_step(tmp_path: Path) -> None:
 async def test_a_stalled_job_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By a word with its sign, what takes the bar's place, one note, and the hint of the stacks."""
     # What the job's log says takes no part.
-    monkeypatch.setattr(jobs_screen, "PROGRESS_SECONDS", 3600.0)
+    monkeypatch.setattr(jobs_screen, "PROGRESS_INTERVAL_S", 3600.0)
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     # A note goes after some seconds.
     monkeypatch.setattr(app, "NOTIFICATION_TIMEOUT", 3600.0)

@@ -90,7 +90,7 @@ async def test_what_does_not_fit_its_column_moves_no_other(scheduler, tmp_path):
 
 async def test_what_changes_is_drawn(scheduler, tmp_path, monkeypatch):
     # How far jobs are is drawn together with what has changed.
-    monkeypatch.setattr(jobs_screen, "PROGRESS_SECONDS", 3600.0)
+    monkeypatch.setattr(jobs_screen, "PROGRESS_INTERVAL_S", 3600.0)
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(200, 50)) as pilot:
         table = (await filled(pilot, app)).table

@@ -113,7 +113,7 @@ def scheduler():
 
 @pytest.mark.parametrize("ascii_only", [False, True])
 async def test_cpu_and_memory_of_the_chosen_replica(scheduler, tmp_path, monkeypatch, ascii_only):
-    monkeypatch.setattr("torchx_tui.tui.watch.feed._USAGE_SECONDS", 0.05)
+    monkeypatch.setattr("torchx_tui.tui.watch.feed.USAGE_INTERVAL_S", 0.05)
     app = make_app(scheduler, tmp_path, settings=Settings(ascii=ascii_only))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 SIDE_BY_SIDE = 120
 # Between two turns of showing a long history (s).
 _PAST_PAUSE = 0.01
-PROGRESS_SECONDS = 2.0
-"""How often is looked which jobs are on the screen, for how far they are (s)."""
+PROGRESS_INTERVAL_S = 2.0
+"""Seconds between two reads of the progress of the jobs on the screen."""
 # Columns from which the status line parts its counts by backend.
 EXTRA_WIDE = 160
 
@@ -110,7 +110,7 @@ class JobsScreen(JobActions):
         self.chains = Chains(self.dashboard.jobs.rows)
         self.set_focus(self.table)
         self.set_interval(30, self.table.refresh_ages)
-        self.set_interval(PROGRESS_SECONDS, self._watch_progress)
+        self.set_interval(PROGRESS_INTERVAL_S, self._watch_progress)
         self._restore()
 
     def _restore(self) -> None:

@@ -33,9 +33,10 @@ _WORDS = {
     "places": "Partitions",
     "workspace": "Workspace",
 }
-# Files that are listed, the largest first.
-_MOST_FILES = 500
-_MOST_LINES = 500
+MAX_FILES = 500
+"""Files that are listed, the largest first."""
+MAX_SCRIPT_LINES = 500
+"""Lines of a script that are shown."""
 
 
 class Preview(Pane):
@@ -222,25 +223,25 @@ def workspace_text(listing: WorkspaceListing | None, unreadable: str) -> Text:
         text.append(f"  {number:>6,} left out by {plain(rule)}\n", STYLES.muted)
     text.append("\n")
     largest = sorted(listing.files, key=lambda file: (-file[1], file[0]))
-    for path, size in largest[:_MOST_FILES]:
+    for path, size in largest[:MAX_FILES]:
         text.append(f"{bytes_words(size):>10}  ", STYLES.faint).append(f"{plain(path)}\n", STYLES.log)
-    if len(largest) > _MOST_FILES:
-        text.append(f"and {len(largest) - _MOST_FILES:,} smaller ones\n", STYLES.faint)
+    if len(largest) > MAX_FILES:
+        text.append(f"and {len(largest) - MAX_FILES:,} smaller ones\n", STYLES.faint)
     return text
 
 
 def script_text(lines: Sequence[ScriptLine], glyphs: Glyphs) -> Text:
     """Return the lines of a script, each with what is submitted in its place."""
     text = Text(end="")
-    for line in lines[:_MOST_LINES]:
+    for line in lines[:MAX_SCRIPT_LINES]:
         sign = "+" if not line.number else glyphs.differs if line.given else " "
         text.append(f"{line.number or '':>4} ", STYLES.faint).append(f"{sign} ", STYLES.pending)
         text.append(plain(line.text), STYLES.log if line.text.startswith("#SBATCH") else STYLES.muted)
         if line.given:
             text.append("   " if line.text else "").append(plain(" ".join(line.given)), STYLES.added)
         text.append("\n")
-    if len(lines) > _MOST_LINES:
-        text.append(f"and {count(len(lines) - _MOST_LINES, 'more line')}\n", STYLES.faint)
+    if len(lines) > MAX_SCRIPT_LINES:
+        text.append(f"and {count(len(lines) - MAX_SCRIPT_LINES, 'more line')}\n", STYLES.faint)
     return text.append("\nThe file stays as it is: sbatch gets the changes beside it.", STYLES.faint)
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# How often what replicas use is measured while somebody looks (s).
-_USAGE_SECONDS = 2.0
+USAGE_INTERVAL_S = 2.0
+"""Seconds between two measurements of what replicas use."""
 # Between two parts of the journal that are shown (s).
 _HISTORY_PAUSE = 0.05
 
@@ -129,7 +129,7 @@ class UsageWatcher(JobWatchingThread):
             handle = self._job
             if handle is not None:
                 self._measure(handle)
-            self._wake.wait(None if handle is None else _USAGE_SECONDS)
+            self._wake.wait(None if handle is None else USAGE_INTERVAL_S)
             self._wake.clear()
 
     def _measure(self, handle: str) -> None:

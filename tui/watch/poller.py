@@ -34,12 +34,12 @@ Post = Callable[[Message], object]
 
 # Changes that a backend pushes are taken together for so long (s).
 _PUSH_PAUSE = 0.2
-# Rows do not wait longer than this for a long journal (s). What it says of them follows: it is read on meanwhile, with
-# pauses (s) in which the event loop has the interpreter for itself.
-_JOURNAL_SECONDS = 0.05
+JOURNAL_TIMEOUT_S = 0.05
+"""Seconds that rows wait for a long journal; the rest of it is read afterwards."""
+# Pauses (s) between two parts of the journal, in which the event loop has the interpreter for itself.
 _JOURNAL_PAUSE = 0.05
-# A backend may not know a job yet that it has just taken (s).
-_NEW_SECONDS = 30.0
+NEW_JOB_S = 30.0
+"""Seconds in which a backend may not know a job yet that it has just accepted."""
 
 
 class BackendPoller(WatchingThread):
@@ -156,7 +156,7 @@ class BackendPoller(WatchingThread):
     def _join(self, apps: list[ListAppResponse]) -> dict[str, JobRow]:
         """Post the rows of listed apps, with what the journal adds as far as it was read, and return them."""
         journal = self._runner.journal
-        records = journal.find_all((app.app_handle for app in apps), _JOURNAL_SECONDS)
+        records = journal.find_all((app.app_handle for app in apps), JOURNAL_TIMEOUT_S)
         self._unjoined = [] if journal.is_whole else apps
         rows, faults = self._rows.make(apps, records)
         for fault in set(faults) - self._faults:
@@ -169,7 +169,7 @@ class BackendPoller(WatchingThread):
         """Wait for the next time to ask, and read a long journal meanwhile; return whether it was cut short."""
         until = time.monotonic() + seconds
         while self._unjoined and time.monotonic() < until:
-            if self._runner.journal.read_on(_JOURNAL_SECONDS):
+            if self._runner.journal.read_on(JOURNAL_TIMEOUT_S):
                 self._join(self._unjoined)
             elif self._wake.wait(_JOURNAL_PAUSE):
                 break
@@ -271,7 +271,7 @@ class RowMaker:
 
 def _tolerant(row: JobRow, now: float) -> JobRow:
     """Show a job as submitted while its backend has not found its own feet with it."""
-    new = row.submitted_at is not None and 0 <= now - row.submitted_at < _NEW_SECONDS
+    new = row.submitted_at is not None and 0 <= now - row.submitted_at < NEW_JOB_S
     if row.state is AppState.UNKNOWN and row.finished_at is None and new:
         return replace(row, state=AppState.SUBMITTED)
     return row

@@ -38,9 +38,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _INTERVAL_S = 5.0
-# Where a job's logs are is asked once. Servers are asked for one job in so many seconds; this machine at once.
-_SERVER_PAUSE_S = 10.0
-_MOST_KNOWN = 500
+SERVER_PAUSE_S = 10.0
+"""Seconds between two jobs whose logs a server is asked for; this machine is asked at once."""
+MAX_CACHED_JOBS = 500
+"""Jobs whose log files are remembered."""
 # Interval between CPU measurements of a job that seems stalled (s).
 _MEASURE_AGAIN_S = 30.0
 
@@ -145,7 +146,7 @@ class ProgressWatcher(WatchingThread):
         # How far jobs came that ended while the dashboard was open, or are read at their end.
         self._at_end: dict[str, RowProgress | None] = {}
         self._jobs: dict[str, WatchedJob] = {}
-        self._asked_server_at = -_SERVER_PAUSE_S
+        self._asked_server_at = -SERVER_PAUSE_S
 
     def watch(self, running: Collection[str], ended: Collection[str] = ()) -> None:
         """Look at these jobs from now on, or at none."""
@@ -204,7 +205,7 @@ class ProgressWatcher(WatchingThread):
         """Return how far an ended job came, if that is news: by the end of its log, or what was kept if more."""
         kept = self._look_at_kept(handle)
         if handle not in self._at_end:
-            if len(self._at_end) >= _MOST_KNOWN:
+            if len(self._at_end) >= MAX_CACHED_JOBS:
                 self._at_end.clear()
             is_near = parse_app_handle(handle).scheduler_backend.startswith("local") or handle in self._jobs
             watched = self._watched(handle) if is_near else None
@@ -239,7 +240,7 @@ class ProgressWatcher(WatchingThread):
         if not self._runner.capabilities(scheduler).log_files:
             return None
         if not scheduler.startswith("local"):
-            if time.monotonic() - self._asked_server_at < _SERVER_PAUSE_S:
+            if time.monotonic() - self._asked_server_at < SERVER_PAUSE_S:
                 return None
             self._asked_server_at = time.monotonic()
         try:
@@ -247,7 +248,7 @@ class ProgressWatcher(WatchingThread):
         except Exception as error:
             raise _NotDescribedError(handle) from error
         logs = replica_logs(self._runner.replica_log, handle, described) if described else []
-        if len(self._jobs) >= _MOST_KNOWN:
+        if len(self._jobs) >= MAX_CACHED_JOBS:
             self._jobs.clear()
         if not logs:
             return None
