@@ -22,6 +22,7 @@ from support.waiting import PATIENCE, wait_until
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm import usage
+from torchx_tui.backends.slurm.commands import run
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse, Stream
 from torchx_tui.diagnosis.stacks.conclusion import Conclusion, conclude
@@ -46,7 +47,11 @@ def in_state(slurm: SlurmScheduler, app_id: str, *states: AppState) -> DescribeA
         assert described is not None
         return described if described.state in states else None
 
-    return wait_until(look, f"{app_id} is {states}")
+    try:
+        return wait_until(look, f"{app_id} is {states}")
+    except AssertionError as error:
+        known = [run(command).out for command in (["scontrol", "show", "job", app_id], ["sinfo", "-R"])]
+        raise AssertionError("\n".join([str(error), *known])) from error
 
 
 def end_of(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse:
