@@ -35,7 +35,7 @@ def _doctor(arguments: Any, settings: Settings) -> int:
         if not arguments.json:
             if item.subject != subject:
                 put(item.subject)
-            _put_finding(item.finding)
+            print_finding(item.finding)
             sys.stdout.flush()
         subject = item.subject
     if arguments.json:
@@ -62,13 +62,14 @@ def _test_notify(settings: Settings) -> int:
     message = Message("test", "local_cwd://torchx/test", "test", "SENT", "torchx-tui doctor --notify sent this")
     results = deliver(message, settings.notify, tries=1)
     for name, error in results.items():
-        _put_finding(Finding("error" if error else "ok", f"{name}: {error}" if error else name))
+        print_finding(Finding("error" if error else "ok", f"{name}: {error}" if error else name))
     if not results:
-        _put_finding(Finding("warning", "nothing is set up", "set notify.command, webhook or mail in config.toml"))
+        print_finding(Finding("warning", "nothing is set up", "set notify.command, webhook or mail in config.toml"))
     return 0 if results and not any(results.values()) else 1
 
 
-def _put_finding(finding: Finding) -> None:
+def print_finding(finding: Finding) -> None:
+    """Print a finding and what to do about it, its level in colour on a terminal."""
     level = f"{finding.level:<7}"
     import os
 

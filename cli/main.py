@@ -244,8 +244,8 @@ def _carry_out(arguments: Any) -> int:
     from ..specs.files import refuse_foreign_folders
 
     refuse_foreign_folders()
-    settings, problem = _settings(arguments)
-    _log_to_file(arguments.debug)
+    settings, problem = read_settings(arguments)
+    log_to_file(arguments.debug)
     is_dashboard = not getattr(arguments, "command", None)
     # The dashboard shows them itself; after it closes they are only logged.
     report_thread_failures((lambda _: None) if is_dashboard else _say_on_stderr)
@@ -263,7 +263,7 @@ def _carry_out(arguments: Any) -> int:
     return run_command(arguments, settings)
 
 
-def _settings(arguments: Any) -> tuple[Settings, str]:
+def read_settings(arguments: Any) -> tuple[Settings, str]:
     """Return the settings of the file, overridden by the command line, and what is wrong with the file.
 
     Raises:
@@ -313,7 +313,7 @@ def _say_on_stderr(sentence: str) -> None:
     print(f"torchx-tui: {sentence}", file=sys.stderr)
 
 
-def _log_to_file(debug: bool) -> None:
+def log_to_file(debug: bool) -> None:
     """Send loggers and warnings to a file: nothing may print to the terminal while the dashboard runs."""
     from ..specs.files import NoHomeError, private_folder, state_folder
 
@@ -366,7 +366,7 @@ def _give_terminal_a_size() -> None:
                 fcntl.ioctl(stream.fileno(), termios.TIOCSWINSZ, size)
 
 
-def _usual_frames(environ: Mapping[str, str]) -> int:
+def usual_frames(environ: Mapping[str, str]) -> int:
     """Return how often the screen is drawn a second where nobody chose, 0 for Textual's own way.
 
     Over SSH less often: every frame is bytes on somebody's link. So seldom that keys seem slow it never is.
@@ -423,7 +423,7 @@ def open_dashboard(
         return 2
     _give_terminal_a_size()
     # Textual reads these when it is imported.
-    frames = settings.frames_per_second or _usual_frames(os.environ)
+    frames = settings.frames_per_second or usual_frames(os.environ)
     if frames:
         os.environ["TEXTUAL_FPS"] = str(frames)
     os.environ.setdefault("TEXTUAL_ANIMATIONS", "none")

@@ -107,12 +107,12 @@ def _run(engine: Engine, container: str, command: Sequence[str]) -> int:
         connection.settimeout(None)
     with raw_terminal(sys.stdin.fileno()), resize_events() as resized:
         write_all(sys.stdout.fileno(), first)
-        _relay(connection, resized, lambda: _resize(api, asked))
+        relay(connection, resized, lambda: _resize(api, asked))
     relaying.close()
     return exec_exit_code(api, asked) or 0
 
 
-def _relay(connection: Any, resized: int, resize: Callable[[], bool]) -> None:
+def relay(connection: Any, resized: int, resize: Callable[[], bool]) -> None:
     """Carry keys to the program and its output back until one side ends."""
     keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
     # A program that has not begun yet takes no size, and it is asked again soon; one that has ended neither.

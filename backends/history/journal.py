@@ -35,11 +35,12 @@ logger = logging.getLogger(__name__)
 _SETTLED = 5 * 10**9
 # Until then a folder of many records is read again after so long (s), one of fewer at every call.
 _AGAIN_SECONDS = 1.0
-_MANY = 1000
+MANY = 1000
+"""The records from which a folder is many."""
 # After reading for so long (s), other threads have their turn.
 _TURN_SECONDS = 0.02
-# Records that are kept in memory: every job that backends list asks for its own again and again.
-_MOST_KEPT = 20_000
+MAX_KEPT = 20_000
+"""Records that are kept in memory: every job that backends list asks for its own again and again."""
 
 
 _Stamp = tuple[int, int]
@@ -264,7 +265,7 @@ class Journal:
         except OSError:
             stamp = None
         with self._reading:
-            again = _AGAIN_SECONDS if len(self._ids) > _MANY else 0.0
+            again = _AGAIN_SECONDS if len(self._ids) > MANY else 0.0
             if stamp is not None and stamp == self._folder_stamp and (self._settled or now < self._listed_at + again):
                 return
             self._folder_stamp, self._listed_at = stamp, now
@@ -350,7 +351,7 @@ class Journal:
         if keep and stamp is not None:
             self._kept[record_id] = _Kept(self._generation, stamp, record)
             self._kept.move_to_end(record_id)
-            while len(self._kept) > _MOST_KEPT:
+            while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
         return record
 

@@ -31,8 +31,8 @@ _SHORT_DIGEST = 19  # with `sha256:` before it
 _BLOCK = 1 << 20
 GIT_TIMEOUT_S = 1.5
 """Seconds after which git is given up."""
-# Seconds that a program's end waits for what is still to be noted.
-_CLOSE_TIMEOUT_S = 0.5
+CLOSE_TIMEOUT_S = 0.5
+"""Seconds that a program's end waits for what is still to be noted."""
 
 
 @dataclass(frozen=True)
@@ -327,7 +327,7 @@ class WorldNotes:
 
     def close(self) -> None:
         """Wait a moment for what is still to be noted."""
-        until = time.monotonic() + _CLOSE_TIMEOUT_S
+        until = time.monotonic() + CLOSE_TIMEOUT_S
         for thread in self._threads:
             if not thread.is_alive():
                 continue

@@ -343,7 +343,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with run_in_pod(server, namespace, pod, container, command, tty=True) as running:
             with raw_terminal(sys.stdin.fileno()), resize_events() as resized:
-                _relay(running, resized)
+                relay(running, resized)
             return running.exit_code()
     except TorchXTuiError as error:
         sys.stderr.write(f"{error}\n")
@@ -352,7 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server.close()
 
 
-def _relay(running: PodExec, resized: int) -> None:
+def relay(running: PodExec, resized: int) -> None:
     """Carry keys to the program and its output back until one side ends."""
     from websocket import WebSocketException
 

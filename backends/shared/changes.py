@@ -12,15 +12,15 @@ from ...specs.backoff import Backoff
 
 _log = logging.getLogger(__name__)
 
-# At most one call in so many seconds: starting 64 replicas makes some hundred changes.
-_QUIET_S = 0.1
-# What went away is asked again after so many seconds, twice as many each time.
-_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.25, 5.0
+QUIET_S = 0.1
+"""Seconds between two calls at least: starting 64 replicas makes some hundred changes."""
+FIRST_RETRY_S, LONGEST_RETRY_S = 0.25, 5.0
+"""Seconds until a backend that went away is asked again, doubled each time, and the most of them."""
 
 
 def retry_backoff() -> Backoff:
     """Return the waits before a backend that cannot be reached is asked again."""
-    return Backoff(_FIRST_RETRY_S, _LONGEST_RETRY_S)
+    return Backoff(FIRST_RETRY_S, LONGEST_RETRY_S)
 
 
 class Listener(Protocol):
@@ -101,7 +101,7 @@ class Subscribers:
                 debouncer.changed.set()
             else:
                 return
-            if time.monotonic() - began > _LONGEST_RETRY_S:
+            if time.monotonic() - began > LONGEST_RETRY_S:
                 backoff.reset()
             backoff.wait(debouncer.stopped)
 
@@ -137,7 +137,7 @@ class _Debouncer:
                 return
             self.changed.clear()
             self._tell()
-            self.stopped.wait(_QUIET_S)
+            self.stopped.wait(QUIET_S)
 
     def close(self) -> None:
         self.stopped.set()

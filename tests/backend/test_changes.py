@@ -94,7 +94,7 @@ def test_a_burst_is_told_once_or_twice() -> None:
 
 
 def test_what_follows_at_once_is_told_a_little_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "_QUIET_S", NEVER)
+    monkeypatch.setattr(changes, "QUIET_S", NEVER)
     world, told = World(), Told()
     world.subscribers.subscribe(told)
     assert not told.event.wait(0.2)
@@ -171,7 +171,7 @@ def test_what_fails_again_and_again_waits_longer_and_what_listened_for_long_does
             waited.append(self.next())
             return stop_event.is_set()
 
-    monkeypatch.setattr(changes, "_LONGEST_RETRY_S", long_enough)
+    monkeypatch.setattr(changes, "LONGEST_RETRY_S", long_enough)
     monkeypatch.setattr(changes, "retry_backoff", lambda: Noting(1.0, 60.0))
     world = World(failures=3)
     end = world.subscribers.subscribe(Told())

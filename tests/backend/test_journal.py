@@ -195,7 +195,7 @@ def counted_reads(monkeypatch):
 
 
 def test_of_the_records_that_were_asked_for_only_the_last_ones_are_kept(journal, app, monkeypatch):
-    monkeypatch.setattr(launch_journal, "_MOST_KEPT", 2)
+    monkeypatch.setattr(launch_journal, "MAX_KEPT", 2)
     one, two, three = (launch(journal, app, expected_app_id=f"job{number}") for number in range(3))
     reader = Journal(journal.folder)
     reader.find_all([])
@@ -432,7 +432,7 @@ def counted_listings(monkeypatch):
 def test_a_folder_of_many_records_that_changes_is_listed_again_after_a_while(journal, app, monkeypatch):
     now_ns, now = time.time_ns(), 100.0
     first, _, _ = (launch(journal, app, expected_app_id=f"job{number}") for number in range(3))
-    monkeypatch.setattr(launch_journal, "_MANY", 2)
+    monkeypatch.setattr(launch_journal, "MANY", 2)
     monkeypatch.setattr(time, "time_ns", lambda: now_ns)
     monkeypatch.setattr(time, "monotonic", lambda: now)
     reader = Journal(journal.folder)

@@ -377,7 +377,7 @@ def test_one_file_differs_in_words(runner: Runner, tree: WorkTree) -> None:
 def test_the_end_of_a_program_waits_for_all_that_is_to_be_noted(
     runner: Runner, scheduler: Imaged, tree: WorkTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("torchx_tui.backends.history.provenance._CLOSE_TIMEOUT_S", NEVER)
+    monkeypatch.setattr("torchx_tui.backends.history.provenance.CLOSE_TIMEOUT_S", NEVER)
     scheduler.waits = threading.Event()
     handles = [
         runner.run(AppDef("job", [Role("r", image, entrypoint="true")]), "local_cwd", {}) for image in ("one:1", "")

@@ -28,8 +28,8 @@ AWAY = BackendUnavailableError("nothing listens")
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
-    monkeypatch.setattr(changes, "_LONGEST_RETRY_S", 0.02)
+    monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(changes, "LONGEST_RETRY_S", 0.02)
 
 
 class Away(CannedScheduler):

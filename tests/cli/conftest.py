@@ -18,7 +18,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     What is slow on a busy machine is not taken for something that hangs; tests of that set limits of their own.
     """
     monkeypatch.chdir(tmp_path)
-    for module, limit in ((remote, "LOAD_SECONDS"), (checks, "PATIENCE_SECONDS"), (host, "_START_TIMEOUT_S")):
+    for module, limit in ((remote, "LOAD_SECONDS"), (checks, "PATIENCE_SECONDS"), (host, "START_TIMEOUT_S")):
         monkeypatch.setattr(module, limit, NEVER)
     monkeypatch.setattr(host.guests.settings, "timeout_s", NEVER)
     return command_runner(capsys, monkeypatch)

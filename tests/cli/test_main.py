@@ -31,7 +31,7 @@ from torchx_tui.specs.files import state_folder
 
 
 def given(*arguments: str) -> Settings:
-    return cli._settings(cli.build_parser().parse_args(arguments, cli.Arguments()))[0]
+    return cli.read_settings(cli.build_parser().parse_args(arguments, cli.Arguments()))[0]
 
 
 def test_options_override_the_settings():
@@ -81,7 +81,7 @@ def test_frames_out_of_range_are_refused_with_the_range(text, capsys):
     ],
 )
 def test_how_often_the_screen_is_drawn_where_nobody_chose(environ, frames):
-    assert cli._usual_frames(environ) == frames
+    assert cli.usual_frames(environ) == frames
 
 
 def buffered() -> dict[str, str]:
@@ -350,7 +350,7 @@ def test_what_is_wrong_with_the_config_is_logged(command: Command, own_home, cap
 
 def test_details_are_logged_where_they_are_asked_for(command: Command, monkeypatch):
     told = []
-    monkeypatch.setattr(cli, "_log_to_file", told.append)
+    monkeypatch.setattr(cli, "log_to_file", told.append)
     command("builtins")
     command("--debug", "builtins")
     assert told == [False, True]
@@ -375,8 +375,8 @@ def log_handlers() -> list[logging.Handler]:
 
 
 def test_the_log_file(log):
-    cli._log_to_file(False)
-    cli._log_to_file(False)
+    cli.log_to_file(False)
+    cli.log_to_file(False)
     (handler,) = log_handlers()
     logging.getLogger("torchx_tui.x").info("HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123456789")
     logging.getLogger("torchx_tui.x").debug("a detail")
@@ -384,7 +384,7 @@ def test_the_log_file(log):
     assert re.fullmatch(rf"[-0-9]+ [:,0-9]+ {os.getpid()} INFO torchx_tui\.x HF_TOKEN=\S+", line)
     assert "abcdefghij" not in line
     assert log.stat().st_mode & 0o777 == 0o600
-    cli._log_to_file(True)
+    cli.log_to_file(True)
     assert handler not in log_handlers()
     logging.getLogger("torchx_tui.x").debug("a detail")
     assert log.read_text().count("a detail") == 1
@@ -395,7 +395,7 @@ def test_a_large_log_file_is_put_aside(log, size, is_put_aside):
     log.parent.mkdir(parents=True)
     log.touch()
     os.truncate(log, size)
-    cli._log_to_file(False)
+    cli.log_to_file(False)
     assert log.with_name("torchx-tui.log.1").exists() == is_put_aside
     assert log.stat().st_size == (0 if is_put_aside else size)
 
@@ -403,6 +403,6 @@ def test_a_large_log_file_is_put_aside(log, size, is_put_aside):
 def test_a_log_that_is_no_file_is_not_waited_for(log):
     log.parent.mkdir(parents=True)
     os.mkfifo(log)
-    cli._log_to_file(False)
+    cli.log_to_file(False)
     logging.getLogger("torchx_tui.x").error("nobody reads this")
     assert len(log_handlers()) == 1

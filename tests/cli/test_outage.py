@@ -77,7 +77,7 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Remote:
 
     for module in (launch, logs, watch):
         monkeypatch.setattr(module, "make_runner", make_runner)
-    monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
     return scheduler
 
 

@@ -23,7 +23,7 @@ from torchx_tui.backends.types import Finding
 from torchx_tui.cli import doctor
 from torchx_tui.cli.cancel import COMMANDS as ENDING
 from torchx_tui.cli.follow import Interrupted, end_or_leave, interruptible
-from torchx_tui.cli.main import help_formatter
+from torchx_tui.cli.main import terminal_width
 from torchx_tui.cli.output import plain_lines, put_table
 from torchx_tui.cli.run import COMMANDS as LAUNCHING
 from torchx_tui.cli.run_arguments import flag_names
@@ -56,10 +56,10 @@ def scheduler(monkeypatch: pytest.MonkeyPatch) -> CannedScheduler:
 def test_a_help_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: str, width: int) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
-    assert help_formatter("x")._width == width
+    assert terminal_width() == width + 2
     with open(os.devnull) as no_terminal:
         monkeypatch.setattr(sys, "stdout", no_terminal)
-        assert help_formatter("x")._width == width
+        assert terminal_width() == width + 2
 
 
 def test_a_help_is_as_wide_as_a_terminal_that_says_so_and_no_wider_than_can_be_read(
@@ -69,7 +69,7 @@ def test_a_help_is_as_wide_as_a_terminal_that_says_so_and_no_wider_than_can_be_r
     for columns, width in ((90, 88), (500, 118), (0, 78)):
         monkeypatch.setattr(os, "get_terminal_size", lambda _, columns=columns: os.terminal_size((columns, 24)))
         monkeypatch.setattr(sys, "stdout", open(os.devnull))  # noqa: SIM115 - a stdout that has a number
-        assert help_formatter("x")._width == width
+        assert terminal_width() == width + 2
 
 
 COMPONENT = '''
@@ -368,12 +368,12 @@ def test_findings_have_colors_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "stdout", screen)
     monkeypatch.delenv("NO_COLOR", raising=False)
     for level, color in (("ok", 32), ("warning", 33), ("error", 31)):
-        doctor._put_finding(Finding(level, "it\x1b[2J is", "do\x07 this"))  # type: ignore[arg-type]
+        doctor.print_finding(Finding(level, "it\x1b[2J is", "do\x07 this"))  # type: ignore[arg-type]
         assert screen.getvalue() == f"  \x1b[{color}m{level:<7}\x1b[0m  it is\n           do this\n"
         screen.seek(0)
         screen.truncate()
     monkeypatch.setenv("NO_COLOR", "1")
-    doctor._put_finding(Finding("error", "what"))
+    doctor.print_finding(Finding("error", "what"))
     assert screen.getvalue() == "  error    what\n"
 
 

@@ -42,7 +42,7 @@ def small_segments(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (source, "BLOCK", 64), (source, "_FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
+            (source, "BLOCK", 64), (source, "FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
             (line_index, "BLOCK", 64), (scanner, "_DENSE_MATCHES", 2),
             (match_index, "BLOCK", 64), (match_index, "_FIRST_BATCH_ROWS", 2), (match_index, "_MAX_BATCH_ROWS", 3),
         ):  # fmt: skip

@@ -31,7 +31,7 @@ from torchx_tui.logs.view.merge import LogLine, MergedLog
 def small_parts() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (source, "BLOCK", 64), (source, "_FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
+            (source, "BLOCK", 64), (source, "FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
             (line_index, "BLOCK", 64),
             (match_index, "BLOCK", 64), (match_index, "_FIRST_BATCH_ROWS", 2), (match_index, "_MAX_BATCH_ROWS", 3),
             (segment_table, "_ROWS_PER_PART", 2),

@@ -54,7 +54,7 @@ class ApiProxy:
     """
 
     def __init__(self, cluster: Any, folder: Path) -> None:
-        settings = cluster._settings()
+        settings = cluster.settings()
         self._target = settings.host
         self._pool = urllib3.PoolManager(
             ca_certs=settings.ssl_ca_cert, cert_file=settings.cert_file, key_file=settings.key_file, retries=False,

@@ -37,7 +37,7 @@ Command = Callable[..., Ended]
 
 def command_runner(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """Return a function that runs a command; loggers of this process stay as they are."""
-    monkeypatch.setattr(cli, "_log_to_file", lambda debug: None)
+    monkeypatch.setattr(cli, "log_to_file", lambda debug: None)
 
     def run(*argv: str) -> Ended:
         capsys.readouterr()

@@ -77,7 +77,7 @@ class KubernetesCluster:
     @property
     def host(self) -> str:
         """The server's address."""
-        return self._settings().host
+        return self.settings().host
 
     def request(
         self, method: str, path: str, body: Object | None = None, content_type: str = "application/json"
@@ -87,7 +87,7 @@ class KubernetesCluster:
         Raises:
             RefusedError: the server says no.
         """
-        settings = self._settings()
+        settings = self.settings()
         if self._pool is None:
             self._pool = urllib3.PoolManager(
                 ca_certs=settings.ssl_ca_cert, cert_file=settings.cert_file, key_file=settings.key_file, retries=False
@@ -110,7 +110,7 @@ class KubernetesCluster:
         if self._pool is not None:
             self._pool.clear()
 
-    def _settings(self) -> Any:
+    def settings(self) -> Any:
         if self._configuration is None:
             import kubernetes.client
             import kubernetes.config

@@ -89,7 +89,7 @@ def test_when_a_job_is_asked_about_again(runner, scheduler, monkeypatch, state, 
     watcher.watch(ONE)
     # Whatever was before: what is new is a change.
     watcher._changed_at -= 1e6
-    assert watcher._describe(ONE) == seconds
+    assert watcher.describe(ONE) == seconds
     (message,) = posted
     assert (message.handle, message.error) == (ONE, str(error or ""))
 
@@ -99,11 +99,11 @@ def test_a_description_is_posted_again_after_a_failure(runner, scheduler, monkey
     watcher = JobWatcher(runner, posted.append, SETTINGS, time.monotonic)
     watcher.watch(ONE)
     for error in (SchedulerError("away"), NoAnswerError("late")):
-        watcher._describe(ONE)
+        watcher.describe(ONE)
         with monkeypatch.context() as patched:
             patched.setattr(scheduler, "describe", failing(error))
-            watcher._describe(ONE)
-    watcher._describe(ONE)
+            watcher.describe(ONE)
+    watcher.describe(ONE)
     assert [message.error for message in posted] == ["", "away", "", "local_cwd: late", ""]
 
 
@@ -179,10 +179,10 @@ def test_what_a_backend_fails_of_is_noted_once_until_it_answers(runner, schedule
     for _ in range(2):
         with monkeypatch.context() as patched:
             patched.setattr(scheduler, "list", failing(SchedulerError("the server is away")))
-            seconds = [poller._tick() for _ in range(3)]
+            seconds = [poller.tick() for _ in range(3)]
         # Each wait is longer than the one before.
         assert seconds == sorted(seconds)
-        poller._tick()
+        poller.tick()
     assert caplog.text.count(words) == 2
     assert [type(message).__name__ for message in posted] == [*["BackendFailed"] * 3, "JobsChanged"] * 2
 
@@ -193,7 +193,7 @@ def test_jobs_are_shown_although_the_journal_cannot_be_written(runner, monkeypat
     monkeypatch.setattr(poller_module, "JOURNAL_TIMEOUT_S", NEVER)
     monkeypatch.setattr(runner, "remember", failing(OSError("the disk is full")))
     posted: list[Any] = []
-    BackendPoller(runner, "local_cwd", posted.append, SETTINGS)._tick()
+    BackendPoller(runner, "local_cwd", posted.append, SETTINGS).tick()
     assert [type(message).__name__ for message in posted] == ["JobsChanged"]
     assert "the journal cannot be written: the disk is full" in caplog.text
 
@@ -202,7 +202,7 @@ def test_a_job_that_cannot_be_shown_is_noted_once(runner, scheduler, caplog):
     scheduler.apps["bad"] = replace(scheduler.apps["one-x"], app_id="bad", image=3)
     poller = BackendPoller(runner, "local_cwd", lambda _: None, SETTINGS)
     for _ in range(3):
-        poller._tick()
+        poller.tick()
     assert caplog.text.count("a job that cannot be shown") == 1
 
 
@@ -211,7 +211,7 @@ def test_where_the_logs_of_a_job_are_is_asked_once(runner, scheduler, described,
     handles = [f"local_cwd://torchx/{name}" for name in scheduler.apps]
     for _ in range(2):
         for handle in handles:
-            found = watcher._look(handle)
+            found = watcher.look(handle)
             assert found is not None
             assert (found.step, found.fraction, found.metric, found.value) == (5, 0.5, "loss", "1.5")
     assert described == ["one-x", "two-x", "three-x"]
@@ -219,36 +219,36 @@ def test_where_the_logs_of_a_job_are_is_asked_once(runner, scheduler, described,
     monkeypatch.setattr(progress_module, "MAX_CACHED_JOBS", 3)
     scheduler.add("four-x", AppState.RUNNING, 60)
     scheduler.write_log("four-x", 0, [(10, "o", "step 1/10\nstep 2/10\n")])
-    four = watcher._look("local_cwd://torchx/four-x")
+    four = watcher.look("local_cwd://torchx/four-x")
     assert four is not None
     assert (four.step, four.metric, four.value, four.stalled, four.stalled_seconds) == (2, "", "", "", 0.0)
-    watcher._look(handles[0])
+    watcher.look(handles[0])
     assert described[3:] == ["four-x", "one-x"]
 
 
 def test_a_server_is_asked_for_one_job_in_some_seconds(runner, scheduler, described, monkeypatch):
     monkeypatch.setattr(progress_module, "SERVER_PAUSE_S", 3600.0)
     watcher = ProgressWatcher(runner, lambda _: None, MetricsSettings())
-    assert watcher._look("kubernetes://torchx/one-x")
-    assert watcher._look("kubernetes://torchx/two-x") is None
-    assert watcher._look("kubernetes://torchx/one-x")
+    assert watcher.look("kubernetes://torchx/one-x")
+    assert watcher.look("kubernetes://torchx/two-x") is None
+    assert watcher.look("kubernetes://torchx/one-x")
     assert described == ["one-x"]
     monkeypatch.setattr(progress_module, "SERVER_PAUSE_S", 0.0)
-    assert watcher._look("kubernetes://torchx/two-x")
+    assert watcher.look("kubernetes://torchx/two-x")
 
 
 def test_a_job_that_its_backend_does_not_know_yet_is_asked_about_again(runner, scheduler, described):
     found = scheduler.described.pop("one-x")
     watcher = ProgressWatcher(runner, lambda _: None, MetricsSettings())
-    assert watcher._look(ONE) is None
+    assert watcher.look(ONE) is None
     scheduler.described["one-x"] = found
-    assert watcher._look(ONE)
+    assert watcher.look(ONE)
     assert described == ["one-x", "one-x"]
 
 
 def test_a_backend_without_log_files_is_not_asked(runner, scheduler, described):
     scheduler.capabilities = Capabilities()
-    assert ProgressWatcher(runner, lambda _: None, MetricsSettings())._look(ONE) is None
+    assert ProgressWatcher(runner, lambda _: None, MetricsSettings()).look(ONE) is None
     assert described == []
 
 

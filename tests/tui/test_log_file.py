@@ -12,7 +12,7 @@ def test_a_process_keeps_one_log_file_open() -> None:
     before, level = list(root.handlers), root.level
     try:
         for _ in range(3):
-            cli._log_to_file(False)
+            cli.log_to_file(False)
         assert [one.get_name() for one in root.handlers].count("torchx-tui.log") == 1
     finally:
         root.setLevel(level)

@@ -487,4 +487,4 @@ def test_it_is_asked_less_often_while_nobody_looks_or_nothing_runs(journal, stat
     idle_since = time.monotonic() - idle
     poller = BackendPoller(runner, "local_cwd", Listener(), settings, lambda: idle_since)
     # A fifth longer or shorter.
-    assert seconds * 0.8 <= poller._tick() <= seconds * 1.2
+    assert seconds * 0.8 <= poller.tick() <= seconds * 1.2

@@ -63,9 +63,9 @@ class JobWatcher(JobWatchingThread):
             if self._ended.is_set():
                 return
             handle = self._job
-            delay = None if handle is None else self._describe(handle)
+            delay = None if handle is None else self.describe(handle)
 
-    def _describe(self, handle: str) -> float | None:
+    def describe(self, handle: str) -> float | None:
         """Describe once; return the seconds until the next time, or None when nothing will change."""
         # A backend that hangs holds up no job of another one.
         backend = parse_app_handle(handle).scheduler_backend

@@ -105,7 +105,7 @@ class BackendPoller(WatchingThread):
         """Ask until `end`."""
         self._prepare()
         while not self._ended.is_set():
-            delay = self._tick()
+            delay = self.tick()
             if self._wait(delay) and not self._ended.is_set():
                 self._ended.wait(_PUSH_PAUSE)
             self._wake.clear()
@@ -127,7 +127,7 @@ class BackendPoller(WatchingThread):
             # The first question tells what is wrong.
             logger.exception("%s: check", self._scheduler)
 
-    def _tick(self) -> float:
+    def tick(self) -> float:
         """Ask once; return the seconds until the next time."""
         try:
             apps = self._caller.call(self._list, self._settings.timeout_seconds)

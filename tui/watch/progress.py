@@ -175,7 +175,7 @@ class ProgressWatcher(WatchingThread):
             for handle in (*running, *ended):
                 if self._ended.is_set():
                     return
-                self._note(found, handle, self._look if handle in running else self._look_at_end)
+                self._note(found, handle, self.look if handle in running else self._look_at_end)
             known = {handle: progress for handle, progress in found.items() if progress is not None}
             if known:
                 self._post(ProgressRead(known))
@@ -197,7 +197,8 @@ class ProgressWatcher(WatchingThread):
                 logger.warning("progress of %s", handle, exc_info=True)
                 self._post(Told(f"progress of {handle}: {reason}; see the log file", failed=True))
 
-    def _look(self, handle: str) -> RowProgress | None:
+    def look(self, handle: str) -> RowProgress | None:
+        """Read how far a job is; None if that is not known."""
         watched = self._watched(handle)
         return watched.look(self._settings, time.time()) if watched else None
 

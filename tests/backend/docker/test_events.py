@@ -164,7 +164,7 @@ def test_an_engine_that_goes_and_comes_is_told_of(own_engine):
 
 
 def test_who_listens_is_told_of_what_happens_of_the_end_and_of_the_return(scripted, monkeypatch):
-    monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
     answers = iter([(200, b"{}\n"), refused(500, "it is starting"), None, (200, b"{}\n")])
     asked: list[Asked] = []
     told: list[int] = []

@@ -20,7 +20,7 @@ from support.scripted_engine import listed, refused
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.beside import run_beside, split_streams
-from torchx_tui.backends.docker.shell import _relay, main, shell_command
+from torchx_tui.backends.docker.shell import relay, main, shell_command
 from torchx_tui.specs import JobNotFoundError, SchedulerError
 
 
@@ -89,7 +89,7 @@ def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch):
         monkeypatch.setattr(sys, "stdout", terminal)
         late = threading.Timer(PATIENCE, engines.close)
         late.start()
-        _relay(ours, never, resize)
+        relay(ours, never, resize)
         late.cancel()
     for descriptor in (keyboard, never, resizes):
         os.close(descriptor)

@@ -24,7 +24,7 @@ READ_PODS = {"apiGroups": [""], "resources": ["pods", "events"], "verbs": READ}
 @pytest.fixture
 def user(kubernetes_cluster, tmp_path, monkeypatch):
     """Return what writes the kubeconfig of a user of the cluster, and lets KUBECONFIG name it."""
-    settings = kubernetes_cluster._settings()
+    settings = kubernetes_cluster.settings()
 
     def write(entries, **cluster):
         certificate = base64.b64encode(Path(settings.ssl_ca_cert).read_bytes()).decode()

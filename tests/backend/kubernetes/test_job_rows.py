@@ -76,7 +76,7 @@ class Scripted:
 
 @pytest.fixture
 def scripted(monkeypatch):
-    monkeypatch.setattr(changes, "_FIRST_RETRY_S", 0.01)
+    monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
     with scripted_server() as made:
         found = Scripted(made)
         yield found

@@ -21,7 +21,7 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.beside import run_beside
-from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, _relay, main, run_in_pod, shell_command
+from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, relay, main, run_in_pod, shell_command
 from torchx_tui.specs import SchedulerError
 
 from .support import job_on
@@ -310,7 +310,7 @@ def test_size_is_sent_first(monkeypatch):
         monkeypatch.setattr(sys, "stdin", terminal)
         monkeypatch.setattr(sys, "stdout", terminal)
         # main() would need a terminal of its own.
-        _relay(PodExec(connection), -2)
+        relay(PodExec(connection), -2)
         assert os.read(keyboard, 100) == b"shown"
     os.close(keyboard)
     assert connection.sent == [b'\x04{"Width": 87, "Height": 31}']
