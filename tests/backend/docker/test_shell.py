@@ -20,7 +20,7 @@ from support.scripted_engine import listed, refused
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.beside import run_beside, split_streams
-from torchx_tui.backends.docker.shell import relay, main, shell_command
+from torchx_tui.backends.docker.shell import main, relay, shell_command
 from torchx_tui.specs import JobNotFoundError, SchedulerError
 
 

@@ -21,7 +21,7 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.beside import run_beside
-from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, relay, main, run_in_pod, shell_command
+from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, main, relay, run_in_pod, shell_command
 from torchx_tui.specs import SchedulerError
 
 from .support import job_on
