@@ -63,12 +63,12 @@ async def test_a_repaint_shows_what_was_written_before_it(tmp_path: Path) -> Non
             await app.until(lambda: last_step(app) > 1000)
             behind = 0
             for _ in range(20):
-                before, painted = flood.written, app.view._painted.at
+                before, painted = flood.written, app.view.painted.at
                 # The reader may have looked just before these lines were written, and tell of that only after the next
                 # repaint; it has looked again before it tells of the third one.
                 for _ in range(3):
-                    await app.until(lambda painted=painted: app.view._painted.at > painted)
-                    painted = app.view._painted.at
+                    await app.until(lambda painted=painted: app.view.painted.at > painted)
+                    painted = app.view.painted.at
                 behind += last_step(app) < before - 1
             assert not behind
         # Once it is over, the last line is there.
@@ -81,8 +81,8 @@ async def test_no_more_than_eight_repaints_a_second(tmp_path: Path) -> None:
         with Flood(LogWriter(tmp_path)):
             await app.until(lambda: last_step(app) > 1000)
             # However long these take: with each that is missed they take longer.
-            times = [app.view._painted.at]
+            times = [app.view.painted.at]
             while len(times) < 18:
-                await app.until(lambda: app.view._painted.at != times[-1])
-                times.append(app.view._painted.at)
+                await app.until(lambda: app.view.painted.at != times[-1])
+                times.append(app.view.painted.at)
         assert times[-1] - times[0] > (len(times) - 2) / 8

@@ -163,7 +163,7 @@ async def test_clear_ends_the_reading_thread(tmp_path: Path) -> None:
     app = LogApp(logs_of(replicas(tmp_path, 2)))
     async with app.run_test(size=(60, 10)):
         await app.until(lambda: len(app.rows()) == 2)
-        follower = app.pane._reading._follower
+        follower = app.pane.reading.follower
         assert follower is not None
         app.pane.clear("nothing is chosen")
         assert follower.join(PATIENCE)
@@ -188,7 +188,7 @@ async def test_leaving_the_app_ends_the_reading_thread(tmp_path: Path) -> None:
     app = LogApp(logs_of(replicas(tmp_path, 2)))
     async with app.run_test(size=(60, 10)):
         await app.until(lambda: len(app.rows()) == 2)
-        follower = app.pane._reading._follower
+        follower = app.pane.reading.follower
     assert follower is not None
     assert follower.join(PATIENCE)
 

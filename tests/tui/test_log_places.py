@@ -226,7 +226,7 @@ async def test_dropped_lines_are_said_and_lines_are_counted_from_the_real_start(
     app = LogApp([writer.log])
     async with app.run_test(size=(100, 11)) as pilot:
         await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 3000)
-        log = app.pane._reading.log
+        log = app.pane.reading.log
         assert isinstance(log, MergedLog)
         log.drop_before(log.bounds().first + 2000)
         gone = log.bounds().gone

@@ -152,10 +152,10 @@ async def test_dragging_selects_lines_also_beyond_the_edge(app: CopyApp) -> None
         await pilot.hover(LogView, offset=(9, 3))
         await app.until(lambda: app.selected() == lines(93, 97))
         # A pointer that rests beyond the edge scrolls on.
-        app.view._drag.move(-1, 10, app.view.set_interval)
+        app.view.drag.move(-1, 10, app.view.set_interval)
         await app.until(lambda: app.pane.status.selected > 12)
         await pilot.mouse_up(LogView, offset=(9, 0))
-        await app.until(lambda: app.view._drag.anchor is None)
+        await app.until(lambda: app.view.drag.anchor is None)
         count = app.pane.status.selected
         await pilot.press("y")
         await app.until(lambda: app.copies and app.copies[0][0].splitlines() == lines(97 - count, 97))

@@ -14,7 +14,7 @@ from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.text.sgr import RGB, SgrStyle
 from torchx_tui.logs.view.merge import LogLine
 from torchx_tui.tui.logs.rows import RowLayout, RowMaker
-from torchx_tui.tui.logs.style import SgrStyles, _parse, contrast
+from torchx_tui.tui.logs.style import SgrStyles, contrast, parse_hex
 from torchx_tui.tui.ui import glyphs
 from torchx_tui.tui.ui.governor import repaint_interval
 from torchx_tui.tui.ui.palette import ANSI_DARK, DARK, LIGHT
@@ -160,9 +160,9 @@ async def test_memory_of_the_view_does_not_grow_with_the_log(tmp_path: Path) -> 
         await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 100_000)
         for _ in range(5):
             await pilot.press("pageup")
-        viewport = app.view._viewport
+        viewport = app.view.viewport
         assert viewport is not None
-        assert len(viewport._drawn) < 50
+        assert len(viewport.drawn) < 50
 
 
 async def test_a_change_that_is_not_on_screen_repaints_nothing(tmp_path: Path) -> None:
@@ -223,8 +223,8 @@ def test_printed_colours_are_kept_and_legible() -> None:
         for code in [*range(256), RGB, RGB | 0xFFFFFF, RGB | 0x808080]:
             for style in (SgrStyle(fg=code), SgrStyle(bg=code), SgrStyle(fg=code, reverse=True)):
                 made = styles.style(style)
-                back = made.bgcolor.get_truecolor() if made.bgcolor else _parse(colors.bg)
-                fore = made.color.get_truecolor() if made.color else _parse(colors.log)
+                back = made.bgcolor.get_truecolor() if made.bgcolor else parse_hex(colors.bg)
+                fore = made.color.get_truecolor() if made.color else parse_hex(colors.log)
                 ratio = contrast((fore[0], fore[1], fore[2]), (back[0], back[1], back[2]))
                 assert ratio >= 4.5, (colors.name, style, ratio)
     bright = SgrStyles(DARK).style(SgrStyle(fg=RGB | 0x60FF60))

@@ -116,9 +116,9 @@ class LogPane(Vertical):
         self._bar = ReplicaBar()
         self._view = LogView()
         self._row = StatusRow()
-        self._reading = LogReading(self)
-        self._search = LogSearch(self._view, self._reading)
-        self._output = LogOutput(self, self._view, self._reading, self._search)
+        self.reading = LogReading(self)
+        self._search = LogSearch(self._view, self.reading)
+        self._output = LogOutput(self, self._view, self.reading, self._search)
         self._failed: frozenset[int] = frozenset()
         self._times_chosen = False
         self._reason = ""
@@ -132,13 +132,13 @@ class LogPane(Vertical):
 
     def on_mount(self) -> None:
         """Begin to read what `show` was told before."""
-        self._view.start_time = self._reading.start_time
+        self._view.start_time = self.reading.start_time
         self._arrange()
         self._open()
 
     async def on_unmount(self) -> None:
         """End the reading thread, and what is being saved."""
-        self._reading.close()
+        self.reading.close()
         await self._output.leave()
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -154,7 +154,7 @@ class LogPane(Vertical):
             logs: the replicas.
             is_final: tells whether the job has ended; it is called in the reading thread.
         """
-        self._reading.choose(logs, is_final)
+        self.reading.choose(logs, is_final)
         self._failed = frozenset()
         self._search.clear()
         self._reason = ""
@@ -168,7 +168,7 @@ class LogPane(Vertical):
 
     def check_final(self) -> None:
         """Look at once whether the job has ended."""
-        self._reading.look()
+        self.reading.look()
 
     def set_failed(self, replicas: frozenset[int]) -> None:
         """Mark the replicas that failed, by their places."""
@@ -177,7 +177,7 @@ class LogPane(Vertical):
 
     def select_replica(self, replica: int | None) -> None:
         """Show one replica by its place, or all of them (None)."""
-        reading = self._reading
+        reading = self.reading
         count = len(reading.logs)
         if count > 1 and replica != reading.replica and (replica is None or 0 <= replica < count):
             with self._search.travel.kept_places():
@@ -215,32 +215,32 @@ class LogPane(Vertical):
     def _open(self) -> None:
         """Read and show what is chosen, in place of what was shown."""
         self._output.stop_copying()
-        self._reading.close()
+        self.reading.close()
         if not self.is_mounted:
             return
-        self._reading.open()
-        self._view.on_paint = self._reading.seen
+        self.reading.open()
+        self._view.on_paint = self.reading.seen
         self._view.placeholder = self._reason
         self._show_log()
         self._arrange()
         self.refresh_bindings()
 
     def _show_log(self) -> None:
-        self._view.set_log(self._reading.log, self._reading.numbers)
-        self._search.attach(self._reading.log)
+        self._view.set_log(self.reading.log, self.reading.numbers)
+        self._search.attach(self.reading.log)
 
     def _arrange(self) -> None:
         """Show and hide rows and times by the pane's width."""
         width = self.size.width
-        self._bar.display = not self.compact and len(self._reading.logs) > 1 and width >= _WIDE
+        self._bar.display = not self.compact and len(self.reading.logs) > 1 and width >= _WIDE
         self._row.display = not self.compact
         if not self._times_chosen:
             self._view.times = "clock" if width >= _TIMES_FROM and not self.compact else "off"
         self._refresh_status()
 
     def _refresh_status(self) -> None:
-        status = status_of(self._reading, self._view, self._reason)
-        bar, reading = self._bar, self._reading
+        status = status_of(self.reading, self._view, self._reason)
+        bar, reading = self._bar, self.reading
         bar.numbers, bar.chosen, bar.failed = reading.all_numbers, reading.replica, self._failed
         bar.stream, bar.wrap, bar.times = reading.stream, self._view.wrap, self._view.times
         self._row.options_shown = not bar.display
@@ -253,7 +253,7 @@ class LogPane(Vertical):
 
     def on_log_grew(self, message: LogGrew) -> None:
         """Take note of what the reading thread found."""
-        reading = self._reading
+        reading = self.reading
         if reading.is_read(message.log) and reading.is_behind:
             self._open()
         elif reading.is_read(message.log):
@@ -281,9 +281,9 @@ class LogPane(Vertical):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim keys that can do nothing for these logs."""
-        count = len(self._reading.logs)
+        count = len(self.reading.logs)
         if action == "stream":
-            return True if self._reading.has_streams else None
+            return True if self.reading.has_streams else None
         if action in ("neighbour", "choose", "merged"):
             return True if count > 1 else None
         if action == "match":
@@ -292,9 +292,9 @@ class LogPane(Vertical):
         if action == "leave":
             return self._view.selection is not None or self._output.saving or bool(self._search.display)
         if action in ("ask", "error", "select", "copy", "save", "since", "plain"):
-            return True if self._reading.log is not None else None
+            return True if self.reading.log is not None else None
         if action == "replica":
-            return True if count > 1 and parameters[0] in self._reading.all_numbers else None
+            return True if count > 1 and parameters[0] in self.reading.all_numbers else None
         return True
 
     def action_follow(self) -> None:
@@ -329,18 +329,18 @@ class LogPane(Vertical):
     def action_stream(self) -> None:
         """Show both streams, stdout or stderr."""
         with self._search.travel.kept_places():
-            self._reading.next_stream()
+            self.reading.next_stream()
             self._open()
 
     def action_since(self) -> None:
         """Show what came in the last minute, ten minutes, hour, or all of it."""
         self._search.travel.forget()
-        self._reading.next_since()
+        self.reading.next_since()
         self._open()
 
     def action_neighbour(self, step: int) -> None:
         """Show the replica before or after; from all merged the last or the first one."""
-        count, replica = len(self._reading.logs), self._reading.replica
+        count, replica = len(self.reading.logs), self.reading.replica
         start = (-1 if step > 0 else count) if replica is None else replica
         self.select_replica((start + step) % count)
 
@@ -350,7 +350,7 @@ class LogPane(Vertical):
 
     def action_replica(self, number: int) -> None:
         """Show the replica with a number."""
-        self.select_replica(self._reading.all_numbers.index(number))
+        self.select_replica(self.reading.all_numbers.index(number))
 
     def action_choose(self) -> None:
         """Choose a replica from a list."""
@@ -359,7 +359,7 @@ class LogPane(Vertical):
             if number is not None:
                 self.select_replica(None if number == ALL else number)
 
-        self.app.push_screen(ReplicaPicker(self._reading.logs, self._reading.replica, self._failed), take)
+        self.app.push_screen(ReplicaPicker(self.reading.logs, self.reading.replica, self._failed), take)
 
     def action_leave(self) -> None:
         """Leave what is entered, one level: saving, the selection, then search and filters."""
@@ -387,7 +387,7 @@ class LogPane(Vertical):
     def on_log_search_filtered(self, message: LogSearch.Filtered) -> None:
         """Show only what the filters let through."""
         message.stop()
-        self._reading.filter(message.rules)
+        self.reading.filter(message.rules)
         self._show_log()
 
     def on_log_search_missed(self, message: LogSearch.Missed) -> None:

@@ -52,7 +52,7 @@ class LogReading:
         self._since = 0
         self._earliest: float | None = None
         self._is_final: Callable[[], bool] | None = None
-        self._follower: LogFollower | None = None
+        self.follower: LogFollower | None = None
         self._whole: MergedLog | None = None
         self.log: AnyLog | None = None
         """The log as it is shown: what the filters let through; None where there is none."""
@@ -77,14 +77,14 @@ class LogReading:
             return
         whole = self._whole = self._merged(self.stream)
         self.log = self._filtered(whole)
-        self._follower = LogFollower(self.log, partial(self._tell, whole), self._is_final)
-        self._follower.start()
+        self.follower = LogFollower(self.log, partial(self._tell, whole), self._is_final)
+        self.follower.start()
 
     def close(self) -> None:
         """End the reading thread."""
-        if self._follower is not None:
-            self._follower.close()
-        self._follower = self._whole = self.log = self._start_at = None
+        if self.follower is not None:
+            self.follower.close()
+        self.follower = self._whole = self.log = self._start_at = None
 
     def filter(self, rules: tuple[Rule, ...]) -> None:
         """Let only some lines through from now on."""
@@ -92,9 +92,9 @@ class LogReading:
         if self.ended:
             # Nobody reads any more.
             self.open()
-        elif self._follower is not None and self._whole is not None:
+        elif self.follower is not None and self._whole is not None:
             self.log = self._filtered(self._whole)
-            self._follower.switch_to(self.log)
+            self.follower.switch_to(self.log)
 
     def next_stream(self) -> None:
         """Choose the next stream; `open` reads it."""
@@ -120,17 +120,17 @@ class LogReading:
     @property
     def failure(self) -> str:
         """Why the log can no longer be read, in words; empty while it can."""
-        return self._follower.failure if self._follower is not None else ""
+        return self.follower.failure if self.follower is not None else ""
 
     @property
     def ended(self) -> bool:
         """Whether the job has ended and every line of it is known."""
-        return self._follower is not None and self._follower.ended
+        return self.follower is not None and self.follower.ended
 
     @property
     def is_behind(self) -> bool:
         """Whether the reading ended just when other lines were to be let through; `open` reads those."""
-        return self._follower is not None and self._follower.ended and self._follower.log is not self.log
+        return self.follower is not None and self.follower.ended and self.follower.log is not self.log
 
     @property
     def has_streams(self) -> bool:
@@ -150,13 +150,13 @@ class LogReading:
 
     def seen(self) -> None:
         """Say that the last change is shown."""
-        if self._follower is not None:
-            self._follower.acknowledge()
+        if self.follower is not None:
+            self.follower.acknowledge()
 
     def look(self) -> None:
         """Look at once whether the job has ended."""
-        if self._follower is not None:
-            self._follower.poll_now()
+        if self.follower is not None:
+            self.follower.poll_now()
 
     def is_read(self, log: MergedLog) -> bool:
         """Whether a log is the one that is read now."""

@@ -29,8 +29,8 @@ class SgrStyles:
 
     def __init__(self, colors: Palette) -> None:
         self._colors = colors
-        self._background = _parse(colors.bg) if colors.bg.startswith("#") else (0, 0, 0)
-        self._text = _parse(colors.log) if colors.log.startswith("#") else (255, 255, 255)
+        self._background = parse_hex(colors.bg) if colors.bg.startswith("#") else (0, 0, 0)
+        self._text = parse_hex(colors.log) if colors.log.startswith("#") else (255, 255, 255)
         self._known: dict[SgrStyle, Style] = {}
 
     def style(self, sgr: SgrStyle) -> Style:
@@ -82,14 +82,14 @@ class SgrStyles:
             return None
         if color & RGB:
             return _triplet(color)
-        return _parse(self._colors.named_colors[color]) if color < 16 else _palette_color(color)
+        return parse_hex(self._colors.named_colors[color]) if color < 16 else _palette_color(color)
 
 
 def _triplet(color: int) -> _Triplet:
     return color >> 16 & 255, color >> 8 & 255, color & 255
 
 
-def _parse(color: str) -> _Triplet:
+def parse_hex(color: str) -> _Triplet:
     """Read ``#rrggbb``."""
     value = int(color[1:7], 16)
     return value >> 16 & 255, value >> 8 & 255, value & 255

@@ -88,17 +88,17 @@ class LogView(Widget, can_focus=True):
         self._numbers: tuple[int, ...] = (0,)
         self._offset = 0
         self._maker: RowMaker | None = None
-        self._viewport: Viewport | None = None
+        self.viewport: Viewport | None = None
         self._rows: list[Strip] = []
         self._row_lines: list[LogLine] = []
         self._paused_end = 0
         self._at_start = False
         # The line to show at the top, once there is a size.
         self._top: int | None = None
-        self._painted = Repaint()
+        self.painted = Repaint()
         self._due_at = 0.0
         self._timer: Timer | None = None
-        self._drag = LineDrag(self._drag_to)
+        self.drag = LineDrag(self._drag_to)
 
     def set_log(self, log: LogModel | None, numbers: Sequence[int] = (0,)) -> None:
         """Show another log from its end.
@@ -112,10 +112,10 @@ class LogView(Widget, can_focus=True):
         self._offset = 0
         self._at_start = False
         self._top = None
-        self._viewport = None
+        self.viewport = None
         self._maker = None
         self.selection = None
-        self._drag.end()
+        self.drag.end()
         self.following = True
         self._draw()
 
@@ -176,7 +176,7 @@ class LogView(Widget, can_focus=True):
             self._scroll(rows)
 
     def _scroll(self, rows: int) -> None:
-        viewport = self._viewport
+        viewport = self.viewport
         if viewport is None:
             return
         if rows < 0:
@@ -244,16 +244,16 @@ class LogView(Widget, can_focus=True):
 
     def unselect(self) -> None:
         """Select nothing."""
-        self._drag.end()
+        self.drag.end()
         self.selection = None
         self._draw()
 
     def _select_to(self, number: float) -> None:
-        if self.selection is None or self._viewport is None:
+        if self.selection is None or self.viewport is None:
             return
         self.selection.go_to(number, self.bounds)
         self._at_start = False
-        self._viewport.show(int(self.selection.cursor))
+        self.viewport.show(int(self.selection.cursor))
         self._draw()
 
     def mark(self, marks: Marks | None) -> None:
@@ -288,17 +288,17 @@ class LogView(Widget, can_focus=True):
             self.unselect()
         if event.button == 1 and event.y < len(self._row_lines):
             self.capture_mouse()
-            self._drag.begin(self._row_lines[event.y].number)
+            self.drag.begin(self._row_lines[event.y].number)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         """Select up to the line under the pointer; beyond an edge, scroll on."""
-        if self._drag.anchor is not None:
-            self._drag.move(event.y, self.size.height, self.set_interval)
+        if self.drag.anchor is not None:
+            self.drag.move(event.y, self.size.height, self.set_interval)
 
     def on_mouse_up(self, _event: events.MouseUp) -> None:
         """Keep what is selected."""
         self.release_mouse()
-        self._drag.end()
+        self.drag.end()
 
     def _drag_to(self, anchor: int, y: int) -> None:
         height = self.size.height
@@ -348,7 +348,7 @@ class LogView(Widget, can_focus=True):
         return top is not self.screen and not isinstance(top, ModalScreen)
 
     def _take_changes_when_due(self) -> None:
-        wait = governor_of(self.app).repaint_delay(self._painted, self.size.area)
+        wait = governor_of(self.app).repaint_delay(self.painted, self.size.area)
         if wait:
             self._due_at = time.monotonic() + wait
             self._timer = self.set_timer(wait, self._look_again)
@@ -366,7 +366,7 @@ class LogView(Widget, can_focus=True):
             # Nothing is read for a screen that is covered.
             self._timer = self.set_timer(_HIDDEN_RETRY, self._take_changes)
             return
-        self._painted = governor_of(self.app).repainted()
+        self.painted = governor_of(self.app).repainted()
         if self.on_paint is not None:
             self.on_paint()
         if self.following or self._at_start or len(self._row_lines) < self.size.height:
@@ -422,15 +422,15 @@ class LogView(Widget, can_focus=True):
         )
         if self._maker is None or self._maker.layout != layout:
             self._maker = RowMaker(layout, palette_of(self.app), glyphs_of(self.app), self.rich_style, self._marks)
-            if self._viewport is not None:
-                self._viewport.set_maker(self._maker.rows, self.wrap)
+            if self.viewport is not None:
+                self.viewport.set_maker(self._maker.rows, self.wrap)
         if self._log is None:
-            self._viewport = None
-        elif self._viewport is None:
-            self._viewport = Viewport(self._log, self._maker.rows, height, wrap=self.wrap)
-        if self._viewport is not None:
-            self._viewport.height = height
-        return self._viewport
+            self.viewport = None
+        elif self.viewport is None:
+            self.viewport = Viewport(self._log, self._maker.rows, height, wrap=self.wrap)
+        if self.viewport is not None:
+            self.viewport.height = height
+        return self.viewport
 
     def _repaint(self, rows: list[Strip]) -> None:
         height = self.size.height

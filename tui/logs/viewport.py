@@ -39,13 +39,13 @@ class Viewport:
         self.top = Position(0, 0)
         self._log = log
         self._rows_of = rows_of
-        self._drawn: dict[int, tuple[LogLine, list[Strip]]] = {}
+        self.drawn: dict[int, tuple[LogLine, list[Strip]]] = {}
 
     def set_maker(self, rows_of: Callable[[LogLine], list[Strip]], wrap: bool) -> None:
         """Draw lines in another way from now on."""
         self._rows_of = rows_of
         self._wrap = wrap
-        self._drawn.clear()
+        self.drawn.clear()
         self.top = Position(self.top.line, 0)
 
     def visible(self) -> Iterator[tuple[LogLine, Strip]]:
@@ -63,7 +63,7 @@ class Viewport:
             skip = 0
             if left <= 0:
                 break
-        self._drawn = kept
+        self.drawn = kept
 
     def to_start(self) -> None:
         """Go to the first known row."""
@@ -131,9 +131,9 @@ class Viewport:
         return Position(bounds.first, 0)
 
     def _rows(self, line: LogLine) -> list[Strip]:
-        known = self._drawn.get(line.number)
+        known = self.drawn.get(line.number)
         if known is not None and known[0] == line:
             return known[1]
         rows = self._rows_of(line)
-        self._drawn[line.number] = (line, rows)
+        self.drawn[line.number] = (line, rows)
         return rows
