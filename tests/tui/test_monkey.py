@@ -10,7 +10,6 @@ import weakref
 from collections.abc import Iterable
 
 import pytest
-from support import dashboard
 from support.canned import busy_scheduler
 from support.dashboard import make_app, until
 from textual import events
@@ -99,7 +98,6 @@ def asked(monkeypatch):
 )
 async def test_random_events(tmp_path, monkeypatch, asked, seed, count):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(dashboard, "draws", True)
     chance = random.Random(seed)
     scheduler = busy_scheduler(tmp_path / "logs")
     app = make_app(scheduler, tmp_path)
