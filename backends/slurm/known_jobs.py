@@ -227,11 +227,11 @@ class KnownJobs:
         Accounting may hear of an end late: a job that is lost is asked for again, with growing pauses.
         """
         now = time.monotonic()
-        missing = {
-            job.job_id: job
-            for job in {**accounted, **self._left}.values()
-            if job.job_id not in queued and not is_terminal(job.app_state) and job.state != GONE
-        }
+        missing = {}
+        for job_id in sorted((accounted.keys() | self._left.keys()) - queued.keys()):
+            job = self._left.get(job_id) or accounted[job_id]
+            if not is_terminal(job.app_state) and job.state != GONE:
+                missing[job_id] = job
         is_lost_due = now >= self._lost_at
         due = [job_id for job_id, job in missing.items() if job.state != LOST or is_lost_due]
         if not due or now < self._accounting_at or self._is_history_late():
