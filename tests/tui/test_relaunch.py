@@ -10,6 +10,7 @@ from support.git import WorkTree
 from support.imaged import Imaged
 from support.screens import jobs_of
 from support.waiting import NEVER, wait_until
+from textual.events import Key
 
 from torchx_tui.backends.history import provenance
 from torchx_tui.backends.history.journal import LaunchRecord
@@ -73,8 +74,9 @@ async def test_relaunch_key_pressed_twice_launches_once(app, tree, is_changed):
         tree.write("train.py", "lr = 0.2\n")
     async with jobs_of(app) as table:
         # The launch is over after the first turn: the key works again.
-        for keys, count in ((["r", "r"], 2), (["r"], 3)):
-            await table.press(*keys)
+        for presses, count in ((2, 2), (1, 3)):
+            for _ in range(presses):
+                app.post_message(Key("r", "r"))
             if is_changed:
                 await table.dialog(RelaunchDialog)
                 await table.press("y")
