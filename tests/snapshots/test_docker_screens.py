@@ -2,13 +2,11 @@
 
 from dataclasses import replace
 
-import pytest
 from support.canned import MINUTE, NOW, CannedScheduler, busy_scheduler
 from support.dashboard import make_app, until
 from support.pictures import RUNNING, SIZES, at_job
 
 from torchx_tui.backends.api import PublishedPort, ReplicaUsage
-from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job.dialogs import ResultsDialog
 from torchx_tui.tui.job.screen import JobScreen
@@ -28,7 +26,7 @@ def test_long_launch(snap_compare, app):
             app.launches.show(LaunchProgressed(progress, "dist.ddp", text))
         await until(pilot, lambda: isinstance(app.screen, LaunchDialog), "the dialog")
 
-    assert snap_compare(app, sizes=SIZES, run_before=launching)
+    assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=launching)
 
 
 def test_results_of_many(snap_compare, app):
@@ -38,11 +36,10 @@ def test_results_of_many(snap_compare, app):
         failure = "The Docker engine at /var/run/docker.sock refuses the connection: it has stopped. Start it"
         await app.push_screen(ResultsDialog([(name, failure if at in (3, 5) else "") for at, name in enumerate(names)]))
 
-    assert snap_compare(app, sizes=SIZES, run_before=told)
+    assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=told)
 
 
-@pytest.mark.parametrize("size", ["80x24", "120x40", "200x50"])
-def test_job_with_ports_and_usage(snap_compare, tmp_path, monkeypatch, size):
+def test_job_with_ports_and_usage(snap_compare, tmp_path, monkeypatch):
     monkeypatch.setenv("LOGNAME", "alice")
     monkeypatch.setattr("os.uname", lambda: type("Machine", (), {"nodename": "login03"}))
     scheduler = busy_scheduler(tmp_path / "logs")
@@ -64,17 +61,15 @@ def test_job_with_ports_and_usage(snap_compare, tmp_path, monkeypatch, size):
             screen.show_usage(UsageSampled(RUNNING, [usage]))
         await until(pilot, lambda: str(screen.doing.rule.title) == "Doing", "no stall, since its cores are in use")
 
-    columns, rows = map(int, size.split("x"))
-    assert snap_compare(app, terminal_size=(columns, rows), run_before=opened)
+    assert snap_compare(app, run_before=opened)
 
 
-@pytest.mark.parametrize("theme", ["torchx-dark", "torchx-light"])
-def test_two_backends(snap_compare, tmp_path, theme):
+def test_two_backends(snap_compare, tmp_path):
     docker = CannedScheduler()
     for number, state in enumerate((AppState.RUNNING, AppState.FAILED, AppState.CANCELLED, AppState.SUCCEEDED)):
         docker.add(f"serve-llama-{number}x7k2m9q4wzd", state, (7 + 5 * number) * MINUTE, replicas=2)
     more = {"local_docker": docker}
-    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(theme=theme), more=more)
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, more=more)
     app.schedulers = ["local_docker", "local_cwd"]
 
     async def filled(pilot):

@@ -66,7 +66,7 @@ async def at_stuck(pilot) -> None:
 
 
 def test_contexts_and_what_is_stuck(snap_compare, app):
-    assert snap_compare(app, sizes=SIZES, run_before=at_stuck)
+    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=at_stuck)
 
 
 def test_job_that_is_stuck(snap_compare, app):

@@ -86,11 +86,10 @@ def test_pairs_a_line_each(snap_compare, app):
         await pilot.press("enter", *"OMP_NUM_THREADS")
         await until(pilot, lambda: str(pilot.app.screen._words.content), "the error")
 
-    assert snap_compare(app, sizes=SIZES, run_before=run)
+    assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_named_resources(snap_compare, app, size):
+def test_named_resources(snap_compare, app):
     async def run(pilot):
         screen = await filled(pilot)
         screen.query(RoleRule).first().focus()
@@ -108,7 +107,7 @@ def test_named_resources(snap_compare, app, size):
         await until(pilot, lambda: isinstance(pilot.app.screen, ChoiceDialog), "the resources")
         await pilot.press(*"p4", "down")
 
-    assert snap_compare(app, terminal_size=SIZES[size], run_before=run)
+    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=run)
 
 
 def test_a_sweep(snap_compare, app):
@@ -123,18 +122,6 @@ def test_a_sweep(snap_compare, app):
         await until(pilot, lambda: isinstance(pilot.app.screen, SweepDialog), "the question")
 
     assert snap_compare(app, sizes=SIZES, run_before=run)
-
-
-def test_a_form_with_several_values(snap_compare, app):
-    async def run(pilot):
-        screen = await filled(pilot, lr="0.1, 0.01", batch="16..64*2")
-        await until(
-            pilot,
-            lambda: screen.editor.dry_run.is_answered and "the first of the sweep" in preview(screen),
-            "the request",
-        )
-
-    assert snap_compare(app, terminal_size=(120, 40), run_before=run)
 
 
 def test_what_would_be_shipped(snap_compare, app, tmp_path):

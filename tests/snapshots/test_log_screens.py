@@ -124,9 +124,8 @@ def test_error(snap_compare, scheduler, tmp_path):
     assert snap_compare(app, terminal_size=(120, 40), run_before=to_error)
 
 
-@pytest.mark.parametrize("theme", ["torchx-dark", "torchx-ansi-dark"])
-def test_selection(snap_compare, scheduler, tmp_path, theme):
-    app = make_app(scheduler, tmp_path, settings=Settings(theme=theme))
+def test_selection(snap_compare, scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path)
     selected = at_logs("t", "t", "E", "E", "v", *"jjjjjj", wait=lambda pane: pane.status.selected == 7)
     assert snap_compare(app, terminal_size=(120, 40), run_before=selected)
 
@@ -141,7 +140,7 @@ def test_selection_ascii_no_color(snap_compare, scheduler, tmp_path, monkeypatch
 def test_jump(snap_compare, scheduler, tmp_path):
     """A place that is none."""
     jumped = at_logs("ctrl+g", *"soon", "enter", wait=lambda pane: "not a line number or a time" in words(pane))
-    assert snap_compare(make_app(scheduler, tmp_path), sizes=SIZES, run_before=jumped)
+    assert snap_compare(make_app(scheduler, tmp_path), terminal_size=SIZES["80x24"], run_before=jumped)
 
 
 def test_save(snap_compare, scheduler, tmp_path):
@@ -149,4 +148,4 @@ def test_save(snap_compare, scheduler, tmp_path):
         await at_logs("3", "S")(pilot)
         await until(pilot, lambda: isinstance(pilot.app.screen, SaveDialog), "the dialog")
 
-    assert snap_compare(make_app(scheduler, tmp_path), sizes=SIZES, run_before=run_before)
+    assert snap_compare(make_app(scheduler, tmp_path), terminal_size=SIZES["80x24"], run_before=run_before)

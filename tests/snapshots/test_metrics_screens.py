@@ -4,9 +4,9 @@ import math
 import os
 
 import pytest
-from support.canned import NOW, CannedScheduler, busy_scheduler
+from support.canned import NOW, CannedScheduler
 from support.dashboard import make_app, until
-from support.pictures import RUNNING, SIZES, at_job
+from support.pictures import SIZES, at_job
 
 from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppState
@@ -16,8 +16,8 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.screen import MetricsScreen
 
-ALL_SIZES = {"200x50": (200, 50), **SIZES}
-FORMS = ["torchx-dark", "torchx-light", "nocolor", "ascii"]
+WIDE = {"120x40": SIZES["120x40"]}
+FORMS = {"torchx-dark": SIZES, "torchx-light": WIDE, "nocolor": WIDE, "ascii": WIDE}
 SWEEP = {"llama3-8b-lr-zq2wmx7v5hkdfd": 2e-4, "llama3-8b-lr-b7n1xk4t9wz0rg": 1e-3, "llama3-8b-lr-h3v9q1zj6pcx0d": 2e-2}
 TRAINING = f"local_cwd://torchx/{next(iter(SWEEP))}"
 STEPS = 400
@@ -61,35 +61,35 @@ def _is_read(app):
     )
 
 
-def make(tmp_path, monkeypatch, form, scheduler):
-    """Return an app in a theme, without colours or without signs."""
+def make(tmp_path, monkeypatch, form):
+    """Return an app with jobs that train: in a theme, without colours or with ASCII alone."""
     if form == "nocolor":
         monkeypatch.setenv("NO_COLOR", "1")
-    app = make_app(scheduler, tmp_path, settings=Settings(theme=form) if form.startswith("torchx") else Settings())
+    settings = Settings(theme=form) if form.startswith("torchx") else Settings()
+    app = make_app(sweep(tmp_path / "logs"), tmp_path, settings=settings)
     app.ascii_glyphs = form == "ascii"
     return app
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_metrics(snap_compare, tmp_path, monkeypatch, form):
-    app = make(tmp_path, monkeypatch, form, sweep(tmp_path / "logs"))
-    assert snap_compare(app, sizes=ALL_SIZES, run_before=at_job(TRAINING, "p", wait=_is_read))
+    app = make(tmp_path, monkeypatch, form)
+    assert snap_compare(app, sizes=FORMS[form], run_before=at_job(TRAINING, "p", wait=_is_read))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_job_that_trains(snap_compare, tmp_path, monkeypatch, form):
+def test_job_that_trains(snap_compare, tmp_path):
     def shows_chart(app):
         screen = app.screen
         return isinstance(screen, JobScreen) and screen.activity.is_read and screen.doing.display
 
-    app = make(tmp_path, monkeypatch, form, sweep(tmp_path / "logs"))
-    assert snap_compare(app, sizes=ALL_SIZES, run_before=at_job(TRAINING, "enter", wait=shows_chart))
+    app = make_app(sweep(tmp_path / "logs"), tmp_path)
+    assert snap_compare(app, sizes=SIZES, run_before=at_job(TRAINING, "enter", wait=shows_chart))
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_overlay(snap_compare, tmp_path, monkeypatch, form):
     """The cursor stands, and the list is hidden."""
-    app = make(tmp_path, monkeypatch, form, sweep(tmp_path / "logs"))
+    app = make(tmp_path, monkeypatch, form)
 
     async def overlaid(pilot):
         await at_job(TRAINING)(pilot)
@@ -103,22 +103,10 @@ def test_overlay(snap_compare, tmp_path, monkeypatch, form):
         await until(pilot, lambda: app.screen.query(ChartPane).first().size.width == app.size.width, "one chart")
         await pilot.press(*["left"] * 20)
 
-    assert snap_compare(app, sizes=ALL_SIZES, run_before=overlaid)
+    assert snap_compare(app, sizes=FORMS[form], run_before=overlaid)
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_stalled_job(snap_compare, tmp_path, monkeypatch, form):
-    app = make(tmp_path, monkeypatch, form, busy_scheduler(tmp_path / "logs"))
-
-    def is_stalled(app):
-        screen = app.screen
-        return isinstance(screen, JobScreen) and screen.doing.rule.title.plain == "Stalled"
-
-    assert snap_compare(app, sizes=ALL_SIZES, run_before=at_job(RUNNING, "enter", wait=is_stalled))
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_slow_replica(snap_compare, tmp_path, monkeypatch, form):
+def test_slow_replica(snap_compare, tmp_path):
     """It is chosen in the grid, which marks it."""
     app_id, logs = TRAINING.rpartition("/")[2], tmp_path / "logs"
     scheduler = CannedScheduler(logs=logs)
@@ -128,7 +116,7 @@ def test_slow_replica(snap_compare, tmp_path, monkeypatch, form):
         lines = [(42.0 - n * 0.5, "o", f"step {n}/90 loss {2 - n / 90:.4f} data_time: {seconds}\n") for n in range(84)]
         scheduler.write_log(app_id, k, lines)
         os.utime(logs / app_id / "trainer" / str(k) / "combined.log", (NOW - 0.5, NOW - 0.5))
-    app = make(tmp_path, monkeypatch, form, scheduler)
+    app = make_app(scheduler, tmp_path)
 
     async def chosen(pilot):
         await at_job(TRAINING, "enter")(pilot)

@@ -66,4 +66,4 @@ def test_component_with_findings(snap_compare, app, here):
         await pilot.press(*"trainer")
         await until(pilot, lambda: "cannot be used" in str(app.screen.chooser.docs._content.render()), "the findings")
 
-    assert snap_compare(app, sizes=SIZES, run_before=run_before)
+    assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run_before)

@@ -27,7 +27,7 @@ def asked(changes):
 
 def test_relaunch_of_one(snap_compare, app):
     changes = {RUNNING: [FOLDER, COMMIT, IMAGE, CONFIG]}
-    assert snap_compare(app, sizes=SIZES, run_before=asked(changes))
+    assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=asked(changes))
 
 
 def test_relaunch_of_many(snap_compare, app):

@@ -95,7 +95,7 @@ def test_first_run(snap_compare, tmp_path):
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.first_run.display)
         await until(pilot, lambda: app.jobs.findings)
 
-    assert snap_compare(app, sizes=SIZES, run_before=run_before)
+    assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run_before)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -105,7 +105,7 @@ def test_job_failed(snap_compare, app, size):
 
 def test_cancel(snap_compare, app):
     dialog = at_job(RUNNING, "x", wait=lambda app: app.screen.query("#keep"))
-    assert snap_compare(app, sizes=SIZES, run_before=dialog)
+    assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=dialog)
 
 
 def test_keys(snap_compare, app):
@@ -190,4 +190,4 @@ def test_doctor(snap_compare, app, monkeypatch):
         app.action_doctor()
         await until(pilot, lambda: isinstance(app.screen, doctor.DoctorScreen) and app.screen.is_done, "the report")
 
-    assert snap_compare(app, sizes=SIZES, run_before=run)
+    assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run)

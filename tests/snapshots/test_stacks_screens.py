@@ -9,7 +9,6 @@ from support.hung import hung_take
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
 
 from torchx_tui.diagnosis.stacks.kept import keep_take
-from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
@@ -17,15 +16,15 @@ from torchx_tui.tui.stacks import screen as stacks
 from torchx_tui.tui.stacks.screen import StacksScreen
 
 
-@pytest.fixture(params=["colours", "ascii"])
-def app(request, tmp_path, monkeypatch):
+@pytest.fixture
+def app(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
     monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: hung_take("checkpoint", at=NOW - 3, seconds=0.31))
     scheduler = CannedScheduler(logs=tmp_path / "logs")
     scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
     scheduler.add("llama3-8b-sft-zq2wmx7v5hkdfd", AppState.RUNNING, 2460, replicas=4)
-    return make_app(scheduler, tmp_path, settings=Settings(ascii=request.param == "ascii"))
+    return make_app(scheduler, tmp_path)
 
 
 async def open_stacks(pilot):
@@ -67,4 +66,4 @@ def test_job_that_hung_and_failed(snap_compare, tmp_path, monkeypatch):
         return stands_at_cause(app) and FAILED in app.jobs.explained
 
     run_before = at_job(FAILED, "enter", wait=stands)
-    assert snap_compare(make_app(scheduler, tmp_path), sizes=SIZES, run_before=run_before)
+    assert snap_compare(make_app(scheduler, tmp_path), terminal_size=SIZES["80x24"], run_before=run_before)
