@@ -19,6 +19,7 @@ from torchx_tui.tui.launch.form_field import Field, role_section
 from torchx_tui.tui.launch.role_rule import RoleRule
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.bars import KeyBar, StatusLine, TopBar
+from torchx_tui.tui.ui.choice_field import ChoiceField
 
 WIDE = (120, 40)
 
@@ -330,8 +331,13 @@ class Launch(Driver):
         return not self.form.submit.disabled
 
     def set(self, name: str, text: str, section: str = "argument") -> None:
-        """Put a text into a field at once."""
-        self.row(name, section).input.value = text
+        """Put a text into a field at once, or take a choice."""
+        field = self.row(name, section).input
+        if isinstance(field, ChoiceField):
+            at = field.choices.index(field.value) if field.value in field.choices else -1
+            field.action_turn(field.choices.index(text) - at)
+        else:
+            field.value = text
 
     async def focus(self, name: str, section: str = "argument") -> None:
         field = self.row(name, section).input

@@ -12,32 +12,21 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from support.component_kinds import BUILTINS, KINDS, Kind, write_files
-from support.dashboard import make_app, until
+from support.dashboard import make_app
 from support.launching import (
     LaunchingScheduler,
-    drawn,
-    form_of,
-    model_of,
-    preview,
-    row_of,
-    words,
 )
+from support.screens import jobs_of, launch_of
 
 from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.progress import Progress
 from torchx_tui.components import ROLE_FIELDS, Parameter, describe, list_components, to_text
-from torchx_tui.settings.config import Settings
 from torchx_tui.specs import AppDef, AppState, appdef_from_dict, appdef_to_dict, runopts
-from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.form_field import role_of
 from torchx_tui.tui.launch.form_model import FormModel
-from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.launch.work import launch_all
-from torchx_tui.tui.ui.state import UiStateFile
 
-WIDE = (120, 40)
 BY_NAME = {kind.name: kind for kind in KINDS}
 
 
@@ -65,34 +54,6 @@ def app(scheduler, tmp_path, here, monkeypatch):
     return made
 
 
-def put(screen: LaunchScreen, name: str, text: str, section: str = "argument") -> None:
-    """Give a field a text, as if it was typed or chosen there."""
-    widget = row_of(screen, name, section).input
-    if getattr(widget, "choices", None):
-        widget._take(text)  # type: ignore[union-attr]
-    else:
-        widget.value = text
-
-
-async def filled(pilot, app, name: str, texts: dict[str, str]) -> LaunchScreen:
-    """Open a component's form, put texts into its fields, and wait for the request that they make."""
-    screen = await form_of(pilot, app, name)
-    for parameter, text in texts.items():
-        put(screen, parameter, text)
-    model = model_of(screen)
-    wanted = {**{one.name: one.default for one in model.section("argument")}, **texts}
-    await until(pilot, lambda: {one.name: one.text for one in model.section("argument")} == wanted, "the texts")
-    await until(pilot, lambda: "ready" in words(screen) and model.roles, f"the request: {words(screen)}")
-    await until(pilot, lambda: "command:" in preview(screen), f"the request of {name}")
-    return screen
-
-
-async def submitted(pilot, scheduler, count: int) -> AppDef:
-    await pilot.press("ctrl+s")
-    await until(pilot, lambda: len(scheduler.launched) == count, "the launch")
-    return scheduler.launched[-1]
-
-
 def same_request(made: AppDef, launched: AppDef) -> None:
     """Check that an app is what was launched, but for what every job gets on its way."""
     for role, other in zip(made.roles, launched.roles, strict=True):
@@ -106,40 +67,42 @@ def same_request(made: AppDef, launched: AppDef) -> None:
 SHOWN = ("choices.py:few", "containers.py:several", "shapes.py:star")
 
 
-async def test_every_kind_of_field_goes_through_the_screen_and_comes_back(app, scheduler):
-    async with app.run_test(size=WIDE) as pilot:
+async def test_every_kind_of_field_is_launched_and_comes_back(app, scheduler):
+    journal = app.runner.journal
+    async with jobs_of(app, rows=0) as table:
         for number, name in enumerate(SHOWN):
             kind = BY_NAME[name]
-            screen = await filled(pilot, app, name, kind.typed)
-            assert drawn(screen, "#form-warnings") == ""
-            assert "echo" in preview(screen)
-            launched = await submitted(pilot, scheduler, 2 * number + 1)
-            assert launched.roles[0].args == [repr(value) for value in kind.values]
+            launch = await table.picker()
+            await launch.pick(name)
+            for parameter, text in kind.typed.items():
+                launch.set(parameter, text)
+            await launch.ready()
+            assert launch.warnings() == ""
+            await launch.until(lambda launch=launch: "echo" in launch.preview(), "the command")
+            table = await launch.submit()
             # The scheduler has the job before the journal has its id.
-            await until(pilot, lambda: app.runner.journal.records()[0].app_id, "the id in the journal")
-            record = app.runner.journal.records()[0]
+            await table.until(lambda: journal.records()[0].app_id, "the id in the journal")
+            record, launched = journal.records()[0], scheduler.launched[-1]
             assert record.component == name
+            assert launched.roles[0].args == [repr(value) for value in kind.values]
             # Once more, from the table.
-            await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
-            await until(pilot, lambda handle=record.handle: app.jobs.rows.get(handle) is not None, "the job")
-            app.screen.table.move_to(record.handle)
-            await pilot.press("e")
-            await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.editor.form.rows, "the form")
-            again = app.screen
-            await until(pilot, lambda again=again: "ready" in words(again) and "command:" in preview(again), "ready")
-            await pilot.press("ctrl+t")
-            assert preview(again) == "Same as the last launch"
-            assert model_of(again).diff(record) == []
-            relaunched = await submitted(pilot, scheduler, 2 * number + 2)
-            assert appdef_to_dict(relaunched) == appdef_to_dict(launched) | {
-                "roles": [{**role, "env": relaunched.roles[0].env} for role in appdef_to_dict(launched)["roles"]]
-            }
-            assert app.runner.journal.records()[0].arguments == record.arguments
-            await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
+            await table.until(lambda handle=record.handle: handle in app.jobs.rows, "the job")
+            table.table.move_to(record.handle)
+            again = await table.edit()
+            await again.ready()
+            await again.press("ctrl+t")
+            assert again.preview() == "Same as the last launch"
+            assert again.model.diff(record) == []
+            table = await again.submit()
+            await table.until(lambda number=number: len(scheduler.launched) == 2 * number + 2, "the launch")
+            relaunched = scheduler.launched[-1]
+            relaunched.roles[0].env = launched.roles[0].env
+            assert appdef_to_dict(relaunched) == appdef_to_dict(launched)
+            assert journal.records()[0].arguments == record.arguments
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_every_kind_of_parameter_makes_what_was_typed(here, kind: Kind):
+def test_parameter_of_every_kind_is_what_was_typed(here, kind: Kind):
     model = form(kind.name)
     for name, text in kind.typed.items():
         model.set("argument", name, text)
@@ -148,7 +111,7 @@ def test_every_kind_of_parameter_makes_what_was_typed(here, kind: Kind):
 
 
 @pytest.mark.parametrize("name", BUILTINS)
-def test_every_builtin_is_launched_as_its_form_says(app, scheduler, name: str):
+def test_builtin_is_launched_as_its_form_says(app, scheduler, name: str):
     needed, more = BUILTINS[name]
     model = FormModel(describe(name))
     model.choose_scheduler("local_cwd", app.runner.run_opts("local_cwd"))
@@ -167,21 +130,16 @@ def test_every_builtin_is_tried():
     assert {one.name for one in list_components() if one.kind == "builtin"} == set(BUILTINS)
 
 
-async def test_a_choice_that_may_be_none_can_be_taken_back(app):
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await form_of(pilot, app, "choices.py:few")
-        put(screen, "mode", "fast")
-        way = row_of(screen, "way").input
-        way.focus()
-        await until(pilot, lambda: way.has_focus)
-        assert "(o) none" in str(way.render()) or "none" in str(way.render())
-        await pilot.press("right")
-        await until(pilot, lambda: model_of(screen).plan().arguments.get("way") == "up", "up")
-        await pilot.press("left")
-        await until(pilot, lambda: "way" not in model_of(screen).plan().arguments, "none")
+async def test_optional_choice_can_be_taken_back(app):
+    async with launch_of(app, "choices.py:few") as launch:
+        await launch.focus("way")
+        assert "none" in launch.value("way") or "none" in str(launch.row("way").input.render())
+        for key, chosen in (("right", "up"), ("left", None)):
+            await launch.press(key)
+            await launch.until(lambda chosen=chosen: launch.model.plan().arguments.get("way") == chosen, f"{chosen}")
         # The default of an Enum is one of its members, not a further choice.
-        assert row_of(screen, "color").input.value == "RED"
-        assert row_of(screen, "color").field.offered == ("RED", "BLUE")
+        assert launch.value("color") == "RED"
+        assert launch.field("color").offered == ("RED", "BLUE")
 
 
 # In the model: whatever is typed
@@ -300,7 +258,7 @@ def fill_anyhow(model: FormModel, data: st.DataObject) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 @given(name=st.sampled_from(NAMES_OF_COMPONENTS), data=st.data())
-def test_whatever_is_typed_comes_back_from_the_journal_as_the_same_app(here, name: str, data: st.DataObject):
+def test_form_comes_back_from_the_journal(here, name: str, data: st.DataObject):
     first = form(name)
     fill_anyhow(first, data)
     record = as_journal_has_it(first)
@@ -347,7 +305,7 @@ def test_one_change_is_the_whole_difference(here):
         ("classes.py:Fields", None, "0.5"),
     ],
 )
-def test_a_form_really_runs_on_this_machine(here, tmp_path, name: str, texts: dict[str, str] | None, line: str):
+def test_form_runs_on_this_machine(here, tmp_path, name: str, texts: dict[str, str] | None, line: str):
     with Runner(journal=Journal(tmp_path / "journal")) as runner:
         model = FormModel(describe(name))
         model.choose_scheduler("local_cwd", runner.run_opts("local_cwd"))
@@ -377,20 +335,3 @@ def test_a_form_really_runs_on_this_machine(here, tmp_path, name: str, texts: di
         again.fill(record)
         assert again.diff(record) == []
         assert appdef_from_dict(record.app).roles[0] == again.plan().app().roles[0]
-
-
-async def test_the_screen_really_launches_on_this_machine(here, tmp_path):
-    runner = Runner(journal=Journal(tmp_path / "journal"))
-    app = TorchXTuiApp(runner, Settings(), schedulers=["local_cwd"], ui_state=UiStateFile(tmp_path / "screen.json"))
-    app.runner.scheduler_names = lambda: ["local_cwd"]  # type: ignore[method-assign]
-    async with app.run_test(size=WIDE) as pilot:
-        screen = await form_of(pilot, app, "shapes.py:star")
-        for name, text in BY_NAME["shapes.py:star"].typed.items():
-            put(screen, name, text)
-        await until(pilot, lambda: "ready" in words(screen) and model_of(screen).roles, "the request")
-        await pilot.press("ctrl+s")
-        await until(pilot, lambda: app.runner.journal.records() and app.runner.journal.records()[0].app_id, "the job")
-        handle = app.runner.journal.records()[0].handle
-        await until(pilot, lambda: (status := app.runner.status(handle)) and status.state is AppState.SUCCEEDED)
-        printed = "".join(app.runner.log_lines(handle, "r"))
-        assert "'-1' ('--lr', '0.1', 'two words', '') 2" in printed
