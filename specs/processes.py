@@ -10,14 +10,15 @@ import pwd
 import sys
 from collections import namedtuple
 
-_LINUX = sys.platform.startswith("linux")
+IS_LINUX = sys.platform.startswith("linux")
+"""Whether processes have their files in /proc."""
 
 Process = namedtuple("Process", "pid parent group start zombie")
 
 
 def boot_id() -> str:
     """Return an id that changes with each boot of this machine."""
-    if not _LINUX:
+    if not IS_LINUX:
         return _output("sysctl", "-n", "kern.bootsessionuuid").strip()
     with open("/proc/sys/kernel/random/boot_id") as file:
         return file.read().strip()
@@ -53,7 +54,7 @@ def _listed(*selection: str) -> dict[int, Process]:
 
 def read_process(pid: int) -> Process | None:
     """Read process ``pid``; None if there is none. Source of the fields: proc_pid_stat(5)."""
-    if not _LINUX:
+    if not IS_LINUX:
         return _listed("-p", str(pid)).get(pid)
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
@@ -73,7 +74,7 @@ def is_running(pid: int | None, start: str | None) -> bool:
 def has_job_id(pid: int, job_id: str) -> bool:
     """Tell whether the process was started with ``TORCHX_JOB_ID=job_id`` in its environment."""
     wanted = f"TORCHX_JOB_ID={job_id}"
-    if not _LINUX:
+    if not IS_LINUX:
         return wanted in _output("ps", "-E", "-ww", "-o", "command=", "-p", str(pid)).split()
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
@@ -84,7 +85,7 @@ def has_job_id(pid: int, job_id: str) -> bool:
 
 def describe_process(pid: int) -> str:
     """Return a process's pid, program and user, such as "4711 (sleep) of root"; its program's name is not sanitised."""
-    if not _LINUX:
+    if not IS_LINUX:
         user, _, name = _output("ps", "-o", "user=,comm=", "-p", str(pid)).strip().partition(" ")
         return f"{pid} ({name.strip()}) of {user}"
     try:
@@ -97,7 +98,7 @@ def describe_process(pid: int) -> str:
 
 def job_processes(job_id: str, roots: set[int]) -> list[Process]:
     """List the live processes of a job, except this one: ``roots``, their descendants, and those with its id."""
-    if _LINUX:
+    if IS_LINUX:
         processes = (read_process(int(name)) for name in os.listdir("/proc") if name.isdigit())
         table = {process.pid: process for process in processes if process}
     else:

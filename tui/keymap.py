@@ -32,7 +32,7 @@ class NamedKey(NamedTuple):
 def named_keys() -> dict[str, NamedKey]:
     """Return all bindings that can be changed, by their names; every screen and widget is imported for it."""
     found: dict[str, NamedKey] = {}
-    for owner in _owners():
+    for owner in owners():
         for binding in owner.__dict__.get("BINDINGS", ()):
             if isinstance(binding, Binding) and binding.id and not binding.system:
                 found[binding.id] = NamedKey(binding.id, binding.key, binding.description)
@@ -53,15 +53,16 @@ def check_keymap(keymap: Mapping[str, str]) -> None:
             raise ConfigError(f"config.toml: keys: {name} is not a key's name; {hint}")
 
 
-def _owners() -> list[type[DOMNode]]:
+def owners() -> list[type[DOMNode]]:
+    """Return every class of the dashboard that can have keys."""
     import torchx_tui.tui as tui
 
-    owners: list[type[DOMNode]] = []
+    found: list[type[DOMNode]] = []
     for module in pkgutil.walk_packages(tui.__path__, f"{tui.__name__}."):
         for _, owner in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if issubclass(owner, DOMNode) and owner.__module__ == module.name:
-                owners.append(owner)
-    return owners
+                found.append(owner)
+    return found
 
 
 def keys_page() -> str:

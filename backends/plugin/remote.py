@@ -43,8 +43,7 @@ LAUNCH_SECONDS = 24 * 3600.0
 _RETRY_SECONDS = 30.0
 _failures: dict[FoundScheduler, tuple[float, BackendUnavailableError]] = {}
 
-# What is done, for messages, and how long it may take.
-_QUESTIONS = {
+QUESTIONS = {
     "run_opts": ("tell its run options", QUICK_SECONDS),
     "dry_run": ("make the request", ANSWER_SECONDS),
     "launch": ("launch", LAUNCH_SECONDS),
@@ -60,6 +59,7 @@ _QUESTIONS = {
     "_delete_existing": ("delete a job", ANSWER_SECONDS),
     "close": ("close", 1.0),
 }
+"""What is done, for messages, and how many seconds it may take, by method."""
 
 
 def create_remote(found: FoundScheduler, session_name: str, **params: Any) -> RemoteScheduler:
@@ -149,7 +149,7 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._options: runopts | None = None
 
     def _ask(self, name: str, *arguments: Any) -> Any:
-        what, seconds = _QUESTIONS.get(name, (name.strip("_").replace("_", " "), ANSWER_SECONDS))
+        what, seconds = QUESTIONS.get(name, (name.strip("_").replace("_", " "), ANSWER_SECONDS))
         try:
             return decode(self._service.call(name, encode(list(arguments)), seconds, keep=seconds == LAUNCH_SECONDS))
         except ServiceRaisedError as error:

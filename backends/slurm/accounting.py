@@ -17,13 +17,13 @@ from .commands import FIELD, TIMEOUT_S, ask
 from .jobs import Job, parse_count, parse_exit, parse_time, parse_tres, text_or_nothing
 from .versions import more_fields
 
-# sacct(1), --format; `versions` has those that came after 20.11.
-_FIELDS = (
+FIELDS = (
     "JobIDRaw", "JobID", "JobName", "User", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible",
     "Start", "End", "ElapsedRaw", "TimelimitRaw", "Partition", "QOS", "Account", "NNodes", "NCPUS", "NTasks",
     "NodeList", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "WorkDir", "Comment",
     "TRESUsageInTot",
 )  # fmt: skip
+"""What is asked of sacct(1), ``--format``; `versions` has those that came after 20.11."""
 _DISABLED = "accounting storage is disabled"
 # Seconds after which a query of single jobs is given up.
 _JOB_TIMEOUT_S = 10.0
@@ -141,7 +141,7 @@ def parse_rows(text: str) -> Iterator[tuple[Job, Step | None]]:
     """
     names, _, text = text.partition("\n")
     fields = names.split(",")
-    if fields[0] != _FIELDS[0] or not set(_FIELDS) <= set(fields):
+    if fields[0] != FIELDS[0] or not set(FIELDS) <= set(fields):
         return
     values = text.split(FIELD)
     first, last = 0, len(values) - len(fields)
@@ -178,7 +178,7 @@ def _ask(chosen: Sequence[str], timeout: float = TIMEOUT_S) -> str:
     Raises:
         NoAccountingError: the cluster keeps no records.
     """
-    fields = (*_FIELDS, *more_fields("sacct"))
+    fields = (*FIELDS, *more_fields("sacct"))
     try:
         command = ["sacct", "--noheader", "--parsable", f"--delimiter={FIELD}", *chosen, "--format", ",".join(fields)]
         text = ask(command, timeout=timeout)

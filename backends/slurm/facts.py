@@ -22,7 +22,8 @@ logger = logging.getLogger(__name__)
 
 _KEPT_S = 60.0
 _MOST_KEPT = 200
-_NODE_FIELDS = ("NodeList", "Partition", "StateLong", "CPUsState", "Gres", "GresUsed", "Memory", "AllocMem", "Reason")
+NODE_FIELDS = ("NodeList", "Partition", "StateLong", "CPUsState", "Gres", "GresUsed", "Memory", "AllocMem", "Reason")
+"""What is asked of sinfo(1), ``--Format``, about every node."""
 # The formats of sprio(1), and what each prints. A nice value is taken off.
 _FACTORS = {
     "%A": "age",
@@ -120,7 +121,7 @@ class Facts:
 
     def nodes(self, partition: str) -> list[Node]:
         """Return the nodes of a partition."""
-        fields = ",".join(f"{name}:{FIELD}" for name in _NODE_FIELDS[:-1]) + f",{_NODE_FIELDS[-1]}:{RECORD}"
+        fields = ",".join(f"{name}:{FIELD}" for name in NODE_FIELDS[:-1]) + f",{NODE_FIELDS[-1]}:{RECORD}"
         text = self._ask("sinfo", "--noheader", "--Node", "--partition", partition, "--Format", fields)
         return parse_nodes(text)
 
@@ -231,9 +232,9 @@ def parse_nodes(text: str) -> list[Node]:
     nodes: dict[str, Node] = {}
     for record in text.split(RECORD):
         values = record.lstrip("\n").split(FIELD)
-        if len(values) != len(_NODE_FIELDS):
+        if len(values) != len(NODE_FIELDS):
             continue
-        row = dict(zip(_NODE_FIELDS, (value.strip() for value in values), strict=True))
+        row = dict(zip(NODE_FIELDS, (value.strip() for value in values), strict=True))
         _, idle, _, cpus = [*map(parse_count, row["CPUsState"].split("/")), 0, 0, 0, 0][:4]
         reason = row["Reason"] if row["Reason"] != "none" else ""
         state = row["StateLong"].lower().rstrip(_STATE_FLAGS)

@@ -17,13 +17,14 @@ from .versions import more_fields
 
 logger = logging.getLogger(__name__)
 
-_FIELDS = (
+FIELDS = (
     "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "HetJobOffset", "Name", "UserName", "State", "Reason",
     "SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit", "Partition", "QOS", "Account", "NumNodes",
     "NumCPUs", "NumTasks", "NodeList", "SchedNodes", "PriorityLong", "Dependency", "WorkDir", "Command", "Comment",
     "STDOUT", "STDERR", "RestartCnt", "exit_code", "MinMemory", "tres-alloc", "tres-per-node", "Licenses", "Feature",
     "Reservation", "BatchFlag", "DerivedEC",
 )  # fmt: skip
+"""What is asked of squeue(1), ``--Format``; `versions` has those that came after 20.11."""
 # A job that waits has no exit status; squeue prints 0.
 _UNENDED = frozenset(("PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "RESIZING", "REQUEUED", "REQUEUE_HOLD"))
 
@@ -33,7 +34,7 @@ def queue_command(job_id: str = "", *, all_users: bool = False) -> list[str]:
 
     The controller itself looks up a user's jobs, and one job; with a list of ids every job travels.
     """
-    *fields, last = *_FIELDS, *more_fields("squeue")
+    *fields, last = *FIELDS, *more_fields("squeue")
     named = [*(f"{name}:{FIELD}" for name in fields), f"{last}:{RECORD}"]
     whose = [] if all_users else ["--user", str(os.getuid())]
     chosen = ["--jobs", job_id] if job_id else whose
@@ -46,7 +47,7 @@ def queue_text(job_id: str = "", *, all_users: bool = False) -> str:
     Raises:
         SchedulerError: squeue failed; the message is its own.
     """
-    return ",".join((*_FIELDS, *more_fields("squeue"))) + RECORD + ask(queue_command(job_id, all_users=all_users))
+    return ",".join((*FIELDS, *more_fields("squeue"))) + RECORD + ask(queue_command(job_id, all_users=all_users))
 
 
 def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, Job]:
@@ -59,7 +60,7 @@ def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, 
     jobs: dict[str, Job] = {}
     head, *records = _records(text) or [""]
     fields = head.split(",")
-    if not set(_FIELDS) <= set(fields):
+    if not set(FIELDS) <= set(fields):
         return {}
     for record in records:
         job = known.get(record) if known else None
@@ -90,7 +91,7 @@ def _records(text: str) -> list[str]:
 
 
 def _states(records: list[str]) -> dict[str, str]:
-    state = _FIELDS.index("State")
+    state = FIELDS.index("State")
     split = (record.split(FIELD, state + 1) for record in records)
     return {values[0].strip(): values[state] for values in split if len(values) > state}
 

@@ -19,8 +19,9 @@ from .layout import Replica
 # sstat(1), --format: averages are of the step's tasks, the time is what they had of processors since their start.
 _FIELD = "|"
 _FIELDS = ("JobID", "NTasks", "AveCPU", "AveRSS")
-# It asks the node of every task: seldom enough for jobs of thousands.
-_KEPT_S, _TIMEOUT_S = 30.0, 10.0
+KEPT_S = 30.0
+"""Seconds between two questions of sstat(1), which asks the node of every task: seldom enough for jobs of thousands."""
+_TIMEOUT_S = 10.0
 _MOST_APPS, _MOST_JOBS = 16, 100
 
 
@@ -72,7 +73,7 @@ class UsageSampler:
         """
         with self._lock:
             before, now = self._apps.pop(app_id, None), time.monotonic()
-            if before is None or now - before.at >= _KEPT_S:
+            if before is None or now - before.at >= KEPT_S:
                 measured = _Measured(now)
                 try:
                     self._measure(app_id, replicas, measured, before)

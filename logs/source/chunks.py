@@ -23,8 +23,8 @@ _READ_SIZE = 65536
 _MAX_BYTES = 64 << 20
 # Equal lines of both streams do not tell which was which: with more than so many possible splits it is given up.
 _MAX_SPLITS = 256
-# Up to so many bytes are assigned one by one, where whole lines cannot be assigned.
-_MAX_BYTES_SINGLY = 1 << 18
+MAX_BYTES_SINGLY = 1 << 18
+"""Up to so many bytes are assigned one by one, where whole lines cannot be assigned."""
 
 
 class Chunk(NamedTuple):
@@ -220,7 +220,7 @@ def copied_lengths(combined: Readable, streams: Mapping[str, Path | None], size:
 def _length_of_out(combined: bytes, out: bytes, err: bytes) -> int | None:
     """Count the bytes of ``combined`` that are the beginning of ``out``; the others are the beginning of ``err``."""
     lengths = _possible_lengths(combined.splitlines(keepends=True), out, err)
-    if not lengths and len(combined) <= _MAX_BYTES_SINGLY:
+    if not lengths and len(combined) <= MAX_BYTES_SINGLY:
         lengths = _possible_lengths([combined[at : at + 1] for at in range(len(combined))], out, err)
     return max(lengths) if lengths else None
 

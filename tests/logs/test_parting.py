@@ -48,7 +48,7 @@ def test_lines_that_are_told_apart_are_counted_exactly(tmp_path: Path) -> None:
 
 def test_a_piece_that_ended_within_a_line_is_found_in_a_long_log(tmp_path: Path) -> None:
     out, err = (b"".join(b"%s %d\n" % (name, number) for number in range(20_000)) for name in (b"out", b"err"))
-    assert len(out) + len(err) > chunks._MAX_BYTES_SINGLY
+    assert len(out) + len(err) > chunks.MAX_BYTES_SINGLY
     whole = out + err + b"part of out, err\n"
     found = lengths(tmp_path, whole, out + b"part of out, and more\n", err + b"err\n")
     assert found == {"o": len(out + b"part of out, "), "e": len(err + b"err\n")}

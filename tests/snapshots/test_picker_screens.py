@@ -5,6 +5,7 @@ from support.canned import DAY, HOUR, MINUTE
 from support.dashboard import until
 from support.past_launches import launched
 from support.pictures import SIZES
+from support.screens import text_of
 
 from torchx_tui.tui.jobs.screen import JobsScreen
 
@@ -30,6 +31,10 @@ def here(tmp_path, monkeypatch):
     return folder
 
 
+def docs(app) -> str:
+    return text_of(app.screen.chooser.docs, "VerticalScroll Static")
+
+
 async def picker_of(pilot) -> None:
     app = pilot.app
     await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count > 0, "rows")
@@ -52,7 +57,9 @@ def test_pinned_and_launched_lately(snap_compare, app, here):
         await picker_of(pilot)
         await pilot.press("down")
         await until(
-            pilot, lambda: "Launched 1 time" in str(app.screen.chooser.docs._content.render()), "the last launch"
+            pilot,
+            lambda: "Launched 1 time" in docs(app),
+            "the last launch",
         )
 
     assert snap_compare(app, sizes=SIZES, run_before=run_before)
@@ -64,6 +71,6 @@ def test_component_with_findings(snap_compare, app, here):
     async def run_before(pilot):
         await picker_of(pilot)
         await pilot.press(*"trainer")
-        await until(pilot, lambda: "cannot be used" in str(app.screen.chooser.docs._content.render()), "the findings")
+        await until(pilot, lambda: "cannot be used" in docs(app), "the findings")
 
     assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=run_before)

@@ -21,7 +21,7 @@ from torchx_tui.specs.processes import boot_id, has_job_id, is_running, job_proc
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Read processes as on Linux, and as elsewhere."""
     if request.param == "ps":
-        monkeypatch.setattr(processes, "_LINUX", False)
+        monkeypatch.setattr(processes, "IS_LINUX", False)
     elif not sys.platform.startswith("linux"):
         pytest.skip("there is no /proc here")
     return request.param
@@ -53,7 +53,7 @@ def test_a_process_is_known_by_its_number_and_its_start(child: subprocess.Popen[
     assert found is not None
     assert (found.pid, found.parent, found.group, found.zombie) == (child.pid, os.getpid(), child.pid, False)
     assert read_process(child.pid) == found
-    if processes._LINUX:
+    if processes.IS_LINUX:
         # In the kernel's ticks: two processes that were started in the same second are told apart.
         assert found.start == Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
     assert is_running(child.pid, found.start)

@@ -155,7 +155,7 @@ def words(screen) -> str:
 
 
 def preview(screen) -> str:
-    return str(screen.editor.preview._content.render())
+    return drawn(screen, "#preview-body Static")
 
 
 def status(screen) -> str:

@@ -145,7 +145,7 @@ class SlurmCommands:
         """Let sinfo print nodes, by its fields: whatever it is asked, or of one partition."""
         usual = {"Partition": "main", "Gres": "(null)", "GresUsed": "gpu:0", "Memory": "4000", "AllocMem": "0"}
         usual["Reason"] = "none"
-        names = facts._NODE_FIELDS
+        names = facts.NODE_FIELDS
         text = "".join(FIELD.join({**usual, **row}[name] for name in names) + RECORD + "\n" for row in rows)
         self.answer(f"sinfo-{partition}" if partition else "sinfo", text)
 
@@ -167,7 +167,7 @@ def _later_fields(program: str, version: str = "99") -> tuple[str, ...]:
     return tuple(field for since, field in NEWER[program] if since <= version)
 
 
-QUEUE_HEAD = ",".join((*queue._FIELDS, *_later_fields("squeue"))) + RECORD
+QUEUE_HEAD = ",".join((*queue.FIELDS, *_later_fields("squeue"))) + RECORD
 """What stands before the newest version's records in an answer."""
 
 
@@ -175,11 +175,11 @@ def queue_record(job: dict[str, Any], more: Sequence[str] = _later_fields("squeu
     """Return what squeue prints of a job, by what differs from `JOB`, with the fields of later versions."""
     values = {**JOB, **job}
     values.setdefault("ArrayJobID", values["JobID"])
-    return FIELD.join(values.get(name, "") for name in (*queue._FIELDS, *more)) + RECORD + "\n"
+    return FIELD.join(values.get(name, "") for name in (*queue.FIELDS, *more)) + RECORD + "\n"
 
 
 def accounting_row(row: dict[str, Any], more: Sequence[str] = _later_fields("sacct")) -> str:
     """Return what sacct prints of a job or a step, by what differs from `ACCOUNTED`, with those fields likewise."""
     values = {**ACCOUNTED, **row}
     values.setdefault("JobID", values["JobIDRaw"])
-    return "".join(values.get(name, "") + FIELD for name in (*accounting._FIELDS, *more)) + "\n"
+    return "".join(values.get(name, "") + FIELD for name in (*accounting.FIELDS, *more)) + "\n"

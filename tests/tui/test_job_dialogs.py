@@ -17,7 +17,7 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import Capabilities, Finding, JobAction
 from torchx_tui.specs import AppState
 from torchx_tui.tui.format import clock
-from torchx_tui.tui.job.actions import _lost_logs
+from torchx_tui.tui.job.actions import lost_logs
 from torchx_tui.tui.job.dialogs import CancelDialog, ConfirmDialog, DeleteDialog, QuitDialog, ResultsDialog
 from torchx_tui.tui.job.menu import ActionsDialog
 from torchx_tui.tui.job.relaunch import RelaunchDialog
@@ -132,9 +132,9 @@ def test_what_becomes_of_logs_is_said_for_each_backend():
     able = {"slurm": "They stay.", "local_cwd": "", "kubernetes": "They go with the pods."}
     runner = cast("Runner", SimpleNamespace(capabilities=lambda name: Capabilities(logs_after_cancel=able[name])))
     rows = [replace(ROW, scheduler=name) for name in able]
-    assert _lost_logs(runner, rows[:1] * 2) == ["They stay."]
-    assert _lost_logs(runner, rows[1:2]) == []
-    assert sorted(_lost_logs(runner, rows)) == ["k8s: They go with the pods.", "slurm: They stay."]
+    assert lost_logs(runner, rows[:1] * 2) == ["They stay."]
+    assert lost_logs(runner, rows[1:2]) == []
+    assert sorted(lost_logs(runner, rows)) == ["k8s: They go with the pods.", "slurm: They stay."]
 
 
 async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):

@@ -153,8 +153,8 @@ async def test_threads_end_with_the_app(app):
 
 async def test_cancel_asks_with_the_focus_on_keep(app, scheduler):
     async with jobs_of(app) as table:
-        await table.dialog(CancelDialog, "j", "x")
-        assert table.focused().id == "keep"
+        dialog = await table.dialog(CancelDialog, "j", "x")
+        assert table.focused() is dialog.query_one("#keep")
         await table.shows("listed as Cancelled, logs are kept.", on="dialog_text")
         await table.back("enter")
         assert scheduler.cancelled == []
@@ -244,7 +244,7 @@ async def test_job_that_was_not_launched_here_has_no_command(app, monkeypatch):
     async with jobs_of(app) as table:
         await table.press("Y")
         await table.until(lambda: table.said().endswith(" was not launched from a component here"), "the reason")
-        monkeypatch.setattr("torchx_tui.tui.job.actions._commands", lambda *_: [][0])
+        monkeypatch.setattr("torchx_tui.tui.job.actions.launch_commands", lambda *_: [][0])
         await table.press("Y")
         await table.until(lambda: table.said().endswith(" no command: IndexError: list index out of range"))
 

@@ -16,7 +16,7 @@ from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.job.dialogs import CancelDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
-from torchx_tui.tui.keymap import _owners, keys_page, named_keys
+from torchx_tui.tui.keymap import keys_page, named_keys, owners
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui.base import BaseScreen
@@ -119,7 +119,7 @@ async def test_a_name_that_no_key_has_is_said_at_the_start(tmp_path, name, words
 def test_every_key_can_be_chosen():
     nameless = [
         f"{owner.__name__}: {binding.key}"
-        for owner in _owners()
+        for owner in owners()
         for binding in owner.__dict__.get("BINDINGS", ())
         if isinstance(binding, Binding) and not binding.id and not binding.system
     ]
@@ -127,10 +127,10 @@ def test_every_key_can_be_chosen():
 
 
 def test_every_key_has_something_to_do():
-    owners = _owners()
+    found = owners()
     # Where the name of an action looks for it.
-    places = {"screen": [owner for owner in owners if issubclass(owner, Screen)], "app": [TorchXTuiApp]}
-    for owner in owners:
+    places = {"screen": [owner for owner in found if issubclass(owner, Screen)], "app": [TorchXTuiApp]}
+    for owner in found:
         for binding in Binding.make_bindings(owner.__dict__.get("BINDINGS", ())):
             place, name, _ = parse(binding.action)
             found = [each for each in places.get(place, [owner]) if hasattr(each, f"action_{name}")]
@@ -138,7 +138,7 @@ def test_every_key_has_something_to_do():
 
 
 def test_no_title_above_keys_is_empty():
-    titles = {owner: owner.__dict__.get("HELP_TITLE") for owner in _owners() if owner is not BaseScreen}
+    titles = {owner: owner.__dict__.get("HELP_TITLE") for owner in owners() if owner is not BaseScreen}
     assert not [owner.__name__ for owner, title in titles.items() if title == ""]
 
 

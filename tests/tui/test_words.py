@@ -9,7 +9,7 @@ from torchx_tui.specs import AppState
 from torchx_tui.tui.format import age, clock, cut, duration, fit_name, split_name
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.terminal.title import has_title, title_text
-from torchx_tui.tui.ui.status import _format_exit as format_exit
+from torchx_tui.tui.ui.status import format_exit as format_exit
 
 
 @pytest.mark.parametrize(

@@ -175,7 +175,7 @@ class JobActions(BaseScreen):
         dashboard = self.dashboard
         try:
             # The journal and the components are files.
-            lines = await asyncio.to_thread(_commands, dashboard, rows)
+            lines = await asyncio.to_thread(launch_commands, dashboard, rows)
         except Exception as error:
             # The component's file is another by now, or gone; the journal cannot be read.
             dashboard.status.say(f"no command: {describe_error(error)}", failed=True)
@@ -207,10 +207,10 @@ class JobActions(BaseScreen):
         runner = self.dashboard.runner
         links = [link for link in self.folded_links(rows[0]) if _is_live(link)] if len(rows) == 1 else []
         if len(links) > 1:
-            asked = ChainDialog(rows[0], links, lambda: _lost_logs(runner, links))
+            asked = ChainDialog(rows[0], links, lambda: lost_logs(runner, links))
             self.app.push_screen(asked, lambda yes: self._cancel([*asked.chosen]) if yes else None)
         else:
-            dialog = CancelDialog(rows, lambda: _lost_logs(runner, rows))
+            dialog = CancelDialog(rows, lambda: lost_logs(runner, rows))
             self.app.push_screen(dialog, lambda yes: self._cancel(rows) if yes else None)
 
     def _cancel(self, rows: list[JobRow]) -> None:
@@ -266,14 +266,14 @@ def _is_live(row: JobRow) -> bool:
     return not row.is_final and not row.history
 
 
-def _lost_logs(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
+def lost_logs(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
     """Return what becomes of logs that are not kept when these jobs are cancelled, a sentence for each backend."""
     said = {name: runner.capabilities(name).logs_after_cancel for name in {row.scheduler for row in rows}}
     several = len(said) > 1
     return [f"{backend_word(name)}: {words}" if several else words for name, words in said.items() if words]
 
 
-def _commands(dashboard: TorchXTuiApp, rows: Sequence[JobRow]) -> list[str]:
+def launch_commands(dashboard: TorchXTuiApp, rows: Sequence[JobRow]) -> list[str]:
     """Return the commands that launch jobs again; of those that no component of ours made there is none."""
     from ..launch.commands import launch_command
 

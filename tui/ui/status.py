@@ -164,14 +164,14 @@ class EndedJobs:
             return
         for row in [row for row in rows if row.state is AppState.FAILED][:_MOST_EXPLAINED]:
             self._app.explain(row.handle)
-        for text, failed in _format_exit(rows):
+        for text, failed in format_exit(rows):
             self._app.notify(text, markup=False, severity="error" if failed else "information")
         if self._app.settings.bell:
             self._app.bell()
         for failed in (True, False):
             ended = [row for row in rows if (row.state is AppState.FAILED) == failed]
             if ended:
-                words = "; ".join(text for text, _ in _format_exit(ended))
+                words = "; ".join(text for text, _ in format_exit(ended))
                 _tell_away(self._app, ended, "failure" if failed else "end", words)
 
     def announce_stall(self, handle: str, sentence: str, seconds: float) -> None:
@@ -217,7 +217,7 @@ class EndedJobs:
         return row is not None and not row.is_final
 
 
-def _format_exit(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
+def format_exit(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
     """Return the notes for jobs that have just ended, and for each note whether a job failed."""
     if len(rows) <= 3:
         return [(f"{row.name} {state_word(row.state).lower()}", row.state is AppState.FAILED) for row in rows]

@@ -158,13 +158,13 @@ def test_a_list_that_hangs_is_given_up_and_the_guest_started_again(
         f"def list(self, cfg=None):\n    import os\n    return [] if os.path.exists({str(free)!r}) else never.wait()"
     )
     scheduler: Any = registry.create_scheduler("odd", "torchx")
-    monkeypatch.setitem(remote._QUESTIONS, "list", ("list jobs", 0.2))
+    monkeypatch.setitem(remote.QUESTIONS, "list", ("list jobs", 0.2))
     for _ in range(3):
         with pytest.raises(SchedulerError, match=r"odd could not list jobs: no answer within 0.2 s"):
             scheduler.list()
     # What else it is asked meanwhile is answered.
     free.touch()
-    monkeypatch.setitem(remote._QUESTIONS, "list", ("list jobs", NEVER))
+    monkeypatch.setitem(remote.QUESTIONS, "list", ("list jobs", NEVER))
     before = guests_of_this_process()
     assert scheduler.list() == []
     wait_until(lambda: not set(before) & set(guests_of_this_process()), "the end of the guest that hung")

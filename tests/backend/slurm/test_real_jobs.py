@@ -366,7 +366,7 @@ def test_signal_requeue_and_a_shell(real: SlurmScheduler, cluster: OwnSlurm) -> 
 
 
 def test_usage(real: SlurmScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usage, "_KEPT_S", 1.0)
+    monkeypatch.setattr(usage, "KEPT_S", 1.0)
     busy, idle = role("while :; do :; done", "busy"), role("sleep 600", "idle", num_replicas=2)
     app_id = real.submit(AppDef("job", [idle, busy]), {})
     in_state(real, app_id, AppState.RUNNING)
