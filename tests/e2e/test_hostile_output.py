@@ -187,19 +187,6 @@ def test_ten_megabytes_without_a_newline(terminal):
     quit_normally(app)
 
 
-@pytest.mark.slow
-def test_many_lines_at_once_do_not_stop_the_keys(terminal):
-    app = open_with(terminal, "utils.python", {"c": "print(('x' * 79 + chr(10)) * 500_000 + 'the end')"})
-    app.press("?")
-    app.wait("Keys")
-    app.press("escape")
-    wait_top(app, "Succeeded")
-    app.press("l")
-    app.wait(lambda text: "›  Logs" in text and "the end" in text)
-    leave(app, "STATE")
-    quit_normally(app)
-
-
 # Names
 
 
@@ -253,24 +240,6 @@ def test_the_shell_commands_on_a_terminal(terminal, component_file):
             assert_harmless(app)
     app = terminal(arguments=[COMMAND, "run", "--dryrun", "jobs.py:prints"])
     assert app.wait_for_end() == 0
-    assert_harmless(app)
-
-
-@pytest.mark.slow
-def test_an_error_in_a_component_on_a_terminal(terminal, tmp_path):
-    ComponentFile(tmp_path / "jobs.py").write(
-        f"def job() -> AppDef:\n    '''Do it.'''\n    raise ValueError({ALL!r})\n"
-    )
-    app = terminal(arguments=[COMMAND, "run", "jobs.py:job"])
-    assert app.wait_for_end() == 2
-    assert "ValueError" in app.text()
-    assert_harmless(app)
-    app = terminal()
-    app.wait("No jobs yet")
-    open_form(app, "jobs.py:job")
-    app.wait("ValueError")
-    app.press("ctrl+s")
-    app.wait("not launched")
     assert_harmless(app)
 
 

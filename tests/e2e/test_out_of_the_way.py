@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from actions import fill, open_form
-from support.slow_backend import ENTRY_POINTS, SETTINGS, Backend
+from support.slow_backend import ENTRY_POINTS, Backend
 from support.terminal import COMMAND
 from support.waiting import PATIENCE
 
@@ -26,35 +26,6 @@ def leave_form(app) -> None:
     app.press("escape")
     app.wait("Component")
     app.press("escape")
-
-
-def test_names_of_jobs_are_text_in_the_palette(terminal, backend):
-    backend.has_named({"train [rank0] y": "RUNNING", "eval[/red]x2": "RUNNING", "[@click=app.leave]z": "FAILED"})
-    app = terminal(environ=backend.environ)
-    app.wait(r"train \[rank0\] y")
-    app.press(":")
-    # First what is done with the job at the cursor, and no motion.
-    app.wait(r"Open the job\s[\s\S]*Logs, full screen\s[\s\S]*Relaunch as it was")
-    assert "Half a page" not in app.text()
-    app.press("open rank0")
-    app.wait(r"Open train \[rank0\] y")
-    app.press("enter")
-    app.wait(r"Jobs +›.*train \[rank0\] y")
-    app.press("escape", ":", "x2")
-    app.wait(r"Open eval\[/red\]x2")
-
-
-@pytest.mark.slow
-def test_a_component_is_a_command_away(terminal, backend):
-    backend.has(one="RUNNING")
-    app = terminal(environ=backend.environ)
-    app.wait("one")
-    app.press(":")
-    app.wait("Open the job")
-    app.press("launch utils.echo")
-    app.wait("Launch utils.echo")
-    app.press("enter")
-    app.wait("Run options")
 
 
 def test_a_launch_that_takes_long_does_not_take_the_focus(terminal, backend, tmp_path):
@@ -158,65 +129,6 @@ def test_a_backend_that_cannot_be_made_is_not_asked_for_ever(terminal, backend):
     app.wait("no_such_function")
     app.wait(r"No jobs yet[\s\S]*–   slow +the scheduler slow cannot be loaded")
     assert "Asking" not in app.text()
-
-
-@pytest.mark.slow
-def test_a_key_acts_once_and_any_motion_has_another_key(terminal, backend):
-    backend.set(f'{SETTINGS}[keys]\n"table.down" = "J"\n')
-    backend.has(one="RUNNING", two="RUNNING", three="RUNNING")
-    app = terminal(environ=backend.environ)
-    app.wait(r"^─ one ─")
-    app.press("J")
-    app.wait(r"^─ two ─")
-    app.press("space", "J", "space")
-    app.wait("2 marked")
-    app.press("enter")
-    app.wait(r"Jobs +›")
-    app.press("escape")
-    app.wait("STATE")
-
-
-@pytest.mark.slow
-def test_the_cursor_is_on_the_newest_job_until_it_is_moved(terminal, backend):
-    backend.has(old="RUNNING")
-    app = terminal(environ=backend.environ)
-    app.wait(r"^─ old ─")
-    backend.has(newer="RUNNING", old="RUNNING")
-    app.wait(r"^─ newer ─")
-    app.press("j")
-    app.wait(r"^─ old ─")
-    backend.has(newest="RUNNING", newer="RUNNING", old="RUNNING")
-    app.wait(r"\bnewest\b")
-    app.wait(r"^─ old ─")
-
-
-@pytest.mark.slow
-def test_an_open_job_is_watched_whatever_happens_below(terminal, backend):
-    backend.has(top="PENDING", other="RUNNING")
-    app = terminal(environ=backend.environ)
-    app.wait(r"^─ top ─")
-    app.press(":", "open other", "enter")
-    app.wait(r"Jobs +›.*other")
-    backend.has(top="RUNNING", other="RUNNING")
-    # The table below has heard of it.
-    app.wait(lambda _: "2 running" in app.title)
-    backend.has(top="RUNNING", other="SUCCEEDED")
-    app.wait(r"✓ Succeeded")
-
-
-@pytest.mark.slow
-def test_what_is_missing_is_called_required_and_the_last_request_stays(terminal, backend):
-    app = terminal(environ=backend.environ)
-    app.wait("No jobs yet")
-    open_form(app, "utils.copy")
-    app.wait(r"^.src \*\s+required")
-    leave_form(app)
-    app.wait("No jobs yet")
-    open_form(app, "demo.train")
-    app.wait(r"\broles:")
-    app.press("x")
-    app.wait("is not a whole number")
-    app.wait("The last valid request:")
 
 
 @pytest.mark.slow
