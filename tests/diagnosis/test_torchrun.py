@@ -233,7 +233,7 @@ def test_a_real_run(tmp_path: Path, ends: str, sentence: str) -> None:
 
 @needs_torch
 @pytest.mark.parametrize("options", [[], ["--log-dir", "own/logs"]], ids=["", "log-dir"])
-def test_a_real_run_whose_attempts_say_why_in_their_error_files_only(
+def test_real_run_with_errors_in_error_files_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     """torchrun reports the last attempt, and with redirected output nothing of the others is in its log."""

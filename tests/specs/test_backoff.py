@@ -27,7 +27,7 @@ class RecordingEvent(threading.Event):
 
 
 @pytest.mark.usefixtures("without_jitter")
-def test_waits_double_up_to_the_longest_and_begin_again_after_a_reset() -> None:
+def test_waits_double_until_a_reset() -> None:
     waits = Backoff(0.5, 3.0)
     assert [waits.next() for _ in range(5)] == [0.5, 1.0, 2.0, 3.0, 3.0]
     waits.reset()
@@ -65,7 +65,7 @@ def test_many_failures_do_not_overflow() -> None:
 
 
 @pytest.mark.usefixtures("without_jitter")
-def test_a_wait_is_as_long_as_the_next_one_and_no_longer_than_its_limit() -> None:
+def test_wait_keeps_to_its_limit() -> None:
     waits, event = Backoff(1.0, 8.0), RecordingEvent()
     assert not any([waits.wait(event), waits.wait(event, limit=0.3), waits.wait(event, limit=-1.0), waits.wait(event)])
     # What a limit cut short counts as a wait: the next one doubles all the same.

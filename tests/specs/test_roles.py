@@ -151,7 +151,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     made.close()
 
 
-def test_an_override_may_be_a_future_of_a_loop_that_runs_elsewhere(loop: asyncio.AbstractEventLoop) -> None:
+def test_override_may_be_a_future_of_another_loop(loop: asyncio.AbstractEventLoop) -> None:
     async def begin() -> asyncio.Future[str]:
         future = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_later(0.05, future.set_result, "made")
@@ -170,7 +170,7 @@ def test_a_future_of_a_loop_that_stands_still_is_driven() -> None:
     assert Role("another", "written", overrides={"image": future}).image == "made"
 
 
-async def test_a_future_of_the_loop_that_asks_is_refused_instead_of_waited_for() -> None:
+async def test_future_of_the_running_loop_is_refused() -> None:
     role = Role("r", "written", overrides={"image": asyncio.get_running_loop().create_future()})
     with pytest.raises(RuntimeError, match="await"):
         _ = role.image

@@ -52,7 +52,7 @@ def test_a_file_is_for_this_user_only_and_there_is_one(tmp_path: Path, monkeypat
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-async def test_what_is_too_long_is_written_to_a_file_and_the_path_is_said(tmp_path: Path, own_home: Path) -> None:
+async def test_long_text_is_written_to_a_file(tmp_path: Path, own_home: Path) -> None:
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     async with app.run_test(size=(160, 40)) as pilot:
         app.terminal_clipboard.copy("x" * 100_000, "5 lines")

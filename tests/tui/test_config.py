@@ -167,7 +167,7 @@ def test_a_sound_file_has_no_problem(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("recovers", [False, True])
-async def test_what_is_wrong_with_it_is_not_hidden_by_a_backend_that_fails(tmp_path, recovers):
+async def test_config_error_stays_when_a_backend_fails(tmp_path, recovers):
     """The backend's fault is told with the next key, unless it is over by then."""
     scheduler = CannedScheduler()
     scheduler.error = OSError("the disk is gone")

@@ -142,7 +142,7 @@ def test_a_builtins_own_rules_are_checked_while_typing():
     assert not field(model, "j").error
 
 
-def test_a_named_resource_is_checked_once_packages_were_asked_for_theirs():
+def test_named_resource_is_checked_after_plugins_are_read():
     """Which runs their code: never while somebody types."""
     named_resources.reset()
     model = FormModel(describe("dist.torchrun"))
@@ -187,7 +187,7 @@ def test_typing_the_default_again_is_the_default(train):
     assert train.plan().arguments == {}
 
 
-def test_what_a_field_can_be_is_said_of_options_and_of_the_lines_of_a_script(train, tmp_path):
+def test_choices_of_options_and_script_lines(train, tmp_path):
     path = tmp_path / "train.sbatch"
     path.write_text("#!/bin/bash\n#SBATCH --partition=main\nsrun true\n")
     script = FormModel(describe(str(path)))
@@ -236,7 +236,7 @@ def test_filled_from_a_launch(own):
     assert {one.origin for one in own} == {LAST_RUN, DEFAULT}
 
 
-def test_a_value_of_an_earlier_launch_is_checked_like_a_typed_one(own):
+def test_value_of_an_earlier_launch_is_checked(own):
     own.fill(launched(own.doc.name, {"data": "corpus", "lr": "fast"}))
     assert [one.name for one in own.errors()] == ["lr"]
 

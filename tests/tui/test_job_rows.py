@@ -27,7 +27,7 @@ LISTED = ListAppResponse(
 )  # fmt: skip
 
 
-def test_a_row_has_what_its_backend_lists_and_what_the_journal_adds():
+def test_row_joins_backend_and_journal():
     assert row_of(LISTED, RECORD) == JobRow(
         "slurm://torchx/7", "slurm", "7", AppState.RUNNING, running=3, wanted=4, submitted_at=10.0, started_at=20.0,
         component="dist.ddp", arguments="--lr 0.1", why="waits", user="bob", image="img:1", notes=("unsupervised",),
@@ -149,7 +149,7 @@ def test_what_a_backend_can_do_is_known_once_it_has_told():
     assert not jobs.can("slurm", lambda able: able.everybody)
 
 
-def test_an_outage_is_news_once_and_again_when_its_late_answer_is_given_up():
+def test_outage_is_news_once():
     jobs = JobStore()
     silent = BackendFailed("slurm", "it does not answer", since=5.0, next_try=0.0)
     assert [jobs.fail(silent) for _ in range(2)] == [True, False]

@@ -24,7 +24,7 @@ from torchx_tui.tui.ui.base import BaseScreen
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "keys.md"
 
 
-async def test_a_chosen_key_acts_and_is_shown_and_the_usual_one_does_nothing(tmp_path):
+async def test_chosen_key_replaces_the_usual_one(tmp_path):
     keys = {"jobs.cancel": "ctrl+x", "table.down": "n", "logs.follow": "ctrl+f"}
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
     async with app.run_test(size=(120, 40)) as pilot:
@@ -46,7 +46,7 @@ async def test_a_chosen_key_acts_and_is_shown_and_the_usual_one_does_nothing(tmp
         assert {hint.word: hint.key for hint in app.screen.query_one(KeyBar).hints}["Follow"] == "ctrl+f"
 
 
-async def test_a_chosen_key_acts_in_a_field_whatever_that_would_do_with_it(tmp_path, monkeypatch):
+async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
     # In a field all of these move the cursor, or delete something.
     keys = {"picker.down": "ctrl+a", "picker.up": "ctrl+w", "picker.page_down": "ctrl+f", "picker.page_up": "delete"}
     keys |= {"picker.pin": "home", "launch.back": "ctrl+right", "launch.submit": "end", "launch.copy": "shift+end"}

@@ -103,7 +103,7 @@ def test_options_of_a_profile_are_for_its_scheduler_alone(project: Path) -> None
     assert not defaults.problems
 
 
-def test_lists_and_dicts_of_a_profile_become_what_a_person_would_type(project: Path) -> None:
+def test_profile_values_become_text_as_typed(project: Path) -> None:
     given = loaded(project, "prod").arguments("utils.sh", describe("utils.sh"))
     assert given["args"].value == "echo 'two words'"
     assert given["env"].value == "A=1,B='x,y'"

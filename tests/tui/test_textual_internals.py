@@ -49,7 +49,7 @@ def _textual_bases(cls: type) -> list[type]:
     return [base for base in cls.__mro__ if base.__module__.split(".")[0] == "textual"]
 
 
-def test_no_class_of_the_screens_uses_or_hides_a_private_name_of_textual():
+def test_no_screen_uses_private_names_of_textual():
     found = []
     for path in sorted(_ROOT.rglob("*.py")):
         relative = path.relative_to(_ROOT)

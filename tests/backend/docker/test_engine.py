@@ -352,7 +352,7 @@ def test_an_engine_of_another_environment_is_not_asked(scripted, tmp_path, monke
         Engine({"DOCKER_TLS_VERIFY": "1", "DOCKER_CERT_PATH": str(tmp_path)}).client()
 
 
-def test_the_context_is_chosen_in_the_folder_that_docker_is_told_of(own_home, tmp_path, monkeypatch):
+def test_context_is_of_the_folder_in_docker_config(own_home, tmp_path, monkeypatch):
     monkeypatch.delenv("DOCKER_HOST")
     monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
     folder = tmp_path / "contexts" / "meta" / hashlib.sha256(b"elsewhere").hexdigest()

@@ -163,7 +163,7 @@ def test_an_engine_that_goes_and_comes_is_told_of(own_engine):
 # Where an engine answers as it is told to
 
 
-def test_who_listens_is_told_of_what_happens_of_the_end_and_of_the_return(scripted, monkeypatch):
+def test_listeners_hear_of_changes_end_and_return(scripted, monkeypatch):
     monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
     answers = iter([(200, b"{}\n"), refused(500, "it is starting"), None, (200, b"{}\n")])
     asked: list[Asked] = []

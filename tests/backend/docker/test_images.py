@@ -197,7 +197,7 @@ def test_who_has_logged_in_may_push_and_pull(engine, tmp_path, monkeypatch, requ
         remove(engine, image)
 
 
-def test_a_workspace_image_is_pushed_to_where_other_machines_find_it(engine, registry, tmp_path):
+def test_workspace_image_is_pushed(engine, registry, tmp_path):
     class Builder(DockerWorkspaceMixin):
         pass
 
@@ -294,7 +294,7 @@ def test_a_login_goes_along_with_a_pull_and_a_push(scripted, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("begun", [True, False])
-def test_a_pull_that_is_cancelled_is_left_whether_it_has_begun_or_not(scripted, begun):
+def test_cancelled_pull_ends_at_once(scripted, begun):
     said: list[str] = []
     failures: list[BaseException] = []
     progress, is_asked, may_answer, content = Progress(said.append), threading.Event(), threading.Event(), Stream()

@@ -76,7 +76,7 @@ def launch(scripted: ScriptedEngine, replicas: int = 1, network: str | None = No
     Launch(scripted.engine(), DockerJob("app-x", containers), {labels.SUBMITTED_AT: "7.5"}).run()
 
 
-def test_all_containers_are_made_before_the_first_starts_and_that_before_the_others(scripted):
+def test_order_in_which_containers_are_made_and_started(scripted):
     said: list[str] = []
     with shown_progress(Progress(said.append)):
         launch(scripted, 3)
@@ -95,7 +95,7 @@ def test_all_containers_are_made_before_the_first_starts_and_that_before_the_oth
         ("device not found", False),
     ],
 )
-def test_a_network_that_is_gone_at_the_start_is_made_and_the_start_tried_again(scripted, words, is_tried_again):
+def test_network_that_is_gone_is_made_again(scripted, words, is_tried_again):
     started = iter([refused(404, words), (204, b"")])
     # There at first, then not; somebody makes it.
     there = iter([[network("mine", 1)], [], [], [network("mine", 2)]])

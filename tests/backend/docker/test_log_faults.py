@@ -38,7 +38,7 @@ def kept(app: Replicas, letter: str) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stop", "kill"])
-def test_no_line_is_lost_or_doubled_when_the_engine_goes_and_comes(app, own_engine, how):
+def test_no_line_is_lost_when_the_engine_restarts(app, own_engine, how):
     app.python(FLOOD, restart_policy={"Name": "always"})
     follower = Follower(lambda cursor: open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor))
     for round_number in range(2):

@@ -76,7 +76,7 @@ class Recorded:
 AGAIN = "-- worker/0 was restarted: its log continues --"
 
 
-def test_a_line_that_was_logged_after_the_end_is_not_taken_for_the_next_run(monkeypatch):
+def test_late_line_is_not_of_the_next_run(monkeypatch):
     state = {"Status": "running", "StartedAt": stamp(15), "FinishedAt": stamp(10)}
     engine = Recorded(monkeypatch, state, [(9.9, "one"), (10.3, "late"), (15.1, "two")])
     _, cursor = engine.read(most=2)
@@ -154,7 +154,7 @@ def test_what_is_asked_for(monkeypatch, options, params):
     assert "tail" not in engine.asked[1]
 
 
-def test_a_container_that_runs_is_asked_again_after_a_moment_and_one_that_has_ended_at_once(monkeypatch):
+def test_pause_before_the_log_is_read_again(monkeypatch):
     engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
     waits = []
 

@@ -211,7 +211,7 @@ def test_what_is_told_of_an_app(engine):
     assert described.ports == []
 
 
-def test_the_first_failure_explains_itself_by_what_it_printed_as_an_error(engine):
+def test_first_failure_is_explained_by_its_error(engine):
     printed = {"c1": b"ValueError: later", "c2": b"ValueError: first", "out": b"OSError: of the output"}
 
     def logs(name, stdout, stderr, tail):

@@ -151,7 +151,7 @@ def test_the_rows_of_apps(scripted):
     assert (without_times.submitted_at, without_times.started_at) == (0.0, 0.0)
 
 
-def test_replicas_that_are_missing_were_removed_unless_none_has_started():
+def test_missing_replicas_were_removed():
     running, created = container("running"), container("created")
     for one in (running, created):
         one["Labels"][labels.REPLICAS] = "3"

@@ -137,7 +137,7 @@ def test_an_app_that_has_ended_uses_nothing(scripted):
         UsageSampler(scripted.engine()).sample("app-x")
 
 
-def test_an_engine_that_goes_away_while_it_is_asked_tells_of_none(scripted, monkeypatch):
+def test_no_usage_of_an_engine_that_goes_away(scripted, monkeypatch):
     raised: list[object] = []
     monkeypatch.setattr(threading, "excepthook", raised.append)
     scripted.has(listed(0), listed(1))

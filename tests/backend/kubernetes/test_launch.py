@@ -169,7 +169,7 @@ def test_a_service_account_that_is_missing_is_refused_before(server):
     assert len(server.paths("GET")) == 2
 
 
-def test_a_service_account_that_may_not_be_looked_at_is_left_to_the_server(server):
+def test_service_account_that_cannot_be_read(server):
     path = "/api/v1/namespaces/default/serviceaccounts/trainer"
     server.answers["GET", path] = status(403, "Forbidden", "serviceaccounts is forbidden")
     made = request(role(), service_account="trainer")

@@ -91,7 +91,7 @@ def test_lines_go_on_when_the_server_is_back(job, proxy):
 
 
 @pytest.mark.slow
-def test_no_line_is_lost_or_doubled_when_a_node_and_a_server_are_killed(own_cluster):
+def test_no_line_is_lost_when_node_and_server_are_killed(own_cluster):
     own_cluster.start(node=True)
     with new_namespace(own_cluster.kubeconfig) as cluster, job_on(cluster) as job:
         job.python(FLOOD)

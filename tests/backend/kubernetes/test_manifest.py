@@ -60,7 +60,7 @@ def test_a_role_that_is_started_anew_by_itself():
     assert {one["event"] for one in job["spec"]["tasks"][0]["policies"]} == {"PodEvicted", "PodFailed"}
 
 
-def test_nodes_are_chosen_by_any_capability_that_is_named_as_their_labels_are():
+def test_capabilities_choose_nodes_by_label():
     capabilities = {
         "node.kubernetes.io/instance-type": "p4d",
         "topology.kubernetes.io/zone": "a",

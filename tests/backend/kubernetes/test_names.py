@@ -78,7 +78,7 @@ def test_names_as_torchx_makes_them():
     assert task_name("Tr_a.in-er", 3) == "train-er-3"
 
 
-def test_the_variable_of_the_first_host_is_one_that_a_shell_can_read():
+def test_variable_of_the_first_host_is_valid_in_a_shell():
     assert hosts_variable("Tr_a.in-er", 0) == "VC_TRAIN_ER_0_HOSTS"
 
 

@@ -55,7 +55,7 @@ def test_text_without_secrets_says_nothing_of_them():
     assert MASK not in str(request(role()))
 
 
-def test_what_is_added_is_annotations_of_the_job_and_its_namespace_alone():
+def test_only_annotations_of_the_job_are_added():
     job = request(role()).resource
     assert set(job["metadata"]) == {"name", "namespace", "annotations"}
     assert set(job["metadata"]["annotations"]) == {labels.APP_DEF, labels.USER, labels.SESSION}

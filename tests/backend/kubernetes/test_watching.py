@@ -101,7 +101,7 @@ def test_one_request_a_page_and_none_while_a_watch_holds(cluster, proxy, watched
 
 
 @own_server
-def test_a_list_that_grows_too_old_between_two_pages_is_read_anew(cluster, proxy, watched):
+def test_list_that_expires_between_pages_is_read_again(cluster, proxy, watched):
     for number in range(501):
         start(cluster, f"job-{number}")
     gone: list[int] = []

@@ -150,7 +150,7 @@ def test_what_makes_no_scheduler_is_refused(plugins: Plugins) -> None:
         registry.create_scheduler("odd", "torchx")
 
 
-def test_a_list_that_hangs_is_given_up_and_the_guest_started_again(
+def test_hanging_list_restarts_the_guest(
     install: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     free = tmp_path / "free"

@@ -187,7 +187,7 @@ def test_named_resources_of_the_namespace(plugins: Plugins, capfd: pytest.Captur
     assert not [name for name in sys.modules if name.startswith("torchx_plugins")]
 
 
-def test_a_named_resource_that_cannot_be_made_says_so_when_it_is_chosen(plugins: Plugins) -> None:
+def test_named_resource_that_cannot_be_made(plugins: Plugins) -> None:
     text = """
         import os
         from torchx.specs import Resource
@@ -211,7 +211,7 @@ def test_a_named_resource_that_cannot_be_made_says_so_when_it_is_chosen(plugins:
             named_resources[name]
 
 
-def test_named_resources_that_end_their_process_take_no_other_away(plugins: Plugins) -> None:
+def test_named_resource_that_ends_its_process(plugins: Plugins) -> None:
     plugins.module("torchx_plugins.named_resources.killer", "import os; os._exit(3)")
     named_resources.source = resources_from_guest
     assert named_resources["gpu.small"].gpu == 1

@@ -90,7 +90,7 @@ def test_a_runner_that_may_change_nothing(slurm: SlurmScheduler, commands: Slurm
     assert commands.calls("scontrol") == []
 
 
-def test_a_job_that_was_deleted_is_hidden_and_a_new_one_of_its_id_is_not(
+def test_deleted_job_is_hidden_a_new_one_of_its_id_is_not(
     slurm: SlurmScheduler, commands: SlurmCommands
 ) -> None:
     done = {"State": "COMPLETED", "EndTime": "1795258020"}

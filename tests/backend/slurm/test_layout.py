@@ -183,7 +183,7 @@ def test_the_logs_of_an_array_are_those_of_its_tasks(
     assert logs_of(slurm, tmp_path) == expected
 
 
-def test_the_logs_of_an_array_that_was_launched_here_are_those_of_its_tasks(
+def test_logs_of_an_array_are_those_of_its_tasks(
     slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
 ) -> None:
     # Its AppDef has a role with one replica.

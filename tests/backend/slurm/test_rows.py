@@ -68,7 +68,7 @@ def test_an_array_is_one_row(slurm: SlurmScheduler, commands: SlurmCommands) -> 
 
 
 @pytest.mark.parametrize("seen", [True, False], ids=["seen while it waited", "from accounting"])
-def test_tasks_that_were_cancelled_before_their_start_are_counted(
+def test_tasks_cancelled_before_their_start_are_counted(
     slurm: SlurmScheduler, commands: SlurmCommands, seen: bool
 ) -> None:
     own = {"ArrayJobID": "41", "EndTime": "1795258050"}

@@ -77,7 +77,7 @@ def test_what_stays_the_same_is_asked_for_less_often(tmp_path: Path, clock: Cloc
     assert answers[2].asks_per_minute() <= 6
 
 
-def test_after_an_action_it_is_asked_at_once_and_often_for_a_while(tmp_path: Path, clock: Clock) -> None:
+def test_questions_are_frequent_after_an_action(tmp_path: Path, clock: Clock) -> None:
     question = Question(clock)
     answers = sessions(tmp_path, question, 2)
     watch(answers, clock, 1)
@@ -189,7 +189,7 @@ def test_processes_share_the_answer(commands: SlurmCommands) -> None:
     assert len(commands.calls("sacct")) == 1
 
 
-def test_a_controller_that_is_down_is_said_and_accounting_that_is_down_hides_nothing(
+def test_controller_and_accounting_that_are_down(
     slurm: SlurmScheduler, commands: SlurmCommands
 ) -> None:
     commands.queue({})
