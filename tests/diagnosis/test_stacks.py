@@ -372,7 +372,7 @@ def test_replicas_that_cannot_be_asked_count_as_ranks():
 
 
 @pytest.mark.parametrize(("once_a_node", "asked"), [(True, 16), (False, 40)])
-def test_nodes_are_asked_once_where_one_answer_is_of_all_replicas_there(once_a_node, asked):
+def test_nodes_are_asked_once(once_a_node, asked):
     """40 replicas, whose nodes are not known, on 8 nodes: the second part of them repeats the hosts of the first."""
     replicas = [ReplicaStatus(k, AppState.RUNNING, "trainer", "") for k in range(40)]
 

@@ -52,7 +52,7 @@ SYNTAX = "def job(size: int) -> AppDef:\n    return AppDef(\n"
 
 
 @pytest.mark.slow
-def test_a_file_with_a_syntax_error_is_listed_with_it_and_cannot_be_chosen(terminal, component_file):
+def test_file_with_a_syntax_error_cannot_be_chosen(terminal, component_file):
     component_file.write(SYNTAX, HEADER)
     app = terminal()
     app.wait("No jobs yet")
@@ -95,7 +95,7 @@ def test_a_file_that_raises_leaves_the_form_as_it_is(terminal, component_file):
     wait_top(app, "Succeeded")
 
 
-def test_the_form_waits_for_what_is_missing_or_wrong_and_keeps_it(terminal, component_file):
+def test_form_keeps_wrong_input(terminal, component_file):
     component_file.write(GOOD, HEADER)
     app = terminal()
     app.wait("No jobs yet")

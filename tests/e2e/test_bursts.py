@@ -7,7 +7,7 @@ import re
 from support.terminal import Terminal
 
 
-def test_a_command_that_is_typed_in_one_burst_is_the_command_that_runs(terminal):
+def test_command_typed_in_one_burst(terminal):
     app: Terminal = terminal(size=(120, 40))
     app.wait("No jobs yet")
     app.process.write(b":doctor\r")

@@ -31,7 +31,7 @@ path.write_text(path.read_text().replace("msg)", typed + ")", 1))
 """
 
 
-def test_a_fault_is_corrected_in_the_editor_and_the_component_launched(terminal, tmp_path):
+def test_fault_is_corrected_in_the_editor(terminal, tmp_path):
     (tmp_path / "jobs.py").write_text(FAULTY)
     # Known by its name: it is told the line as vi is.
     editor = tmp_path / "bin" / "vi"

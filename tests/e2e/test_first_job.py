@@ -26,7 +26,7 @@ def test_four_replicas_from_submitted_to_succeeded(terminal, tmp_path):
     app.wait(lambda _: app.title == "torchx-tui")
 
 
-def test_a_failure_names_the_rank_and_shows_its_traceback_then_runs_again(terminal):
+def test_failure_names_the_rank_and_runs_again(terminal):
     app = terminal()
     app.wait("No jobs yet")
     launch(
@@ -67,7 +67,7 @@ def counted(app):
 
 
 @pytest.mark.slow
-def test_from_an_empty_home_to_a_job_that_was_mended_in_under_60_keys(terminal):
+def test_first_job_is_mended_in_under_60_keys(terminal):
     app = terminal()
     app.wait("No jobs yet")
     count = counted(app)

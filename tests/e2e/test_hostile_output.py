@@ -107,7 +107,7 @@ def quit_normally(terminal: Terminal) -> None:
 # Output
 
 
-def test_what_a_job_prints_raises_and_is_called_does_not_take_over_the_terminal(terminal, component_file):
+def test_output_errors_and_names_drive_no_terminal(terminal, component_file):
     app = terminal()
     app.wait("No jobs yet")
     launch(app, "jobs.py:prints", {})
@@ -191,7 +191,7 @@ def test_ten_megabytes_without_a_newline(terminal):
 
 
 @pytest.mark.slow
-def test_a_docstring_and_a_file_that_would_take_over_the_terminal(terminal, tmp_path):
+def test_docstrings_and_file_names_drive_no_terminal(terminal, tmp_path):
     ComponentFile(tmp_path / "jobs.py").write(
         f'''
 def job(first: str = {ALL!r}, *rest: str) -> AppDef:

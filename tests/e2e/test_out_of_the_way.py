@@ -132,7 +132,7 @@ def test_a_backend_that_cannot_be_made_is_not_asked_for_ever(terminal, backend):
 
 
 @pytest.mark.slow
-def test_a_job_that_nobody_can_ask_any_more_shows_how_it_was_seen_last(terminal, backend, tmp_path):
+def test_job_of_a_missing_backend_keeps_its_last_state(terminal, backend, tmp_path):
     run = [COMMAND, "run", "-s", "slow", "--wait", "utils.echo"]
     ended = subprocess.run(
         run, env={**os.environ, **backend.environ}, cwd=tmp_path, capture_output=True, text=True, check=False

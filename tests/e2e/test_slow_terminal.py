@@ -131,7 +131,7 @@ def test_a_held_key_does_not_pile_up(terminal, component_file):
     assert_left_sane(app)
 
 
-def test_quitting_does_not_wait_for_a_terminal_that_takes_nothing(terminal, component_file):
+def test_quitting_does_not_wait_for_the_terminal(terminal, component_file):
     app = open_flood(terminal, 10_000)
     app.rate = 1
     for key in "twtwtw":

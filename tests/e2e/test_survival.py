@@ -61,7 +61,7 @@ def test_the_dashboard_dies_and_the_job_is_found_again(terminal, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_terminal_that_goes_away_without_a_signal_ends_the_dashboard(tmp_path, own_home):
+def test_closed_terminal_ends_the_dashboard(tmp_path, own_home):
     """As under nohup: a hang-up is ignored, and reading a terminal that is gone would spin for ever."""
     pid, terminal = pty.fork()
     if pid == 0:

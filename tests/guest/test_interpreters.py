@@ -295,7 +295,7 @@ def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
 
 
-def test_a_missing_module_of_torchx_is_named_once_with_those_there_are(tmp_path: Path, bare_environment: None) -> None:
+def test_missing_module_of_torchx_is_named_once(tmp_path: Path, bare_environment: None) -> None:
     file = ComponentFile(tmp_path / "jobs.py").write(f"import torchx.components.base\n{PATHS}")
     with pytest.raises(ComponentLoadError) as caught:
         build_app(file.name("f"), {})

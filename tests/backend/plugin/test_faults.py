@@ -150,9 +150,7 @@ def test_what_makes_no_scheduler_is_refused(plugins: Plugins) -> None:
         registry.create_scheduler("odd", "torchx")
 
 
-def test_hanging_list_restarts_the_guest(
-    install: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_hanging_list_restarts_the_guest(install: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     free = tmp_path / "free"
     install(
         f"def list(self, cfg=None):\n    import os\n    return [] if os.path.exists({str(free)!r}) else never.wait()"

@@ -90,9 +90,7 @@ def test_a_runner_that_may_change_nothing(slurm: SlurmScheduler, commands: Slurm
     assert commands.calls("scontrol") == []
 
 
-def test_deleted_job_is_hidden_a_new_one_of_its_id_is_not(
-    slurm: SlurmScheduler, commands: SlurmCommands
-) -> None:
+def test_deleted_job_is_hidden_a_new_one_of_its_id_is_not(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     done = {"State": "COMPLETED", "EndTime": "1795258020"}
     commands.queue(done, {"JobID": "8"})
     slurm.delete("7")

@@ -64,9 +64,7 @@ def test_one_allocation_unless_resources_differ(slurm: SlurmScheduler) -> None:
     assert re.findall(r"--job-name=(\w) --het-group=(\d)", script) == [("a", "0"), ("b", "1"), ("c", "0")]
 
 
-def test_no_memory_where_nodes_do_not_name_theirs(
-    slurm: SlurmScheduler, commands: SlurmCommands
-) -> None:
+def test_no_memory_where_nodes_do_not_name_theirs(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     commands.answer("sinfo", "\x1emain*\x1fup\x1f3\x1f1\x1finfinite\n\x1ebig\x1fup\x1f3\x1f4000\x1f1-00:00:00\n")
     assert not [word for word in command(slurm, role()) if word.startswith("--mem")]
     assert [word for word in command(slurm, role(), partition="big") if word.startswith("--mem")]

@@ -189,9 +189,7 @@ def test_processes_share_the_answer(commands: SlurmCommands) -> None:
     assert len(commands.calls("sacct")) == 1
 
 
-def test_controller_and_accounting_that_are_down(
-    slurm: SlurmScheduler, commands: SlurmCommands
-) -> None:
+def test_controller_and_accounting_that_are_down(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     commands.queue({})
     commands.answer("sacct", err="sacct: error: Problem talking to the database: Connection refused\n", code=1)
     assert [row.state for row in slurm.list()] == [AppState.RUNNING]
