@@ -24,7 +24,7 @@ from torchx_tui.specs import BackendUnavailableError
 # Seconds that a client waits for the next part of an answer, and those in which all must be over.
 TIMEOUT_S, OVER_S = 0.4, 30.0
 MEGABYTE = b"x" * (1 << 20)
-BOMB = gzip.compress(bytes(200 << 20))
+BOMB = gzip.compress(bytes(1 << 20)) * 200
 
 
 def ask_engine(address: str) -> object:
