@@ -89,7 +89,7 @@ class SchedulerContract:
 
     # Launching
 
-    def test_submit_runs_to_success(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_submit_runs_to_success(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("exit 0"), cfg)
         seen = [AppState.SUBMITTED]
 
@@ -107,14 +107,14 @@ class SchedulerContract:
         assert all(may_follow(before, after) for before, after in pairwise(states)), states
         assert [change.at for change in described.timeline] == sorted(change.at for change in described.timeline)
 
-    def test_failure_says_why(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_failure_says_why(self, scheduler, cfg):
         described = self.ended(scheduler, scheduler.submit(self.app("exit 7"), cfg))
         assert described.state == AppState.FAILED
         self.needs(scheduler, "exit_codes")
         assert "7" in described.msg
         assert described.roles_statuses[0].replicas[0].exit_code == 7
 
-    def test_ids_are_unique_and_begin_with_the_name(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_ids_are_unique_and_begin_with_the_name(self, scheduler, cfg):
         ids = [scheduler.submit(self.app("exit 0"), cfg) for _ in range(2)]
         assert ids[0] != ids[1]
         for app_id in ids:
@@ -122,7 +122,7 @@ class SchedulerContract:
         self.needs(scheduler, "named_ids")
         assert all("contract-" in app_id for app_id in ids)
 
-    def test_dry_run_launches_nothing_and_has_a_text(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_dry_run_launches_nothing_and_has_a_text(self, scheduler, cfg):
         app = self.app("exit 0", name="dry")
         info = scheduler.submit_dryrun(app, cfg)
         assert "exit 0" in str(info)
@@ -130,11 +130,11 @@ class SchedulerContract:
         assert set(info.cfg) >= {name for name, _ in scheduler.run_opts()}
         assert not any("dry-" in row.app_id for row in scheduler.list())
 
-    def test_unknown_run_option_is_refused(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_unknown_run_option_is_refused(self, scheduler, cfg):
         with pytest.raises(InvalidRunConfigException, match="no_such_option"):
             scheduler.submit_dryrun(self.app("exit 0"), {**cfg, "no_such_option": 1})
 
-    def test_every_replica_knows_itself(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_every_replica_knows_itself(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("echo i am ${replica_id} of ${app_id}", replicas=2), cfg)
         self.ended(scheduler, app_id)
         for k in range(2):
@@ -144,7 +144,7 @@ class SchedulerContract:
 
     # Watching
 
-    def test_describe_and_list_agree(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_describe_and_list_agree(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("sleep 3600", replicas=2), cfg)
         described = self.running(scheduler, app_id)
         row = self.row(scheduler, app_id)
@@ -163,7 +163,7 @@ class SchedulerContract:
 
     # Beside a replica
 
-    def test_a_command_runs_beside_a_replica(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_a_command_runs_beside_a_replica(self, scheduler, cfg):
         self.needs(scheduler, "run_beside")
         app_id = scheduler.submit(self.app("echo mine; sleep 3600", replicas=2), cfg)
         self.running(scheduler, app_id)
@@ -202,20 +202,20 @@ class SchedulerContract:
 
         wait_until(is_refused, "the end of the replica")
 
-    def test_without_the_capability_no_command_runs(self, scheduler: Scheduler[Any]) -> None:
+    def test_without_the_capability_no_command_runs(self, scheduler):
         if scheduler.capabilities.run_beside:
             pytest.skip("this scheduler runs commands beside replicas")
         with pytest.raises(NotImplementedError):
             scheduler.run_beside("no-such-app", "worker", 0, ["true"])
 
-    def test_exists(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_exists(self, scheduler, cfg):
         assert not scheduler.exists("no-such-app")
         assert scheduler.describe("no-such-app") is None
         app_id = scheduler.submit(self.app("exit 0"), cfg)
         assert scheduler.exists(app_id)
         self.ended(scheduler, app_id)
 
-    def test_times_are_in_order(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_times_are_in_order(self, scheduler, cfg):
         self.needs(scheduler, "times")
         before = time.time()
         described = self.ended(scheduler, scheduler.submit(self.app("exit 0"), cfg))
@@ -227,7 +227,7 @@ class SchedulerContract:
 
     # Ending
 
-    def test_cancel_does_not_block_and_may_be_repeated(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_cancel_does_not_block_and_may_be_repeated(self, scheduler, cfg):
         # A process that ignores SIGTERM takes the whole grace to end.
         app_id = scheduler.submit(self.app("trap '' TERM; while :; do sleep 0.2; done"), cfg)
         self.running(scheduler, app_id)
@@ -242,9 +242,7 @@ class SchedulerContract:
         assert described is not None
         assert described.state == self.cancelled
 
-    def test_cancel_leaves_what_is_final_or_unknown_alone(
-        self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]
-    ) -> None:
+    def test_cancel_leaves_what_is_final_or_unknown_alone(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("exit 0"), cfg)
         self.ended(scheduler, app_id)
         scheduler.cancel(app_id)
@@ -252,7 +250,7 @@ class SchedulerContract:
         assert self.ended(scheduler, app_id).state == AppState.SUCCEEDED
 
     @pytest.mark.parametrize("script", ["exit 0", "sleep 3600"], ids=["final", "running"])
-    def test_delete(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any], script: str) -> None:
+    def test_delete(self, scheduler, cfg, script):
         self.needs(scheduler, "delete")
         app_id = scheduler.submit(self.app(script), cfg)
         self.ended(scheduler, app_id) if script == "exit 0" else self.running(scheduler, app_id)
@@ -262,43 +260,43 @@ class SchedulerContract:
         scheduler.delete(app_id)
         scheduler.delete("no-such-app")
 
-    def test_close_may_be_repeated(self, scheduler: Scheduler[Any]) -> None:
+    def test_close_may_be_repeated(self, scheduler):
         scheduler.close()
         scheduler.close()
 
     # Logs
 
-    def test_lines_keep_their_ends(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_lines_keep_their_ends(self, scheduler, cfg):
         app_id = scheduler.submit(self.app(r"printf '  one\t\ntwo\r\n\n10%%\r20%%\rno end'"), cfg)
         self.ended(scheduler, app_id)
         expected = ["  one\t\n", f"two{self.line_end}", "\n", "10%\r20%\rno end"]
         assert list(scheduler.log_iter(app_id, "worker")) == expected
         assert list(scheduler.log_iter(app_id, "worker", should_tail=True)) == expected
 
-    def test_each_iterator_begins_anew(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_each_iterator_begins_anew(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("echo a; echo b"), cfg)
         self.ended(scheduler, app_id)
         first, second = iter(scheduler.log_iter(app_id, "worker")), iter(scheduler.log_iter(app_id, "worker"))
         assert [next(first), next(second), next(first), next(second)] == ["a\n", "a\n", "b\n", "b\n"]
 
-    def test_without_tail_it_ends_at_the_present_end(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_without_tail_it_ends_at_the_present_end(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("echo first; sleep 3600"), cfg)
         self.running(scheduler, app_id)
         wait_until(lambda: list(scheduler.log_iter(app_id, "worker")) == ["first\n"], "the first line")
 
-    def test_tail_ends_at_the_final_state(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_tail_ends_at_the_final_state(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("for i in 1 2 3; do echo $i; sleep 0.2; done"), cfg)
         assert list(scheduler.log_iter(app_id, "worker", should_tail=True)) == ["1\n", "2\n", "3\n"]
         assert self.ended(scheduler, app_id).state == AppState.SUCCEEDED
 
-    def test_tail_of_a_silent_app_ends_with_it(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_tail_of_a_silent_app_ends_with_it(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("sleep 0.5"), cfg)
         assert list(scheduler.log_iter(app_id, "worker", should_tail=True)) == []
 
-    def test_close_ends_a_blocked_read(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_close_ends_a_blocked_read(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("echo once; sleep 3600"), cfg)
-        lines: Any = scheduler.log_iter(app_id, "worker", should_tail=True)
-        got: list[str] = []
+        lines = scheduler.log_iter(app_id, "worker", should_tail=True)
+        got = []
         reader = threading.Thread(target=lambda: got.extend(lines), daemon=True)
         reader.start()
         wait_until(lambda: got, "the first line")
@@ -308,21 +306,21 @@ class SchedulerContract:
         lines.close()
         assert got == ["once\n"]
 
-    def test_a_malformed_regex_is_a_value_error(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_a_malformed_regex_is_a_value_error(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("echo apple"), cfg)
         with pytest.raises(ValueError, match="not a regular expression"):
             scheduler.log_iter(app_id, "worker", regex="(apple")
         self.ended(scheduler, app_id)
 
-    def test_regex_chooses_lines(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_regex_chooses_lines(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("echo apple; echo pear; echo pineapple"), cfg)
         self.ended(scheduler, app_id)
         assert list(scheduler.log_iter(app_id, "worker", regex="^apple|pine")) == ["apple\n", "pineapple\n"]
 
-    def test_wrong_stream_role_or_replica_is_an_error(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_wrong_stream_role_or_replica_is_an_error(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("exit 0"), cfg)
         self.ended(scheduler, app_id)
-        wrong: Any = "nonsense"
+        wrong = "nonsense"
         with pytest.raises(ValueError, match="combined"):
             scheduler.log_iter(app_id, "worker", streams=wrong)
         with pytest.raises(ValueError, match="worker"):
@@ -333,7 +331,7 @@ class SchedulerContract:
             with pytest.raises(ValueError):
                 scheduler.log_iter(app_id, "worker", streams=stream)
 
-    def test_streams_are_parted(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_streams_are_parted(self, scheduler, cfg):
         if Stream.STDERR not in scheduler.capabilities.log_streams:
             pytest.skip("this scheduler has one stream only")
         app_id = scheduler.submit(self.app("echo out; echo err >&2"), cfg)
@@ -342,7 +340,7 @@ class SchedulerContract:
         assert list(scheduler.log_iter(app_id, "worker", streams=Stream.STDERR)) == ["err\n"]
         assert sorted(scheduler.log_iter(app_id, "worker", streams=Stream.COMBINED)) == ["err\n", "out\n"]
 
-    def test_time_range(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_time_range(self, scheduler, cfg):
         self.needs(scheduler, "log_time_range")
         # A busy machine may be told of the first line when the second is there: the gap is widened until it is not.
         for gap in (self.gap, 5 * self.gap, 25 * self.gap):
@@ -358,10 +356,10 @@ class SchedulerContract:
         assert list(scheduler.log_iter(app_id, "worker", until=between)) == ["early\n"]
         assert list(scheduler.log_iter(app_id, "worker", until=between, should_tail=True)) == ["early\n"]
 
-    def test_line_cursor(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_line_cursor(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("for i in 0 1 2 3 4; do echo line $i; done"), cfg)
         self.ended(scheduler, app_id)
-        lines: Any = scheduler.log_iter(app_id, "worker")
+        lines = scheduler.log_iter(app_id, "worker")
         if not hasattr(lines, "__getitem__"):
             pytest.skip("this scheduler's iterators have no line cursor")
         assert lines[3] == "line 3\n"
@@ -370,13 +368,13 @@ class SchedulerContract:
         with pytest.raises(IndexError):
             lines[5]
 
-    def test_purged_log_raises(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_purged_log_raises(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("echo gone"), cfg)
         self.purge_log(scheduler, self.ended(scheduler, app_id))
         with pytest.raises(Exception, match=r"\w"):
             list(scheduler.log_iter(app_id, "worker"))
 
-    def test_log_path_is_the_file(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_log_path_is_the_file(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("echo here"), cfg)
         self.ended(scheduler, app_id)
         path = scheduler.log_path(app_id, "worker", 0, scheduler.capabilities.log_streams[0])
@@ -387,7 +385,7 @@ class SchedulerContract:
             assert path.read_text() == "here\n"
             assert scheduler.log_path(app_id, "worker", 9, Stream.COMBINED) is None
 
-    def test_native_description(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_native_description(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("exit 0"), cfg)
         self.ended(scheduler, app_id)
         if scheduler.capabilities.native:
@@ -396,7 +394,7 @@ class SchedulerContract:
             with pytest.raises(NotImplementedError):
                 scheduler.describe_native(app_id)
 
-    def test_handles_of_listed_apps(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_handles_of_listed_apps(self, scheduler, cfg):
         app_id = scheduler.submit(self.app("exit 0"), cfg)
         self.ended(scheduler, app_id)
         row = self.row(scheduler, app_id)

@@ -1,14 +1,11 @@
 """Answers of Docker engines and API servers that are endless, huge, compressed or never complete."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
 import re
 import resource
 import time
-from collections.abc import Callable, Iterator
 
 import pytest
 from kubernetes.client import ApiClient, Configuration
@@ -27,13 +24,13 @@ MEGABYTE = b"x" * (1 << 20)
 BOMB = gzip.compress(bytes(200 << 20))
 
 
-def ask_engine(address: str) -> object:
+def ask_engine(address):
     engine = Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S)
     with engine.translate_errors():
         return engine.client().api.containers(all=True)
 
 
-def ask_api_server(address: str) -> object:
+def ask_api_server(address):
     configuration = Configuration()
     configuration.host = f"http://{address}"
     server = ApiServer(client=ApiClient(configuration), timeout=TIMEOUT_S)
@@ -44,7 +41,7 @@ def ask_api_server(address: str) -> object:
 
 
 # Each is a function, because an iterator is used up.
-ANSWERS: dict[str, Callable[[], Iterator[bytes]]] = {
+ANSWERS = {
     "nothing at all": lambda: then(last=repeat(b"", 0.05)),
     "endless body": lambda: then(CHUNKED, last=repeat(chunk(MEGABYTE))),
     "huge body": lambda: then(OK + b"Content-Length: 100000000000\r\n\r\n", last=repeat(MEGABYTE)),
@@ -69,7 +66,7 @@ ANSWERS: dict[str, Callable[[], Iterator[bytes]]] = {
 
 @pytest.mark.parametrize("client", [ask_engine, ask_api_server])
 @pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-def test_endless_answers_end(answer: Callable[[], Iterator[bytes]], client: Callable[[str], object]) -> None:
+def test_endless_answers_end(answer, client):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.monotonic()
     with hostile_server(lambda _: answer()) as address, pytest.raises(BackendUnavailableError) as raised:
@@ -79,8 +76,8 @@ def test_endless_answers_end(answer: Callable[[], Iterator[bytes]], client: Call
     assert "\x1b" not in str(raised.value)
 
 
-def test_engine_that_streams_one_object_for_ever_is_left() -> None:
-    def script(head: bytes) -> Iterator[bytes]:
+def test_engine_that_streams_one_object_for_ever_is_left():
+    def script(head):
         if b"/events" not in head:
             body = b'{"ApiVersion": "1.41"}'
             return then(OK + b"Content-Length: %d\r\n\r\n" % len(body), body)
@@ -95,11 +92,11 @@ def test_engine_that_streams_one_object_for_ever_is_left() -> None:
         engine.close()
 
 
-def test_list_with_endless_pages_ends() -> None:
+def test_list_with_endless_pages_ends():
     body = b'{"items": [], "metadata": {"continue": "more", "resourceVersion": "1"}}'
     asked = 0
 
-    def script(_: bytes) -> Iterator[bytes]:
+    def script(_):
         nonlocal asked
         asked += 1
         return then(OK + b"Content-Length: %d\r\n\r\n" % len(body), body)
@@ -118,7 +115,7 @@ def test_list_with_endless_pages_ends() -> None:
 UPGRADE = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 
 
-def accepted(head: bytes) -> bytes:
+def accepted(head):
     """Return the rest of the head of an answer that takes a websocket."""
     found = re.search(rb"Sec-WebSocket-Key: (\S+)", head, re.IGNORECASE)
     assert found
@@ -126,7 +123,7 @@ def accepted(head: bytes) -> bytes:
     return b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n" % key
 
 
-def test_pod_that_sends_an_endless_message_is_left() -> None:
+def test_pod_that_sends_an_endless_message_is_left():
     # A frame of binary data whose length is 2**40.
     frame = b"\x82\x7f" + (1 << 40).to_bytes(8, "big")
     configuration = Configuration()
@@ -139,7 +136,7 @@ def test_pod_that_sends_an_endless_message_is_left() -> None:
         server.close()
 
 
-def test_pod_whose_message_drips_is_left() -> None:
+def test_pod_whose_message_drips_is_left():
     frame = b"\x82\x7e" + (60_000).to_bytes(2, "big")
     configuration = Configuration()
     with hostile_server(lambda head: then(UPGRADE + accepted(head), frame, last=repeat(b"x", 0.02))) as address:

@@ -1,11 +1,8 @@
 """Commands of this machine: what they read and print, and how they are ended."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from support.processes import is_gone
@@ -17,25 +14,25 @@ SIZE = 1 << 20
 """More than a pipe holds."""
 
 
-def run(script: str, *, timeout_s: float = PATIENCE, max_bytes: int = 2 * SIZE, stdin: bytes = b"") -> CommandOutput:
+def run(script, *, timeout_s=PATIENCE, max_bytes=2 * SIZE, stdin=b""):
     return run_command(["sh", "-c", script], timeout_s=timeout_s, max_bytes=max_bytes, stdin=stdin)
 
 
-def test_outputs_and_exit_code_come_back() -> None:
+def test_outputs_and_exit_code_come_back():
     assert run("echo out; echo err >&2; exit 3") == CommandOutput(3, b"out\n", b"err\n")
 
 
-def test_it_reads_as_much_as_is_given_and_then_the_end() -> None:
+def test_it_reads_as_much_as_is_given_and_then_the_end():
     data = os.urandom(SIZE)
     assert run("cat", stdin=data) == CommandOutput(0, data, b"")
     assert run("cat") == CommandOutput(0, b"", b"")
 
 
-def test_it_need_not_read_what_is_given() -> None:
+def test_it_need_not_read_what_is_given():
     assert run("exec <&-; echo done", stdin=bytes(SIZE)) == CommandOutput(0, b"done\n", b"")
 
 
-def test_as_much_as_may_be_printed_is_no_error() -> None:
+def test_as_much_as_may_be_printed_is_no_error():
     assert run(f"head -c {SIZE} /dev/zero", max_bytes=SIZE).out == bytes(SIZE)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(OverflowError) as raised:
@@ -45,12 +42,12 @@ def test_as_much_as_may_be_printed_is_no_error() -> None:
     assert RUN_BESIDE_BYTES >= SIZE
 
 
-def test_the_last_second_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_second_counts(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     assert run("echo out", timeout_s=1.0).out == b"out\n"
 
 
-def test_what_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_what_takes_too_long_is_ended_with_its_children(tmp_path):
     told = tmp_path / "pids"
     ended = run(f"sleep 600 & echo $$ $! > {told}; echo begun; wait", timeout_s=3.0)
     assert ended.code is None
@@ -60,7 +57,7 @@ def test_what_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
         wait_until(lambda: all(map(is_gone, pids)), "both are gone", PATIENCE)
 
 
-def test_environment_and_folder(tmp_path: Path) -> None:
+def test_environment_and_folder(tmp_path):
     code = "import os; print(os.getcwd(), os.environ['A'])"
     asked = [sys.executable, "-c", code]
     told = run_command(asked, timeout_s=PATIENCE, max_bytes=SIZE, env={"A": "b"}, cwd=str(tmp_path))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
@@ -21,13 +19,13 @@ class Forgetful(CannedScheduler):
 
     capabilities = Capabilities(remembers_cancel=False)
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal):
         super().__init__()
         self.journal = journal
         self.noted: list[float | None] = []
         self.refuses = False
 
-    def put(self, app_id: str, state: AppState) -> None:
+    def put(self, app_id, state):
         """Set what is known of an app."""
         now = time.time()
         self.add(app_id, state, 1)
@@ -44,40 +42,40 @@ class Forgetful(CannedScheduler):
             roles_statuses=[RoleStatus("r", [replica, replace(replica, id=1, finished_at=1.0)])],
         )
 
-    def describe(self, app_id: str) -> DescribeAppResponse | None:
+    def describe(self, app_id):
         found = self.described.get(app_id)
         return None if found is None else replace(found)
 
-    def list(self, cfg: Any = None) -> Any:
+    def list(self, cfg=None):
         return [replace(row) for row in self.apps.values()]
 
-    def cancel(self, app_id: str) -> None:
+    def cancel(self, app_id):
         self.noted.append(next((record.cancelled_at for record in self.journal.records()), None))
         if self.refuses:
             raise SchedulerError("no")
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
+def journal(tmp_path):
     return Journal(tmp_path)
 
 
 @pytest.fixture
-def scheduler(journal: Journal) -> Forgetful:
+def scheduler(journal):
     return Forgetful(journal)
 
 
-def make_runner(scheduler: Forgetful, journal: Journal) -> Runner:
+def make_runner(scheduler, journal):
     return Runner(journal=journal, schedulers={"local_docker": scheduler})
 
 
 @pytest.fixture
-def runner(scheduler: Forgetful, journal: Journal) -> Runner:
+def runner(scheduler, journal):
     return make_runner(scheduler, journal)
 
 
 @pytest.fixture
-def handle(scheduler: Forgetful, journal: Journal) -> str:
+def handle(scheduler, journal):
     """Return the handle of a job that runs and stands in the journal."""
     record = journal.record_intent(AppDef("one", [Role("r", "", entrypoint="x")]), "local_docker", "torchx", {})
     journal.update(record, app_id="one-x")
@@ -85,13 +83,13 @@ def handle(scheduler: Forgetful, journal: Journal) -> str:
     return "local_docker://torchx/one-x"
 
 
-def test_it_is_written_before_the_scheduler_is_asked(runner: Runner, scheduler: Forgetful, handle: str) -> None:
+def test_it_is_written_before_the_scheduler_is_asked(runner, scheduler, handle):
     runner.cancel(handle)
     (noted,) = scheduler.noted
     assert noted is not None
 
 
-def test_every_answer_says_cancelled(runner: Runner, scheduler: Forgetful, journal: Journal, handle: str) -> None:
+def test_every_answer_says_cancelled(runner, scheduler, journal, handle):
     runner.cancel(handle)
     (row,) = runner.list("local_docker")
     assert (row.state, row.msg.startswith("being cancelled by ")) == (AppState.RUNNING, True)
@@ -114,17 +112,13 @@ def test_every_answer_says_cancelled(runner: Runner, scheduler: Forgetful, journ
         assert states == [AppState.CANCELLED, AppState.FAILED, AppState.CANCELLED]
 
 
-def test_one_that_ends_well_when_it_is_cancelled_was_cancelled(
-    runner: Runner, scheduler: Forgetful, handle: str
-) -> None:
+def test_one_that_ends_well_when_it_is_cancelled_was_cancelled(runner, scheduler, handle):
     runner.cancel(handle)
     scheduler.put("one-x", AppState.SUCCEEDED)
     assert runner.list("local_docker")[0].state == AppState.CANCELLED
 
 
-def test_one_that_had_ended_is_left_as_it_was(
-    runner: Runner, scheduler: Forgetful, journal: Journal, handle: str
-) -> None:
+def test_one_that_had_ended_is_left_as_it_was(runner, scheduler, journal, handle):
     scheduler.put("one-x", AppState.FAILED)
     runner.cancel(handle)
     assert scheduler.noted == []
@@ -132,14 +126,14 @@ def test_one_that_had_ended_is_left_as_it_was(
     assert runner.list("local_docker")[0].state == AppState.FAILED
 
 
-def test_the_first_time_stays(runner: Runner, journal: Journal, handle: str) -> None:
+def test_the_first_time_stays(runner, journal, handle):
     runner.cancel(handle)
     first = journal.records()[0].cancelled_at
     runner.cancel(handle)
     assert journal.records()[0].cancelled_at == first
 
 
-def test_a_refused_cancel_is_not_noted(runner: Runner, scheduler: Forgetful, journal: Journal, handle: str) -> None:
+def test_a_refused_cancel_is_not_noted(runner, scheduler, journal, handle):
     scheduler.refuses = True
     with pytest.raises(SchedulerError, match="no"):
         runner.cancel(handle)
@@ -148,7 +142,7 @@ def test_a_refused_cancel_is_not_noted(runner: Runner, scheduler: Forgetful, jou
     assert runner.list("local_docker")[0].state == AppState.FAILED
 
 
-def test_a_job_of_someone_else_is_remembered_by_this_process(runner: Runner, scheduler: Forgetful) -> None:
+def test_a_job_of_someone_else_is_remembered_by_this_process(runner, scheduler):
     scheduler.put("theirs", AppState.RUNNING)
     runner.cancel("local_docker://other/theirs")
     scheduler.put("theirs", AppState.FAILED)
@@ -158,6 +152,6 @@ def test_a_job_of_someone_else_is_remembered_by_this_process(runner: Runner, sch
     assert runner.list("local_docker")[0].state == AppState.FAILED
 
 
-def test_an_unknown_job_is_nothing_to_cancel(runner: Runner, scheduler: Forgetful) -> None:
+def test_an_unknown_job_is_nothing_to_cancel(runner, scheduler):
     runner.cancel("local_docker://torchx/none")
     assert scheduler.noted == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import pytest
 from support.waiting import NEVER, PATIENCE, wait_until
@@ -16,58 +15,58 @@ from torchx_tui.specs.backoff import Backoff
 class Listening:
     """Listens until it is closed, or until a test lets it fail."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed):
         self.changed = changed
         self.listens = 0
         self.closed = threading.Event()
         self.failures = 0
         self.going_on = threading.Event()
 
-    def listen(self) -> None:
+    def listen(self):
         self.listens += 1
         if self.failures:
             self.failures -= 1
             raise ConnectionError
         assert self.closed.wait(PATIENCE)
 
-    def close(self) -> None:
+    def close(self):
         self.closed.set()
 
 
 class World:
     """Subscribers, and everything that was made for them."""
 
-    def __init__(self, failures: int = 0) -> None:
+    def __init__(self, failures=0):
         self.made: list[Listening] = []
         self._failures = failures
         self.subscribers = Subscribers("test-changes", self._make)
 
-    def _make(self, changed: Callable[[], None]) -> Listening:
+    def _make(self, changed):
         self.made.append(Listening(changed))
         self.made[-1].failures = self._failures
         return self.made[-1]
 
-    def threads(self) -> list[threading.Thread]:
+    def threads(self):
         return [thread for thread in threading.enumerate() if thread.name.startswith("test-changes")]
 
 
 class Told:
     """Counts how often it was told."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.times = 0
         self.event = threading.Event()
 
-    def __call__(self) -> None:
+    def __call__(self):
         self.times += 1
         self.event.set()
 
-    def wait(self) -> None:
+    def wait(self):
         assert self.event.wait(PATIENCE)
         self.event.clear()
 
 
-def test_all_who_want_to_know_are_told_by_one_who_listens() -> None:
+def test_all_who_want_to_know_are_told_by_one_who_listens():
     world, first, second = World(), Told(), Told()
     world.subscribers.subscribe(first)
     world.subscribers.subscribe(second)
@@ -81,7 +80,7 @@ def test_all_who_want_to_know_are_told_by_one_who_listens() -> None:
     world.subscribers.close()
 
 
-def test_a_burst_is_told_once_or_twice() -> None:
+def test_a_burst_is_told_once_or_twice():
     world, told = World(), Told()
     world.subscribers.subscribe(told)
     for _ in range(1000):
@@ -93,7 +92,7 @@ def test_a_burst_is_told_once_or_twice() -> None:
     world.subscribers.close()
 
 
-def test_what_follows_at_once_is_told_a_little_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_follows_at_once_is_told_a_little_later(monkeypatch):
     monkeypatch.setattr(changes, "QUIET_S", NEVER)
     world, told = World(), Told()
     world.subscribers.subscribe(told)
@@ -106,7 +105,7 @@ def test_what_follows_at_once_is_told_a_little_later(monkeypatch: pytest.MonkeyP
     wait_until(lambda: not world.threads(), "its threads have ended")
 
 
-def test_nobody_listens_any_more_once_the_last_has_gone() -> None:
+def test_nobody_listens_any_more_once_the_last_has_gone():
     world, first, second = World(), Told(), Told()
     end_first, end_second = world.subscribers.subscribe(first), world.subscribers.subscribe(second)
     end_first()
@@ -126,7 +125,7 @@ def test_nobody_listens_any_more_once_the_last_has_gone() -> None:
     wait_until(lambda: not world.threads(), "its threads have ended")
 
 
-def test_nothing_is_begun_once_it_is_closed() -> None:
+def test_nothing_is_begun_once_it_is_closed():
     world, told = World(), Told()
     world.subscribers.subscribe(told)
     world.subscribers.close()
@@ -137,8 +136,8 @@ def test_nothing_is_begun_once_it_is_closed() -> None:
     wait_until(lambda: not world.threads(), "its threads have ended")
 
 
-def test_one_who_fails_keeps_nobody_from_being_told() -> None:
-    def fail() -> None:
+def test_one_who_fails_keeps_nobody_from_being_told():
+    def fail():
         raise ValueError
 
     world, told = World(), Told()
@@ -150,7 +149,7 @@ def test_one_who_fails_keeps_nobody_from_being_told() -> None:
     world.subscribers.close()
 
 
-def test_listening_is_begun_again_and_everybody_is_told_after_an_error() -> None:
+def test_listening_is_begun_again_and_everybody_is_told_after_an_error():
     world, told = World(failures=1), Told()
     world.subscribers.subscribe(told)
     told.wait()
@@ -161,13 +160,11 @@ def test_listening_is_begun_again_and_everybody_is_told_after_an_error() -> None
 
 
 @pytest.mark.parametrize(("long_enough", "waits"), [(600.0, [1.0, 2.0, 4.0]), (-1.0, [1.0, 1.0, 1.0])])
-def test_what_fails_again_and_again_waits_longer_and_what_listened_for_long_does_not(
-    monkeypatch: pytest.MonkeyPatch, long_enough: float, waits: list[float]
-) -> None:
-    waited: list[float] = []
+def test_what_fails_again_and_again_waits_longer_and_what_listened_for_long_does_not(monkeypatch, long_enough, waits):
+    waited = []
 
     class Noting(Backoff):
-        def wait(self, stop_event: threading.Event, limit: float | None = None) -> bool:
+        def wait(self, stop_event, limit=None):
             waited.append(self.next())
             return stop_event.is_set()
 

@@ -7,9 +7,7 @@ import os
 import tarfile
 import threading
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import docker.errors
 import pytest
@@ -34,7 +32,7 @@ from torchx_tui.specs import (
 NO_PULL = {"pull": False}
 
 
-def fill(folder: Path, **files: str) -> Path:
+def fill(folder, **files):
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = folder / name.replace("__", "/").replace("_dot_", ".")
@@ -43,14 +41,14 @@ def fill(folder: Path, **files: str) -> Path:
     return folder
 
 
-def packed(workspace: str) -> tarfile.TarFile:
+def packed(workspace):
     return tarfile.open(fileobj=io.BytesIO(b"".join(build_context(workspace))))
 
 
 # What is sent
 
 
-def test_a_folder_is_packed_without_what_is_ignored(tmp_path: Path) -> None:
+def test_a_folder_is_packed_without_what_is_ignored(tmp_path):
     project = fill(tmp_path / "p", main_dot_py="print(1)", data__big="x", pkg__a_dot_pyc="", pkg__keep_dot_pyc="k")
     (project / ".dockerignore").write_text("data\n*.pyc\n!pkg/keep.pyc\n")
     (project / ".torchxignore").write_text("main.py\n")
@@ -68,21 +66,21 @@ def test_a_folder_is_packed_without_what_is_ignored(tmp_path: Path) -> None:
         }  # fmt: skip
         assert tar.getmember("run.sh").mode == 0o755
         assert tar.getmember("inside").issym()
-        assert tar.extractfile("outside").read() == b"content"  # type: ignore[union-attr]
+        assert tar.extractfile("outside").read() == b"content"
         assert tar.getmember("empty").isdir()
-        assert b"FROM $IMAGE" in tar.extractfile("Dockerfile.torchx").read()  # type: ignore[union-attr]
+        assert b"FROM $IMAGE" in tar.extractfile("Dockerfile.torchx").read()
         assert {entry.uid for entry in tar} == {0}
 
 
-def test_the_dockerfile_travels_even_where_it_is_ignored(tmp_path: Path) -> None:
+def test_the_dockerfile_travels_even_where_it_is_ignored(tmp_path):
     project = fill(tmp_path / "p", Dockerfile_dot_torchx="FROM scratch\n", a="a")
     (project / ".dockerignore").write_text("*\n")
     with packed(str(project)) as tar:
         assert tar.getnames() == ["Dockerfile.torchx"]
-        assert tar.extractfile("Dockerfile.torchx").read() == b"FROM scratch\n"  # type: ignore[union-attr]
+        assert tar.extractfile("Dockerfile.torchx").read() == b"FROM scratch\n"
 
 
-def test_a_url_is_packed(tmp_path: Path) -> None:
+def test_a_url_is_packed(tmp_path):
     import fsspec
 
     memory = fsspec.filesystem("memory")
@@ -90,10 +88,10 @@ def test_a_url_is_packed(tmp_path: Path) -> None:
         memory.pipe(f"/{tmp_path.name}/{name}", text)
     with packed(f"memory://{tmp_path.name}") as tar:
         assert set(tar.getnames()) == {"a.py", "sub/b.py", ".dockerignore", "Dockerfile.torchx"}
-        assert tar.extractfile("sub/b.py").read() == b"b"  # type: ignore[union-attr]
+        assert tar.extractfile("sub/b.py").read() == b"b"
 
 
-def test_a_file_that_grows_meanwhile_is_as_long_as_it_was(tmp_path: Path) -> None:
+def test_a_file_that_grows_meanwhile_is_as_long_as_it_was(tmp_path):
     project = fill(tmp_path / "p", a_dot_log="x" * 3_000_000, b="b")
     parts = build_context(str(project))
     sent = [next(parts)]
@@ -102,10 +100,10 @@ def test_a_file_that_grows_meanwhile_is_as_long_as_it_was(tmp_path: Path) -> Non
     sent += parts
     with tarfile.open(fileobj=io.BytesIO(b"".join(sent))) as tar:
         assert tar.getmember("a.log").size == 3_000_000
-        assert tar.extractfile("b").read() == b"b"  # type: ignore[union-attr]
+        assert tar.extractfile("b").read() == b"b"
 
 
-def test_a_workspace_that_is_not_there(tmp_path: Path) -> None:
+def test_a_workspace_that_is_not_there(tmp_path):
     for workspace in (str(tmp_path / "gone"), f"memory://{tmp_path.name}-gone", "nonsense://x"):
         with pytest.raises(SchedulerError, match="workspace"):
             list(build_context(workspace))
@@ -115,7 +113,7 @@ def test_a_workspace_that_is_not_there(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def builder(docker_engine: str) -> Iterator[Builder]:
+def builder(docker_engine):
     made = Builder()
     yield made
     with made.workspace_engine() as client:
@@ -125,7 +123,7 @@ def builder(docker_engine: str) -> Iterator[Builder]:
 
 
 class Builder(DockerWorkspaceMixin):
-    def __init__(self) -> None:
+    def __init__(self):
         self.images: set[str] = set()
 
     def build_workspace_image(self, img, workspace, cfg=None):
@@ -133,12 +131,12 @@ class Builder(DockerWorkspaceMixin):
         self.images.add(image)
         return image
 
-    def output(self, image: str, *command: str) -> str:
+    def output(self, image, *command):
         with self.workspace_engine() as client:
             return output_of(client, image, *command)
 
 
-def test_files_are_laid_over_the_image(builder: Builder, tmp_path: Path) -> None:
+def test_files_are_laid_over_the_image(builder, tmp_path):
     project = fill(tmp_path / "p", train_dot_sh="echo trained", secret="no")
     (project / ".dockerignore").write_text("secret\n")
     image = builder.build_workspace_image("busybox:local", str(project), NO_PULL)
@@ -150,10 +148,10 @@ def test_files_are_laid_over_the_image(builder: Builder, tmp_path: Path) -> None
     assert builder.build_workspace_image("busybox:local", str(project), NO_PULL) == image
 
 
-def test_a_dockerfile_of_its_own(builder: Builder, tmp_path: Path) -> None:
+def test_a_dockerfile_of_its_own(builder, tmp_path):
     dockerfile = "ARG IMAGE\nFROM $IMAGE\nARG WORKSPACE\nWORKDIR /work\nCOPY a b\nRUN echo $WORKSPACE >> b\n"
     project = fill(tmp_path / "p", a="a\n", Dockerfile_dot_torchx=dockerfile)
-    said: list[str] = []
+    said = []
     with shown_progress(Progress(said.append)):
         image = builder.build_workspace_image("busybox:local", str(project), NO_PULL)
     assert builder.output(image, "cat", "/work/b") == f"a\n{project}\n"
@@ -165,14 +163,14 @@ def test_a_dockerfile_of_its_own(builder: Builder, tmp_path: Path) -> None:
     assert set(said) == {f"building the image of {project}"}
 
 
-def test_a_base_that_cannot_be_pulled_is_built_on_as_it_is(builder: Builder, tmp_path: Path) -> None:
-    said: list[str] = []
+def test_a_base_that_cannot_be_pulled_is_built_on_as_it_is(builder, tmp_path):
+    said = []
     with shown_progress(Progress(said.append)):
         builder.build_workspace_image("busybox:local", str(fill(tmp_path / "p", a="a")))
     assert any(words.startswith("busybox:local is used as it is here") for words in said)
 
 
-def test_roles_of_several_projects(builder: Builder, tmp_path: Path) -> None:
+def test_roles_of_several_projects(builder, tmp_path):
     fill(tmp_path, a__x="x", b__y="y")
     both = Workspace({str(tmp_path / "a"): "", str(tmp_path / "b"): "lib"})
     roles = [Role("r", "busybox:local", workspace=both), Role("s", "busybox:local", workspace=both), Role("t", "i")]
@@ -186,7 +184,7 @@ def test_roles_of_several_projects(builder: Builder, tmp_path: Path) -> None:
     assert builder.output(roles[0].image, "cat", "x", "lib/y") == "xy"
 
 
-def test_a_build_that_fails_shows_its_last_lines(builder: Builder, tmp_path: Path) -> None:
+def test_a_build_that_fails_shows_its_last_lines(builder, tmp_path):
     dockerfile = "ARG IMAGE\nFROM $IMAGE\nRUN echo the cause; exit 3\n"
     project = fill(tmp_path / "p", Dockerfile_dot_torchx=dockerfile)
     with pytest.raises(SchedulerError, match=r"(?s)the image of .*/p cannot be built:.*the cause.*code: 3"):
@@ -196,14 +194,14 @@ def test_a_build_that_fails_shows_its_last_lines(builder: Builder, tmp_path: Pat
         builder.build_workspace_image("busybox:local", str(project), NO_PULL)
 
 
-def test_a_build_that_nobody_waits_for_ends_at_once(builder: Builder, tmp_path: Path) -> None:
+def test_a_build_that_nobody_waits_for_ends_at_once(builder, tmp_path):
     dockerfile = "ARG IMAGE\nFROM $IMAGE\nRUN echo begun; sleep 3600\n"
     project = fill(tmp_path / "p", Dockerfile_dot_torchx=dockerfile)
     begun = threading.Event()
     progress = Progress(lambda text: begun.set() if "begun" in text and "Step" not in text else None)
-    failures: list[BaseException] = []
+    failures = []
 
-    def launch() -> None:
+    def launch():
         with shown_progress(progress):
             try:
                 builder.build_workspace_image("busybox:local", str(project), NO_PULL)
@@ -227,7 +225,7 @@ def test_a_build_that_nobody_waits_for_ends_at_once(builder: Builder, tmp_path: 
             time.sleep(0.1)
 
 
-def test_without_an_engine_it_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_an_engine_it_is_said_in_words(tmp_path, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(BackendUnavailableError, match="leave the workspace out"):
         Builder().build_workspace_image("busybox:local", str(fill(tmp_path / "p", a="a")))
@@ -236,14 +234,14 @@ def test_without_an_engine_it_is_said_in_words(tmp_path: Path, monkeypatch: pyte
 # What is pushed
 
 
-def test_the_engine_can_be_given_and_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_can_be_given_and_is_left_open(monkeypatch):
     client = docker.DockerClient(base_url="tcp://127.0.0.1:1", version="1.41")
     monkeypatch.setattr(client, "close", lambda: pytest.fail("who made it closes it"))
     with DockerWorkspaceMixin(docker_client=client).workspace_engine() as engine:
         assert engine is client
 
 
-def test_local_images_get_a_name_that_can_be_pulled() -> None:
+def test_local_images_get_a_name_that_can_be_pulled():
     app = AppDef("a", [Role("r", "sha256:abc"), Role("s", "busybox")])
     with pytest.raises(InvalidRunConfigException, match="image_repo"):
         Builder().dryrun_push_images(app, {})
@@ -252,11 +250,11 @@ def test_local_images_get_a_name_that_can_be_pulled() -> None:
     assert [role.image for role in app.roles] == ["example.com/me:abc", "busybox"]
 
 
-def test_run_options() -> None:
+def test_run_options():
     assert [name for name, _ in Builder().workspace_opts()] == ["image_repo", "quiet"]
 
 
-def test_entries_are_the_same_wherever_they_are_packed(tmp_path: Path) -> None:
+def test_entries_are_the_same_wherever_they_are_packed(tmp_path):
     """An engine keeps layers of what has not changed."""
     project = fill(tmp_path / "p", a="a")
     (project / os.fsdecode(b"odd\xff")).write_text("odd")
@@ -277,25 +275,23 @@ def test_entries_are_the_same_wherever_they_are_packed(tmp_path: Path) -> None:
         ("", b"FROM $IMAGE\n", []),
     ],
 )
-def test_the_image_that_is_built_on_is_pulled_where_the_build_takes_it(
-    monkeypatch: pytest.MonkeyPatch, image: str, dockerfile: bytes, pulled: list[str]
-) -> None:
-    asked: list[str] = []
-    said: list[str] = []
+def test_the_image_that_is_built_on_is_pulled_where_the_build_takes_it(monkeypatch, image, dockerfile, pulled):
+    asked = []
+    said = []
 
-    def pull(_: object, name: str) -> str:
+    def pull(_, name):
         asked.append(name)
         return "it is gone"
 
     monkeypatch.setattr(images, "try_to_pull", pull)
     with shown_progress(Progress(said.append)):
-        docker_workspace._pull_base(None, image, dockerfile)  # type: ignore[arg-type]
+        docker_workspace._pull_base(None, image, dockerfile)
     assert asked == pulled
     assert said == [f"{name} is used as it is here: it is gone" for name in pulled]
 
 
-def test_how_much_was_sent_is_said_now_and_then() -> None:
-    said: list[str] = []
+def test_how_much_was_sent_is_said_now_and_then():
+    said = []
     parts = [b"x" * 1_000_000] * 10
     sent = docker_workspace._counted(iter(parts), Progress(said.append), "it")
     assert b"".join(sent) == b"".join(parts)

@@ -1,7 +1,5 @@
 """How a process ended, and why, in words."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -42,7 +40,7 @@ ValueError: bad
         (-99, "killed by signal 99"),
     ],
 )
-def test_an_exit(code: int | None, words: str) -> None:
+def test_an_exit(code, words):
     assert format_exit(code) == words
 
 
@@ -62,11 +60,11 @@ def test_an_exit(code: int | None, words: str) -> None:
         (193, "", ""),
     ],
 )
-def test_the_signal_of_an_exit_code(code: int | None, name: str, shells: str) -> None:
+def test_the_signal_of_an_exit_code(code, name, shells):
     assert (signal_name(code), signal_of(code)) == (name, shells)
 
 
-def test_first_replica_that_failed_by_itself_is_the_cause() -> None:
+def test_first_replica_that_failed_by_itself_is_the_cause():
     lost, own = OutputError("lost", is_consequence=True), OutputError("bad")
     assert first_cause([(0, lost), (1, own), (2, own)]) == (1, own)
     assert first_cause([(0, lost), (1, lost)]) == (0, lost)
@@ -76,7 +74,7 @@ def test_first_replica_that_failed_by_itself_is_the_cause() -> None:
 @pytest.mark.parametrize(
     ("code", "tells"), [(None, False), (0, False), (1, True), (128, True), (137, False), (-9, False)]
 )
-def test_the_output_of_a_process_that_a_signal_ended_tells_nothing(code: int | None, tells: bool) -> None:
+def test_the_output_of_a_process_that_a_signal_ended_tells_nothing(code, tells):
     assert may_tell(code) == tells
 
 
@@ -100,7 +98,7 @@ def test_the_output_of_a_process_that_a_signal_ended_tells_nothing(code: int | N
         ("red \x1b[31mtext\x1b[0m", "red text"),
     ],
 )
-def test_the_line_that_says_most_of_an_error(error: str, sentence: str) -> None:
+def test_the_line_that_says_most_of_an_error(error, sentence):
     assert error_sentence(error) == sentence
 
 
@@ -118,11 +116,11 @@ def test_the_line_that_says_most_of_an_error(error: str, sentence: str) -> None:
         (200_000, "2d"),
     ],
 )
-def test_a_duration_in_its_largest_unit(seconds: float, text: str) -> None:
+def test_a_duration_in_its_largest_unit(seconds, text):
     assert short_time(seconds) == text
 
 
-def test_a_cancelled_app() -> None:
+def test_a_cancelled_app():
     assert format_cancelled("", None) == "cancelled"
     assert format_cancelled("alice", 90) == "cancelled by alice after 1m"
     assert format_cancelled("", -5) == "cancelled after 0s"
@@ -130,7 +128,7 @@ def test_a_cancelled_app() -> None:
     assert format_cancelled("\x1b[31malice", None) == "cancelled by alice"
 
 
-def test_some_of_many_names() -> None:
+def test_some_of_many_names():
     assert some_of([]) == ""
     assert some_of(["a", "b", "c"]) == "a, b, c"
     assert some_of(iter("abcde")) == "a, b, c and 2 more"

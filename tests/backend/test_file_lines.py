@@ -6,10 +6,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.waiting import wait_until
@@ -30,31 +28,31 @@ class Writer:
     looks: int = 0
     late: bytes = b""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data):
         with self.path.open("ab") as file:
             file.write(data)
 
-    def look(self) -> Writer:
+    def look(self):
         """Tell how the app is doing, before each reading; write what comes late once there was nothing to read."""
         self.looks += 1
         if self.looks == 5 and self.late:
             self.write(self.late)
         return self
 
-    def lines(self, **query: Any) -> FileLines:
+    def lines(self, **query):
         log = ReplicaLog("worker", 0, combined=self.path)
         return FileLines(log, LogQuery("app", "worker", **query), self.look)
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Writer]:
+def writer(tmp_path):
     made = Writer(tmp_path / "combined.log")
     made.write(b"one\ntwo\nthree\n")
     yield made
     made.over = True
 
 
-def test_lines_are_found_by_number_forwards_and_backwards(writer: Writer) -> None:
+def test_lines_are_found_by_number_forwards_and_backwards(writer):
     lines = writer.lines()
     assert (lines[1], next(lines), lines[0], next(lines)) == ("two\n", "three\n", "one\n", "two\n")
     with pytest.raises(IndexError, match="line 3: there are 3"):
@@ -63,16 +61,16 @@ def test_lines_are_found_by_number_forwards_and_backwards(writer: Writer) -> Non
         lines[-1]
 
 
-def test_only_lines_with_a_pattern_count(writer: Writer) -> None:
+def test_only_lines_with_a_pattern_count(writer):
     assert writer.lines(pattern=re.compile("t"))[1] == "three\n"
 
 
-def test_what_is_no_text_is_shown_as_such(writer: Writer) -> None:
+def test_what_is_no_text_is_shown_as_such(writer):
     writer.write(b"\xff\xfe\n")
     assert list(writer.lines())[-1] == "\ufffd\ufffd\n"
 
 
-def test_lines_come_as_they_are_written_until_the_app_is_over(writer: Writer) -> None:
+def test_lines_come_as_they_are_written_until_the_app_is_over(writer):
     lines = writer.lines(follow=True)
     assert [next(lines) for _ in range(3)] == ["one\n", "two\n", "three\n"]
     writer.write(b"four\nfi")
@@ -82,7 +80,7 @@ def test_lines_come_as_they_are_written_until_the_app_is_over(writer: Writer) ->
     assert list(lines) == ["five"]
 
 
-def test_lines_are_followed_up_to_a_time(writer: Writer) -> None:
+def test_lines_are_followed_up_to_a_time(writer):
     writer.late = b"four\n"
     lines = writer.lines(follow=True, until=time.time() + 3600)
     assert [next(lines) for _ in range(4)] == ["one\n", "two\n", "three\n", "four\n"]
@@ -92,14 +90,14 @@ def test_lines_are_followed_up_to_a_time(writer: Writer) -> None:
     assert list(writer.lines(follow=True, until=time.time() - 60)) == []
 
 
-def test_a_log_is_looked_at_less_often_the_longer_it_is_quiet(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_is_looked_at_less_often_the_longer_it_is_quiet(writer, monkeypatch):
     times, now = iter([1.5, 2.0, 29.5, 30.0, 1e6, 1e6 + 1.5]), 0.0
-    waits: list[tuple[float, float | None]] = []
+    waits = []
 
     class Passing(threading.Event):
         """Lets time pass at once."""
 
-        def wait(self, timeout: float | None = None) -> bool:
+        def wait(self, timeout=None):
             nonlocal now
             waits.append((now, timeout))
             now = next(times, 0.0)
@@ -116,9 +114,7 @@ def test_a_log_is_looked_at_less_often_the_longer_it_is_quiet(writer: Writer, mo
     ]  # fmt: skip
 
 
-def test_a_line_may_be_on_its_way_for_a_second_after_the_last_time(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_may_be_on_its_way_for_a_second_after_the_last_time(writer, monkeypatch):
     writer.path.with_suffix(".index").write_text("0 900.000 o\n")
     until, now = 1000.0, 1000.5
     monkeypatch.setattr(time, "time", lambda: now)
@@ -129,7 +125,7 @@ def test_a_line_may_be_on_its_way_for_a_second_after_the_last_time(
     assert list(lines) == []
 
 
-def test_lines_from_a_time_on_and_up_to_one(writer: Writer) -> None:
+def test_lines_from_a_time_on_and_up_to_one(writer):
     assert len(list(writer.lines(since=time.time() + 3600))) == 0
     writer.path.with_suffix(".index").write_text("0 900.000 o\n4 1000.000 o\n8 1100.000 o\n")
     assert list(writer.lines(since=1000.0)) == ["two\n", "three\n"]
@@ -138,9 +134,7 @@ def test_lines_from_a_time_on_and_up_to_one(writer: Writer) -> None:
 
 
 @pytest.mark.parametrize(("over", "supervised"), [(True, True), (False, False)])
-def test_what_was_not_brought_over_is_read_from_the_outputs_own_files(
-    writer: Writer, tmp_path: Path, over: bool, supervised: bool
-) -> None:
+def test_what_was_not_brought_over_is_read_from_the_outputs_own_files(writer, tmp_path, over, supervised):
     writer.path.with_suffix(".index").write_text("0 900.000 o\n")
     (tmp_path / "stdout.log").write_bytes(b"one\ntwo\nthree\nfour\n")
     writer.over, writer.supervised = over, supervised
@@ -150,8 +144,8 @@ def test_what_was_not_brought_over_is_read_from_the_outputs_own_files(
     lines.close()
 
 
-def test_files_are_read_once_and_left_closed(writer: Writer) -> None:
-    def opened() -> int:
+def test_files_are_read_once_and_left_closed(writer):
+    def opened():
         folder = Path("/proc/self/fd")
         return sum(os.path.realpath(folder / name) == str(writer.path) for name in os.listdir(folder))
 
@@ -167,7 +161,7 @@ def test_files_are_read_once_and_left_closed(writer: Writer) -> None:
     assert opened() == 0
 
 
-def test_a_log_that_is_removed_meanwhile_is_named(writer: Writer) -> None:
+def test_a_log_that_is_removed_meanwhile_is_named(writer):
     lines = writer.lines(follow=True)
     assert next(lines) == "one\n"
     assert lines[2] == "three\n"

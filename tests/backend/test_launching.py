@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from support.canned import CannedScheduler
 
-from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.launcher import earlier_launch
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.progress import Progress, current_progress
@@ -21,7 +20,7 @@ from torchx_tui.specs.batch_script import BatchScript
 class Builder(WorkspaceMixin[Any], CannedScheduler):
     """Notes what is done, in order."""
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal):
         super().__init__()
         self.journal = journal
         self.done: list[str] = []
@@ -42,7 +41,7 @@ class Builder(WorkspaceMixin[Any], CannedScheduler):
             raise self.failure
         role.image = "built"
 
-    def _submit_dryrun(self, app, cfg) -> AppDryRunInfo[Any]:
+    def _submit_dryrun(self, app, cfg):
         self.dry_runs += 1
         self.done.append(f"request {app.roles[0].image}")
         request = SimpleNamespace(app=app, app_id=f"app-{self.dry_runs}")
@@ -78,7 +77,7 @@ def test_a_preview_builds_nothing_and_says_what_would_be_built(runner, scheduler
 
 
 def test_a_launch_builds_first_and_asks_with_the_built_image(runner, scheduler, app):
-    said: list[str] = []
+    said = []
     handle = runner.run(app, "local_cwd", {"log_dir": "/logs"}, "/project", progress=Progress(said.append))
     assert handle == "local_cwd://torchx/app-2"
     assert said == ["step 1 of 2"]
@@ -141,7 +140,7 @@ def test_what_the_scheduler_refuses_is_refused_before_anything_is_built(runner, 
 class Wrapping(Builder):
     """Makes its request where it is asked for one, as schedulers of others may."""
 
-    def submit_dryrun(self, app, cfg) -> AppDryRunInfo[Any]:
+    def submit_dryrun(self, app, cfg):
         info = AppDryRunInfo(super().submit_dryrun(app, cfg).request, lambda request: "wrapped\n")
         self.done.append(f"wrap {app.roles[0].image}")
         return info

@@ -1,9 +1,5 @@
 """Whether jobs outlive the login session, by what systemd was told."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 
 from torchx_tui.backends.shared.logout import logout_findings
@@ -12,7 +8,7 @@ SESSION = "0::/user.slice/user-1000.slice/session-3.scope\n"
 MANAGER = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-r1.scope\n"
 
 
-def system(root: Path, group: str, files: dict[str, str]) -> Path:
+def system(root, group, files):
     for name, text in {"proc/self/cgroup": group, **files}.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -43,11 +39,11 @@ KILLS = {"etc/systemd/logind.conf": "[Login]\n#KillUserProcesses=no\nKillUserPro
         ("0::/system.slice/docker-1.scope\n", KILLS, "alice", None),
     ],
 )
-def test_what_ends_with_the_session(tmp_path: Path, group: str, files: dict[str, str], user: str, words: str | None):
+def test_what_ends_with_the_session(tmp_path, group, files, user, words):
     found = logout_findings(system(tmp_path, group, files), user)
     assert [finding.level for finding in found] == (["warning"] if words else [])
     assert all(words in finding.what and "enable-linger" in finding.hint for finding in found if words)
 
 
-def test_a_system_without_systemd(tmp_path: Path):
+def test_a_system_without_systemd(tmp_path):
     assert logout_findings(tmp_path, "alice") == []

@@ -1,16 +1,9 @@
 """Names that a backend refuses or changes are told without a launch, and are those that a launch refuses."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends.api import NameFault
 from torchx_tui.backends.docker import request as docker
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.kubernetes.request import names as kubernetes
@@ -18,14 +11,14 @@ from torchx_tui.backends.local import request as local
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, AppDefError, Role
 
-BACKENDS: dict[str, tuple[Callable[[AppDef], Iterator[NameFault]], Callable[[AppDef], None]]] = {
+BACKENDS = {
     "local": (local.name_faults, lambda app: local.check_app(app, "mine")),
     "docker": (docker.name_faults, docker.check_app),
     "kubernetes": (kubernetes.name_faults, lambda app: kubernetes.check_app(app, "default")),
 }
 
 
-def app(name: str, *roles: str, **changes: Any) -> AppDef:
+def app(name, *roles, **changes):
     made = [Role(role, "image", entrypoint="true", **changes) for role in roles]
     return AppDef(name, made)
 
@@ -48,7 +41,7 @@ def app(name: str, *roles: str, **changes: Any) -> AppDef:
         ("kubernetes", app("job", "r" * 60), "r" * 60, "together with that of the app job"),
     ],
 )
-def test_names_that_are_refused(backend: str, made: AppDef, whose: str, words: str) -> None:
+def test_names_that_are_refused(backend, made, whose, words):
     faults, check = BACKENDS[backend]
     (fault,) = [fault for fault in faults(made) if fault.refused]
     assert fault.role == whose
@@ -66,7 +59,7 @@ def test_names_that_are_refused(backend: str, made: AppDef, whose: str, words: s
         ("kubernetes", app("job", "trainer_1"), "trainer_1", "they are named trainer1"),
     ],
 )
-def test_names_that_are_changed(backend: str, made: AppDef, whose: str, words: str) -> None:
+def test_names_that_are_changed(backend, made, whose, words):
     faults, check = BACKENDS[backend]
     (fault,) = faults(made)
     assert (fault.role, fault.refused) == (whose, False)
@@ -74,7 +67,7 @@ def test_names_that_are_changed(backend: str, made: AppDef, whose: str, words: s
     check(made)
 
 
-def test_what_fits_is_what_the_words_say() -> None:
+def test_what_fits_is_what_the_words_say():
     too_long = app("j" * 45, "r")
     (fault,) = kubernetes.name_faults(too_long)
     most = int(fault.allowed.removeprefix("it can have ").partition(" ")[0])
@@ -87,7 +80,7 @@ NAMES = st.one_of(st.sampled_from(["job", "a b", "", ".", "r" * 31, "R", "r", "Ã
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @given(name=NAMES, roles=st.lists(NAMES, min_size=1, max_size=3))
-def test_a_launch_refuses_these_and_no_others(backend: str, name: str, roles: list[str]) -> None:
+def test_a_launch_refuses_these_and_no_others(backend, name, roles):
     faults, check = BACKENDS[backend]
     made = app(name, *roles)
     refused = [fault for fault in faults(made) if fault.refused]
@@ -100,7 +93,7 @@ def test_a_launch_refuses_these_and_no_others(backend: str, name: str, roles: li
         assert not refused
 
 
-def test_the_runner_passes_them_on(tmp_path: Path) -> None:
+def test_the_runner_passes_them_on(tmp_path):
     with Runner(journal=Journal(tmp_path)) as runner:
         (fault,) = runner.check_names(app("a/b", "r"), "local_cwd", {})
         assert (fault.what, fault.refused) == ("The app's name", True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -12,7 +11,6 @@ from support.canned import CannedScheduler
 from support.waiting import PATIENCE
 
 from torchx_tui.backends import registry
-from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.outage import until_answered
 from torchx_tui.backends.shared.stream_lines import StreamLines
@@ -27,7 +25,7 @@ AWAY = BackendUnavailableError("nothing listens")
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def soon(monkeypatch):
     monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
     monkeypatch.setattr(changes, "LONGEST_RETRY_S", 0.02)
 
@@ -35,14 +33,14 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 class Away(CannedScheduler):
     """Is away at the questions of the numbers in `away`, counted from 0; the job ends with the last answer."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.away: set[int] = set()
         self.asked = 0
         self.ends_at = 0
         self.add("x-1", AppState.RUNNING, 60)
 
-    def describe(self, app_id: str):
+    def describe(self, app_id):
         self.error = AWAY if self.asked in self.away else None
         if self.asked >= self.ends_at and app_id in self.apps:
             self.set_state(app_id, AppState.SUCCEEDED)
@@ -51,13 +49,13 @@ class Away(CannedScheduler):
 
 
 @pytest.fixture
-def scheduler() -> Away:
+def scheduler():
     return Away()
 
 
-def test_wait_survives_every_outage_and_tells_each_once(runner: Runner, scheduler: Away) -> None:
+def test_wait_survives_every_outage_and_tells_each_once(runner, scheduler):
     scheduler.away, scheduler.ends_at = {0, 1, 2, 4, 5}, 5
-    told: list[str] = []
+    told = []
     status = runner.wait(HANDLE, 0.01, on_lost=lambda error: told.append(str(error)))
     assert status is not None
     assert status.state is AppState.SUCCEEDED
@@ -65,7 +63,7 @@ def test_wait_survives_every_outage_and_tells_each_once(runner: Runner, schedule
     assert scheduler.asked == 7
 
 
-def test_a_wait_that_is_limited_ends_while_the_backend_is_away(runner: Runner, scheduler: Away) -> None:
+def test_a_wait_that_is_limited_ends_while_the_backend_is_away(runner, scheduler):
     scheduler.away, scheduler.ends_at = set(range(1, 10_000)), 10_000
     began = time.monotonic()
     with pytest.raises(TimeoutError, match=r"has not ended within 0\.4 s: it was RUNNING last; nothing listens"):
@@ -76,8 +74,8 @@ def test_a_wait_that_is_limited_ends_while_the_backend_is_away(runner: Runner, s
         runner.wait(HANDLE, 0.01, timeout=0.1)
 
 
-def test_what_will_not_go_away_ends_a_wait_at_once(runner: Runner, scheduler: Away) -> None:
-    def refuses(app_id: str) -> None:
+def test_what_will_not_go_away_ends_a_wait_at_once(runner, scheduler):
+    def refuses(app_id):
         scheduler.asked += 1
         raise NotAllowedError("you may not")
 
@@ -87,9 +85,7 @@ def test_what_will_not_go_away_ends_a_wait_at_once(runner: Runner, scheduler: Aw
     assert scheduler.asked == 1
 
 
-def test_a_scheduler_that_is_not_set_up_is_asked_once(
-    runner: Runner, scheduler: Away, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_that_is_not_set_up_is_asked_once(runner, scheduler, monkeypatch):
     monkeypatch.setattr(registry, "is_set_up", lambda name: False)
     scheduler.away = {0}
     with pytest.raises(BackendUnavailableError):
@@ -97,10 +93,10 @@ def test_a_scheduler_that_is_not_set_up_is_asked_once(
     assert scheduler.asked == 1
 
 
-def test_a_scheduler_that_cannot_be_loaded_is_asked_once(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+def test_a_scheduler_that_cannot_be_loaded_is_asked_once(runner, monkeypatch):
+    asked = []
 
-    def broken(name: str, *_: object, **__: object) -> None:
+    def broken(name, *_, **__):
         asked.append(name)
         assert asked == ["slurm"]
         raise BackendUnavailableError("its package is not there")
@@ -121,18 +117,18 @@ def test_a_scheduler_that_cannot_be_loaded_is_asked_once(runner: Runner, monkeyp
     ],
 )
 def test_a_short_job_is_asked_for_often_and_a_long_one_seldom(
-    runner: Runner,
-    scheduler: Away,
-    monkeypatch: pytest.MonkeyPatch,
-    interval: float | None,
-    timeout: float | None,
-    ends_at: int,
-    pauses: list[float],
-) -> None:
+    runner,
+    scheduler,
+    monkeypatch,
+    interval,
+    timeout,
+    ends_at,
+    pauses,
+):
     now, slept = 1000.0, []
     waiting, really_sleep = threading.get_ident(), time.sleep
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         nonlocal now
         if threading.get_ident() != waiting:
             really_sleep(seconds)
@@ -155,10 +151,10 @@ def test_a_short_job_is_asked_for_often_and_a_long_one_seldom(
     assert all(pause <= max(0.2, 0.1 * sum(slept[:number])) + 1e-9 for number, pause in enumerate(slept))
 
 
-def test_stopping_ends_the_waiting() -> None:
+def test_stopping_ends_the_waiting():
     stop = threading.Event()
 
-    def ask() -> None:
+    def ask():
         raise AWAY
 
     with pytest.raises(BackendUnavailableError):
@@ -170,14 +166,14 @@ class Cut:
 
     is_complete = True
 
-    def __init__(self, start: int, refuses: Callable[[], bool]) -> None:
+    def __init__(self, start, refuses):
         self.cursor = LineCursor(start)
         self._refuses = refuses
 
-    def __iter__(self) -> Cut:
+    def __iter__(self):
         return self
 
-    def __next__(self) -> Record:
+    def __next__(self):
         line = self.cursor.lines
         if line == 2:
             raise StopIteration
@@ -186,14 +182,14 @@ class Cut:
         self.cursor = LineCursor(line + 1)
         return Record(f"line {line}\n".encode(), None, "c")
 
-    def close(self) -> None:
+    def close(self):
         """End it."""
 
 
-def test_lines_that_are_followed_survive_an_outage_and_others_do_not() -> None:
+def test_lines_that_are_followed_survive_an_outage_and_others_do_not():
     left = [1] * 5
 
-    def connect(cursor: object, _follow: bool) -> Cut:
+    def connect(cursor, _follow):
         return Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: bool(left and left.pop()))
 
     assert list(StreamLines(connect, lambda: True, FOLLOW)) == ["line 0\n", "line 1\n"]
@@ -203,22 +199,22 @@ def test_lines_that_are_followed_survive_an_outage_and_others_do_not() -> None:
         list(StreamLines(connect, lambda: True, LogQuery("app", "r")))
 
 
-def test_lines_before_a_time_are_read_however_slow_the_reader_is() -> None:
+def test_lines_before_a_time_are_read_however_slow_the_reader_is():
     class Slow(Cut):
         """Gives nothing before it is closed, as on a machine that stands still until the time is past."""
 
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__(0, lambda: False)
             self._closed = threading.Event()
 
-        def __next__(self) -> Record:
+        def __next__(self):
             assert self._closed.wait(PATIENCE)
             raise StopIteration
 
-        def close(self) -> None:
+        def close(self):
             self._closed.set()
 
-    def connect(cursor: object, follow: bool) -> Cut:
+    def connect(cursor, follow):
         return Slow() if follow else Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: False)
 
     assert list(StreamLines(connect, lambda: True, replace(FOLLOW, until=time.time()))) == [
@@ -227,7 +223,7 @@ def test_lines_before_a_time_are_read_however_slow_the_reader_is() -> None:
     ]
 
 
-def test_closing_ends_lines_whose_server_is_away() -> None:
+def test_closing_ends_lines_whose_server_is_away():
     lines = StreamLines(lambda cursor, _: Cut(1 if cursor else 0, lambda: True), lambda: True, FOLLOW)
     assert next(lines) == "line 0\n"
     threading.Timer(0.05, lines.close).start()

@@ -1,7 +1,5 @@
 """Words of progress from a launch, and its end before anything runs."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -16,7 +14,7 @@ from torchx_tui.specs import AppDef, LaunchCancelledError, Role
 
 
 def test_words_reach_who_launches():
-    said: list[str] = []
+    said = []
     with shown_progress(Progress(said.append)):
         current_progress().report("pulling 1 of 3")
     current_progress().report("nobody hears this")
@@ -34,15 +32,15 @@ def test_what_waits_is_ended_at_once():
     progress, closed = Progress(lambda text: None), threading.Event()
     entered = threading.Event()
 
-    def launch() -> None:
+    def launch():
         with progress.ended_by(closed.set):
             entered.set()
             assert closed.wait(PATIENCE)
             raise OSError("the connection was closed")
 
-    failures: list[BaseException] = []
+    failures = []
 
-    def run() -> None:
+    def run():
         try:
             launch()
         except BaseException as error:
@@ -71,11 +69,11 @@ def test_a_failure_of_its_own_stays_one():
 class StopsAfter(Progress):
     """Counts how often it is asked whether to go on, and is not wanted any more after some of them."""
 
-    def __init__(self, checks: int) -> None:
+    def __init__(self, checks):
         super().__init__(lambda text: None)
         self.checks, self.left = 0, checks
 
-    def check(self) -> None:
+    def check(self):
         self.checks += 1
         if self.checks > self.left:
             self.cancel()

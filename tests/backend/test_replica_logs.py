@@ -1,11 +1,8 @@
 """Where the log of a replica is: in files that its scheduler names, or streamed from there."""
 
-from __future__ import annotations
-
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from support.canned import CannedScheduler
@@ -16,7 +13,6 @@ from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Scheduler
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
-from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.spool.reader import SpooledLog
 from torchx_tui.logs.spool.spools import LogSpools
 from torchx_tui.specs import AppState, ReplicaStatus, Role, RoleStatus
@@ -26,7 +22,7 @@ Runners = Callable[[Scheduler], Runner]
 
 
 @pytest.fixture
-def runner_of(tmp_path: Path) -> Iterator[Runners]:
+def runner_of(tmp_path):
     """Return what gives the runner of a scheduler."""
     with ExitStack() as stack:
         yield lambda scheduler: stack.enter_context(
@@ -34,7 +30,7 @@ def runner_of(tmp_path: Path) -> Iterator[Runners]:
         )
 
 
-def test_files_are_named(runner_of: Runners, tmp_path: Path) -> None:
+def test_files_are_named(runner_of, tmp_path):
     found = runner_of(CannedScheduler(logs=tmp_path)).replica_log(HANDLE, "trainer", 1)
     assert (found.role, found.replica, found.spool) == ("trainer", 1, None)
     assert found.combined == tmp_path / "app" / "trainer" / "1" / "combined.log"
@@ -53,12 +49,12 @@ def test_files_are_named(runner_of: Runners, tmp_path: Path) -> None:
     ],
 )
 def test_what_the_backend_tells_of_beside_the_roles_is_shown_where_it_has_files(
-    runner_of: Runners, tmp_path: Path, told: list[int], files: list[int], shown: list[int]
-) -> None:
+    runner_of, tmp_path, told, files, shown
+):
     class Tasks(LinesScheduler):
         """Has files of some replicas."""
 
-        def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
+        def log_path(self, app_id, role_name, k, streams):
             return tmp_path / str(k) if k in files else None
 
     runner = runner_of(Tasks())
@@ -88,16 +84,12 @@ class OneOutput(LinesScheduler):
     ("made", "told"),
     [(LinesScheduler, False), (OneOutput, False), (Parted, True), (Exactly, True), (RecordScheduler, True)],
 )
-def test_outputs_can_be_told_apart_where_the_scheduler_has_both(
-    runner_of: Runners, made: type[LinesScheduler], told: bool
-) -> None:
+def test_outputs_can_be_told_apart_where_the_scheduler_has_both(runner_of, made, told):
     assert runner_of(made()).replica_log(HANDLE, "trainer", 1).has_streams is told
 
 
 @pytest.mark.parametrize(("made", "wanted"), [(Parted, b"only this\n"), (RecordScheduler, b"only this\nnot this\n")])
-def test_one_output_alone_is_asked_for_where_it_is_a_stream_of_its_own(
-    runner_of: Runners, made: type[LinesScheduler], wanted: bytes
-) -> None:
+def test_one_output_alone_is_asked_for_where_it_is_a_stream_of_its_own(runner_of, made, wanted):
     scheduler = made(replicas=2)
     scheduler.write(1, "only this\n", stream="o")
     scheduler.write(1, "not this\n", stream="e")
@@ -110,22 +102,20 @@ def test_one_output_alone_is_asked_for_where_it_is_a_stream_of_its_own(
     spool.release("stdout")
 
 
-def test_what_killed_programs_left_is_removed_in_the_background(
-    runner_of: Runners, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    removed: list[bool] = []
+def test_what_killed_programs_left_is_removed_in_the_background(runner_of, monkeypatch):
+    removed = []
     monkeypatch.setattr(LogSpools, "remove_stale", lambda _: removed.append(threading.current_thread().daemon))
     runner_of(CannedScheduler()).remove_stale_spools()
     wait_until(lambda: removed == [True], "they are removed")
 
 
-def spooled(log: ReplicaLog) -> SpooledLog:
+def spooled(log):
     """Return the log, which is no file here."""
     assert isinstance(log.spool, SpooledLog)
     return log.spool
 
 
-def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner_of: Runners) -> None:
+def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner_of):
     scheduler = LinesScheduler()
     scheduler.capabilities = Capabilities(logs_after_cancel="they are gone")
     runner = runner_of(scheduler)
@@ -141,7 +131,7 @@ def test_logs_that_would_go_with_a_cancelled_job_are_completed_first(runner_of: 
     spool.release("combined")
 
 
-def test_no_more_is_kept_of_logs_than_the_settings_say(tmp_path: Path) -> None:
+def test_no_more_is_kept_of_logs_than_the_settings_say(tmp_path):
     scheduler = LinesScheduler()
     with Runner(
         journal=Journal(tmp_path), spool_limits=(1 << 20, 1 << 21), schedulers={"local_cwd": scheduler}

@@ -1,7 +1,5 @@
 """Which replica and stream is meant, and what is said where there is none."""
 
-from __future__ import annotations
-
 import pytest
 
 from torchx_tui.backends.shared.replicas import format_numbers, pick_replica

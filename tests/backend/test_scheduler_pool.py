@@ -1,10 +1,6 @@
 """Which schedulers there are, and in which contexts they are asked."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
@@ -28,16 +24,16 @@ EKS = "arn:aws:eks:us-west-2:1234:cluster/train"
 class InContext(CannedScheduler):
     """A scheduler that takes a context."""
 
-    def __init__(self, context: str = "") -> None:
+    def __init__(self, context=""):
         super().__init__()
         self.context = context
 
-    def schedule(self, dryrun_info: Any) -> str:
+    def schedule(self, dryrun_info):
         self.add("default:sh-1", AppState.RUNNING, 1.0)
         return "default:sh-1"
 
 
-def write_kubeconfig(path: Path, *contexts: str, current: str = "") -> Path:
+def write_kubeconfig(path, *contexts, current=""):
     """Write a kubeconfig of servers that do not exist."""
     path.write_text(
         json.dumps(
@@ -113,7 +109,7 @@ def test_what_is_launched_in_a_context_is_kept_and_found_there(tmp_path):
     app = AppDef("sh", [Role("sh", "", entrypoint="sh", resource=Resource(cpu=1, gpu=0, memMB=1))])
     handle = runner.run(app, "kubernetes@prod", {})
     assert handle.startswith("kubernetes@prod://torchx/")
-    record: Any = runner.journal.find(handle)
+    record = runner.journal.find(handle)
     assert record is not None
     assert record.scheduler == "kubernetes@prod"
     again = runner.relaunch(handle)
@@ -121,5 +117,5 @@ def test_what_is_launched_in_a_context_is_kept_and_found_there(tmp_path):
     assert [row.app_handle for row in runner.list("kubernetes@prod")] == [handle]
     assert runner.list("kubernetes") == []
     # The job itself hears the name that TorchX gives it.
-    info: Any = runner.dryrun(app, "kubernetes@prod", {})
+    info = runner.dryrun(app, "kubernetes@prod", {})
     assert info.app.roles[0].env["TORCHX_JOB_ID"].startswith("kubernetes://torchx/")

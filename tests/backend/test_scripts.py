@@ -1,7 +1,5 @@
 """Which script a command runs, and whether it will be there."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 
@@ -59,12 +57,12 @@ from torchx_tui.specs import Role, Workspace
         ("", None),
     ],
 )
-def test_the_script_of_a_command(command: str, script: str | None) -> None:
+def test_the_script_of_a_command(command, script):
     assert script_of(shlex.split(command)) == (script and script.replace("HOME", str(Path.home())))
 
 
 @pytest.mark.parametrize("j", ["1x2", "2x2"])
-def test_the_builtins_commands_are_understood(j: str) -> None:
+def test_the_builtins_commands_are_understood(j):
     (role,) = build_app("dist.torchrun", {"script": "train.py", "j": j}).roles
     assert script_of([role.entrypoint, *role.args]) == "train.py"
     (role,) = build_app("utils.python", {"script": "train.py"}).roles
@@ -73,7 +71,7 @@ def test_the_builtins_commands_are_understood(j: str) -> None:
     assert script_of([role.entrypoint, *role.args]) is None
 
 
-def test_a_script_that_is_not_there(tmp_path: Path) -> None:
+def test_a_script_that_is_not_there(tmp_path):
     (tmp_path / "train.py").touch()
     assert script_findings("r", ["python", "train.py"], str(tmp_path)) == []
     assert script_findings("r", ["python", str(tmp_path / "train.py")], "/") == []
@@ -86,11 +84,11 @@ def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     assert finding.what == f"r: {tmp_path}/{'x' * 300}: File name too long"
 
 
-def test_a_script_that_does_not_travel(tmp_path: Path) -> None:
+def test_a_script_that_does_not_travel(tmp_path):
     (tmp_path / "train.py").touch()
     (tmp_path / "old.py").touch()
 
-    def found(script: str, **projects: str) -> list[str]:
+    def found(script, **projects):
         workspace = Workspace({str(tmp_path / path.strip("_")): remote for path, remote in projects.items()})
         role = Role("r", "image", entrypoint="python", args=[script], workspace=workspace)
         assert all(finding.level == "warning" and finding.hint for finding in workspace_findings(role))

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import pytest
 
 from torchx_tui.backends.shared.secrets import (
@@ -26,17 +24,17 @@ from torchx_tui.backends.shared.secrets import (
         ("", False),
     ],
 )
-def test_names(name: str, secret: bool) -> None:
+def test_names(name, secret):
     assert is_secret(name) is secret
 
 
-def test_own_patterns() -> None:
+def test_own_patterns():
     assert is_secret("my_pin", ["*PIN"])
     assert not is_secret("HF_TOKEN", ["*PIN"])
     assert is_secret("my-pin", ["MY_PIN"])
 
 
-def test_patterns_are_for_names_alone() -> None:
+def test_patterns_are_for_names_alone():
     choose_patterns(["?"])
     try:
         assert (mask_data(["plain", "x"]), mask_args(["plain"])) == (["plain", "x"], ["plain"])
@@ -45,14 +43,14 @@ def test_patterns_are_for_names_alone() -> None:
         choose_patterns(SECRET_NAMES)
 
 
-def test_values() -> None:
+def test_values():
     assert mask_env({"A_KEY": "x", "B_TOKEN": "", "C": "y"}) == {"A_KEY": MASK, "B_TOKEN": "", "C": "y"}
 
 
 @pytest.mark.parametrize(
     "name", ["tokenizer", "TOKENIZERS_PARALLELISM", "max-tokens", "num_key_value_heads", "keywords"]
 )
-def test_words_of_machine_learning_are_no_secrets(name: str) -> None:
+def test_words_of_machine_learning_are_no_secrets(name):
     assert not is_secret(name)
 
 
@@ -79,13 +77,13 @@ def test_words_of_machine_learning_are_no_secrets(name: str) -> None:
         *((text, text) for text in ("--tokenizer llama --max-tokens 5", "-p secret", "", MASK, "monkey=1")),
     ],
 )
-def test_texts(text: str, shown: str) -> None:
+def test_texts(text, shown):
     assert mask_text("", text) == shown
     # What is masked stays as it is.
     assert mask_text("", shown) == shown
 
 
-def test_arguments() -> None:
+def test_arguments():
     given = [
         "--token",
         "A",
@@ -105,7 +103,7 @@ def test_arguments() -> None:
     assert mask_args(given) == [*shown, "sh", "-c", f"x --token {MASK}"]
 
 
-def test_data() -> None:
+def test_data():
     data = {
         "env": {"HF_TOKEN": "x", "DB": "a://u:p@h"},
         "args": ["--token", "x"],
@@ -117,7 +115,7 @@ def test_data() -> None:
     assert data["args"] == ["--token", "x"]
 
 
-def test_plain_texts_in_data() -> None:
+def test_plain_texts_in_data():
     assert mask_data("plain") == "plain"
     assert mask_data("a://u:p@h") == f"a://u:{MASK}@h"
     assert mask_data(("x", "y"), "api_keys") == [MASK, MASK]
@@ -125,11 +123,11 @@ def test_plain_texts_in_data() -> None:
     assert mask_data([], "api_keys") == []
 
 
-def test_the_first_argument_is_shown() -> None:
+def test_the_first_argument_is_shown():
     assert mask_args(["plain", "--token", "x"]) == ["plain", "--token", MASK]
 
 
-def test_words_about_a_text() -> None:
+def test_words_about_a_text():
     assert mask_arguments("`a` is not a number", "lr", "a") == "`a` is not a number"
     assert mask_arguments("token=a is wrong", "lr", "token=a") == f"token={MASK} is wrong"
     assert mask_arguments("`abc` is not a number", "token", "abc") == f"`{MASK}` is not a number"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,30 +20,30 @@ UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\n\r\n"
 class Server:
     """Sends what a test tells it to, to the one who asks."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self._listening = socket.create_server(("127.0.0.1", 0))
         self.port = self._listening.getsockname()[1]
         self.peer: socket.socket | None = None
         self.asking: Any = None
         """The socket of the one who asks."""
 
-    def accept(self, head: bytes) -> None:
+    def accept(self, head):
         self.peer, _ = self._listening.accept()
         self.peer.recv(1 << 16)
         self.peer.sendall(head)
 
-    def send(self, data: bytes) -> None:
+    def send(self, data):
         assert self.peer is not None
         self.peer.sendall(data)
 
-    def end(self) -> None:
+    def end(self):
         if self.peer is not None:
             self.peer.close()
         self._listening.close()
 
 
 @contextmanager
-def answer(head: bytes, body: bytes = b"", *, ended: bool = False) -> Iterator[tuple[Server, StreamingResponse]]:
+def answer(head, body=b"", *, ended=False):
     server = Server()
     thread = threading.Thread(target=server.accept, args=(head + body,))
     thread.start()
@@ -62,20 +61,20 @@ def answer(head: bytes, body: bytes = b"", *, ended: bool = False) -> Iterator[t
         server.end()
 
 
-def whole(made: StreamingResponse) -> bytes:
+def whole(made):
     return b"".join(iter(made.read, b""))
 
 
 @pytest.mark.parametrize(
     ("head", "body"), [(CHUNKED, b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"), (UNTIL_CLOSED, b"abcde")]
 )
-def test_an_answer_to_its_end(head: bytes, body: bytes) -> None:
+def test_an_answer_to_its_end(head, body):
     with answer(head, body, ended=head is UNTIL_CLOSED) as (_, made):
         assert whole(made) == b"abcde"
         assert made.read() == b""
 
 
-def test_it_waits_longer_than_other_answers_may_take() -> None:
+def test_it_waits_longer_than_other_answers_may_take():
     with answer(CHUNKED, b"2\r\na") as (server, made):
         # A part of a chunk comes at once.
         assert made.read() == b"a"
@@ -86,17 +85,17 @@ def test_it_waits_longer_than_other_answers_may_take() -> None:
 
 
 @pytest.mark.parametrize("body", [b"5\r\nabc", b"3\r\nabc\r\n"])
-def test_an_answer_that_breaks_off_is_told_from_one_that_ends(body: bytes) -> None:
+def test_an_answer_that_breaks_off_is_told_from_one_that_ends(body):
     with answer(CHUNKED, body, ended=True) as (_, made):
         assert made.read() == b"abc"
         with pytest.raises(ConnectionResetError, match="connection broke"):
             made.read()
 
 
-def test_a_read_that_is_blocked_is_ended_by_another_thread() -> None:
+def test_a_read_that_is_blocked_is_ended_by_another_thread():
     for head in (CHUNKED, UNTIL_CLOSED):
         with answer(head) as (_, made):
-            found: list[bytes] = []
+            found = []
             reader = threading.Thread(target=lambda made=made, found=found: found.append(made.read()))
             reader.start()
             made.shut()
@@ -106,7 +105,7 @@ def test_a_read_that_is_blocked_is_ended_by_another_thread() -> None:
             assert made.read() == b""
 
 
-def test_objects_as_they_come_one_a_line() -> None:
+def test_objects_as_they_come_one_a_line():
     with answer(UNTIL_CLOSED, b'{"a": 1}\n\n{"b"', ended=False) as (server, made):
         objects = made.objects()
         assert next(objects) == {"a": 1}
@@ -116,7 +115,7 @@ def test_objects_as_they_come_one_a_line() -> None:
         assert list(objects) == [{"c": 3}]
 
 
-def test_half_an_object_of_an_answer_that_was_ended_is_none() -> None:
+def test_half_an_object_of_an_answer_that_was_ended_is_none():
     with answer(UNTIL_CLOSED, b'{"a": 1}\n{"b"') as (_, made):
         objects = made.objects()
         assert next(objects) == {"a": 1}
@@ -124,7 +123,7 @@ def test_half_an_object_of_an_answer_that_was_ended_is_none() -> None:
         assert list(objects) == []
 
 
-def test_another_machine_that_is_gone_is_noticed() -> None:
+def test_another_machine_that_is_gone_is_noticed():
     with answer(CHUNKED) as (server, _):
         assert server.asking.gettimeout() is None
         assert server.asking.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
@@ -133,7 +132,7 @@ def test_another_machine_that_is_gone_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-def test_chunks_however_they_are_cut(size: int) -> None:
+def test_chunks_however_they_are_cut(size):
     data = b"3\r\na\r\n\r\nA;name=x\r\n0123456789\r\n0\r\n\r\n"
     body = ChunkedBody()
     assert b"".join(body.feed(data[at : at + size]) for at in range(0, len(data), size)) == b"a\r\n0123456789"
@@ -143,7 +142,7 @@ def test_chunks_however_they_are_cut(size: int) -> None:
 @pytest.mark.parametrize(
     ("data", "head"), [(b"nonsense\r\n", b"nonsense"), (b"\r\n1\r\n", b""), (b"1\r\na\r\n\r\n1\r\n", b"\r\n")]
 )
-def test_what_is_no_chunk(data: bytes, head: bytes) -> None:
+def test_what_is_no_chunk(data, head):
     with pytest.raises(ConnectionResetError) as raised:
         ChunkedBody().feed(data)
     assert str(raised.value) == f"no chunk of an answer begins with {head!r}"
@@ -155,25 +154,25 @@ class OverSsh:
     chunked = True
     read1 = None
 
-    def __init__(self, *lines: bytes) -> None:
+    def __init__(self, *lines):
         self.fp = self._fp = self.channel = self
         self._lines = list(lines)
         self.done: list[object] = []
 
-    def readline(self, _most: int) -> bytes:
+    def readline(self, _most):
         return self._lines.pop(0)
 
-    def settimeout(self, seconds: float | None) -> None:
+    def settimeout(self, seconds):
         self.done.append(seconds)
 
-    def shutdown(self, how: int) -> None:
+    def shutdown(self, how):
         self.done.append(how)
 
-    def close(self) -> None:
+    def close(self):
         self.done.append("closed")
 
 
-def test_an_answer_through_ssh() -> None:
+def test_an_answer_through_ssh():
     answered = OverSsh(b"4\r\n", b"abc\n", b"\r\n", b"0\r\n", b"\r\n")
     made = StreamingResponse(answered)
     assert (made.read(), made.read()) == (b"abc\n", b"")

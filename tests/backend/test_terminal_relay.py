@@ -1,7 +1,5 @@
 """This program's terminal while another program has it: raw within, as it was afterwards."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import select
@@ -9,7 +7,6 @@ import signal
 import struct
 import sys
 import termios
-from collections.abc import Iterator
 
 import pytest
 from support.waiting import PATIENCE
@@ -17,19 +14,19 @@ from support.waiting import PATIENCE
 from torchx_tui.backends.shared.terminal_relay import raw_terminal, read_keys, resize_events, terminal_size, write_all
 
 
-def open_descriptors() -> list[str]:
+def open_descriptors():
     return sorted(os.listdir("/proc/self/fd"))
 
 
 @pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
+def terminal():
     pair = os.openpty()
     yield pair
     for descriptor in pair:
         os.close(descriptor)
 
 
-def test_keys_come_as_they_are_and_the_terminal_is_as_before_afterwards(terminal: tuple[int, int]) -> None:
+def test_keys_come_as_they_are_and_the_terminal_is_as_before_afterwards(terminal):
     keyboard, screen = terminal
     before = termios.tcgetattr(screen)
     with raw_terminal(screen):
@@ -42,7 +39,7 @@ def test_keys_come_as_they_are_and_the_terminal_is_as_before_afterwards(terminal
     assert termios.tcgetattr(screen) == before
 
 
-def test_what_is_no_terminal_is_left_alone() -> None:
+def test_what_is_no_terminal_is_left_alone():
     reading, writing = os.pipe()
     with raw_terminal(reading):
         write_all(writing, b"keys")
@@ -53,7 +50,7 @@ def test_what_is_no_terminal_is_left_alone() -> None:
     assert read_keys(reading) == b""
 
 
-def test_a_change_of_size_can_be_read() -> None:
+def test_a_change_of_size_can_be_read():
     before, descriptors = signal.getsignal(signal.SIGWINCH), open_descriptors()
     with resize_events() as resized:
         assert select.select([resized], [], [], 0)[0] == []
@@ -67,7 +64,7 @@ def test_a_change_of_size_can_be_read() -> None:
     assert open_descriptors() == descriptors
 
 
-def test_more_changes_of_size_than_are_read_are_no_fault(capfd: pytest.CaptureFixture[str]) -> None:
+def test_more_changes_of_size_than_are_read_are_no_fault(capfd):
     with resize_events() as resized:
         fcntl.fcntl(resized, fcntl.F_SETPIPE_SZ, 4096)
         for _ in range(5000):

@@ -6,7 +6,6 @@ import io
 import os
 import shutil
 import tarfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,11 @@ from torchx_tui.backends.workspace.mixin import DirWorkspaceMixin, TmpDirWorkspa
 from torchx_tui.specs import AppDef, AppDefError, Role, SchedulerError, Workspace
 
 
-def tree(folder: Path) -> set[str]:
+def tree(folder):
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
 
 
-def fill(folder: Path, *names: str) -> Path:
+def fill(folder, *names):
     for name in names:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(name)
@@ -48,11 +47,11 @@ def fill(folder: Path, *names: str) -> Path:
         ("#a", "a", False),
     ],
 )
-def test_patterns(patterns: str, path: str, ignored: bool) -> None:
+def test_patterns(patterns, path, ignored):
     assert IgnorePatterns(patterns.splitlines()).is_ignored(path) is ignored
 
 
-def test_a_folder_is_copied(tmp_path: Path) -> None:
+def test_a_folder_is_copied(tmp_path):
     project = fill(tmp_path / "project", "main.py", "pkg/a.py", "pkg/a.pyc", "data/big", "data/small")
     (project / ".torchxignore").write_text("*.pyc\ndata\n!data/small\n")
     (project / ".dockerignore").write_text("main.py\n")
@@ -80,21 +79,21 @@ def test_a_folder_is_copied(tmp_path: Path) -> None:
     assert (target / "main.py").read_text() == "main.py"
 
 
-def test_the_ignore_file_of_docker_counts_alone(tmp_path: Path) -> None:
+def test_the_ignore_file_of_docker_counts_alone(tmp_path):
     project = fill(tmp_path / "project", "a", "b")
     (project / ".dockerignore").write_bytes(b"b\n\xff\n")
     copy_project(project, tmp_path / "target")
     assert tree(tmp_path / "target") == {".dockerignore", "a"}
 
 
-def test_an_ignore_file_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+def test_an_ignore_file_may_begin_with_a_byte_order_mark(tmp_path):
     project = fill(tmp_path / "project", "a", "b")
     (project / ".dockerignore").write_text("\ufeffb\n", encoding="utf-8")
     copy_project(project, tmp_path / "target")
     assert tree(tmp_path / "target") == {".dockerignore", "a"}
 
 
-def test_a_file_is_copied(tmp_path: Path) -> None:
+def test_a_file_is_copied(tmp_path):
     fill(tmp_path, "one.py")
     copy_project(tmp_path / "one.py", tmp_path / "new" / "two.py")
     (tmp_path / "folder").mkdir()
@@ -102,7 +101,7 @@ def test_a_file_is_copied(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "two.py").read_text() == (tmp_path / "folder" / "one.py").read_text() == "one.py"
 
 
-def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
+def test_nothing_is_written_through_a_link(tmp_path):
     project = fill(tmp_path / "project", "a")
     outside = fill(tmp_path, "outside") / "outside"
     (tmp_path / "target").mkdir()
@@ -112,7 +111,7 @@ def test_nothing_is_written_through_a_link(tmp_path: Path) -> None:
     assert (tmp_path / "target" / "a").read_text() == "a"
 
 
-def test_a_url_is_copied(tmp_path: Path) -> None:
+def test_a_url_is_copied(tmp_path):
     import fsspec
 
     memory = fsspec.filesystem("memory")
@@ -124,22 +123,22 @@ def test_a_url_is_copied(tmp_path: Path) -> None:
     assert (tmp_path / "one.py").read_text() == "a"
 
 
-def test_workspaces_are_merged_with_it(tmp_path: Path) -> None:
+def test_workspaces_are_merged_with_it(tmp_path):
     fill(tmp_path, "a/x", "b/y")
     Workspace({str(tmp_path / "a"): "", str(tmp_path / "b"): "lib"}).merge_into(tmp_path / "out")
     assert tree(tmp_path / "out") == {"x", "lib/y"}
 
 
 class Packer(WorkspaceMixin[Any]):
-    def __init__(self) -> None:
+    def __init__(self):
         self.built: list[tuple[str, set[str]]] = []
 
-    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, Any]) -> None:
+    def build_workspace_and_update_role(self, role, workspace, cfg):
         self.built.append((workspace, tree(Path(workspace))))
         role.image = f"{role.image}-{len(self.built)}"
 
 
-def test_equal_workspaces_are_built_once(tmp_path: Path) -> None:
+def test_equal_workspaces_are_built_once(tmp_path):
     fill(tmp_path, "a/x", "b/y")
     one = Workspace({str(tmp_path / "a"): ""})
     both = Workspace({str(tmp_path / "a"): "", str(tmp_path / "b"): "lib"})
@@ -162,7 +161,7 @@ def test_equal_workspaces_are_built_once(tmp_path: Path) -> None:
 class EnvPacker(Packer):
     """Changes more of a role than its image, as builders of TorchX may."""
 
-    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, Any]) -> None:
+    def build_workspace_and_update_role(self, role, workspace, cfg):
         super().build_workspace_and_update_role(role, workspace, cfg)
         role.env["WORKSPACE_DIR"] = role.name
 
@@ -170,18 +169,16 @@ class EnvPacker(Packer):
 class CachingPacker(WorkspaceMixin[Any]):
     """Provides the method that newer builders of TorchX do."""
 
-    def caching_build_workspace_and_update_role(
-        self, role: Role, cfg: Mapping[str, Any], build_cache: dict[object, object]
-    ) -> None:
+    def caching_build_workspace_and_update_role(self, role, cfg, build_cache):
         role.image = f"{role.image}-{cfg['tag']}-{len(build_cache)}"
         build_cache[role.name] = role.image
 
 
-def test_builders_of_torchx_s_kinds_work(tmp_path: Path) -> None:
+def test_builders_of_torchx_s_kinds_work(tmp_path):
     fill(tmp_path, "a/x")
     one = Workspace({str(tmp_path / "a"): ""})
 
-    def roles() -> list[Role]:
+    def roles():
         return [Role("first", "i", workspace=one), Role("second", "i", workspace=one), Role("none", "i")]
 
     made = roles()
@@ -200,7 +197,7 @@ def test_builders_of_torchx_s_kinds_work(tmp_path: Path) -> None:
         Nothing().build_workspaces(roles(), {})
 
 
-def test_workspaces_that_become_folders(tmp_path: Path) -> None:
+def test_workspaces_that_become_folders(tmp_path):
     fill(tmp_path, "a/x", "a/out.log")
     (tmp_path / "a" / ".torchxignore").write_text("*.log\n")
     one = Workspace({str(tmp_path / "a"): ""})
@@ -220,7 +217,7 @@ def test_workspaces_that_become_folders(tmp_path: Path) -> None:
         shutil.rmtree(role.image)
 
 
-def test_images_that_were_built_are_pinned() -> None:
+def test_images_that_were_built_are_pinned():
     one, other = Workspace({"/a": ""}), Workspace({"/b": ""})
     roles = [
         Role("r", "i", workspace=one),
@@ -234,7 +231,7 @@ def test_images_that_were_built_are_pinned() -> None:
     ]  # fmt: skip
 
 
-def test_a_missing_project(tmp_path: Path) -> None:
+def test_a_missing_project(tmp_path):
     gone = Workspace({str(tmp_path / "gone"): "x"})
     with pytest.raises((AppDefError, SchedulerError), match="gone"):
         Packer().build_workspaces([Role("r", "i", workspace=gone)], {})
@@ -251,7 +248,7 @@ def test_a_workspace_can_be_a_url(tmp_path):
     assert (tmp_path / "out" / "train.py").read_bytes() == b"print(1)"
 
 
-def test_a_project_elsewhere_is_copied_without_what_is_ignored(tmp_path: Path) -> None:
+def test_a_project_elsewhere_is_copied_without_what_is_ignored(tmp_path):
     import fsspec
 
     memory = fsspec.filesystem("memory")
@@ -269,7 +266,7 @@ def test_a_project_elsewhere_is_copied_without_what_is_ignored(tmp_path: Path) -
     assert (tmp_path / "of" / "one" / "file.py").read_bytes() == b"a"
 
 
-def test_a_project_here_is_copied_over_what_is_there(tmp_path: Path) -> None:
+def test_a_project_here_is_copied_over_what_is_there(tmp_path):
     source = tmp_path / "source"
     (source / "deep" / "er").mkdir(parents=True)
     (source / "deep" / "er" / "a.py").write_text("a")
@@ -288,7 +285,7 @@ def test_a_project_here_is_copied_over_what_is_there(tmp_path: Path) -> None:
     assert (tmp_path / "x" / "y" / "b.py").read_text() == "a"
 
 
-def test_a_file_elsewhere_is_packed_with_what_may_be_done_with_it(tmp_path: Path) -> None:
+def test_a_file_elsewhere_is_packed_with_what_may_be_done_with_it(tmp_path):
     project = fill(tmp_path / "p", "run.sh", "train.py")
     (project / "run.sh").chmod(0o755)
     (project / "train.py").chmod(0o600)
@@ -298,13 +295,13 @@ def test_a_file_elsewhere_is_packed_with_what_may_be_done_with_it(tmp_path: Path
         assert {entry.name: (entry.mode, entry.mtime, entry.linkname) for entry in tar} == {
             "run.sh": (0o755, 0, ""), "train.py": (0o600, 0, ""), "Dockerfile.torchx": (0o644, 0, ""),
         }  # fmt: skip
-        assert tar.extractfile("Dockerfile.torchx").read() == b"FROM scratch\n"  # type: ignore[union-attr]
+        assert tar.extractfile("Dockerfile.torchx").read() == b"FROM scratch\n"
     # Two blocks of zeros are its end.
     assert len(data) % 512 == 0
     assert 1024 <= len(data) - len(data.rstrip(b"\0")) < 1536
 
 
-def test_a_file_that_shrinks_meanwhile_is_filled_up(tmp_path: Path) -> None:
+def test_a_file_that_shrinks_meanwhile_is_filled_up(tmp_path):
     project = fill(tmp_path / "p", "a", "b")
     (project / "a").write_bytes(b"x" * 3_000_000)
     parts = build_context(str(project))
@@ -313,10 +310,10 @@ def test_a_file_that_shrinks_meanwhile_is_filled_up(tmp_path: Path) -> None:
     sent += parts
     with tarfile.open(fileobj=io.BytesIO(b"".join(sent))) as tar:
         assert tar.getmember("a").size == 3_000_000
-        assert tar.extractfile("b").read() == b"b"  # type: ignore[union-attr]
+        assert tar.extractfile("b").read() == b"b"
 
 
-def test_one_file_of_a_url_gets_a_folder(tmp_path: Path) -> None:
+def test_one_file_of_a_url_gets_a_folder(tmp_path):
     (tmp_path / "a.py").write_text("a")
     copy_project(f"file://{tmp_path}/a.py", tmp_path / "not" / "there" / "b.py")
     assert (tmp_path / "not" / "there" / "b.py").read_text() == "a"

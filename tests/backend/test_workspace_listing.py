@@ -1,7 +1,5 @@
 """What is listed of a workspace is what travels: the same files and sizes, and each rule that left some out."""
 
-from __future__ import annotations
-
 import io
 import os
 import socket
@@ -13,7 +11,6 @@ from fsspec.registry import known_implementations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from torchx_tui.backends.api import WorkspaceListing
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.workspace import listing as listing_module
@@ -31,7 +28,7 @@ PATTERNS = st.lists(
 )
 
 
-def fill(folder: Path, files: dict[str, str]) -> Path:
+def fill(folder, files):
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         path = folder / name
@@ -40,17 +37,17 @@ def fill(folder: Path, files: dict[str, str]) -> Path:
     return folder
 
 
-def packed(workspace: str) -> dict[str, int]:
+def packed(workspace):
     """Return the files and links that an engine is sent, with their sizes."""
     with tarfile.open(fileobj=io.BytesIO(b"".join(build_context(workspace)))) as tar:
         return {one.name: one.size for one in tar if not one.isdir()}
 
 
-def listed(projects: str | dict[str, str]) -> WorkspaceListing:
+def listed(projects):
     return list_workspace(Workspace({projects: ""} if isinstance(projects, str) else projects))
 
 
-def same(workspace: str) -> None:
+def same(workspace):
     found = dict(listed(workspace).files)
     sent = packed(workspace)
     # The engine is always told how to build; where the workspace does not say it, that is none of its files.
@@ -64,7 +61,7 @@ def same(workspace: str) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(files=st.dictionaries(PATHS, st.text("z", max_size=9), max_size=8), patterns=PATTERNS)
-def test_any_folder_is_listed_as_it_is_packed(tmp_path_factory, files, patterns) -> None:
+def test_any_folder_is_listed_as_it_is_packed(tmp_path_factory, files, patterns):
     folder = tmp_path_factory.mktemp("project")
     for name, text in files.items():
         # A path that is a file and a folder at once is only one of them.
@@ -74,7 +71,7 @@ def test_any_folder_is_listed_as_it_is_packed(tmp_path_factory, files, patterns)
     same(str(folder))
 
 
-def test_links_travel_as_they_are_packed(tmp_path: Path) -> None:
+def test_links_travel_as_they_are_packed(tmp_path):
     folder = fill(tmp_path / "project", {"main.py": "print(1)", "lib/a.py": "a"})
     other = fill(tmp_path / "other", {"data.txt": "of another folder", "sub/x": "x"})
     (folder / "inside").symlink_to("main.py")
@@ -90,7 +87,7 @@ def test_links_travel_as_they_are_packed(tmp_path: Path) -> None:
     same(str(folder))
 
 
-def test_what_is_no_file_does_not_travel(tmp_path: Path) -> None:
+def test_what_is_no_file_does_not_travel(tmp_path):
     folder = fill(tmp_path / "p", {"a": "a"})
     os.mkfifo(folder / "fifo")
     with socket.socket(socket.AF_UNIX) as server:
@@ -99,14 +96,14 @@ def test_what_is_no_file_does_not_travel(tmp_path: Path) -> None:
         same(str(folder))
 
 
-def test_odd_names(tmp_path: Path) -> None:
+def test_odd_names(tmp_path):
     names = ["with space", "[red]x[/red]", "ünï/cödé", "new\nline", "n" * 200, ".hidden", "-dash"]
     folder = fill(tmp_path / "p", {name: name for name in names})
     assert {name for name, _ in listed(str(folder)).files} == set(names)
     same(str(folder))
 
 
-def test_an_empty_folder(tmp_path: Path) -> None:
+def test_an_empty_folder(tmp_path):
     folder = fill(tmp_path / "p", {})
     (folder / "empty").mkdir()
     found = listed(str(folder))
@@ -114,7 +111,7 @@ def test_an_empty_folder(tmp_path: Path) -> None:
     same(str(folder))
 
 
-def test_rules_are_named_with_how_much_they_leave_out(tmp_path: Path) -> None:
+def test_rules_are_named_with_how_much_they_leave_out(tmp_path):
     folder = fill(tmp_path / "p", {"main.py": "12345", "a.pyc": "", "lib/b.pyc": "", "data/x": "", "data/y": ""})
     (folder / ".dockerignore").write_text("*.pyc\ndata/\n# note\nnothing\n")
     found = listed(str(folder))
@@ -127,7 +124,7 @@ def test_rules_are_named_with_how_much_they_leave_out(tmp_path: Path) -> None:
     assert "data/y" in dict(listed(str(folder)).files)
 
 
-def test_the_engine_reads_no_other_ignore_file_of_a_single_project(tmp_path: Path) -> None:
+def test_the_engine_reads_no_other_ignore_file_of_a_single_project(tmp_path):
     folder = fill(tmp_path / "p", {"a": "", ".torchxignore": "a"})
     assert set(dict(listed(str(folder)).files)) == {"a", ".torchxignore"}
     assert set(dict(listed({str(folder): "lib"}).files)) == {"lib/.torchxignore"}
@@ -136,14 +133,14 @@ def test_the_engine_reads_no_other_ignore_file_of_a_single_project(tmp_path: Pat
 # Several projects, as they are merged
 
 
-def merged(tmp_path: Path, projects: dict[str, str]) -> dict[str, int]:
+def merged(tmp_path, projects):
     out = tmp_path / "merged"
     out.mkdir()
     Workspace(projects).merge_into(out)
     return {path.relative_to(out).as_posix(): path.stat().st_size for path in out.rglob("*") if path.is_file()}
 
 
-def test_projects_are_listed_where_they_go(tmp_path: Path) -> None:
+def test_projects_are_listed_where_they_go(tmp_path):
     fill(tmp_path, {"a/x.py": "1", "a/skip": "", "a/.torchxignore": "skip", "b/y.py": "22", "b/x.py": "333"})
     fill(tmp_path, {"one.txt": "4444", "two.txt": "55555"})
     projects = {
@@ -159,7 +156,7 @@ def test_projects_are_listed_where_they_go(tmp_path: Path) -> None:
     assert found.rules == [str(tmp_path / "a" / ".torchxignore")]
 
 
-def test_a_later_project_is_copied_over_an_earlier_one(tmp_path: Path) -> None:
+def test_a_later_project_is_copied_over_an_earlier_one(tmp_path):
     fill(tmp_path, {"a/x.py": "1", "b/x.py": "333"})
     projects = {str(tmp_path / "a"): "", str(tmp_path / "b"): ""}
     assert listed(projects).files == [("x.py", 3)]
@@ -169,7 +166,7 @@ def test_a_later_project_is_copied_over_an_earlier_one(tmp_path: Path) -> None:
 # Elsewhere
 
 
-def test_a_url_is_listed_as_it_is_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_url_is_listed_as_it_is_packed(tmp_path, monkeypatch):
     import fsspec
 
     memory = fsspec.filesystem("memory")
@@ -202,9 +199,7 @@ def test_a_url_is_listed_as_it_is_packed(tmp_path: Path, monkeypatch: pytest.Mon
         ("needs-more://x", "cannot be opened: Install no_such_package"),
     ],
 )
-def test_what_cannot_be_read_says_why_and_is_not_packed(
-    tmp_path: Path, workspace: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_read_says_why_and_is_not_packed(tmp_path, workspace, words, monkeypatch):
     # Most kinds of stores need a package of their own.
     missing = {"class": "no_such_package.Files", "err": "Install no_such_package"}
     monkeypatch.setitem(known_implementations, "needs-more", missing)
@@ -217,7 +212,7 @@ def test_what_cannot_be_read_says_why_and_is_not_packed(
         packed(place)
 
 
-def test_every_failure_is_a_sentence_for_the_form(tmp_path: Path, monkeypatch) -> None:
+def test_every_failure_is_a_sentence_for_the_form(tmp_path, monkeypatch):
     runner = Runner(journal=Journal(tmp_path / "journal"))
     assert list_shipped(runner, "{/a: b")[1].startswith("workspace:")
     assert "gone" in list_shipped(runner, str(tmp_path / "gone"))[1]
@@ -229,20 +224,20 @@ def test_every_failure_is_a_sentence_for_the_form(tmp_path: Path, monkeypatch) -
     assert list_shipped(runner, "memory://x") == (None, "KeyError: 'bucket'")
 
 
-def test_a_listing_ends_and_says_so(tmp_path: Path, monkeypatch) -> None:
+def test_a_listing_ends_and_says_so(tmp_path, monkeypatch):
     folder = fill(tmp_path / "p", {str(number): "" for number in range(5)})
     monkeypatch.setattr(listing_module, "MOST_FILES", 3)
     found = listed(str(folder))
     assert (len(found.files), found.is_whole) == (3, False)
 
 
-def test_a_listing_that_nobody_waits_for_ends(tmp_path: Path) -> None:
+def test_a_listing_that_nobody_waits_for_ends(tmp_path):
     for number in range(20):
         (tmp_path / f"{number:02}").mkdir()
         (tmp_path / f"{number:02}" / "file").touch()
-    asked: list[None] = []
+    asked = []
 
-    def is_wanted() -> bool:
+    def is_wanted():
         asked.append(None)
         return len(asked) < 5
 
