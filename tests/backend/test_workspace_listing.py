@@ -116,17 +116,8 @@ def test_torchxignore_counts_for_merged_projects_alone(tmp_path):
 
 
 def test_projects_are_listed_where_they_are_merged(tmp_path):
-    fill(
-        tmp_path,
-        "a/x.py",
-        "a/skip",
-        "b/y.py",
-        "b/lib/x.py",
-        "c/y.py",
-        "one.txt",
-        "two.txt",
-        **{"a/.torchxignore": "skip"},
-    )
+    names = ("a/x.py", "a/skip", "b/y.py", "b/lib/x.py", "one.txt", "two.txt")
+    fill(tmp_path, *names, **{"a/.torchxignore": "skip", "c/y.py": "1"})
     places = {"a": "", "b": "lib/", "c": "lib", "one.txt": "renamed.txt", "two.txt": "lib"}
     projects = {str(tmp_path / name): remote for name, remote in places.items()}
     found, out = listed(projects), tmp_path / "merged"
