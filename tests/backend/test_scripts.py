@@ -4,61 +4,17 @@ import shlex
 from pathlib import Path
 
 import pytest
+from backend.tables import TABLES
 
 from torchx_tui.backends.workspace.scripts import script_findings, script_of, workspace_findings
 from torchx_tui.components import build_app
 from torchx_tui.specs import Role, Workspace
 
 
-@pytest.mark.parametrize(
-    ("command", "script"),
-    [
-        ("python train.py --lr 1", "train.py"),
-        ("python3 -u train.py", "train.py"),
-        ("/opt/conda/bin/python3.12 -X dev -W error -Bs jobs/train.py", "jobs/train.py"),
-        ("python -m torch.distributed.run --nproc_per_node 2 train.py", "train.py"),
-        ("torchrun --standalone --nnodes=1 --nproc-per-node 8 train.py --epochs 3", "train.py"),
-        ("torchrun --rdzv_backend c10d -t 3 train.py", "train.py"),
-        ("bash -c 'torchrun --nnodes 1 train.py > log.txt'", "train.py"),
-        ("bash -lc 'CUDA_VISIBLE_DEVICES=0 exec python train.py && echo done'", "train.py"),
-        ("sh -c 'python ~/train.py'", "HOME/train.py"),
-        ("python ~/train.py", "~/train.py"),
-        ("python -c 'print(1)' train.py", None),
-        ("python -uc 'print(1)'", None),
-        ("python -m train", None),
-        ("python -um train x.py", None),
-        ("python -", None),
-        ("python - train.py", None),
-        ("python", None),
-        ("torchrun -m train", None),
-        ("torchrun --no-python ./run.sh", None),
-        ("torchrun --nnodes 1", None),
-        ("torchrun --run-path train.py", "train.py"),
-        ("torchrun --use_env train.py", "train.py"),
-        ("torchrun --nnodes 1 --module train x.py", None),
-        ("torchrun --help x.py", None),
-        ("torchrun -h x.py", None),
-        ("bash -x -c 'python train.py' python other.py", "train.py"),
-        ("bash -c 'FOO=1 python train.py; python b.py'", "train.py"),
-        ("bash -c 'python; train.py'", None),
-        ("bash -c 'python & train.py'", None),
-        ("bash script.sh -c 'python train.py'", None),
-        ("bash -c 'sh -c \"python train.py\"'", None),
-        ("python --check-hash-based-pycs always train.py", "train.py"),
-        ("python train?.py", None),
-        ("python -m torch.distributed.launch train.py", "train.py"),
-        ("bash -c 'cd /jobs && python train.py'", None),
-        ("bash -c 'python $HOME/train.py'", None),
-        ("bash -c 'python train_*.py'", None),
-        ("bash -c 'python \"train.py'", None),
-        ("bash train.sh", None),
-        ("bash -c", None),
-        ("echo python train.py", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("command", "script"), TABLES["scripts"]["script_of"])
 def test_the_script_of_a_command(command, script):
-    assert script_of(shlex.split(command)) == (script and script.replace("HOME", str(Path.home())))
+    expected = script.replace("HOME", str(Path.home())) or None
+    assert script_of(shlex.split(command)) == expected
 
 
 @pytest.mark.parametrize("j", ["1x2", "2x2"])

@@ -1,4 +1,5 @@
 import pytest
+from backend.tables import TABLES
 
 from torchx_tui.backends.shared.secrets import (
     MASK,
@@ -13,17 +14,7 @@ from torchx_tui.backends.shared.secrets import (
 )
 
 
-@pytest.mark.parametrize(
-    ("name", "secret"),
-    [
-        ("HF_TOKEN", True),
-        ("aws_secret_access", True),
-        ("Password", True),
-        ("API_KEY", True),
-        ("LR", False),
-        ("", False),
-    ],
-)
+@pytest.mark.parametrize(("name", "secret"), TABLES["secrets"]["names"])
 def test_names(name, secret):
     assert is_secret(name) is secret
 
@@ -47,36 +38,7 @@ def test_values():
     assert mask_env({"A_KEY": "x", "B_TOKEN": "", "C": "y"}) == {"A_KEY": MASK, "B_TOKEN": "", "C": "y"}
 
 
-@pytest.mark.parametrize(
-    "name", ["tokenizer", "TOKENIZERS_PARALLELISM", "max-tokens", "num_key_value_heads", "keywords"]
-)
-def test_words_of_machine_learning_are_no_secrets(name):
-    assert not is_secret(name)
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("--token=A", f"--token={MASK}"),
-        ("DB=postgres://u:pw@host/db", f"DB=postgres://u:{MASK}@host/db"),
-        ("https://ghp_x1@github.com/a", f"https://{MASK}@github.com/a"),
-        ("redis://:pw@h:6379", f"redis://:{MASK}@h:6379"),
-        ("curl -H 'Authorization: Basic dTpw' https://h", f"curl -H 'Authorization: {MASK}' https://h"),
-        ("it sent Bearer abcdef.ghij", f"it sent Bearer {MASK}"),
-        ("https://h/x?token=zz&b=1#c", f"https://h/x?token={MASK}&b=1#c"),
-        *((f"s3://b/a?{name}=abc", f"s3://b/a?{name}={MASK}") for name in ("X-Amz-Signature", "X-Goog-Signature")),
-        *((f"https://h/a?{name}=abc", f"https://h/a?{name}={MASK}") for name in ("sig", "Signature")),
-        ("Bearer abcdefgh_token='s t'", f"Bearer {MASK}{MASK}"),
-        ("python t.py --password 'B C' --lr 0.1", f"python t.py --password {MASK} --lr 0.1"),
-        ("A=1,HF_TOKEN=x,C=3", f"A=1,HF_TOKEN={MASK},C=3"),
-        ('{"api_key": "k", "lr": 1}', f'{{"api_key": "{MASK}", "lr": 1}}'),
-        *((text, text) for text in ("ssh://git@host/x", "http://h:80/a@b", "a@b.c", "--lr=0.1", "bearer of news")),
-        *((text, text) for text in ("`log_dir` is not `key=value`: say -cfg KEY=VALUE,...", "it is not key=value.")),
-        *((text, text) for text in ("Use KEY=value,KEY2=value2, with quotes", "variables (KEY1=v1,KEY2=v2)")),
-        (r"Invalid header value b'Bearer abcdefgh\nijklm'", f"Invalid header value b'Bearer {MASK}'"),
-        *((text, text) for text in ("--tokenizer llama --max-tokens 5", "-p secret", "", MASK, "monkey=1")),
-    ],
-)
+@pytest.mark.parametrize(("text", "shown"), TABLES["secrets"]["texts"])
 def test_texts(text, shown):
     assert mask_text("", text) == shown
     # What is masked stays as it is.

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+from backend.tables import TABLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -121,17 +122,7 @@ def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project):
     assert get_config("cli", "list", "scheduler") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("queue = 1\n", ":1: a section such as [local_cwd] must come first"),
-        ("[local_cwd]\n\nlog_dir\n", ":3: this is neither [section] nor key = value"),
-        ("[a]\nx = 1\n[a]\n", ":3: the section [a] appears twice"),
-        ("[a]\nx = 1\nx = 2\n", ":3: [a] x is given twice"),
-        ("[a]\nx = 50%\n", ":2: [a] x: write a single % as %% ('%' must be followed by '%' or '('"),
-        ("[a]\nx = %(gone)s\n", ":2: [a] x: write a single % as %%"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), TABLES["torchxconfig"]["broken"])
 def test_a_broken_file_is_named_with_its_line(project, text, words):
     path = write(project, text)
     with pytest.raises(ConfigError) as caught:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from backend.projects import fill, fill_memory, packed, tree
+from backend.tables import TABLES
 
 from torchx_tui.backends.workspace import WorkspaceMixin, copy_project, pin_workspace_images
 from torchx_tui.backends.workspace.build_context import build_context
@@ -18,24 +19,7 @@ from torchx_tui.backends.workspace.mixin import DirWorkspaceMixin, TmpDirWorkspa
 from torchx_tui.specs import AppDef, AppDefError, Role, SchedulerError, Workspace
 
 
-@pytest.mark.parametrize(
-    ("patterns", "path", "ignored"),
-    [
-        ("*.pyc", "a/b.pyc", True),
-        ("*.pyc", "a/b.py", False),
-        ("data", "data/x/y", True),
-        ("data/", "data/x/y", True),
-        ("/data", "data/x", True),
-        ("data", "more/data", False),
-        ("**/cache", "a/cache/x", True),
-        ("**/cache", "cache/x", True),
-        ("*\n!keep.txt", "keep.txt", False),
-        ("*\n!keep", "keep/x", False),
-        ("!a\na", "a", True),
-        ("# a\n\n  a  ", "a", True),
-        ("#a", "a", False),
-    ],
-)
+@pytest.mark.parametrize(("patterns", "path", "ignored"), TABLES["workspace"]["ignored"])
 def test_ignore_patterns(patterns, path, ignored):
     assert IgnorePatterns(patterns.splitlines()).is_ignored(path) is ignored
 
