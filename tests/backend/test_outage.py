@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import replace
 
 import pytest
 from support.canned import CannedScheduler
@@ -13,9 +12,7 @@ from support.waiting import PATIENCE
 from torchx_tui.backends import registry
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.outage import until_answered
-from torchx_tui.backends.shared.stream_lines import StreamLines
 from torchx_tui.backends.types import LogQuery
-from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.specs import AppState, BackendUnavailableError, NotAllowedError
 
 FOLLOW = LogQuery("app", "r", follow=True)
@@ -159,73 +156,3 @@ def test_stopping_ends_the_waiting():
 
     with pytest.raises(BackendUnavailableError):
         until_answered(ask, stop, on_lost=lambda error: stop.set())
-
-
-class Cut:
-    """A stream of two lines that is cut off after the first, and whose server is away for a while then."""
-
-    is_complete = True
-
-    def __init__(self, start, refuses):
-        self.cursor = LineCursor(start)
-        self._refuses = refuses
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        line = self.cursor.lines
-        if line == 2:
-            raise StopIteration
-        if line == 1 and self._refuses():
-            raise AWAY
-        self.cursor = LineCursor(line + 1)
-        return Record(f"line {line}\n".encode(), None, "c")
-
-    def close(self):
-        """End it."""
-
-
-def test_lines_that_are_followed_survive_an_outage_and_others_do_not():
-    left = [1] * 5
-
-    def connect(cursor, _follow):
-        return Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: bool(left and left.pop()))
-
-    assert list(StreamLines(connect, lambda: True, FOLLOW)) == ["line 0\n", "line 1\n"]
-    assert left == []
-    left.append(1)
-    with pytest.raises(BackendUnavailableError):
-        list(StreamLines(connect, lambda: True, LogQuery("app", "r")))
-
-
-def test_lines_before_a_time_are_read_however_slow_the_reader_is():
-    class Slow(Cut):
-        """Gives nothing before it is closed, as on a machine that stands still until the time is past."""
-
-        def __init__(self):
-            super().__init__(0, lambda: False)
-            self._closed = threading.Event()
-
-        def __next__(self):
-            assert self._closed.wait(PATIENCE)
-            raise StopIteration
-
-        def close(self):
-            self._closed.set()
-
-    def connect(cursor, follow):
-        return Slow() if follow else Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: False)
-
-    assert list(StreamLines(connect, lambda: True, replace(FOLLOW, until=time.time()))) == [
-        "line 0\n",
-        "line 1\n",
-    ]
-
-
-def test_closing_ends_lines_whose_server_is_away():
-    lines = StreamLines(lambda cursor, _: Cut(1 if cursor else 0, lambda: True), lambda: True, FOLLOW)
-    assert next(lines) == "line 0\n"
-    threading.Timer(0.05, lines.close).start()
-    with pytest.raises((BackendUnavailableError, StopIteration)):
-        next(lines)
