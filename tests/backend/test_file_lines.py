@@ -17,6 +17,8 @@ from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.specs import SchedulerError
 
+LINES = ["one\n", "two\n", "three\n"]
+
 
 @dataclass
 class Writer:
@@ -39,8 +41,8 @@ class Writer:
             self.write(self.late)
         return self
 
-    def lines(self, **query):
-        log = ReplicaLog("worker", 0, combined=self.path)
+    def lines(self, stdout=None, **query):
+        log = ReplicaLog("worker", 0, combined=self.path, stdout=stdout)
         return FileLines(log, LogQuery("app", "worker", **query), self.look)
 
 
@@ -61,18 +63,15 @@ def test_lines_are_found_by_number_forwards_and_backwards(writer):
         lines[-1]
 
 
-def test_only_lines_with_a_pattern_count(writer):
-    assert writer.lines(pattern=re.compile("t"))[1] == "three\n"
-
-
-def test_what_is_no_text_is_shown_as_such(writer):
-    writer.write(b"\xff\xfe\n")
-    assert list(writer.lines())[-1] == "\ufffd\ufffd\n"
+def test_lines_with_a_pattern_and_odd_bytes(writer):
+    writer.write(b"t\xff\xfe\n")
+    lines = writer.lines(pattern=re.compile("t"))
+    assert (lines[1], lines[2]) == ("three\n", "t\ufffd\ufffd\n")
 
 
 def test_lines_come_as_they_are_written_until_the_app_is_over(writer):
     lines = writer.lines(follow=True)
-    assert [next(lines) for _ in range(3)] == ["one\n", "two\n", "three\n"]
+    assert [next(lines) for _ in range(3)] == LINES
     writer.write(b"four\nfi")
     assert next(lines) == "four\n"
     writer.write(b"ve")
@@ -83,14 +82,14 @@ def test_lines_come_as_they_are_written_until_the_app_is_over(writer):
 def test_lines_are_followed_up_to_a_time(writer):
     writer.late = b"four\n"
     lines = writer.lines(follow=True, until=time.time() + 3600)
-    assert [next(lines) for _ in range(4)] == ["one\n", "two\n", "three\n", "four\n"]
+    assert [next(lines) for _ in range(4)] == [*LINES, "four\n"]
     lines.close()
     assert list(lines) == []
     # Once the time has passed nothing counts, nor is it waited for.
     assert list(writer.lines(follow=True, until=time.time() - 60)) == []
 
 
-def test_a_log_is_looked_at_less_often_the_longer_it_is_quiet(writer, monkeypatch):
+def test_a_quiet_log_is_read_less_often(writer, monkeypatch):
     times, now = iter([1.5, 2.0, 29.5, 30.0, 1e6, 1e6 + 1.5]), 0.0
     waits = []
 
@@ -114,33 +113,34 @@ def test_a_log_is_looked_at_less_often_the_longer_it_is_quiet(writer, monkeypatc
     ]  # fmt: skip
 
 
-def test_a_line_may_be_on_its_way_for_a_second_after_the_last_time(writer, monkeypatch):
+def test_a_line_may_be_a_second_late(writer, monkeypatch):
     writer.path.with_suffix(".index").write_text("0 900.000 o\n")
     until, now = 1000.0, 1000.5
     monkeypatch.setattr(time, "time", lambda: now)
     writer.late = b"four\n"
     lines = writer.lines(follow=True, until=until)
-    assert [next(lines) for _ in range(4)] == ["one\n", "two\n", "three\n", "four\n"]
+    assert [next(lines) for _ in range(4)] == [*LINES, "four\n"]
     now = 1001.5
     assert list(lines) == []
 
 
-def test_lines_from_a_time_on_and_up_to_one(writer):
-    assert len(list(writer.lines(since=time.time() + 3600))) == 0
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [({"since": 1000.0}, [1, 2]), ({"until": 1000.0}, [0, 1]), ({"since": 950.0, "until": 1050.0}, [1])],
+)
+def test_lines_of_a_time_range(writer, query, numbers):
+    assert list(writer.lines(since=time.time() + 3600)) == []
     writer.path.with_suffix(".index").write_text("0 900.000 o\n4 1000.000 o\n8 1100.000 o\n")
-    assert list(writer.lines(since=1000.0)) == ["two\n", "three\n"]
-    assert list(writer.lines(until=1000.0)) == ["one\n", "two\n"]
-    assert list(writer.lines(since=950.0, until=1050.0)) == ["two\n"]
+    assert list(writer.lines(**query)) == [LINES[number] for number in numbers]
 
 
 @pytest.mark.parametrize(("over", "supervised"), [(True, True), (False, False)])
-def test_what_was_not_brought_over_is_read_from_the_outputs_own_files(writer, tmp_path, over, supervised):
+def test_missing_lines_are_read_from_the_outputs(writer, tmp_path, over, supervised):
     writer.path.with_suffix(".index").write_text("0 900.000 o\n")
     (tmp_path / "stdout.log").write_bytes(b"one\ntwo\nthree\nfour\n")
     writer.over, writer.supervised = over, supervised
-    log = ReplicaLog("worker", 0, combined=writer.path, stdout=tmp_path / "stdout.log")
-    lines = FileLines(log, LogQuery("app", "worker", follow=True), writer.look)
-    assert [next(lines) for _ in range(4)] == ["one\n", "two\n", "three\n", "four\n"]
+    lines = writer.lines(stdout=tmp_path / "stdout.log", follow=True)
+    assert [next(lines) for _ in range(4)] == [*LINES, "four\n"]
     lines.close()
 
 

@@ -1,9 +1,9 @@
 """A backend that is away is asked again: until it answers or nobody wants it; other errors end that at once."""
 
-from __future__ import annotations
-
 import threading
 import time
+from contextlib import nullcontext
+from unittest.mock import Mock
 
 import pytest
 from support.canned import CannedScheduler
@@ -12,10 +12,7 @@ from support.waiting import PATIENCE
 from torchx_tui.backends import registry
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.outage import until_answered
-from torchx_tui.backends.types import LogQuery
 from torchx_tui.specs import AppState, BackendUnavailableError, NotAllowedError
-
-FOLLOW = LogQuery("app", "r", follow=True)
 
 HANDLE = "local_cwd://torchx/x-1"
 AWAY = BackendUnavailableError("nothing listens")
@@ -66,62 +63,39 @@ def test_a_wait_that_is_limited_ends_while_the_backend_is_away(runner, scheduler
     with pytest.raises(TimeoutError, match=r"has not ended within 0\.4 s: it was RUNNING last; nothing listens"):
         runner.wait(HANDLE, 0.01, timeout=0.4)
     assert time.monotonic() - began < PATIENCE
-    # An answer of before is told with it.
+    # The message has the last answer, if there was one.
     with pytest.raises(TimeoutError, match=r"within 0\.1 s: nothing listens"):
         runner.wait(HANDLE, 0.01, timeout=0.1)
 
 
-def test_what_will_not_go_away_ends_a_wait_at_once(runner, scheduler):
-    def refuses(app_id):
-        scheduler.asked += 1
-        raise NotAllowedError("you may not")
-
-    scheduler.describe = refuses
-    with pytest.raises(NotAllowedError):
+@pytest.mark.parametrize(("is_set_up", "error"), [(True, NotAllowedError), (False, BackendUnavailableError)])
+def test_a_permanent_error_ends_a_wait(runner, scheduler, monkeypatch, is_set_up, error):
+    monkeypatch.setattr(registry, "is_set_up", lambda name: is_set_up)
+    scheduler.describe = Mock(side_effect=error("no"))
+    with pytest.raises(error):
         runner.wait(HANDLE)
-    assert scheduler.asked == 1
+    scheduler.describe.assert_called_once()
 
 
-def test_a_scheduler_that_is_not_set_up_is_asked_once(runner, scheduler, monkeypatch):
-    monkeypatch.setattr(registry, "is_set_up", lambda name: False)
-    scheduler.away = {0}
-    with pytest.raises(BackendUnavailableError):
-        runner.wait(HANDLE)
-    assert scheduler.asked == 1
-
-
-def test_a_scheduler_that_cannot_be_loaded_is_asked_once(runner, monkeypatch):
-    asked = []
-
-    def broken(name, *_, **__):
-        asked.append(name)
-        assert asked == ["slurm"]
-        raise BackendUnavailableError("its package is not there")
-
+def test_a_scheduler_that_cannot_be_loaded_is_tried_once(runner, monkeypatch):
+    create = Mock(side_effect=BackendUnavailableError("its package is not there"))
     monkeypatch.setattr(registry, "is_set_up", lambda name: True)
-    monkeypatch.setattr(registry, "create_scheduler", broken)
+    monkeypatch.setattr(registry, "create_scheduler", create)
     with pytest.raises(BackendUnavailableError):
         runner.wait("slurm://torchx/1")
+    create.assert_called_once()
 
 
 @pytest.mark.parametrize(
     ("interval", "timeout", "ends_at", "pauses"),
     [
-        (None, None, 4, [0.2, 0.2, 0.2, 0.2]),
-        (1.5, None, 40, [1.5]),
-        (None, None, 70, [10.0]),
-        (None, 0.5, 70, [0.2, 0.2, 0.1]),
+        ((), None, 4, [0.2, 0.2, 0.2, 0.2]),
+        ((1.5,), None, 40, [1.5]),
+        ((), None, 70, [10.0]),
+        ((), 0.5, 70, [0.2, 0.2, 0.1]),
     ],
 )
-def test_a_short_job_is_asked_for_often_and_a_long_one_seldom(
-    runner,
-    scheduler,
-    monkeypatch,
-    interval,
-    timeout,
-    ends_at,
-    pauses,
-):
+def test_long_jobs_are_asked_for_less_often(runner, scheduler, monkeypatch, interval, timeout, ends_at, pauses):
     now, slept = 1000.0, []
     waiting, really_sleep = threading.get_ident(), time.sleep
 
@@ -136,23 +110,15 @@ def test_a_short_job_is_asked_for_often_and_a_long_one_seldom(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(time, "sleep", sleep)
     scheduler.ends_at = ends_at
-    given = () if interval is None else (interval,)
-    if timeout is None:
-        assert runner.wait(HANDLE, *given) is not None
-    else:
-        with pytest.raises(TimeoutError, match=r"has not ended within 0\.5 s: RUNNING"):
-            runner.wait(HANDLE, *given, timeout=timeout)
+    with pytest.raises(TimeoutError, match=r"has not ended within 0\.5 s: RUNNING") if timeout else nullcontext():
+        assert runner.wait(HANDLE, *interval, timeout=timeout) is not None
     assert slept[-len(pauses) :] == pytest.approx(pauses)
     assert slept == sorted(slept, reverse=timeout is not None)
-    # One that was waited for long is asked for ten times in the time that it takes twice as long.
+    # While a job gets twice as old it is asked for about ten times.
     assert all(pause <= max(0.2, 0.1 * sum(slept[:number])) + 1e-9 for number, pause in enumerate(slept))
 
 
 def test_stopping_ends_the_waiting():
     stop = threading.Event()
-
-    def ask():
-        raise AWAY
-
     with pytest.raises(BackendUnavailableError):
-        until_answered(ask, stop, on_lost=lambda error: stop.set())
+        until_answered(Mock(side_effect=AWAY), stop, on_lost=lambda error: stop.set())
