@@ -6,6 +6,8 @@ import hashlib
 import re
 import resource
 import time
+from contextlib import contextmanager
+from unittest.mock import Mock
 
 import pytest
 from kubernetes.client import ApiClient, Configuration
@@ -24,20 +26,34 @@ MEGABYTE = b"x" * (1 << 20)
 BOMB = gzip.compress(bytes(200 << 20))
 
 
-def ask_engine(address):
+@contextmanager
+def engine_at(address):
     engine = Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S)
-    with engine.translate_errors():
+    yield engine
+    engine.close()
+
+
+@contextmanager
+def api_server_at(address, **limits):
+    configuration = Configuration()
+    configuration.host = f"http://{address}"
+    server = ApiServer(client=ApiClient(configuration), **limits)
+    yield server
+    server.close()
+
+
+def ask_engine(address):
+    with engine_at(address) as engine, engine.translate_errors():
         return engine.client().api.containers(all=True)
 
 
 def ask_api_server(address):
-    configuration = Configuration()
-    configuration.host = f"http://{address}"
-    server = ApiServer(client=ApiClient(configuration), timeout=TIMEOUT_S)
-    try:
+    with api_server_at(address, timeout=TIMEOUT_S) as server:
         return server.request("GET", "/api/v1/pods")
-    finally:
-        server.close()
+
+
+def body_of(data):
+    return then(OK + b"Content-Length: %d\r\n\r\n" % len(data), data)
 
 
 # Each is a function, because an iterator is used up.
@@ -76,75 +92,55 @@ def test_endless_answers_end(answer, client):
     assert "\x1b" not in str(raised.value)
 
 
-def test_engine_that_streams_one_object_for_ever_is_left():
+def test_endless_object_of_an_engine_is_an_error():
     def script(head):
-        if b"/events" not in head:
-            body = b'{"ApiVersion": "1.41"}'
-            return then(OK + b"Content-Length: %d\r\n\r\n" % len(body), body)
-        return then(CHUNKED, last=repeat(chunk(MEGABYTE)))
+        return then(CHUNKED, last=repeat(chunk(MEGABYTE))) if b"/events" in head else body_of(b'{"ApiVersion": "1.41"}')
 
-    with hostile_server(script) as address:
-        engine = Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S)
+    with hostile_server(script) as address, engine_at(address) as engine:
         answer = ask(engine.client(), "GET", "/events", {})
         with pytest.raises(ConnectionResetError, match="a line of an answer has more than 16 MB"):
             next(answer.objects())
         answer.close()
-        engine.close()
 
 
-def test_list_with_endless_pages_ends():
-    body = b'{"items": [], "metadata": {"continue": "more", "resourceVersion": "1"}}'
-    asked = 0
-
-    def script(_):
-        nonlocal asked
-        asked += 1
-        return then(OK + b"Content-Length: %d\r\n\r\n" % len(body), body)
-
-    configuration = Configuration()
-    with hostile_server(script) as address:
-        configuration.host = f"http://{address}"
-        server = ApiServer(client=ApiClient(configuration))
+def test_endless_pages_of_a_list_are_an_error():
+    script = Mock(
+        side_effect=lambda _: body_of(b'{"items": [], "metadata": {"continue": "more", "resourceVersion": "1"}}')
+    )
+    with hostile_server(script) as address, api_server_at(address) as server:
         with pytest.raises(BackendUnavailableError, match=r"lists more than 200,000 jobs|did not list all jobs"):
-            for _ in pages(server, "space"):
-                pass
-        server.close()
-    assert asked <= 400
+            list(pages(server, "space"))
+    assert script.call_count <= 400
 
 
 UPGRADE = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 
 
-def accepted(head):
-    """Return the rest of the head of an answer that takes a websocket."""
-    found = re.search(rb"Sec-WebSocket-Key: (\S+)", head, re.IGNORECASE)
-    assert found
-    key = base64.b64encode(hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
-    return b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n" % key
+@contextmanager
+def command_in_pod(*sent, last):
+    """Give a command in a pod whose websocket sends these bytes."""
+
+    def script(head):
+        found = re.search(rb"Sec-WebSocket-Key: (\S+)", head, re.IGNORECASE)
+        key = base64.b64encode(hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+        accepted = b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n" % key
+        return then(UPGRADE + accepted, *sent, last=last)
+
+    with hostile_server(script) as address, api_server_at(address) as server:
+        with run_in_pod(server, "space", "pod", "main", ["ls"]) as running:
+            yield running
 
 
-def test_pod_that_sends_an_endless_message_is_left():
+def test_endless_message_of_a_pod_is_an_error():
     # A frame of binary data whose length is 2**40.
-    frame = b"\x82\x7f" + (1 << 40).to_bytes(8, "big")
-    configuration = Configuration()
-    with hostile_server(lambda head: then(UPGRADE + accepted(head), frame, last=repeat(MEGABYTE))) as address:
-        configuration.host = f"http://{address}"
-        server = ApiServer(client=ApiClient(configuration))
-        with run_in_pod(server, "space", "pod", "main", ["ls"]) as running:
-            with pytest.raises(ConnectionError, match="a message has more than 16 MB"):
-                running.read()
-        server.close()
+    with command_in_pod(b"\x82\x7f" + (1 << 40).to_bytes(8, "big"), last=repeat(MEGABYTE)) as running:
+        with pytest.raises(ConnectionError, match="a message has more than 16 MB"):
+            running.read()
 
 
-def test_pod_whose_message_drips_is_left():
-    frame = b"\x82\x7e" + (60_000).to_bytes(2, "big")
-    configuration = Configuration()
-    with hostile_server(lambda head: then(UPGRADE + accepted(head), frame, last=repeat(b"x", 0.02))) as address:
-        configuration.host = f"http://{address}"
-        server = ApiServer(client=ApiClient(configuration))
-        began = time.monotonic()
-        with run_in_pod(server, "space", "pod", "main", ["ls"]) as running:
-            with pytest.raises(Exception, match="the connection to the pod broke off"):
-                running.output(time.monotonic() + TIMEOUT_S)
-        assert time.monotonic() - began < OVER_S
-        server.close()
+def test_dripping_message_of_a_pod_is_an_error():
+    began = time.monotonic()
+    with command_in_pod(b"\x82\x7e" + (60_000).to_bytes(2, "big"), last=repeat(b"x", 0.02)) as running:
+        with pytest.raises(Exception, match="the connection to the pod broke off"):
+            running.output(time.monotonic() + TIMEOUT_S)
+    assert time.monotonic() - began < OVER_S

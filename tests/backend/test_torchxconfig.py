@@ -45,35 +45,25 @@ def write(folder, text):
 # Which files count
 
 
-def test_the_project_wins_over_the_home(project, own_home):
-    write(project, "[component:utils.echo]\nmsg = project\n")
-    write(own_home, "[component:utils.echo]\nmsg = home\nnum_replicas = 3\n")
-    assert find_configs() == [str(project / ".torchxconfig"), str(own_home / ".torchxconfig")]
-    assert load_sections("component") == {"utils.echo": {"msg": "project", "num_replicas": "3"}}
-
-
-def test_files_are_looked_up_when_asked(project, tmp_path_factory, monkeypatch):
+def test_the_project_wins_over_the_home(project, own_home, monkeypatch):
     assert find_configs() == []
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    write(elsewhere, "")
-    monkeypatch.chdir(elsewhere)
-    assert find_configs() == [str(elsewhere / ".torchxconfig")]
-
-
-def test_a_project_in_the_home_folder_is_read_once(own_home, monkeypatch):
-    write(own_home, "")
+    here = write(project, "[component:utils.echo]\nmsg = project\n")
+    home = write(own_home, "[component:utils.echo]\nmsg = home\nnum_replicas = 3\n")
+    assert find_configs() == [str(here), str(home)]
+    assert load_sections("component") == {"utils.echo": {"msg": "project", "num_replicas": "3"}}
+    # A project in the home folder is read once.
     monkeypatch.chdir(own_home)
-    assert find_configs() == [str(own_home / ".torchxconfig")]
+    assert find_configs() == [str(home)]
 
 
 def test_the_environment_names_the_only_file(project, monkeypatch):
-    write(project, "[a]\nb = 1\n")
-    other = project / "other.ini"
-    other.write_text("[a]\nb = 2\n")
-    assert find_configs(environ={"TORCHXCONFIG": str(other)}) == [str(other)]
-    assert find_configs([project], {"TORCHXCONFIG": str(other)}) == [str(other)]
+    other = write(project, "").rename(project / "other.ini")
+    write(project, "")
+    named = {"TORCHXCONFIG": str(other)}
+    assert find_configs(environ=named) == find_configs([project], named) == [str(other)]
     assert find_configs(environ={"TORCHXCONFIG": ""}) == []
     monkeypatch.setenv("TORCHXCONFIG", str(project / "none.ini"))
+    assert configured_log_dirs() == []
     with pytest.raises(ConfigError, match=r"none\.ini, which is not a file"):
         find_configs()
 
@@ -81,21 +71,21 @@ def test_the_environment_names_the_only_file(project, monkeypatch):
 # What they say
 
 
-def test_values_are_cast_as_those_of_the_command_line(project):
-    write(project, "[local_cwd]\nlog_dir = None\nprependCwd = yes\n")
-    cfg = {}
-    apply("local_cwd", cfg)
-    assert cfg == {"log_dir": None, "prepend_cwd": True}
+@pytest.mark.parametrize(
+    ("text", "given", "cfg"),
+    [
+        ("log_dir = None\nprependCwd = yes\n", {}, {"log_dir": None, "prepend_cwd": True}),
+        ("prepend_cwd = maybe\nlog_dir = /x\n", {"prependCwd": True}, {"prependCwd": True, "log_dir": "/x"}),
+    ],
+    ids=["cast", "given values stay"],
+)
+def test_values_become_run_options(project, text, given, cfg):
+    write(project, f"[local_cwd]\n{text}")
+    apply("local_cwd", given)
+    assert given == cfg
 
 
-def test_what_is_given_stays_whatever_its_spelling(project):
-    write(project, "[local_cwd]\nprepend_cwd = maybe\nlog_dir = /logs\n")
-    cfg = {"prependCwd": True}
-    apply("local_cwd", cfg)
-    assert cfg == {"prependCwd": True, "log_dir": "/logs"}
-
-
-def test_an_unknown_key_is_passed_over_with_the_nearest_one(project, caplog):
+def test_an_unknown_key_is_skipped_with_a_hint(project, caplog):
     cfg = {}
     load("local_cwd", io.StringIO("[local_cwd]\nlogdir = /x\nprepend_cwd = #FIXME:(bool) something\n"), cfg)
     assert cfg == {}
@@ -130,13 +120,9 @@ def test_a_broken_file_is_named_with_its_line(project, text, words):
     assert str(caught.value).startswith(f"{path}{words}")
 
 
-def test_a_byte_order_mark_is_no_part_of_a_file(project):
-    (project / ".torchxconfig").write_text("\ufeff[local_cwd]\nlog_dir = /logs\n", encoding="utf-8")
-    assert read_config(project / ".torchxconfig")["local_cwd"]["log_dir"].text == "/logs"
-
-
-def test_a_file_that_cannot_be_read_is_named(project):
-    path = project / ".torchxconfig"
+def test_encodings_of_a_file(project):
+    path = write(project, "\ufeff[local_cwd]\nlog_dir = /logs\n")
+    assert read_config(path)["local_cwd"]["log_dir"].text == "/logs"
     path.write_bytes(b"[a]\nx = \xff\n")
     with pytest.raises(ConfigError, match="it is not UTF-8"):
         read_config(path)
@@ -179,22 +165,32 @@ def test_what_is_written_is_read_again(project):
 
 
 def test_a_required_option_is_written_to_be_filled_in():
+    text = "[kubernetes]\nqueue = #FIXME:(str) Volcano queue to schedule job in.\n\n[local_cwd]\n\n"
+    assert dumped(["kubernetes", "local_cwd"], required_only=True) == text
+
+
+def dumped(*schedulers, **options):
     written = io.StringIO()
-    dump(written, ["kubernetes", "local_cwd"], required_only=True)
-    assert (
-        written.getvalue() == "[kubernetes]\nqueue = #FIXME:(str) Volcano queue to schedule job in.\n\n[local_cwd]\n\n"
-    )
+    dump(written, *schedulers, **options)
+    return written.getvalue()
 
 
-def test_every_scheduler_is_written():
-    written = io.StringIO()
-    dump(written)
-    assert {"[local_docker]", "[local_cwd]", "[kubernetes]"} <= set(written.getvalue().splitlines())
+def test_all_loadable_schedulers_are_written(monkeypatch):
+    sections = {"[local_docker]", "[local_cwd]", "[kubernetes]"}
+    assert set(dumped().splitlines()) >= sections
+    create = registry.create_scheduler
 
+    def create_some(name, *arguments, **more):
+        if name == "local_docker":
+            raise BackendUnavailableError("it is not installed")
+        return create(name, *arguments, **more)
 
-def test_an_unknown_scheduler_is_refused_with_the_valid_ones():
+    monkeypatch.setattr(registry, "create_scheduler", create_some)
+    assert sections - set(dumped().splitlines()) == {"[local_docker]"}
+    with pytest.raises(BackendUnavailableError):
+        dumped(["local_docker"])
     with pytest.raises(UnknownSchedulerException, match="local_cwd"):
-        dump(io.StringIO(), ["local"])
+        dumped(["local"])
 
 
 _TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1)
@@ -207,10 +203,8 @@ def test_whatever_is_a_default_is_read_back(text, items):
     known.add("items", list[str], "texts", items or None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torchxconfig, "_run_opts", lambda _: known)
-        written = io.StringIO()
-        dump(written, ["any"])
         cfg = {}
-        load("any", io.StringIO(written.getvalue()), cfg)
+        load("any", io.StringIO(dumped(["any"])), cfg)
     if text != "None" and items != ["None"] and not any(one.startswith("#FIXME") for one in [text, *items]):
         assert cfg == {"text": text, "items": items or None}
 
@@ -229,41 +223,15 @@ def test_the_log_folders_that_the_files_name(project, own_home):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[local_cwd]\nlog_dir =\n", "[local_cwd]\nlog_dir = None\n", "[other]\nlog_dir = x\n", "nonsense"]
+    "text",
+    ["", "log_dir =\n", "log_dir = None\n", f"log_dir = {PLACEHOLDER}:(str) a folder\n", "[x]\nlog_dir = x\n", "-"],
 )
 def test_a_file_that_names_no_log_folder(project, own_home, text):
-    write(project, text)
+    write(project, f"[local_cwd]\n{text}")
     write(own_home, "[local_cwd]\nlog_dir = /kept\n")
     assert configured_log_dirs() == [Path("/kept")]
 
 
-def test_a_log_folder_that_is_to_be_filled_in_is_none(project):
-    write(project, f"[local_cwd]\nlog_dir = {PLACEHOLDER}:(str) a folder\n")
+def test_a_vanished_file_names_no_log_folder(project, monkeypatch):
+    monkeypatch.setattr(torchxconfig, "find_configs", lambda: [str(project / "gone")])
     assert configured_log_dirs() == []
-
-
-def test_no_log_folder_is_known_where_the_only_file_is_gone(project, monkeypatch):
-    monkeypatch.setenv("TORCHXCONFIG", str(project / "none.ini"))
-    assert configured_log_dirs() == []
-
-
-def test_no_log_folder_is_known_where_a_file_goes_as_it_is_looked_at(project, monkeypatch):
-    monkeypatch.setattr("torchx_tui.backends.torchxconfig.find_configs", lambda: [str(project / "gone")])
-    assert configured_log_dirs() == []
-
-
-def test_a_scheduler_that_cannot_be_loaded_is_left_out_unless_it_is_named(monkeypatch):
-    before = registry.create_scheduler
-
-    def create(name, session_name, **arguments):
-        if name == "local_docker":
-            raise BackendUnavailableError("it is not installed")
-        return before(name, session_name, **arguments)
-
-    monkeypatch.setattr(registry, "create_scheduler", create)
-    text = io.StringIO()
-    dump(text)
-    assert "[local_docker]" not in text.getvalue()
-    assert "[local_cwd]" in text.getvalue()
-    with pytest.raises(BackendUnavailableError):
-        dump(io.StringIO(), ["local_docker"])
