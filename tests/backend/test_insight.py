@@ -28,7 +28,7 @@ def test_ranks_know_where_to_answer():
         ({"TORCHX_TUI_INSIGHT": "0"}, None),
     ],
 )
-def test_a_value_of_the_users_stays_and_a_script_does_the_same(tmp_path, given, differs):
+def test_users_values_stay_in_python_and_shell(tmp_path, given, differs):
     folder = tmp_path / "a b"
     wanted = given if differs is None else {**insight_environment(folder, {}), **differs}
     assert {**given, **insight_environment(folder, given)} == wanted

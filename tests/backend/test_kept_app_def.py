@@ -1,5 +1,7 @@
 """The AppDef that is kept with a job: small enough, without what a launch adds anew."""
 
+import pytest
+
 from torchx_tui.backends.shared.kept_app_def import kept_text, read_kept
 from torchx_tui.specs import AppDef, Role, Workspace
 
@@ -48,10 +50,10 @@ def test_one_that_is_too_large_is_left_out_with_the_reason():
     assert notes == [why]
 
 
-def test_nothing_and_nonsense():
+@pytest.mark.parametrize(
+    ("text", "words"), [("", []), ("{", ["the AppDef that is kept with the job cannot be read: "])]
+)
+def test_nothing_and_nonsense(text, words):
     notes = []
-    assert read_kept("", "", notes) is None
-    assert notes == []
-    assert read_kept("{", "", notes) is None
-    assert len(notes) == 1
-    assert notes[0].startswith("the AppDef that is kept with the job cannot be read: ")
+    assert read_kept(text, "", notes) is None
+    assert [note.partition(": ")[0] + ": " for note in notes] == words

@@ -1,11 +1,8 @@
 """Requests as text for people."""
 
-import pytest
 import yaml
 
-from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.backends.shared.readable_yaml import readable_yaml
-from torchx_tui.specs import LaunchCancelledError
 
 
 def test_texts_of_several_lines_are_blocks_and_others_are_plain():
@@ -29,10 +26,3 @@ def test_a_text_alone_has_no_mark_at_its_end():
 
 def test_bytes_that_are_no_characters_are_shown():
     assert "\\udcff" in readable_yaml("a\udcff")
-
-
-def test_it_ends_where_nobody_wants_it():
-    progress = Progress(lambda _: None)
-    progress.cancel()
-    with shown_progress(progress), pytest.raises(LaunchCancelledError):
-        readable_yaml({"a": "b"})
