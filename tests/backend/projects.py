@@ -32,6 +32,13 @@ def tree(folder: Path) -> set[str]:
     return {path.relative_to(folder).as_posix() for path in folder.rglob("*") if not path.is_dir() or path.is_symlink()}
 
 
+def read_packed(tar: tarfile.TarFile, name: str) -> bytes:
+    """Return the content of a file that an engine is sent."""
+    file = tar.extractfile(name)
+    assert file is not None
+    return file.read()
+
+
 def packed(parts: Iterable[bytes]) -> tarfile.TarFile:
     """Open what an engine is sent."""
     return tarfile.open(fileobj=io.BytesIO(b"".join(parts)))

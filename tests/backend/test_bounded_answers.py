@@ -122,8 +122,8 @@ def command_in_pod(*sent, last):
     """Give a command in a pod whose websocket sends these bytes."""
 
     def script(head):
-        found = re.search(rb"Sec-WebSocket-Key: (\S+)", head, re.IGNORECASE)
-        key = base64.b64encode(hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+        (key,) = re.findall(rb"(?i)Sec-WebSocket-Key: (\S+)", head)
+        key = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
         accepted = b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n" % key
         return then(UPGRADE + accepted, *sent, last=last)
 

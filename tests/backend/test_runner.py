@@ -4,6 +4,7 @@ import itertools
 import time
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 from unittest.mock import Mock, call
 
 import pytest
@@ -203,7 +204,12 @@ def test_a_relaunch_without_a_record_asks_the_backend(runner, scheduler):
 def busy():
     """Return a scheduler whose methods are mocks."""
     busy = CannedScheduler()
-    answers = {"own_app_ids": ["a-1", "a-2"], "prune": ["old-1"], "usage": ["usage"], "actions": ["hold"]}
+    answers: dict[str, Any] = {
+        "own_app_ids": ["a-1", "a-2"],
+        "prune": ["old-1"],
+        "usage": ["usage"],
+        "actions": ["hold"],
+    }
     for name in ("detach", "end_own", "act", "known_values", "run_beside", "log_iter", "subscribe", "describe_native"):
         answers[name] = name
     for name, answer in answers.items():

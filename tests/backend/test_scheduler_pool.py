@@ -78,7 +78,7 @@ def test_a_scheduler_is_asked_in_its_context(kubeconfig):
     assert "kubernetes" in pool.watched()
     prod = pool.get("kubernetes@prod")
     assert (pool.get("kubernetes").context, prod.context) == ("staging", "prod")
-    assert prod.run_opts().get("namespace").default == "prod-space"
+    assert dict(prod.run_opts())["namespace"].default == "prod-space"
     # The run option chooses the scheduler of its context.
     for name, cfg, chosen in (
         ("kubernetes", {"context": "prod"}, "kubernetes@prod"),
@@ -102,4 +102,4 @@ def test_a_launch_stays_in_its_context(journal):
     assert runner.list("kubernetes") == []
     # The job itself has the name that TorchX gives it.
     info = runner.dryrun(app, "kubernetes@prod", {})
-    assert info.app.roles[0].env["TORCHX_JOB_ID"].startswith("kubernetes://torchx/")
+    assert info.request.roles[0].env["TORCHX_JOB_ID"].startswith("kubernetes://torchx/")

@@ -163,10 +163,10 @@ def test_a_stream_resumed_too_late_is_ended(alarms, is_closed):
     backend = Backend(Canned(AWAY), late := Canned(waits=True), Canned("a\n"))
     connect = backend.connect
 
-    def connect_late(*arguments):
+    def connect_late(cursor, follow):
         if len(backend.asked) == 1:
             lines.close() if is_closed else alarms[-1].function()
-        return connect(*arguments)
+        return connect(cursor, follow)
 
     backend.connect = connect_late
     lines = backend.lines(follow=True, until=time.time() + HOUR)

@@ -3,6 +3,7 @@
 import socket
 import threading
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import Mock, call
 
 import pytest
@@ -32,7 +33,7 @@ def answer(data):
         pool = urllib3.PoolManager(timeout=0.2)
         response = pool.request("GET", f"http://127.0.0.1:{port}/", preload_content=False, retries=False)
         thread.join(PATIENCE)
-    client = getattr(response.connection, "sock", None)
+    client: Any = getattr(response.connection, "sock", None)
     made = StreamingResponse(response)
     with peers[0]:
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.projects import fill, fill_memory, packed, tree
+from backend.projects import fill, fill_memory, packed, read_packed, tree
 from backend.tables import TABLES
 
 from torchx_tui.backends.workspace import WorkspaceMixin, copy_project, pin_workspace_images
@@ -222,11 +222,11 @@ def test_a_folder_is_packed_without_ignored_files(tmp_path):
         assert [entries[name].type for name in ("inside", "outside", "empty")] == [
             tarfile.SYMTYPE, tarfile.REGTYPE, tarfile.DIRTYPE,
         ]  # fmt: skip
-        assert tar.extractfile("outside").read() == b"file"
+        assert read_packed(tar, "outside") == b"file"
         # Equal wherever it is packed: an engine keeps layers that have not changed.
         made = entries[DOCKERFILE]
         assert (made.mode, made.mtime, made.type, made.linkname) == (0o644, 0, tarfile.REGTYPE, "")
-        assert b"FROM $IMAGE" in tar.extractfile(DOCKERFILE).read()
+        assert b"FROM $IMAGE" in read_packed(tar, DOCKERFILE)
         assert {entry.uid for entry in entries.values()} == {0}
 
 
@@ -234,7 +234,7 @@ def test_an_ignored_dockerfile_is_sent(tmp_path):
     project = fill(tmp_path / "p", "a", **{DOCKERFILE: "FROM scratch\n", ".dockerignore": "*\n"})
     with packed(build_context(str(project))) as tar:
         assert tar.getnames() == [DOCKERFILE]
-        assert tar.extractfile(DOCKERFILE).read() == b"FROM scratch\n"
+        assert read_packed(tar, DOCKERFILE) == b"FROM scratch\n"
 
 
 def test_a_url_is_packed_with_modes(tmp_path):
@@ -251,7 +251,7 @@ def test_a_url_is_packed_with_modes(tmp_path):
             ".dockerignore": (0o644, 0, ""),
             DOCKERFILE: (0o644, 0, ""),
         }
-        assert tar.extractfile(DOCKERFILE).read() == b"FROM a"
+        assert read_packed(tar, DOCKERFILE) == b"FROM a"
     # A tar archive ends with two blocks of zeros.
     assert len(data) % 512 == 0
     assert 1024 <= len(data) - len(data.rstrip(b"\0")) < 1536
@@ -265,7 +265,7 @@ def test_a_file_that_changes_keeps_its_size_in_the_archive(tmp_path, size):
     os.truncate(project / "a", size)
     with packed([*sent, *parts]) as tar:
         assert tar.getmember("a").size == 3_000_000
-        assert tar.extractfile("b").read() == b"b"
+        assert read_packed(tar, "b") == b"b"
 
 
 @pytest.mark.parametrize("workspace", ["{}/gone", "memory:/{}-gone", "nonsense://x"])
