@@ -9,6 +9,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from backend.tables import TABLES
 from hypothesis import given
 from hypothesis import strategies as st
 from support.streaming import LinesScheduler
@@ -303,15 +304,7 @@ def test_rows_are_hashable():
     assert len({*rows}) == 2
 
 
-@pytest.mark.parametrize(
-    ("wanted", "known", "counts"),
-    [
-        ({"a": 2, "b": 0}, {}, {"a": 2, "b": 0}),
-        ({"a": 2, "b": 0}, {"a": 3}, {"a": 3, "b": 0}),
-        ({"a": 2}, {"a": 1}, {"a": 2}),
-        ({"a": 2}, {"a": 1, "step": 4}, {"a": 1, "step": 4}),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "known", "counts"), TABLES["api"]["replica_counts"])
 def test_replica_counts(wanted, known, counts):
     roles = [Role(name, "", num_replicas=number) for name, number in wanted.items()]
     replica = ReplicaStatus(0, AppState.RUNNING, "", "")

@@ -2,6 +2,7 @@
 
 import pytest
 from backend.kubernetes.apps import container, env, resource, role
+from backend.tables import TABLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,17 +23,7 @@ def became(text, count=3):
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "plain",
-        "--rank=${replica_id} of ${app_id}",
-        "$${${rank0_env}:=localhost}:29500",
-        "/data/${app_id}/shard-${replica_id}.bin",
-        "echo $$HOME ${replica_id}",
-        "--port 8000 --rank ${replica_id},${replica_id}",
-    ],
-)
+@pytest.mark.parametrize("text", TABLES["found_macros"]["found"])
 def test_they_are_found(text):
     assert as_given(became(text), PLACES) == text
 
@@ -57,9 +48,7 @@ def test_a_text_without_macros_becomes_itself(text):
     assert became(literal(text), 1) == [text]
 
 
-@pytest.mark.parametrize(
-    "texts", [["a", "b", "c"], ["0", "1", "3"], ["a", "a", "a a"], [APP, APP, "x"], ["0", "", "2"]]
-)
+@pytest.mark.parametrize("texts", TABLES["found_macros"]["different"])
 def test_texts_that_differ_in_something_else(texts):
     assert as_given(texts, PLACES) is None
 
@@ -100,7 +89,3 @@ def test_names_that_are_in_a_text_by_chance_are_no_macros():
     (found,) = roles_of(job)
     assert found.args == ["-c", "job"]
     assert found.env["A"] == env(job)["A"] == "job"
-
-
-def test_a_text_that_is_shorter_in_one_replica_differs():
-    assert as_given([f"{APP} a", f"{APP} a", APP], PLACES) is None

@@ -277,8 +277,10 @@ def test_pages_are_read_on_demand(launches, journal, reader, reads):
 
 def test_no_record_is_read_needlessly(launches, reader, reads):
     records = launches(30)
-    assert reader.find(records[-2].handle) == records[-2]
+    assert reader.last_launch("new") == records[-1]
     assert len(reads) <= 3
+    assert reader.find(records[-2].handle) == records[-2]
+    assert len(reads) <= 4
     # Records that have been read are found by what was kept of them.
     assert reader.find(records[0].handle) == records[0]
     del reads[:]
@@ -288,12 +290,6 @@ def test_no_record_is_read_needlessly(launches, reader, reads):
     del reads[:]
     assert reader.records() == records[::-1]
     assert len(reads) == 27  # three are kept
-
-
-def test_the_newest_launch_is_found_without_reading_on(launches, reader, reads):
-    newest = launches(30)[-1]
-    assert reader.last_launch("new") == newest
-    assert len(reads) <= 3
 
 
 def test_the_last_records_found_are_kept(launches, journal, reader, reads, monkeypatch):

@@ -8,6 +8,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from backend.tables import TABLES
 from support.canned import CannedScheduler
 
 from torchx_tui.backends.launcher import earlier_launch
@@ -150,17 +151,7 @@ def test_launches_call_an_overridden_dry_run(journal, app):
     assert steps == ["wrap base", "wrap built", "launch built"]
 
 
-@pytest.mark.parametrize(
-    ("role", "note"),
-    [
-        ({"args": ["-c", "echo $$"]}, "# role r: $$ in its args becomes $: write $$$$ for $$\n"),
-        (
-            {"env": {"A": "$$"}, "metadata": {"k": [{"v": "$$x"}]}},
-            "# role r: $$ in its env and metadata becomes $: write $$$$ for $$\n",
-        ),
-        ({"args": ["$HOME ${app_id} $${MASTER:=localhost}"], "env": {"A": "$"}}, ""),
-    ],
-)
+@pytest.mark.parametrize(("role", "note"), TABLES["launching"]["dollars"])
 def test_a_dry_run_notes_double_dollars(runner, role, note):
     app = AppDef("a", [Role("r", "base", entrypoint="sh", **role)])
     assert str(runner.dryrun(app, "local_cwd")) == f"{note}image: base\n"

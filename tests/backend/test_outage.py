@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from unittest.mock import Mock
 
 import pytest
+from backend.tables import TABLES
 from support.canned import CannedScheduler
 from support.waiting import PATIENCE
 
@@ -86,15 +87,7 @@ def test_a_scheduler_that_cannot_be_loaded_is_tried_once(runner, monkeypatch):
     create.assert_called_once()
 
 
-@pytest.mark.parametrize(
-    ("interval", "timeout", "ends_at", "pauses"),
-    [
-        ((), None, 4, [0.2, 0.2, 0.2, 0.2]),
-        ((1.5,), None, 40, [1.5]),
-        ((), None, 70, [10.0]),
-        ((), 0.5, 70, [0.2, 0.2, 0.1]),
-    ],
-)
+@pytest.mark.parametrize(("interval", "timeout", "ends_at", "pauses"), TABLES["outage"]["pauses"])
 def test_long_jobs_are_asked_for_less_often(runner, scheduler, monkeypatch, interval, timeout, ends_at, pauses):
     now, slept = 1000.0, []
     waiting, really_sleep = threading.get_ident(), time.sleep
@@ -111,9 +104,9 @@ def test_long_jobs_are_asked_for_less_often(runner, scheduler, monkeypatch, inte
     monkeypatch.setattr(time, "sleep", sleep)
     scheduler.ends_at = ends_at
     with pytest.raises(TimeoutError, match=r"has not ended within 0\.5 s: RUNNING") if timeout else nullcontext():
-        assert runner.wait(HANDLE, *interval, timeout=timeout) is not None
+        assert runner.wait(HANDLE, *interval, timeout=timeout or None) is not None
     assert slept[-len(pauses) :] == pytest.approx(pauses)
-    assert slept == sorted(slept, reverse=timeout is not None)
+    assert slept == sorted(slept, reverse=timeout > 0)
     # While a job gets twice as old it is asked for about ten times.
     assert all(pause <= max(0.2, 0.1 * sum(slept[:number])) + 1e-9 for number, pause in enumerate(slept))
 

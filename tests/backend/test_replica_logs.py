@@ -4,6 +4,7 @@ import threading
 from contextlib import ExitStack, contextmanager
 
 import pytest
+from backend.tables import TABLES
 from support.canned import CannedScheduler
 from support.streaming import LinesScheduler, RecordScheduler
 from support.waiting import wait_until
@@ -44,17 +45,7 @@ def test_files_are_named(runner_of, tmp_path):
     assert found == ReplicaLog("trainer", 1, combined=tmp_path / "app" / "trainer" / "1" / "combined.log")
 
 
-@pytest.mark.parametrize(
-    ("replicas", "files", "shown"),
-    [
-        ([1, 0], [], [0, 1]),
-        ([0, 1, 2], [], [0, 1]),
-        ([2, 3], [], [0, 1]),
-        ([0, 1, 2, 3, 4], [2, 4], [0, 1, 2]),
-        ([2, 1, 0], [0, 1, 2], [2, 1, 0]),
-        ([], [], [0, 1]),
-    ],
-)
+@pytest.mark.parametrize(("replicas", "files", "shown"), TABLES["replica_logs"]["shown"])
 def test_replicas_beyond_the_role_are_shown_with_files(runner_of, tmp_path, replicas, files, shown):
     scheduler = LinesScheduler()
     scheduler.log_path = lambda app_id, role_name, k, streams: tmp_path / str(k) if k in files else None

@@ -1,6 +1,7 @@
 """The Runner on a scheduler with canned answers: what it keeps, what it refuses, in which order it does things."""
 
 import itertools
+import re
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -8,6 +9,7 @@ from typing import Any
 from unittest.mock import Mock, call
 
 import pytest
+from backend.tables import TABLES
 from support.canned import CannedScheduler
 
 from torchx_tui import specs
@@ -98,23 +100,11 @@ def test_no_launch_without_a_journal(runner, scheduler, journal, app):
     assert scheduler.seen == []
 
 
-TRAIN = {"name": "r", "image": "", "entrypoint": "x"}
-
-
-@pytest.mark.parametrize(
-    ("name", "roles", "scheduler_name", "cfg", "error", "words"),
-    [
-        ("", [], "local_cwd", {}, AppDefError, "the app has no roles"),
-        ("train", [], "local_cwd", {}, AppDefError, "train has no roles"),
-        ("a", [{**TRAIN, "entrypoint": specs.MISSING}], "local_cwd", {}, AppDefError, "no entrypoint"),
-        ("a", [{**TRAIN, "num_replicas": -1}], "local_cwd", {}, AppDefError, "-1 replicas"),
-        ("a", [TRAIN], "local_cwd", {"logdir": "x"}, specs.InvalidRunConfigException, "log_dir"),
-        ("a", [TRAIN], "nowhere", {}, specs.UnknownSchedulerException, "local_cwd"),
-    ],
-)
-def test_impossible_launches_are_refused(runner, scheduler, journal, name, roles, scheduler_name, cfg, error, words):
-    with pytest.raises(error, match=words):
-        runner.run(AppDef(name, [Role(**role) for role in roles]), scheduler_name, cfg)
+@pytest.mark.parametrize(("name", "roles", "backend", "cfg", "error", "words"), TABLES["runner"]["impossible"])
+def test_impossible_launches_are_refused(runner, scheduler, journal, name, roles, backend, cfg, error, words):
+    app = AppDef(name, [Role("r", "", **role) for role in roles])
+    with pytest.raises(getattr(specs, error), match=words):
+        runner.run(app, backend, cfg)
     assert (scheduler.seen, journal.records()) == ([], [])
 
 
@@ -241,23 +231,11 @@ def test_changes_are_refused_in_read_only_mode(busy_runner, busy, journal, app):
     assert busy_runner.prune("local_cwd", dryrun=True) == ["local_cwd://torchx/old-1"]
 
 
-@pytest.mark.parametrize(
-    ("method", "arguments", "expected"),
-    [
-        ("act", (HANDLE, "hold"), call("train-1", "hold", "")),
-        ("act", (HANDLE, "priority", "9"), call("train-1", "priority", "9")),
-        ("actions", (HANDLE,), call("train-1")),
-        ("detach", (HANDLE,), call("train-1")),
-        ("known_values", ("local_cwd",), call()),
-        ("run_beside", (HANDLE, "r", 1, ["true"], 2.0), call("train-1", "r", 1, ["true"], 2.0)),
-        ("subscribe", ("local_cwd", print), call(print)),
-        ("describe_native", (HANDLE,), call("train-1")),
-    ],
-)
+@pytest.mark.parametrize(("method", "arguments", "expected"), TABLES["runner"]["passed_on"])
 def test_requests_are_passed_on(busy_runner, busy, method, arguments, expected):
     mock = getattr(busy, method)
     assert getattr(busy_runner, method)(*arguments) in (mock.return_value, None)
-    assert mock.mock_calls == [expected]
+    assert mock.mock_calls == [call(*expected)]
 
 
 def test_own_jobs_end_with_the_process(busy_runner, busy):
@@ -308,14 +286,14 @@ def test_a_query_of_an_unknown_job_names_it(busy_runner, busy):
 
 
 def test_log_queries():
-    query = LogQuery.parse("a", "r")
-    assert query == LogQuery("a", "r")
-    assert (query.k, query.follow, query.stream, query.pattern) == (0, False, Stream.COMBINED, None)
-    assert (query.since, query.until) == (None, None)
-    asked = LogQuery.parse("a", "r", 3, "x+", datetime.fromtimestamp(5), datetime.fromtimestamp(7), True, "stdout")
-    assert (asked.k, asked.follow, asked.stream, asked.since, asked.until) == (3, True, Stream.STDOUT, 5.0, 7.0)
-    assert asked.pattern is not None
-    assert asked.pattern.search("xx")
+    assert LogQuery.parse("a", "r") == LogQuery(
+        "a", "r", k=0, stream=Stream.COMBINED, pattern=None, since=None, until=None, follow=False
+    )
+    times = (datetime.fromtimestamp(5), datetime.fromtimestamp(7))
+    asked = LogQuery.parse("a", "r", 3, "x+", *times, True, "stdout")
+    assert asked == LogQuery(
+        "a", "r", k=3, stream=Stream.STDOUT, pattern=re.compile("x+"), since=5.0, until=7.0, follow=True
+    )
     with pytest.raises(ValueError, match="not a regular expression: "):
         LogQuery.parse("a", "r", regex="(")
 

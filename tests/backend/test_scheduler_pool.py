@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from backend.tables import TABLES
 from support.canned import CannedScheduler
 
 from torchx_tui.backends.runner import Runner
@@ -36,18 +37,7 @@ class InContext(CannedScheduler):
 @pytest.fixture
 def kubeconfig(tmp_path, monkeypatch):
     """Write a kubeconfig of servers that do not exist; the second context is the current one."""
-    contexts = [
-        {"name": name, "context": {"cluster": "c", "user": "u", "namespace": f"{name}-space"}}
-        for name in ("prod", "staging")
-    ]
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "staging",
-        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
-        "users": [{"name": "u", "user": {}}],
-        "contexts": contexts,
-    }
+    config = TABLES["scheduler_pool"]["kubeconfig"]
     (tmp_path / "config").write_text(json.dumps(config))
     monkeypatch.setenv("KUBECONFIG", f"{tmp_path}/none:{tmp_path}/config")
 

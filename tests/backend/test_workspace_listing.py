@@ -7,6 +7,7 @@ from pathlib import Path
 import fsspec
 import pytest
 from backend.projects import fill, fill_memory, packed, tree
+from backend.tables import TABLES
 from fsspec.registry import known_implementations
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -154,17 +155,7 @@ def test_a_url_is_listed_as_it_is_packed(tmp_path, monkeypatch):
 # What cannot be read
 
 
-@pytest.mark.parametrize(
-    ("workspace", "words"),
-    [
-        ("{tmp}/gone", "gone cannot be read: No such file or directory"),
-        ("{tmp}/file", "is not a folder: give the path of one, or a URL"),
-        ("~nobody.here/x", "~nobody.here/x cannot be read"),
-        ("memory://gone.nowhere", "is not a folder there"),
-        ("nosuch://x", "cannot be opened"),
-        ("needs-more://x", "cannot be opened: Install no_such_package"),
-    ],
-)
+@pytest.mark.parametrize(("workspace", "words"), TABLES["workspace"]["unreadable"])
 def test_an_unreadable_workspace_says_why(tmp_path, workspace, words, monkeypatch):
     # Most kinds of stores need a package of their own.
     missing = {"class": "no_such_package.Files", "err": "Install no_such_package"}
