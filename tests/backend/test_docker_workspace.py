@@ -155,14 +155,14 @@ def test_a_missing_engine_is_an_error(tmp_path, monkeypatch):
 # What is pushed
 
 
-def test_the_engine_can_be_given_and_is_left_open(monkeypatch):
+def test_a_given_engine_is_left_open(monkeypatch):
     client = docker.DockerClient(base_url="tcp://127.0.0.1:1", version="1.41")
-    monkeypatch.setattr(client, "close", lambda: pytest.fail("who made it closes it"))
+    monkeypatch.setattr(client, "close", lambda: pytest.fail("its owner closes it"))
     with DockerWorkspaceMixin(docker_client=client).workspace_engine() as engine:
         assert engine is client
 
 
-def test_local_images_get_a_name_that_can_be_pulled():
+def test_local_images_get_a_remote_name():
     app = AppDef("a", [Role("r", "sha256:abc"), Role("s", "busybox")])
     with pytest.raises(InvalidRunConfigException, match="image_repo"):
         Builder().dryrun_push_images(app, {})

@@ -157,7 +157,7 @@ def test_files_are_read_once_and_left_closed(writer):
     assert opened() == 0
 
 
-def test_a_log_that_is_removed_meanwhile_is_named(writer):
+def test_a_removed_log_is_named(writer):
     lines = writer.lines(follow=True)
     assert next(lines) == "one\n"
     assert lines[2] == "three\n"

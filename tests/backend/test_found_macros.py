@@ -24,7 +24,7 @@ def became(text, count=3):
 
 
 @pytest.mark.parametrize("text", TABLES["found_macros"]["found"])
-def test_they_are_found(text):
+def test_macros_are_found(text):
     assert as_given(became(text), PLACES) == text
 
 
@@ -35,7 +35,7 @@ def test_they_are_found(text):
     ).map("".join),
     st.integers(1, 3),
 )
-def test_what_is_found_becomes_the_same_again(text, count):
+def test_found_macros_become_the_same_again(text, count):
     texts = became(text, count)
     found = as_given(texts, PLACES[:count])
     # Digits beside the number of a replica may hide it.
@@ -49,11 +49,11 @@ def test_a_text_without_macros_becomes_itself(text):
 
 
 @pytest.mark.parametrize("texts", TABLES["found_macros"]["different"])
-def test_texts_that_differ_in_something_else(texts):
+def test_other_differences_are_no_macros(texts):
     assert as_given(texts, PLACES) is None
 
 
-def test_a_job_is_launched_again_as_it_was(monkeypatch):
+def test_a_relaunched_job_is_the_same(monkeypatch):
     monkeypatch.setattr(manifest, "make_unique", lambda name: f"{name}-wq4xkz7dn2bcd")
     script = "torchrun --rdzv_endpoint $${${rank0_env}:=localhost}:29500 --rdzv_id ${app_id} --node ${replica_id}"
     given = [
@@ -67,7 +67,7 @@ def test_a_job_is_launched_again_as_it_was(monkeypatch):
     assert resource(*again) == job
 
 
-def test_replicas_that_differ_are_said_to():
+def test_differing_replicas_are_noted():
     job = resource(role(num_replicas=2, env={"A": "1", "B": "x"}))
     container(job, 1)["command"][2] = "exit 7"
     container(job, 1)["env"][0]["value"] = "2"
@@ -81,8 +81,7 @@ def test_replicas_that_differ_are_said_to():
     assert "the arguments of its replicas differ" in notes[2]
 
 
-def test_names_that_are_in_a_text_by_chance_are_no_macros():
-    # Nobody here made this job: its name has no random part.
+def test_a_name_without_a_random_part_is_no_macro():
     job = resource(role(args=["-c", "job"], env={"A": "job"}))
     job["metadata"]["name"] = "job"
     job["spec"]["tasks"][0]["template"]["metadata"]["labels"] = {}

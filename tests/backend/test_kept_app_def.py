@@ -21,7 +21,7 @@ def read(text):
     return found
 
 
-def test_it_comes_back_without_what_a_launch_adds():
+def test_variables_of_a_launch_are_not_kept():
     given = app()
     given.roles[0].metadata["odd"] = {"a set"}  # which JSON does not have
     text, why = kept_text(given, 10_000)
@@ -33,12 +33,12 @@ def test_it_comes_back_without_what_a_launch_adds():
     assert set(given.roles[0].env) == {"LR", *LAUNCH_VARIABLES}
 
 
-def test_a_workspace_that_is_in_the_image_is_not_kept():
+def test_a_built_workspace_is_not_kept():
     for image, built in (("sha256:abc", ()), ("made:1", ("made:1",))):
         assert read(kept_text(app(image), 10_000, built)[0]).roles[0].workspace is None
 
 
-def test_one_that_is_too_large_is_left_out_with_the_reason():
+def test_a_large_app_def_is_left_out():
     size = len(kept_text(app(), 10_000)[0].encode())
     assert kept_text(app(), size)[1] == ""
     large = app()
@@ -53,7 +53,7 @@ def test_one_that_is_too_large_is_left_out_with_the_reason():
 @pytest.mark.parametrize(
     ("text", "words"), [("", []), ("{", ["the AppDef that is kept with the job cannot be read: "])]
 )
-def test_nothing_and_nonsense(text, words):
+def test_a_missing_or_broken_text(text, words):
     notes = []
     assert read_kept(text, "", notes) is None
     assert [note.partition(": ")[0] + ": " for note in notes] == words

@@ -1,4 +1,4 @@
-"""A backend that is away is asked again: until it answers or nobody wants it; other errors end that at once."""
+"""A query of an unavailable backend is repeated until it is answered or cancelled; other errors end it at once."""
 
 import threading
 import time
@@ -48,17 +48,17 @@ def scheduler():
     return Away()
 
 
-def test_wait_survives_every_outage_and_tells_each_once(runner, scheduler):
+def test_wait_survives_outages_and_reports_each_once(runner, scheduler):
     scheduler.away, scheduler.ends_at = {0, 1, 2, 4, 5}, 5
-    told = []
-    status = runner.wait(HANDLE, 0.01, on_lost=lambda error: told.append(str(error)))
+    reports = []
+    status = runner.wait(HANDLE, 0.01, on_lost=lambda error: reports.append(str(error)))
     assert status is not None
     assert status.state is AppState.SUCCEEDED
-    assert told == ["nothing listens"] * 2
+    assert reports == ["nothing listens"] * 2
     assert scheduler.asked == 7
 
 
-def test_a_wait_that_is_limited_ends_while_the_backend_is_away(runner, scheduler):
+def test_a_timeout_ends_a_wait_during_an_outage(runner, scheduler):
     scheduler.away, scheduler.ends_at = set(range(1, 10_000)), 10_000
     began = time.monotonic()
     with pytest.raises(TimeoutError, match=r"has not ended within 0\.4 s: it was RUNNING last; nothing listens"):

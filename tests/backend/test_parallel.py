@@ -10,7 +10,7 @@ from torchx_tui.backends.shared import parallel
 from torchx_tui.backends.shared.parallel import parallel_map
 
 
-def test_all_are_done_and_errors_come_in_order():
+def test_all_run_and_errors_come_in_order():
     done = set()
 
     def act(number):
@@ -18,20 +18,20 @@ def test_all_are_done_and_errors_come_in_order():
         if number % 3 == 0:
             raise ValueError(number)
 
-    told = []
-    errors = parallel_map(act, range(10), lambda count, _: told.append(count), most=4)
-    assert told == list(range(1, 11))
+    counts = []
+    errors = parallel_map(act, range(10), lambda count, _: counts.append(count), most=4)
+    assert counts == list(range(1, 11))
     assert done == set(range(10))
     assert [error.args[0] for error in errors] == [0, 3, 6, 9]
     assert parallel_map(act, []) == []
 
 
-def test_several_are_under_way_together():
+def test_several_run_at_once():
     together = threading.Barrier(4, timeout=PATIENCE)
     assert parallel_map(lambda _: together.wait(), range(8), most=4) == []
 
 
-def test_what_the_listener_raises_ends_the_rest(monkeypatch):
+def test_an_error_of_the_listener_ends_the_rest(monkeypatch):
     begun = []
     under_way, cancelled = threading.Event(), threading.Event()
 

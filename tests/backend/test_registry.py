@@ -46,7 +46,7 @@ def test_a_factory_ignores_the_arguments_of_others(name, tmp_path, monkeypatch):
     made.close()
 
 
-def test_a_cache_of_nothing_is_refused():
+def test_impossible_arguments_are_errors():
     with pytest.raises(ValueError, match="cache_size must be greater than zero, not 0"):
         LocalScheduler("mine", cache_size=0)
     with pytest.raises(ValueError, match="grace_seconds must be a number from 0 on, not nan"):
@@ -58,7 +58,7 @@ def test_an_unknown_name():
         registry.create_scheduler("nowhere", "s")
 
 
-def test_plugins_follow_and_never_replace(plugins):
+def test_plugins_come_last_and_replace_nothing(plugins):
     plugins(mine="builtins:dict", local_cwd="builtins:list", broken="no_such_module:x")
     names = list(registry.get_scheduler_factories())
     assert names[-2:] == ["mine", "broken"]

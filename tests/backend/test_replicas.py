@@ -1,4 +1,4 @@
-"""Which replica and stream is meant, and what is said where there is none."""
+"""Which replica and stream is meant, and the error where there is none."""
 
 import pytest
 from backend.tables import TABLES

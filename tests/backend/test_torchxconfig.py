@@ -1,4 +1,4 @@
-"""`.torchxconfig`: which files count, what they say, and what is said about a broken one."""
+"""`.torchxconfig`: which files count, what they set, and the errors of a broken one."""
 
 import io
 import os
@@ -93,14 +93,14 @@ def test_an_unknown_key_is_skipped_with_a_hint(project, caplog):
     assert ".torchxconfig:3: [local_cwd] prepend_cwd must still be filled in" in caplog.text
 
 
-def test_a_name_that_is_not_known_is_told_with_the_nearest_or_with_all():
+def test_hints_name_the_nearest_or_all_options():
     assert nearest("logdir", ["prepend_cwd", "log_dir"]) == "did you mean log_dir?"
     assert nearest("queue", ["prepend_cwd", "log_dir"]) == "known are prepend_cwd, log_dir"
     assert nearest("queue", []) == "there is none"
     assert ConfigValue("x", "a.ini", "local_cwd", "queue").place == "a.ini: [local_cwd] queue"
 
 
-def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project):
+def test_keys_are_case_sensitive(project):
     write(
         project,
         "[component:a.py:f]\nMsg = A=B,C=D\nmsg = -a b --c=d e\n[component:]\nx = 1\n[cli:run]\ncomponent=a.b\n",
@@ -130,7 +130,7 @@ def test_encodings_of_a_file(project):
         read_config(project)
 
 
-def test_a_value_of_the_wrong_type_is_named_with_its_line(project):
+def test_a_value_of_a_wrong_type_is_named_with_its_line(project):
     path = write(project, "[local_cwd]\n# as it was\nprepend_cwd = maybe\n")
     with pytest.raises(ConfigError) as caught:
         apply("local_cwd", {})
@@ -155,7 +155,7 @@ def test_two_spellings_must_agree(project):
 # What is written
 
 
-def test_what_is_written_is_read_again(project):
+def test_a_written_file_is_read_again(project):
     with Path(".torchxconfig").open("w") as file:
         dump(file, ["local_cwd", "local_docker"])
     cfg = {}
@@ -197,7 +197,7 @@ _TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1)
 
 
 @given(text=_TEXTS, items=st.lists(_TEXTS.filter(lambda item: not set(item) & set(",;")), max_size=3))
-def test_whatever_is_a_default_is_read_back(text, items):
+def test_any_default_is_read_back(text, items):
     known = runopts()
     known.add("text", str, "a text", text)
     known.add("items", list[str], "texts", items or None)
