@@ -6,7 +6,7 @@ import hashlib
 import re
 import resource
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from unittest.mock import Mock
 
 import pytest
@@ -26,20 +26,14 @@ MEGABYTE = b"x" * (1 << 20)
 BOMB = gzip.compress(bytes(200 << 20))
 
 
-@contextmanager
 def engine_at(address):
-    engine = Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S)
-    yield engine
-    engine.close()
+    return closing(Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S))
 
 
-@contextmanager
 def api_server_at(address, **limits):
     configuration = Configuration()
     configuration.host = f"http://{address}"
-    server = ApiServer(client=ApiClient(configuration), **limits)
-    yield server
-    server.close()
+    return closing(ApiServer(client=ApiClient(configuration), **limits))
 
 
 def ask_engine(address):
@@ -57,37 +51,33 @@ def body_of(data):
     return then(OK + b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
 
 
-# Each is a function, because an iterator is used up.
+ENDLESS = chunk(MEGABYTE)
+# The beginning of an answer, a piece that follows again and again, and the pause after each piece.
 ANSWERS = {
-    "nothing at all": lambda: then(last=repeat(b"", 0.05)),
-    "endless body": lambda: then(CHUNKED, last=repeat(chunk(MEGABYTE))),
-    "huge body": lambda: then(OK + b"Content-Length: 100000000000\r\n\r\n", last=repeat(MEGABYTE)),
-    "body until the connection closes": lambda: then(OK + b"\r\n", last=repeat(MEGABYTE)),
-    "body that drips": lambda: then(CHUNKED, last=repeat(chunk(b" "), 0.05)),
-    "chunk head that drips": lambda: then(CHUNKED, last=repeat(b"0", 0.05)),
-    "endless headers": lambda: then(OK, last=repeat(b"X-More: 1\r\n")),
-    "header without an end": lambda: then(OK + b"X-More: ", last=repeat(MEGABYTE)),
-    "headers that drip": lambda: then(OK + b"X-More: ", last=repeat(b"x", 0.05)),
-    "endless interim answers": lambda: repeat(b"HTTP/1.1 100 Continue\r\n\r\n", 0.01),
-    "gzip bomb": lambda: then(
-        OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(BOMB), BOMB
-    ),
-    "refusal with an endless body": lambda: then(
-        CHUNKED.replace(b"200 OK", b"500 Odd"), last=repeat(chunk(MEGABYTE))
-    ),
-    "redirect with an endless body": lambda: then(
-        CHUNKED.replace(b"200 OK\r\n", b"302 Found\r\nLocation: /a\x1b[2J\r\n"), last=repeat(chunk(MEGABYTE))
-    ),
-}  # fmt: skip
+    "nothing at all": (b"", b"", 0.05),
+    "endless body": (CHUNKED, ENDLESS),
+    "huge body": (OK + b"Content-Length: 100000000000\r\n\r\n", MEGABYTE),
+    "body until the connection closes": (OK + b"\r\n", MEGABYTE),
+    "body that drips": (CHUNKED, chunk(b" "), 0.05),
+    "chunk head that drips": (CHUNKED, b"0", 0.05),
+    "endless headers": (OK, b"X-More: 1\r\n"),
+    "header without an end": (OK + b"X-More: ", MEGABYTE),
+    "headers that drip": (OK + b"X-More: ", b"x", 0.05),
+    "endless interim answers": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.01),
+    "gzip bomb": (OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%b" % (len(BOMB), BOMB),),
+    "refusal with an endless body": (CHUNKED.replace(b"200 OK", b"500 Odd"), ENDLESS),
+    "redirect with an endless body": (CHUNKED.replace(b"200 OK\r\n", b"302 Found\r\nLocation: /a\x1b[2J\r\n"), ENDLESS),
+}
 
 
 @pytest.mark.parametrize("client", [ask_engine, ask_api_server])
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-def test_endless_answers_end(answer, client):
+@pytest.mark.parametrize(("head", "again"), [(head, again) for head, *again in ANSWERS.values()], ids=ANSWERS)
+def test_endless_answers_end(head, again, client):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.monotonic()
-    with hostile_server(lambda _: answer()) as address, pytest.raises(BackendUnavailableError) as raised:
-        client(address)
+    with hostile_server(lambda _: then(head, last=repeat(*again) if again else ())) as address:
+        with pytest.raises(BackendUnavailableError) as raised:
+            client(address)
     assert time.monotonic() - began < OVER_S
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400 << 10
     assert "\x1b" not in str(raised.value)
