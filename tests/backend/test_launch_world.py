@@ -104,6 +104,8 @@ def test_states_of_a_work_tree(tree):
     (tree.folder / os.fsdecode(b"\xff.py")).write_text("x")
     tree.git("add", "--all")
     assert differing_files(tree.folder, clean.commit, 30) == 3
+    (tree.folder / ".git" / "index").write_text("damaged")
+    assert state_of(tree.folder) == GitState(clean.commit, None)
 
 
 def test_no_state_without_git(tmp_path, tree, monkeypatch):
