@@ -13,8 +13,7 @@ from support.docker_containers import output_of
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.docker_engine import images
-from torchx_tui.backends.shared.progress import Progress, current_progress, shown_progress
-from torchx_tui.backends.workspace import docker_workspace
+from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.backends.workspace.build_context import DOCKERFILE
 from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
 from torchx_tui.specs import (
@@ -175,24 +174,30 @@ def test_run_options():
     assert [name for name, _ in Builder().workspace_opts()] == ["image_repo", "quiet"]
 
 
+@pytest.fixture
+def build(monkeypatch):
+    """Return a function that builds an image on an engine that only reads what it is sent."""
+    monkeypatch.setattr(images, "build", lambda client, context, *_, **__: b"".join(context))
+    return DockerWorkspaceMixin(docker_client=Mock()).build_workspace_image
+
+
 @pytest.mark.parametrize(
     ("image", "dockerfile", "pulled"),
     [
-        ("busybox", b"FROM $IMAGE\n", ["busybox"]),
-        ("busybox", b"FROM scratch\n", []),
-        ("sha256:abc", b"FROM $IMAGE\n", []),
-        ("", b"FROM $IMAGE\n", []),
+        ("busybox", "FROM $IMAGE\n", ["busybox"]),
+        ("busybox", "FROM scratch\n", []),
+        ("sha256:abc", "FROM $IMAGE\n", []),
+        ("", "FROM $IMAGE\n", []),
     ],
 )
-def test_a_base_is_pulled_if_the_build_uses_it(monkeypatch, progress, image, dockerfile, pulled):
+def test_a_base_is_pulled_if_the_build_uses_it(build, tmp_path, monkeypatch, progress, image, dockerfile, pulled):
     asked = Mock(return_value="it is gone")
     monkeypatch.setattr(images, "try_to_pull", asked)
-    docker_workspace._pull_base(Mock(), image, dockerfile)
+    build(image, str(fill(tmp_path, **{DOCKERFILE: dockerfile})))
     assert [call.args[1] for call in asked.mock_calls] == pulled
     assert progress == [f"{name} is used as it is here: it is gone" for name in pulled]
 
 
-def test_sent_megabytes_are_reported(progress):
-    parts = [b"x" * 1_000_000] * 10
-    assert list(docker_workspace._counted(iter(parts), current_progress(), "it")) == parts
-    assert progress == ["sending it: 5 MB", "sending it: 10 MB"]
+def test_sent_megabytes_are_reported(build, tmp_path, progress):
+    assert len(build("", str(fill(tmp_path, a=b"x" * 10_000_000)))) > 10_000_000
+    assert progress == [f"sending the image of {tmp_path}: {size} MB" for size in (4, 8)]
