@@ -1,7 +1,5 @@
 """A journal, and a Runner whose one scheduler is the test module's."""
 
-from __future__ import annotations
-
 import pytest
 
 from torchx_tui.backends.history.journal import Journal

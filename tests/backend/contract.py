@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.api import DescribeAppResponse, ListAppResponse, Scheduler, Stream
+from torchx_tui.backends.api import DescribeAppResponse, Scheduler, Stream
 from torchx_tui.specs import (
     AppDef,
     AppState,
@@ -24,18 +24,75 @@ from torchx_tui.specs import (
     parse_app_handle,
 )
 
+FINAL = (AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED)
+
+
+class Jobs:
+    """Launches apps of one role, "worker", whose replicas run a shell script.
+
+    Args:
+        scheduler: where they run.
+        cfg: their run options.
+        image: an image with ``sh``.
+    """
+
+    def __init__(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any], image: str) -> None:
+        self.scheduler, self.cfg, self.image = scheduler, cfg, image
+
+    def needs(self, capability: str) -> None:
+        """Skip the rest of a test if the scheduler lacks a capability."""
+        if not getattr(self.scheduler.capabilities, capability):
+            pytest.skip(f"capability {capability}: {self.scheduler.backend} does not have it")
+
+    def app(self, script: str, replicas: int = 1, name: str = "contract") -> AppDef:
+        resource = Resource(cpu=1, gpu=0, memMB=64)
+        args = ["-c", script]
+        role = Role("worker", self.image, entrypoint="sh", args=args, num_replicas=replicas, resource=resource)
+        return AppDef(name, [role])
+
+    def submit(self, script: str, replicas: int = 1) -> str:
+        return self.scheduler.submit(self.app(script, replicas), self.cfg)
+
+    def start(self, script: str, replicas: int = 1) -> str:
+        """Launch an app and wait until it runs; return its id."""
+        app_id = self.submit(script, replicas)
+        wait_until(lambda: self.describe(app_id).state == AppState.RUNNING, f"the start of {app_id}")
+        return app_id
+
+    def finish(self, script: str, replicas: int = 1) -> str:
+        """Launch an app and wait for its end; return its id."""
+        app_id = self.submit(script, replicas)
+        self.end(app_id)
+        return app_id
+
+    def end(self, app_id: str) -> DescribeAppResponse:
+        """Wait for an app's end."""
+        wait_until(lambda: self.describe(app_id).state in FINAL, f"the end of {app_id}")
+        return self.describe(app_id)
+
+    def describe(self, app_id: str) -> DescribeAppResponse:
+        described = self.scheduler.describe(app_id)
+        assert described is not None
+        return described
+
+    def row(self, app_id: str) -> Any:
+        return next((row for row in self.scheduler.list() if row.app_id == app_id), None)
+
+    def lines(self, app_id: str, k: int = 0, **query: Any) -> list[str]:
+        return list(self.scheduler.log_iter(app_id, "worker", k, **query))
+
 
 class SchedulerContract:
     """Subclasses set ``image``, override the fixture ``scheduler``, and may override the others."""
 
     gap: float = 1.6
-    """Seconds, twice those after which a line that was printed has come."""
+    """Twice the seconds after which a printed line can be read."""
 
     image: str = "busybox"
     """An image with ``sh``."""
 
     cancelled: AppState = AppState.CANCELLED
-    """What the scheduler itself says of a cancelled app: FAILED where only the Runner remembers that it was."""
+    """The scheduler's own state of a cancelled app: FAILED where only the Runner remembers the cancel."""
 
     line_end: str = "\r\n"
     """What becomes of this end of a line: some runtimes keep half of it."""
@@ -48,257 +105,211 @@ class SchedulerContract:
     def cfg(self) -> Mapping[str, Any]:
         return {}
 
+    @pytest.fixture
+    def jobs(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> Jobs:
+        return Jobs(scheduler, cfg, self.image)
+
     def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
-        """Remove the log of a finished app behind the scheduler's back."""
+        """Remove the log of a finished app without the scheduler."""
         pytest.skip("this scheduler's logs cannot be removed alone")
-
-    # What the tests are made of
-
-    def needs(self, scheduler: Scheduler[Any], capability: str) -> None:
-        """Skip what is of a capability that the scheduler does not have."""
-        if not getattr(scheduler.capabilities, capability):
-            pytest.skip(f"capability {capability}: {scheduler.backend} does not have it")
-
-    def app(self, script: str, *, replicas: int = 1, name: str = "contract", role: str = "worker") -> AppDef:
-        """Return an app whose replicas run a shell script."""
-        resource = Resource(cpu=1, gpu=0, memMB=64)
-        made = Role(role, self.image, entrypoint="sh", args=["-c", script], num_replicas=replicas, resource=resource)
-        return AppDef(name, [made])
-
-    def ended(self, scheduler: Scheduler[Any], app_id: str) -> DescribeAppResponse:
-        """Wait for the app's end."""
-
-        def final() -> DescribeAppResponse | None:
-            described = scheduler.describe(app_id)
-            assert described is not None
-            return described if described.state in (AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED) else None
-
-        return wait_until(final, f"the end of {app_id}")
-
-    def running(self, scheduler: Scheduler[Any], app_id: str) -> DescribeAppResponse:
-        """Wait until the app runs."""
-
-        def runs() -> DescribeAppResponse | None:
-            described = scheduler.describe(app_id)
-            return described if described and described.state == AppState.RUNNING else None
-
-        return wait_until(runs, f"the start of {app_id}")
-
-    def row(self, scheduler: Scheduler[Any], app_id: str) -> ListAppResponse | None:
-        return next((row for row in scheduler.list() if row.app_id == app_id), None)
 
     # Launching
 
-    def test_submit_runs_to_success(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("exit 0"), cfg)
+    def test_submit_runs_to_success(self, jobs):
+        app_id = jobs.submit("exit 0")
         seen = [AppState.SUBMITTED]
 
-        def ends() -> bool:
-            described = scheduler.describe(app_id)
-            assert described is not None
-            assert may_follow(seen[-1], described.state), f"{described.state} after {seen}"
-            seen.append(described.state)
-            return seen[-1] in (AppState.SUCCEEDED, AppState.FAILED)
+        def ends():
+            state = jobs.describe(app_id).state
+            assert may_follow(seen[-1], state), f"{state} after {seen}"
+            seen.append(state)
+            return state in FINAL
 
         wait_until(ends, f"the end of {app_id}")
         assert seen[-1] == AppState.SUCCEEDED
-        described = self.ended(scheduler, app_id)
-        states = [change.state for change in described.timeline]
-        assert all(may_follow(before, after) for before, after in pairwise(states)), states
-        assert [change.at for change in described.timeline] == sorted(change.at for change in described.timeline)
+        timeline = jobs.describe(app_id).timeline
+        assert all(may_follow(before.state, after.state) for before, after in pairwise(timeline)), timeline
+        assert timeline == sorted(timeline, key=lambda change: change.at)
 
-    def test_failure_says_why(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        described = self.ended(scheduler, scheduler.submit(self.app("exit 7"), cfg))
+    def test_failure_says_why(self, jobs):
+        described = jobs.end(jobs.submit("exit 7"))
         assert described.state == AppState.FAILED
-        self.needs(scheduler, "exit_codes")
+        jobs.needs("exit_codes")
         assert "7" in described.msg
         assert described.roles_statuses[0].replicas[0].exit_code == 7
 
-    def test_ids_are_unique_and_begin_with_the_name(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        ids = [scheduler.submit(self.app("exit 0"), cfg) for _ in range(2)]
+    def test_ids_are_unique_and_begin_with_the_name(self, jobs):
+        ids = [jobs.submit("exit 0") for _ in range(2)]
         assert ids[0] != ids[1]
         for app_id in ids:
-            self.ended(scheduler, app_id)
-        self.needs(scheduler, "named_ids")
+            jobs.end(app_id)
+        jobs.needs("named_ids")
         assert all("contract-" in app_id for app_id in ids)
 
-    def test_dry_run_launches_nothing_and_has_a_text(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app = self.app("exit 0", name="dry")
+    def test_dry_run_launches_nothing_and_has_a_text(self, jobs, scheduler, cfg):
+        app = jobs.app("exit 0", name="dry")
         info = scheduler.submit_dryrun(app, cfg)
         assert "exit 0" in str(info)
         assert info.app is app
         assert set(info.cfg) >= {name for name, _ in scheduler.run_opts()}
         assert not any("dry-" in row.app_id for row in scheduler.list())
 
-    def test_unknown_run_option_is_refused(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_unknown_run_option_is_refused(self, jobs, scheduler, cfg):
         with pytest.raises(InvalidRunConfigException, match="no_such_option"):
-            scheduler.submit_dryrun(self.app("exit 0"), {**cfg, "no_such_option": 1})
+            scheduler.submit_dryrun(jobs.app("exit 0"), {**cfg, "no_such_option": 1})
 
-    def test_every_replica_knows_itself(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo i am ${replica_id} of ${app_id}", replicas=2), cfg)
-        self.ended(scheduler, app_id)
+    def test_every_replica_knows_itself(self, jobs):
+        app_id = jobs.finish("echo i am ${replica_id} of ${app_id}", replicas=2)
         for k in range(2):
-            (line,) = scheduler.log_iter(app_id, "worker", k)
+            (line,) = jobs.lines(app_id, k)
             assert line.startswith(f"i am {k} of ")
             assert line.strip().endswith(app_id.rpartition(":")[2])
 
     # Watching
 
-    def test_describe_and_list_agree(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("sleep 3600", replicas=2), cfg)
-        described = self.running(scheduler, app_id)
-        row = self.row(scheduler, app_id)
-        assert row is not None
-        assert (row.state, row.name, row.user) == (described.state, described.name, described.user)
-        assert row.submitted_at == described.submitted_at
+    def test_describe_and_list_agree(self, jobs, scheduler):
+        app_id = jobs.start("sleep 3600", replicas=2)
+        described, row = jobs.describe(app_id), jobs.row(app_id)
+        for name in ("state", "name", "user", "submitted_at"):
+            assert getattr(row, name) == getattr(described, name)
         if scheduler.capabilities.replica_counts:
             assert row.replicas_wanted == 2
+        if row.app_handle != "<NOT_SET>":
+            assert parse_app_handle(row.app_handle).app_id == app_id
         assert [len(status.replicas) for status in described.roles_statuses] == [2]
         assert [role.name for role in described.roles] == ["worker"]
         scheduler.cancel(app_id)
-        described = self.ended(scheduler, app_id)
-        row = self.row(scheduler, app_id)
-        assert row is not None
-        assert row.state == described.state == self.cancelled
+        assert jobs.end(app_id).state == jobs.row(app_id).state == self.cancelled
+
+    def test_exists(self, jobs, scheduler):
+        assert not scheduler.exists("no-such-app")
+        assert scheduler.describe("no-such-app") is None
+        app_id = jobs.submit("exit 0")
+        assert scheduler.exists(app_id)
+        jobs.end(app_id)
+
+    def test_times_are_in_order(self, jobs):
+        jobs.needs("times")
+        before = time.time()
+        described = jobs.end(jobs.submit("exit 0"))
+        assert before - 2 <= described.submitted_at <= described.started_at + 1
+        assert described.started_at <= described.finished_at <= time.time() + 2
 
     # Beside a replica
 
-    def test_a_command_runs_beside_a_replica(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        self.needs(scheduler, "run_beside")
-        app_id = scheduler.submit(self.app("echo mine; sleep 3600", replicas=2), cfg)
-        self.running(scheduler, app_id)
-        wait_until(lambda: list(scheduler.log_iter(app_id, "worker", 1)), "the first line of the second replica")
-        # Words are not split or expanded, both outputs and the exit code come back, and nothing is there to read.
+    def test_a_command_runs_beside_a_replica(self, jobs, scheduler):
+        jobs.needs("run_beside")
+        app_id = jobs.start("echo mine; sleep 3600", replicas=2)
+        wait_until(lambda: jobs.lines(app_id, 1), "the first line of the second replica")
+
+        def run(*argv, k=0, role="worker", **limit):
+            return scheduler.run_beside(app_id, role, k, list(argv), **limit)
+
+        # Arguments are passed unchanged, both outputs and the exit code come back, and the input is empty.
         script = 'printf "%s|" "$@"; cat; echo heard >&2; exit 3'
-        answer = scheduler.run_beside(app_id, "worker", 1, ["sh", "-c", script, "sh", "a b", "$HOME", "é"])
+        answer = run("sh", "-c", script, "sh", "a b", "$HOME", "é", k=1)
         assert (answer.code, answer.out.decode()) == (3, "a b|$HOME|é|")
         assert b"heard" in answer.err
-        # Any number of bytes.
-        answer = scheduler.run_beside(app_id, "worker", 0, ["sh", "-c", "head -c 3000000 /dev/zero"])
+        answer = run("sh", "-c", "head -c 3000000 /dev/zero")
         assert (answer.code, answer.out) == (0, bytes(3_000_000))
-        assert list(scheduler.log_iter(app_id, "worker", 1)) == ["mine\n"]
+        assert jobs.lines(app_id, 1) == ["mine\n"]
 
-        # A busy machine takes its time to begin it.
+        # A busy machine may take longer to begin it.
         for seconds in (3.0, PATIENCE):
-            late = scheduler.run_beside(app_id, "worker", 0, ["sh", "-c", "echo begun; sleep 600"], timeout_s=seconds)
+            late = run("sh", "-c", "echo begun; sleep 600", timeout_s=seconds)
             if late.out:
                 break
         assert (late.code, late.out) == (None, b"begun\n")
         with pytest.raises(SchedulerError, match="no-such-program"):
-            scheduler.run_beside(app_id, "worker", 0, ["no-such-program"])
+            run("no-such-program")
         with pytest.raises(ValueError, match="worker"):
-            scheduler.run_beside(app_id, "nobody", 0, ["true"])
+            run("true", role="nobody")
         with pytest.raises(ValueError, match="0"):
-            scheduler.run_beside(app_id, "worker", 7, ["true"])
+            run("true", k=7)
         scheduler.cancel(app_id)
-        self.ended(scheduler, app_id)
+        jobs.end(app_id)
 
-        def is_refused() -> bool:
+        def is_refused():
             try:
-                scheduler.run_beside(app_id, "worker", 0, ["true"])
+                run("true")
             except (SchedulerError, ValueError):
                 return True
             return False
 
         wait_until(is_refused, "the end of the replica")
 
-    def test_without_the_capability_no_command_runs(self, scheduler: Scheduler[Any]) -> None:
+    def test_without_the_capability_no_command_runs(self, scheduler):
         if scheduler.capabilities.run_beside:
             pytest.skip("this scheduler runs commands beside replicas")
         with pytest.raises(NotImplementedError):
             scheduler.run_beside("no-such-app", "worker", 0, ["true"])
 
-    def test_exists(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        assert not scheduler.exists("no-such-app")
-        assert scheduler.describe("no-such-app") is None
-        app_id = scheduler.submit(self.app("exit 0"), cfg)
-        assert scheduler.exists(app_id)
-        self.ended(scheduler, app_id)
-
-    def test_times_are_in_order(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        self.needs(scheduler, "times")
-        before = time.time()
-        described = self.ended(scheduler, scheduler.submit(self.app("exit 0"), cfg))
-        assert described.submitted_at is not None
-        assert described.started_at is not None
-        assert described.finished_at is not None
-        assert before - 2 <= described.submitted_at <= described.started_at + 1
-        assert described.started_at <= described.finished_at <= time.time() + 2
-
     # Ending
 
-    def test_cancel_does_not_block_and_may_be_repeated(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        # A process that ignores SIGTERM takes the whole grace to end.
-        app_id = scheduler.submit(self.app("trap '' TERM; while :; do sleep 0.2; done"), cfg)
-        self.running(scheduler, app_id)
+    def test_cancel_does_not_block_and_may_be_repeated(self, jobs, scheduler):
+        # A process that ignores SIGTERM ends after the whole grace period.
+        app_id = jobs.start("trap '' TERM; while :; do sleep 0.2; done")
         began = time.monotonic()
         scheduler.cancel(app_id)
         scheduler.cancel(app_id)
-        # The grace is ten seconds.
+        # The grace period is ten seconds.
         assert time.monotonic() - began < 8
-        assert self.ended(scheduler, app_id).state == self.cancelled
+        assert jobs.end(app_id).state == self.cancelled
         scheduler.cancel(app_id)
-        described = scheduler.describe(app_id)
-        assert described is not None
-        assert described.state == self.cancelled
+        assert jobs.describe(app_id).state == self.cancelled
 
-    def test_cancel_leaves_what_is_final_or_unknown_alone(
-        self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]
-    ) -> None:
-        app_id = scheduler.submit(self.app("exit 0"), cfg)
-        self.ended(scheduler, app_id)
+    def test_cancel_leaves_what_is_final_or_unknown_alone(self, jobs, scheduler):
+        app_id = jobs.finish("exit 0")
         scheduler.cancel(app_id)
         scheduler.cancel("no-such-app")
-        assert self.ended(scheduler, app_id).state == AppState.SUCCEEDED
+        assert jobs.end(app_id).state == AppState.SUCCEEDED
 
     @pytest.mark.parametrize("script", ["exit 0", "sleep 3600"], ids=["final", "running"])
-    def test_delete(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any], script: str) -> None:
-        self.needs(scheduler, "delete")
-        app_id = scheduler.submit(self.app(script), cfg)
-        self.ended(scheduler, app_id) if script == "exit 0" else self.running(scheduler, app_id)
+    def test_delete(self, jobs, scheduler, script):
+        jobs.needs("delete")
+        app_id = jobs.finish(script) if script == "exit 0" else jobs.start(script)
         scheduler.delete(app_id)
-        wait_until(lambda: not scheduler.exists(app_id), "the end of what was deleted")
-        assert self.row(scheduler, app_id) is None
+        wait_until(lambda: not scheduler.exists(app_id), "the end of the deleted app")
+        assert jobs.row(app_id) is None
         scheduler.delete(app_id)
         scheduler.delete("no-such-app")
 
-    def test_close_may_be_repeated(self, scheduler: Scheduler[Any]) -> None:
+    def test_close_may_be_repeated(self, scheduler):
         scheduler.close()
         scheduler.close()
 
     # Logs
 
-    def test_lines_keep_their_ends(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app(r"printf '  one\t\ntwo\r\n\n10%%\r20%%\rno end'"), cfg)
-        self.ended(scheduler, app_id)
+    def test_lines_keep_their_ends(self, jobs):
+        app_id = jobs.finish(r"printf '  one\t\ntwo\r\n\n10%%\r20%%\rno end'")
         expected = ["  one\t\n", f"two{self.line_end}", "\n", "10%\r20%\rno end"]
-        assert list(scheduler.log_iter(app_id, "worker")) == expected
-        assert list(scheduler.log_iter(app_id, "worker", should_tail=True)) == expected
+        assert jobs.lines(app_id) == jobs.lines(app_id, should_tail=True) == expected
 
-    def test_each_iterator_begins_anew(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo a; echo b"), cfg)
-        self.ended(scheduler, app_id)
-        first, second = iter(scheduler.log_iter(app_id, "worker")), iter(scheduler.log_iter(app_id, "worker"))
-        assert [next(first), next(second), next(first), next(second)] == ["a\n", "a\n", "b\n", "b\n"]
+    def test_iterators_are_independent_and_take_a_pattern(self, jobs, scheduler):
+        app_id = jobs.finish("echo apple; echo pear; echo pineapple")
+        first, second = (iter(scheduler.log_iter(app_id, "worker")) for _ in range(2))
+        assert [next(lines) for lines in (first, second, first, second)] == ["apple\n", "apple\n", "pear\n", "pear\n"]
+        assert jobs.lines(app_id, regex="^apple|pine") == ["apple\n", "pineapple\n"]
+        with pytest.raises(ValueError, match="not a regular expression"):
+            scheduler.log_iter(app_id, "worker", regex="(apple")
 
-    def test_without_tail_it_ends_at_the_present_end(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo first; sleep 3600"), cfg)
-        self.running(scheduler, app_id)
-        wait_until(lambda: list(scheduler.log_iter(app_id, "worker")) == ["first\n"], "the first line")
+    def test_without_tail_it_ends_at_the_present_end(self, jobs):
+        app_id = jobs.start("echo first; sleep 3600")
+        wait_until(lambda: jobs.lines(app_id) == ["first\n"], "the first line")
 
-    def test_tail_ends_at_the_final_state(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("for i in 1 2 3; do echo $i; sleep 0.2; done"), cfg)
-        assert list(scheduler.log_iter(app_id, "worker", should_tail=True)) == ["1\n", "2\n", "3\n"]
-        assert self.ended(scheduler, app_id).state == AppState.SUCCEEDED
+    @pytest.mark.parametrize(
+        ("script", "lines"),
+        [("for i in 1 2 3; do echo $i; sleep 0.2; done", ["1\n", "2\n", "3\n"]), ("sleep 0.5", [])],
+        ids=["lines", "silent"],
+    )
+    def test_tail_ends_at_the_final_state(self, jobs, script, lines):
+        app_id = jobs.submit(script)
+        assert jobs.lines(app_id, should_tail=True) == lines
+        assert jobs.end(app_id).state == AppState.SUCCEEDED
 
-    def test_tail_of_a_silent_app_ends_with_it(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("sleep 0.5"), cfg)
-        assert list(scheduler.log_iter(app_id, "worker", should_tail=True)) == []
-
-    def test_close_ends_a_blocked_read(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo once; sleep 3600"), cfg)
-        lines: Any = scheduler.log_iter(app_id, "worker", should_tail=True)
-        got: list[str] = []
+    def test_close_ends_a_blocked_read(self, jobs, scheduler):
+        app_id = jobs.submit("echo once; sleep 3600")
+        lines, got = scheduler.log_iter(app_id, "worker", should_tail=True), []
         reader = threading.Thread(target=lambda: got.extend(lines), daemon=True)
         reader.start()
         wait_until(lambda: got, "the first line")
@@ -308,98 +319,64 @@ class SchedulerContract:
         lines.close()
         assert got == ["once\n"]
 
-    def test_a_malformed_regex_is_a_value_error(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo apple"), cfg)
-        with pytest.raises(ValueError, match="not a regular expression"):
-            scheduler.log_iter(app_id, "worker", regex="(apple")
-        self.ended(scheduler, app_id)
+    def test_wrong_stream_role_or_replica_is_an_error(self, jobs, scheduler):
+        app_id = jobs.finish("exit 0")
+        wrong = [("worker", 0, "nonsense", "combined"), ("no-such-role", 0, None, "worker"), ("worker", 5, None, "0")]
+        wrong += [("worker", 0, stream, "") for stream in set(Stream) - set(scheduler.capabilities.log_streams)]
+        for role, k, stream, words in wrong:
+            with pytest.raises(ValueError, match=words):
+                scheduler.log_iter(app_id, role, k, streams=stream)
 
-    def test_regex_chooses_lines(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo apple; echo pear; echo pineapple"), cfg)
-        self.ended(scheduler, app_id)
-        assert list(scheduler.log_iter(app_id, "worker", regex="^apple|pine")) == ["apple\n", "pineapple\n"]
-
-    def test_wrong_stream_role_or_replica_is_an_error(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("exit 0"), cfg)
-        self.ended(scheduler, app_id)
-        wrong: Any = "nonsense"
-        with pytest.raises(ValueError, match="combined"):
-            scheduler.log_iter(app_id, "worker", streams=wrong)
-        with pytest.raises(ValueError, match="worker"):
-            scheduler.log_iter(app_id, "no-such-role")
-        with pytest.raises(ValueError, match="0"):
-            scheduler.log_iter(app_id, "worker", 5)
-        for stream in set(Stream) - set(scheduler.capabilities.log_streams):
-            with pytest.raises(ValueError):
-                scheduler.log_iter(app_id, "worker", streams=stream)
-
-    def test_streams_are_parted(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
+    def test_streams_are_parted(self, jobs, scheduler):
         if Stream.STDERR not in scheduler.capabilities.log_streams:
             pytest.skip("this scheduler has one stream only")
-        app_id = scheduler.submit(self.app("echo out; echo err >&2"), cfg)
-        self.ended(scheduler, app_id)
-        assert list(scheduler.log_iter(app_id, "worker", streams=Stream.STDOUT)) == ["out\n"]
-        assert list(scheduler.log_iter(app_id, "worker", streams=Stream.STDERR)) == ["err\n"]
-        assert sorted(scheduler.log_iter(app_id, "worker", streams=Stream.COMBINED)) == ["err\n", "out\n"]
+        app_id = jobs.finish("echo out; echo err >&2")
+        assert jobs.lines(app_id, streams=Stream.STDOUT) == ["out\n"]
+        assert jobs.lines(app_id, streams=Stream.STDERR) == ["err\n"]
+        assert sorted(jobs.lines(app_id, streams=Stream.COMBINED)) == ["err\n", "out\n"]
 
-    def test_time_range(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        self.needs(scheduler, "log_time_range")
-        # A busy machine may be told of the first line when the second is there: the gap is widened until it is not.
+    def test_time_range(self, jobs):
+        jobs.needs("log_time_range")
+        # A busy machine may show the first line when the second is there: the gap is widened until it does not.
         for gap in (self.gap, 5 * self.gap, 25 * self.gap):
-            app_id = scheduler.submit(self.app(f"echo early; sleep {gap}; echo late"), cfg)
-            wait_until(lambda app_id=app_id: list(scheduler.log_iter(app_id, "worker")), "the first line")
+            app_id = jobs.submit(f"echo early; sleep {gap}; echo late")
+            wait_until(lambda app_id=app_id: jobs.lines(app_id), "the first line")
             time.sleep(self.gap / 2)
             between = datetime.now(timezone.utc)
-            is_between = list(scheduler.log_iter(app_id, "worker")) == ["early\n"]
-            self.ended(scheduler, app_id)
+            is_between = jobs.lines(app_id) == ["early\n"]
+            jobs.end(app_id)
             if is_between:
                 break
-        assert list(scheduler.log_iter(app_id, "worker", since=between)) == ["late\n"]
-        assert list(scheduler.log_iter(app_id, "worker", until=between)) == ["early\n"]
-        assert list(scheduler.log_iter(app_id, "worker", until=between, should_tail=True)) == ["early\n"]
+        assert jobs.lines(app_id, since=between) == ["late\n"]
+        assert jobs.lines(app_id, until=between) == jobs.lines(app_id, until=between, should_tail=True) == ["early\n"]
 
-    def test_line_cursor(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("for i in 0 1 2 3 4; do echo line $i; done"), cfg)
-        self.ended(scheduler, app_id)
-        lines: Any = scheduler.log_iter(app_id, "worker")
+    def test_line_cursor(self, jobs, scheduler):
+        lines = scheduler.log_iter(jobs.finish("for i in 0 1 2 3 4; do echo line $i; done"), "worker")
         if not hasattr(lines, "__getitem__"):
             pytest.skip("this scheduler's iterators have no line cursor")
-        assert lines[3] == "line 3\n"
-        assert next(lines) == "line 4\n"
-        assert lines[1] == "line 1\n"
+        assert [lines[3], next(lines), lines[1]] == ["line 3\n", "line 4\n", "line 1\n"]
         with pytest.raises(IndexError):
             lines[5]
 
-    def test_purged_log_raises(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo gone"), cfg)
-        self.purge_log(scheduler, self.ended(scheduler, app_id))
+    def test_purged_log_raises(self, jobs, scheduler):
+        app_id = jobs.finish("echo gone")
+        self.purge_log(scheduler, jobs.describe(app_id))
         with pytest.raises(Exception, match=r"\w"):
-            list(scheduler.log_iter(app_id, "worker"))
+            jobs.lines(app_id)
 
-    def test_log_path_is_the_file(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("echo here"), cfg)
-        self.ended(scheduler, app_id)
+    def test_log_path_is_the_file(self, jobs, scheduler):
+        app_id = jobs.finish("echo here")
         path = scheduler.log_path(app_id, "worker", 0, scheduler.capabilities.log_streams[0])
         if not scheduler.capabilities.log_files:
             assert path is None
         else:
-            assert path is not None
             assert path.read_text() == "here\n"
             assert scheduler.log_path(app_id, "worker", 9, Stream.COMBINED) is None
 
-    def test_native_description(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("exit 0"), cfg)
-        self.ended(scheduler, app_id)
+    def test_native_description(self, jobs, scheduler):
+        app_id = jobs.finish("exit 0")
         if scheduler.capabilities.native:
             assert app_id.rpartition(":")[2] in scheduler.describe_native(app_id)
         else:
             with pytest.raises(NotImplementedError):
                 scheduler.describe_native(app_id)
-
-    def test_handles_of_listed_apps(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> None:
-        app_id = scheduler.submit(self.app("exit 0"), cfg)
-        self.ended(scheduler, app_id)
-        row = self.row(scheduler, app_id)
-        assert row is not None
-        if row.app_handle != "<NOT_SET>":
-            assert parse_app_handle(row.app_handle).app_id == app_id

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from backend.tables import TABLES
 from hypothesis import given
 from hypothesis import strategies as st
 from support.streaming import LinesScheduler
 
-from torchx_tui.backends.api import (
-    Alternative,
-    Capabilities,
-    DescribeAppResponse,
-    Finding,
-    JobAction,
-    ListAppResponse,
-    NameFault,
-    Place,
-    PublishedPort,
-    ReplicaUsage,
-    Scheduler,
-    Stream,
-    StructuredOpts,
-    filter_regex,
-    split_lines,
-    split_lines_iterator,
-)
+from torchx_tui.backends import api
+from torchx_tui.backends.api import DescribeAppResponse, ListAppResponse, NameFault, Scheduler, Stream, StructuredOpts
 from torchx_tui.backends.types import is_usable
 from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.specs import (
     AppDef,
     AppDryRunInfo,
     AppState,
-    CfgVal,
     InvalidRunConfigException,
     ReplicaStatus,
     Resource,
@@ -45,6 +30,8 @@ from torchx_tui.specs import (
     SchedulerError,
     runopts,
 )
+
+# Options
 
 
 @dataclass
@@ -89,376 +76,286 @@ class GroupedOpts(StructuredOpts):
     _session: str = ""
 
 
-class TestStructuredOpts:
-    def test_texts_of_both_kinds_of_quotes(self) -> None:
-        assert Opts.get_docstrings() == {
-            "cluster_name": "Where to run.",
-            "num_retries": "How often,\nat most.",
-            "hpc_identity": 'Who pays.\n\nSaid in "quotes" too.',
-        }
-        assert MoreOpts.get_docstrings()["extra"] == "One more."
-        assert MoreOpts.get_docstrings()["cluster_name"] == "Where to run."
-
-    def test_as_runopts(self) -> None:
-        opts = dict(Opts.as_runopts())
-        assert {name: opt.opt_type for name, opt in opts.items()} == {
-            "cluster_name": str,
-            "num_retries": int,
-            "hpc_identity": str,
-            "tags": list[str],
-            "weight": float,
-            "plain": bool,
-        }
-        assert [name for name, opt in opts.items() if opt.is_required] == ["cluster_name"]
-        assert opts["num_retries"].default == 3
-        assert opts["tags"].default is None
-        assert opts["plain"].help == "plain"
-        assert dict(MoreOpts.as_runopts())["extra"].opt_type == dict[str, str]
-
-    def test_without_source_there_are_names_for_texts(self) -> None:
-        namespace: dict[str, Any] = {"StructuredOpts": StructuredOpts, "dataclass": dataclass, "__name__": __name__}
-        exec("@dataclass\nclass Made(StructuredOpts):\n    queue: str = 'q'\n    '''Lost.'''", namespace)
-        assert dict(namespace["Made"].as_runopts())["queue"].default == "q"
-
-    def test_both_spellings(self) -> None:
-        opts = Opts.from_cfg({"clusterName": "c", "num_retries": 5, "unknown": 1})
-        assert (opts.cluster_name, opts.num_retries, opts.hpc_identity) == ("c", 5, None)
-        assert Opts.snake_to_camel("a_bc_d") == "aBcD"
-        resolved = Opts.as_runopts().resolve({"clusterName": "c"})
-        assert resolved["cluster_name"] == "c"
-
-    def test_options_declared_in_camel_case(self) -> None:
-        @dataclass
-        class Camel(StructuredOpts):
-            jobName: str = "a"
-            sendTo: Mail | None = None
-
-        opts = Camel.from_cfg({"job_name": "b", "send_to.user_name": "me"})
-        assert (opts.jobName, opts.sendTo, opts["job_name"]) == ("b", Mail("me"), "b")
-
-    def test_groups_and_names_of_their_own(self) -> None:
-        known = dict(GroupedOpts.as_runopts())
-        assert list(known) == ["mail.user_name", "mail.kind", "mail-type"]
-        assert (known["mail.user_name"].is_required, known["mail.user_name"].help) == (True, "Whom to write to.")
-        opts = GroupedOpts.from_cfg({"mail.userName": "me", "mail-type": "END"})
-        assert (opts.mail, opts.mail_type) == (Mail("me"), "END")
-        assert (opts["mail.user_name"], opts["mail-type"], opts["mail_type"]) == ("me", "END", "END")
-        assert dict(opts) == {"mail.user_name": "me", "mail.kind": None, "mail-type": "END"}
-        assert GroupedOpts.from_cfg({}).mail is None
-        # The group's own name says nothing of what is in it.
-        assert GroupedOpts.from_cfg({"mail": "x", "mail.kind": "END", "mail.user_name": "me"}).mail == Mail("me", "END")
-        assert GroupedOpts.from_cfg({"mail": "x"}).mail is None
-        with pytest.raises(KeyError):
-            opts["_session"]
-
-    def test_what_is_no_field_is_kept(self) -> None:
-        opts = Opts.from_cfg({"cluster_name": "c", "image_repo": "r", "some.thing": 1})
-        assert (opts["image_repo"], opts["some.thing"]) == ("r", 1)
-        assert (opts == Opts("c"), "image_repo" in Opts("c")) == (True, False)
-        assert list(opts)[-2:] == ["image_repo", "some.thing"]
-
-    def test_two_spellings_with_two_values(self) -> None:
-        assert Opts.from_cfg({"clusterName": "c", "cluster_name": "c"}).cluster_name == "c"
-        with pytest.raises(InvalidRunConfigException, match="`clusterName` and `cluster_name` are one option"):
-            Opts.from_cfg({"clusterName": "c", "cluster_name": "d"})
-
-    def test_a_missing_required_option(self) -> None:
-        with pytest.raises(TypeError, match="cluster_name"):
-            Opts.from_cfg({})
-
-    def test_it_is_a_mapping(self) -> None:
-        opts = Opts("c", hpc_identity=None)
-        assert isinstance(opts, Mapping)
-        assert (opts["cluster_name"], opts["clusterName"]) == ("c", "c")
-        assert opts.get("hpc_identity", "nobody") == "nobody"
-        assert opts.get("no_such", 1) == 1
-        assert "num_retries" in opts
-        assert "get" not in opts
-        assert 1 not in opts
-        assert len(opts) == 6
-        assert list(opts)[:2] == ["cluster_name", "num_retries"]
-        assert dict(opts)["num_retries"] == 3
-        with pytest.raises(KeyError):
-            opts["no_such"]
-
-    def test_two_are_merged(self) -> None:
-        @dataclass
-        class Other(StructuredOpts):
-            bar: int = 1
-            num_retries: int = 9
-
-        assert (Opts("c") | Other(bar=2)) == {**dict(Opts("c")), "bar": 2, "num_retries": 9}
+def described(opts):
+    return {name: (opt.opt_type, opt.is_required, opt.default, opt.help) for name, opt in opts.as_runopts()}
 
 
-class Recorder(Scheduler[Mapping[str, CfgVal]]):
-    """Does nothing, and remembers what it was asked."""
+def test_fields_become_run_options():
+    expected = {
+        "cluster_name": (str, True, None, "Where to run."),
+        "num_retries": (int, False, 3, "How often,\nat most."),
+        "hpc_identity": (str, False, None, 'Who pays.\n\nSaid in "quotes" too.'),
+        "tags": (list[str], False, None, "tags"),
+        "weight": (float, False, 0.5, "weight"),
+        "plain": (bool, False, False, "plain"),
+    }
+    assert described(Opts) == expected
+    assert described(MoreOpts) == {**expected, "extra": (dict[str, str], False, None, "One more.")}
+    assert list(Opts.get_docstrings()) == ["cluster_name", "num_retries", "hpc_identity"]
 
-    def __init__(self) -> None:
+
+def test_options_without_source_have_no_texts():
+    namespace: dict[str, Any] = {"StructuredOpts": StructuredOpts, "dataclass": dataclass, "__name__": __name__}
+    exec("@dataclass\nclass Made(StructuredOpts):\n    queue: str = 'q'\n    '''Lost.'''", namespace)
+    assert described(namespace["Made"])["queue"] == (str, False, "q", "queue")
+
+
+def test_options_have_two_spellings():
+    opts = Opts.from_cfg({"clusterName": "c", "num_retries": 5})
+    assert opts == Opts("c", 5) == Opts.from_cfg({"clusterName": "c", "cluster_name": "c", "num_retries": 5})
+    assert Opts.snake_to_camel("a_bc_d") == "aBcD"
+    assert Opts.as_runopts().resolve({"clusterName": "c"})["cluster_name"] == "c"
+    with pytest.raises(InvalidRunConfigException, match="`clusterName` and `cluster_name` are one option"):
+        Opts.from_cfg({"clusterName": "c", "cluster_name": "d"})
+    with pytest.raises(TypeError, match="cluster_name"):
+        Opts.from_cfg({})
+
+
+def test_options_may_be_declared_in_camel_case():
+    @dataclass
+    class Camel(StructuredOpts):
+        jobName: str = "a"
+        sendTo: Mail | None = None
+
+    opts = Camel.from_cfg({"job_name": "b", "send_to.user_name": "me"})
+    assert (opts, opts["job_name"]) == (Camel("b", Mail("me")), "b")
+
+
+def test_groups_and_keys_of_options():
+    assert described(GroupedOpts) == {
+        "mail.user_name": (str, True, None, "Whom to write to."),
+        "mail.kind": (str, False, None, "kind"),
+        "mail-type": (str, False, None, "When to write."),
+    }
+    opts = GroupedOpts.from_cfg({"mail.userName": "me", "mail-type": "END"})
+    assert opts == GroupedOpts(Mail("me"), "END")
+    assert (opts["mail.user_name"], opts["mail-type"], opts["mail_type"]) == ("me", "END", "END")
+    assert dict(opts) == {"mail.user_name": "me", "mail.kind": None, "mail-type": "END"}
+    # The group's own name has no meaning.
+    assert GroupedOpts.from_cfg({"mail": "x", "mail.kind": "END", "mail.user_name": "me"}).mail == Mail("me", "END")
+    assert GroupedOpts.from_cfg({"mail": "x"}).mail is GroupedOpts.from_cfg({}).mail is None
+    with pytest.raises(KeyError):
+        opts["_session"]
+
+
+def test_unknown_keys_are_kept():
+    opts = Opts.from_cfg({"cluster_name": "c", "image_repo": "r", "some.thing": 1})
+    assert (opts["image_repo"], opts["some.thing"]) == ("r", 1)
+    assert (opts == Opts("c"), "image_repo" in Opts("c")) == (True, False)
+    assert list(opts)[-2:] == ["image_repo", "some.thing"]
+
+
+def test_options_are_a_mapping():
+    opts = Opts("c", hpc_identity=None)
+    assert isinstance(opts, Mapping)
+    assert dict(opts) == {
+        "cluster_name": "c", "num_retries": 3, "hpc_identity": None, "tags": [], "weight": 0.5, "plain": False,
+    }  # fmt: skip
+    assert (len(opts), opts["clusterName"]) == (6, "c")
+    assert (opts.get("hpc_identity", "nobody"), opts.get("no_such", 1)) == ("nobody", 1)
+    assert ["num_retries" in opts, "get" in opts, 1 in opts] == [True, False, False]
+    assert Opts("c") | {"bar": 2, "num_retries": 9} == {**dict(opts), "bar": 2, "num_retries": 9}
+    with pytest.raises(KeyError):
+        opts["no_such"]
+
+
+# Schedulers
+
+
+class Recorder(Scheduler[Mapping[str, Any]]):
+    """Keeps the apps that it was given."""
+
+    def __init__(self):
         super().__init__("recorder", "session")
-        self.apps: dict[str, AppState] = {}
-        self.cancelled: list[str] = []
+        self.apps = {}
+        self.cancelled = []
 
-    def _run_opts(self) -> runopts:
+    def _run_opts(self):
         opts = runopts()
         opts.add("queue", type_=str, default="default", help="where")
         return opts
 
-    def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
+    def _submit_dryrun(self, app, cfg):
         return AppDryRunInfo({"name": app.name, **cfg}, str)
 
-    def schedule(self, dryrun_info: AppDryRunInfo[Any]) -> str:
+    def schedule(self, dryrun_info):
         self.apps[dryrun_info.request["name"]] = AppState.RUNNING
         return dryrun_info.request["name"]
 
-    def describe(self, app_id: str) -> DescribeAppResponse | None:
+    def describe(self, app_id):
         return DescribeAppResponse(app_id, self.apps[app_id]) if app_id in self.apps else None
 
-    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
+    def list(self, cfg=None):
         return [ListAppResponse(app_id, state) for app_id, state in self.apps.items()]
 
-    def _cancel_existing(self, app_id: str) -> None:
+    def _cancel_existing(self, app_id):
         self.cancelled.append(app_id)
 
 
 class Renaming(Recorder):
-    """Changes requests where it is asked for them."""
+    """Changes requests in its dry run."""
 
-    def submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
+    def submit_dryrun(self, app, cfg):
         info = super().submit_dryrun(app, cfg)
         info.request["name"] += "-renamed"
         return info
 
 
 class Packer(WorkspaceMixin[Any], Recorder):
-    def __init__(self) -> None:
-        super().__init__()
-        self.built: list[str] = []
-
-    def workspace_opts(self) -> runopts:
+    def workspace_opts(self):
         opts = runopts()
         opts.add("image_repo", type_=str, default=None, help="where images go")
         return opts
 
-    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
-        self.built.append(workspace)
-        role.image = f"{role.image}+built"
+    def build_workspace_and_update_role(self, role, workspace, cfg):
+        role.image = f"{role.image}+{workspace}"
 
 
 class Greedy(Role):
-    def pre_proc(self, scheduler: str, dryrun_info: AppDryRunInfo[Any]) -> AppDryRunInfo[Any]:
+    def pre_proc(self, scheduler, dryrun_info):
         dryrun_info.request["seen_by"] = scheduler
         return dryrun_info
 
 
-class TestScheduler:
-    def test_submit_is_a_dry_run_and_a_schedule(self) -> None:
-        scheduler = Recorder()
-        assert scheduler.submit(AppDef("app", [Role("r", "i")]), {"queue": "fast"}) == "app"
-        info = scheduler.submit_dryrun(AppDef("app", [Greedy("r", "i")]), {})
-        assert info.request == {"name": "app", "queue": "default", "seen_by": "recorder"}
-        assert info.cfg == {"queue": "default"}
-        assert info.app is not None
-        with pytest.raises(InvalidRunConfigException):
-            scheduler.submit(AppDef("app", [Role("r", "i")]), {"que": "x"})
+@pytest.fixture
+def app():
+    return AppDef("app", [Role("r", "i")])
 
-    def test_submit_calls_an_overridden_dry_run(self) -> None:
-        scheduler = Renaming()
-        assert scheduler.submit(AppDef("app", [Role("r", "i")]), {}) == "app-renamed"
 
-    def test_the_mixin_says_that_workspaces_are_taken(self) -> None:
-        assert Packer().takes_workspace
-        assert not Recorder().takes_workspace
+def test_submit_is_a_dry_run_and_a_schedule(app):
+    scheduler = Recorder()
+    assert scheduler.submit(app, {"queue": "fast"}) == "app"
+    info = scheduler.submit_dryrun(AppDef("app", [Greedy("r", "i")]), {})
+    assert info.request == {"name": "app", "queue": "default", "seen_by": "recorder"}
+    assert info.cfg == {"queue": "default"}
+    assert info.app is not None
+    with pytest.raises(InvalidRunConfigException):
+        scheduler.submit(app, {"que": "x"})
+    assert Renaming().submit(app, {}) == "app-renamed"
 
-    def test_what_does_not_exist_is_left_alone(self) -> None:
-        scheduler = Recorder()
-        scheduler.cancel("no")
-        scheduler.delete("no")
-        assert scheduler.cancelled == []
-        scheduler.submit(AppDef("app", [Role("r", "i")]), {})
+
+def test_unknown_apps_are_not_cancelled(app):
+    scheduler = Recorder()
+    for _ in range(2):
         scheduler.cancel("app")
         scheduler.delete("app")
-        assert scheduler.cancelled == ["app", "app"]
-        assert scheduler.exists("app")
+        scheduler.submit(app, {})
+    assert scheduler.cancelled == ["app", "app"]
+    assert scheduler.exists("app")
 
-    def test_a_workspace_needs_the_mixin(self) -> None:
-        with pytest.raises(SchedulerError, match="takes no workspace"):
-            Recorder().submit(AppDef("app", [Role("r", "i")]), {}, workspace="/tmp")
-        scheduler = Packer()
-        app = AppDef("app", [Role("r", "i")])
-        scheduler.submit(app, {"image_repo": "repo"}, workspace="/tmp")
-        assert (app.roles[0].image, scheduler.built) == ("i+built", ["/tmp"])
-        assert [name for name, _ in scheduler.run_opts()] == ["queue", "image_repo"]
 
-    def test_defaults(self) -> None:
-        scheduler = Recorder()
-        assert scheduler.capabilities == Capabilities()
-        assert (scheduler.check(), scheduler.preflight(AppDef("a"), {}), scheduler.own_app_ids()) == ([], [], [])
-        with pytest.raises(NotImplementedError):
-            scheduler.log_iter("a", "r")
-        with pytest.raises(NotImplementedError):
-            scheduler.describe_native("a")
-        with pytest.raises(ValueError, match="No resource for role: r"):
-            scheduler._validate(AppDef("a", [Role("r", "i")]), "recorder", {})
-        scheduler._validate(AppDef("a", [Role("r", "i", resource=Resource(1, 0, 1))]), "recorder", {})
+def test_a_workspace_needs_the_mixin(app):
+    with pytest.raises(SchedulerError, match="takes no workspace"):
+        Recorder().submit(app, {}, workspace="/tmp")
+    scheduler = Packer()
+    assert (scheduler.takes_workspace, Recorder().takes_workspace) == (True, False)
+    scheduler.submit(app, {"image_repo": "repo"}, workspace="/tmp")
+    assert app.roles[0].image == "i+/tmp"
+    assert [name for name, _ in scheduler.run_opts()] == ["queue", "image_repo"]
 
-    def test_rows_can_be_kept_in_sets(self) -> None:
-        rows = [ListAppResponse("a", AppState.RUNNING, notes=["x"]) for _ in range(2)]
-        assert len({*rows}) == 1
-        assert DescribeAppResponse().roles_statuses == []
+
+def test_defaults_of_a_scheduler(app):
+    scheduler = Recorder()
+    assert scheduler.capabilities == api.Capabilities()
+    answers = (scheduler.check(), scheduler.preflight(app, {}), scheduler.own_app_ids(), scheduler.prune())
+    assert answers == ([],) * 4
+    assert (scheduler.known_values(), scheduler.check_names(app, {}), scheduler.image_digests(["i"])) == ({}, [], {})
+    assert scheduler.log_path("a", "r", 0, Stream.STDOUT) is scheduler.subscribe(Mock()) is None
+    assert (scheduler.context, scheduler.takes_contexts) == ("", True)
+    for method, arguments in {"log_iter": "ar", "describe_native": "a", "usage": "a", "shell_command": "ar0"}.items():
+        with pytest.raises(NotImplementedError, match="recorder"):
+            getattr(scheduler, method)(*arguments)
+    with pytest.raises(ValueError, match="No resource for role: r"):
+        scheduler._validate(app, "recorder", {})
+    scheduler._validate(AppDef("a", [Role("r", "i", resource=Resource(1, 0, 1))]), "recorder", {})
+
+
+@pytest.mark.parametrize(("stream", "letter"), [(None, "c"), ("combined", "c"), ("stdout", "o"), ("stderr", "e")])
+def test_a_stream_of_lines_knows_its_output(stream, letter):
+    scheduler = LinesScheduler()
+    scheduler.write(0, "line\n", stream=letter)
+    scheduler.end()
+    (record,) = scheduler.log_stream("app", "trainer", 0, stream and Stream(stream))
+    assert (record.data, record.stream) == (b"line\n", letter)
+
+
+# Answers
+
+
+def test_defaults_of_answers():
+    """Fields that a scheduler does not set are unknown, in schedulers of other packages too."""
+    answers = [
+        DescribeAppResponse(),
+        ListAppResponse("a", AppState.RUNNING),
+        api.ReplicaUsage("r", 0),
+        api.JobAction("hold", "It is held."),
+        api.Place({}, "main"),
+        api.Alternative({}, None),
+        api.Finding("ok", ""),
+        api.PublishedPort("r", 0, "", 1, "", 2),
+        NameFault("", "x", "", ""),
+        api.Capabilities(),
+    ]
+    assert [repr(answer) for answer in answers] == Path(__file__).with_name("defaults.txt").read_text().splitlines()
+
+
+def test_rows_are_hashable():
+    rows = [ListAppResponse(app_id, AppState.RUNNING, notes=["x"]) for app_id in "aab"]
+    assert len({*rows}) == 2
+
+
+@pytest.mark.parametrize(("wanted", "known", "counts"), TABLES["api"]["replica_counts"])
+def test_replica_counts(wanted, known, counts):
+    roles = [Role(name, "", num_replicas=number) for name, number in wanted.items()]
+    replica = ReplicaStatus(0, AppState.RUNNING, "", "")
+    statuses = [RoleStatus(name, [replica] * number) for name, number in known.items()]
+    assert DescribeAppResponse(roles=roles, roles_statuses=statuses).replica_counts == counts
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told", "counts"),
-    [
-        ({"a": 2, "b": 0}, {}, {"a": 2, "b": 0}),
-        ({"a": 2, "b": 0}, {"a": 3}, {"a": 3, "b": 0}),
-        ({"a": 2}, {"a": 1}, {"a": 2}),
-        ({"a": 2}, {"a": 1, "step": 4}, {"a": 1, "step": 4}),
-    ],
+    ("state", "at", "ended"),
+    [("RUNNING", 1.0, False), ("FAILED", None, True), ("UNKNOWN", 1.0, True), ("UNKNOWN", None, False)],
 )
-def test_how_many_replicas_there_are(wanted: dict[str, int], told: dict[str, int], counts: dict[str, int]) -> None:
-    roles = [Role(name, "", num_replicas=number) for name, number in wanted.items()]
-    replica = ReplicaStatus(0, AppState.RUNNING, "", "")
-    statuses = [RoleStatus(name, [replica] * number) for name, number in told.items()]
-    assert DescribeAppResponse(roles=roles, roles_statuses=statuses).replica_counts == counts
+def test_an_end_at_an_unknown_state_is_an_end(state, at, ended):
+
+    assert DescribeAppResponse(state=AppState[state], finished_at=at).has_ended is ended
 
 
 @pytest.mark.parametrize("name", ["submitted_at", "started_at", "finished_at", "limit_at"])
 @pytest.mark.parametrize(
-    ("given", "known"),
+    ("value", "known"),
     [(0.0, 0.0), (5, 5.0), (1e9, 1e9), (-1.0, None), (3e11, None), (float("nan"), None), ("x", None)],
 )
-def test_times_of_a_row_that_are_none_are_unknown(name: str, given: Any, known: float | None) -> None:
-    row = ListAppResponse("a", AppState.RUNNING, **{name: given})
+def test_impossible_times_are_unknown(name, value, known):
+    row = ListAppResponse("a", AppState.RUNNING, **{name: value})
     assert is_usable(row) is True
     assert getattr(row, name) == known
     assert isinstance(getattr(row, name), float | None)
 
 
 @pytest.mark.parametrize("app_id", ["", "a\nb", 7, None])
-def test_a_row_whose_id_cannot_be_in_a_handle_is_left_out(app_id: Any) -> None:
+def test_a_row_with_an_impossible_id_is_not_usable(app_id):
     assert is_usable(ListAppResponse(app_id, AppState.RUNNING)) is False
 
 
-class TestLines:
-    @pytest.mark.parametrize(
-        ("text", "lines"),
-        [
-            ("", []),
-            ("a", ["a"]),
-            ("a\n", ["a\n"]),
-            ("a\nb", ["a\n", "b"]),
-            ("\n\n", ["\n", "\n"]),
-            ("a\r\nb\rc\x0bd\u2028e\n", ["a\r\n", "b\rc\x0bd\u2028e\n"]),
-        ],
-    )
-    def test_split(self, text: str, lines: list[str]) -> None:
-        assert split_lines(text) == lines
-
-    @given(st.text(alphabet="a\n\r\u2028"))
-    def test_nothing_is_lost(self, text: str) -> None:
-        lines = split_lines(text)
-        assert "".join(lines) == text
-        assert all(line.endswith("\n") for line in lines[:-1])
-        assert all(line.count("\n") <= 1 and line for line in lines)
-
-    def test_chunks(self) -> None:
-        assert list(split_lines_iterator(iter(["a\nb", "c\n"]))) == ["a\n", "b", "c\n"]
-
-    def test_filter(self) -> None:
-        lines = filter_regex("b+$", iter(["abb", "bba", "b"]))
-        assert list(lines) == ["abb", "b"]
-
-
-class TestWhatIsNotSaid:
-    """What a scheduler says nothing of, one of another package too, is not known, or it cannot do it."""
-
-    def test_of_an_app(self) -> None:
-        described = DescribeAppResponse()
-        assert (described.app_id, described.state, described.num_restarts) == ("<NOT_SET>", AppState.UNSUBMITTED, -1)
-        assert (described.msg, described.structured_error_msg, described.ui_url) == ("<NONE>", "<NONE>", None)
-        assert (described.name, described.user, described.host, described.image, described.log_dir) == ("",) * 5
-        assert (described.submitted_at, described.started_at, described.finished_at) == (None,) * 3
-        assert (described.timeline, described.notes, described.ports, described.roles) == ([], [], [], [])
-        assert (described.insight_dir, Finding("ok", "").hint, PublishedPort("r", 0, "", 1, "", 2).command) == ("",) * 3
-        assert (described.metadata, described.cfg) == ({}, {})
-
-    def test_of_a_row(self) -> None:
-        row = ListAppResponse("a", AppState.RUNNING)
-        assert (row.app_handle, row.foreign, row.notes) == ("<NOT_SET>", False, [])
-        assert (row.name, row.user, row.image, row.msg, row.host) == ("",) * 5
-        assert (row.submitted_at, row.started_at, row.finished_at) == (None,) * 3
-        assert (row.replicas_running, row.replicas_wanted, row.replicas_succeeded) == (0, 0, 0)
-        assert len({row, ListAppResponse("b", AppState.RUNNING)}) == 2
-
-    def test_of_usage(self) -> None:
-        usage = ReplicaUsage("r", 0)
-        assert usage.gpus == 0
-        assert (usage.cpu, usage.cpu_total, usage.memory, usage.memory_total) == (None,) * 4
-        assert (usage.gpu, usage.gpu_memory, usage.gpu_memory_total) == (None,) * 3
-
-    def test_of_an_action(self) -> None:
-        action = JobAction("hold", "It is held back.")
-        assert (action.value, action.ends_job) == ("", False)
-
-    def test_of_a_place_and_of_another_request(self) -> None:
-        place = Place({}, "main")
-        assert (place.free, place.nodes, place.gpus_free, place.gpus) == (0, 0, 0, 0)
-        assert (place.limit, place.start, place.fault, Alternative({}, None).fault) == (None, None, "", "")
-
-    def test_of_what_it_can_do(self) -> None:
-        can = asdict(Capabilities())
-        assert can.pop("log_streams") == (Stream.COMBINED,)
-        assert can.pop("logs_after_cancel") == ""
-        assert {name for name, value in can.items() if value} == {
-            *(
-                "cancel",
-                "delete",
-                "log_follow",
-                "remembers_cancel",
-                "times",
-                "exit_codes",
-                "replica_counts",
-                "named_ids",
-            )
-        }
-
-    def test_by_a_scheduler(self) -> None:
-        scheduler = Recorder()
-        assert scheduler.known_values() == {}
-        assert scheduler.prune() == []
-        assert scheduler.check_names(AppDef("a"), {}) == []
-        assert scheduler.image_digests(["i"]) == {}
-        assert scheduler.log_path("a", "r", 0, Stream.STDOUT) is None
-        assert scheduler.subscribe(lambda: None) is None
-        assert (scheduler.context, scheduler.takes_contexts) == ("", True)
-        for ask in (scheduler.usage, lambda app_id: scheduler.shell_command(app_id, "r", 0)):
-            with pytest.raises(NotImplementedError, match="recorder"):
-                ask("a")
-
-    def test_an_end_that_nobody_saw_is_an_end(self) -> None:
-        ended = [
-            DescribeAppResponse(state=state, finished_at=at).has_ended
-            for state, at in ((AppState.UNKNOWN, 1.0), (AppState.UNKNOWN, None), (AppState.RUNNING, 1.0))
-        ]
-        assert ended == [True, False, False]
-        assert DescribeAppResponse(state=AppState.FAILED).has_ended
-
-
-@pytest.mark.parametrize(
-    ("stream", "letter"), [(None, "c"), (Stream.COMBINED, "c"), (Stream.STDOUT, "o"), (Stream.STDERR, "e")]
-)
-def test_a_stream_made_of_lines_says_which_output_they_are_of(stream: Stream | None, letter: str) -> None:
-    scheduler = LinesScheduler()
-    scheduler.write(0, "line\n", stream="c" if letter == "c" else letter)
-    scheduler.end()
-    (record,) = scheduler.log_stream("app", "trainer", 0, stream)
-    assert (record.data, record.stream) == (b"line\n", letter)
-
-
 @pytest.mark.parametrize(("refused", "words"), [(True, "it is long, so be short"), (False, "it is long: be short")])
-def test_a_name_that_is_refused_or_changed_in_words(refused: bool, words: str) -> None:
-    assert NameFault("", "x", "it is long", "be short", refused).words == words
-    assert NameFault("", "x", "", "").what == "The app's name"
-    assert NameFault("r", "x", "", "").what == "The role's name"
-    assert NameFault("", "x", "", "").refused
+def test_texts_of_a_name_fault(refused, words):
+    fault = NameFault("", "x", "it is long", "be short", refused)
+    assert (fault.words, fault.what, NameFault("r", "x", "", "").what) == (words, "The app's name", "The role's name")
+
+
+# Lines
+
+
+@given(st.text(alphabet="a\n\r\u2028"))
+def test_texts_are_split_at_newlines_alone(text):
+    lines = api.split_lines(text)
+    assert "".join(lines) == text
+    assert all(line.endswith("\n") for line in lines[:-1])
+    assert all(line.count("\n") <= 1 and line for line in lines)
+
+
+def test_chunks_and_lines():
+    assert api.split_lines("a\r\nb\rc\x0bd\u2028\n\ne") == ["a\r\n", "b\rc\x0bd\u2028\n", "\n", "e"]
+    assert list(api.split_lines_iterator(iter(["a\nb", "c\n"]))) == ["a\n", "b", "c\n"]
+    assert list(api.filter_regex("b+$", iter(["abb", "bba", "b"]))) == ["abb", "b"]

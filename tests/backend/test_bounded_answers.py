@@ -1,14 +1,13 @@
 """Answers of Docker engines and API servers that are endless, huge, compressed or never complete."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib
 import re
 import resource
 import time
-from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from unittest.mock import Mock
 
 import pytest
 from kubernetes.client import ApiClient, Configuration
@@ -27,127 +26,112 @@ MEGABYTE = b"x" * (1 << 20)
 BOMB = gzip.compress(bytes(1 << 20)) * 200
 
 
-def ask_engine(address: str) -> object:
-    engine = Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S)
-    with engine.translate_errors():
+def engine_at(address):
+    return closing(Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S))
+
+
+def api_server_at(address, **limits):
+    configuration = Configuration()
+    configuration.host = f"http://{address}"
+    return closing(ApiServer(client=ApiClient(configuration), **limits))
+
+
+def ask_engine(address):
+    with engine_at(address) as engine, engine.translate_errors():
         return engine.client().api.containers(all=True)
 
 
-def ask_api_server(address: str) -> object:
-    configuration = Configuration()
-    configuration.host = f"http://{address}"
-    server = ApiServer(client=ApiClient(configuration), timeout=TIMEOUT_S)
-    try:
+def ask_api_server(address):
+    with api_server_at(address, timeout=TIMEOUT_S) as server:
         return server.request("GET", "/api/v1/pods")
-    finally:
-        server.close()
 
 
-# Each is a function, because an iterator is used up.
-ANSWERS: dict[str, Callable[[], Iterator[bytes]]] = {
-    "nothing at all": lambda: then(last=repeat(b"", 0.05)),
-    "endless body": lambda: then(CHUNKED, last=repeat(chunk(MEGABYTE))),
-    "huge body": lambda: then(OK + b"Content-Length: 100000000000\r\n\r\n", last=repeat(MEGABYTE)),
-    "body until the connection closes": lambda: then(OK + b"\r\n", last=repeat(MEGABYTE)),
-    "body that drips": lambda: then(CHUNKED, last=repeat(chunk(b" "), 0.05)),
-    "chunk head that drips": lambda: then(CHUNKED, last=repeat(b"0", 0.05)),
-    "endless headers": lambda: then(OK, last=repeat(b"X-More: 1\r\n")),
-    "header without an end": lambda: then(OK + b"X-More: ", last=repeat(MEGABYTE)),
-    "headers that drip": lambda: then(OK + b"X-More: ", last=repeat(b"x", 0.05)),
-    "endless interim answers": lambda: repeat(b"HTTP/1.1 100 Continue\r\n\r\n", 0.01),
-    "gzip bomb": lambda: then(
-        OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(BOMB), BOMB
-    ),
-    "refusal with an endless body": lambda: then(
-        CHUNKED.replace(b"200 OK", b"500 Odd"), last=repeat(chunk(MEGABYTE))
-    ),
-    "redirect with an endless body": lambda: then(
-        CHUNKED.replace(b"200 OK\r\n", b"302 Found\r\nLocation: /a\x1b[2J\r\n"), last=repeat(chunk(MEGABYTE))
-    ),
-}  # fmt: skip
+def body_of(data):
+    # In one piece: a second one would wait 40 ms for the first to be acknowledged.
+    return then(OK + b"Content-Length: %d\r\n\r\n%b" % (len(data), data))
+
+
+ENDLESS = chunk(MEGABYTE)
+# The beginning of an answer, a piece that follows again and again, and the pause after each piece.
+ANSWERS = {
+    "nothing at all": (b"", b"", 0.05),
+    "endless body": (CHUNKED, ENDLESS),
+    "huge body": (OK + b"Content-Length: 100000000000\r\n\r\n", MEGABYTE),
+    "body until the connection closes": (OK + b"\r\n", MEGABYTE),
+    "body that drips": (CHUNKED, chunk(b" "), 0.05),
+    "chunk head that drips": (CHUNKED, b"0", 0.05),
+    "endless headers": (OK, b"X-More: 1\r\n"),
+    "header without an end": (OK + b"X-More: ", MEGABYTE),
+    "headers that drip": (OK + b"X-More: ", b"x", 0.05),
+    "endless interim answers": (b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.01),
+    "gzip bomb": (OK + b"Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%b" % (len(BOMB), BOMB),),
+    "refusal with an endless body": (CHUNKED.replace(b"200 OK", b"500 Odd"), ENDLESS),
+    "redirect with an endless body": (CHUNKED.replace(b"200 OK\r\n", b"302 Found\r\nLocation: /a\x1b[2J\r\n"), ENDLESS),
+}
 
 
 @pytest.mark.parametrize("client", [ask_engine, ask_api_server])
-@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS)
-def test_endless_answers_end(answer: Callable[[], Iterator[bytes]], client: Callable[[str], object]) -> None:
+@pytest.mark.parametrize(("head", "again"), [(head, again) for head, *again in ANSWERS.values()], ids=ANSWERS)
+def test_endless_answers_end(head, again, client):
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.monotonic()
-    with hostile_server(lambda _: answer()) as address, pytest.raises(BackendUnavailableError) as raised:
-        client(address)
+    with hostile_server(lambda _: then(head, last=repeat(*again) if again else ())) as address:
+        with pytest.raises(BackendUnavailableError) as raised:
+            client(address)
     assert time.monotonic() - began < OVER_S
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 400 << 10
     assert "\x1b" not in str(raised.value)
 
 
-def test_engine_that_streams_one_object_for_ever_is_left() -> None:
-    def script(head: bytes) -> Iterator[bytes]:
-        if b"/events" not in head:
-            body = b'{"ApiVersion": "1.41"}'
-            return then(OK + b"Content-Length: %d\r\n\r\n" % len(body), body)
-        return then(CHUNKED, last=repeat(chunk(MEGABYTE)))
+def test_endless_object_of_an_engine_is_an_error():
+    def script(head):
+        return then(CHUNKED, last=repeat(chunk(MEGABYTE))) if b"/events" in head else body_of(b'{"ApiVersion": "1.41"}')
 
-    with hostile_server(script) as address:
-        engine = Engine({"DOCKER_HOST": f"tcp://{address}"}, timeout=TIMEOUT_S)
+    with hostile_server(script) as address, engine_at(address) as engine:
         answer = ask(engine.client(), "GET", "/events", {})
         with pytest.raises(ConnectionResetError, match="a line of an answer has more than 16 MB"):
             next(answer.objects())
         answer.close()
-        engine.close()
 
 
-def test_list_with_endless_pages_ends() -> None:
-    body = b'{"items": [], "metadata": {"continue": "more", "resourceVersion": "1"}}'
-    asked = 0
-
-    def script(_: bytes) -> Iterator[bytes]:
-        nonlocal asked
-        asked += 1
-        return then(OK + b"Content-Length: %d\r\n\r\n" % len(body), body)
-
-    configuration = Configuration()
-    with hostile_server(script) as address:
-        configuration.host = f"http://{address}"
-        server = ApiServer(client=ApiClient(configuration))
+def test_endless_pages_of_a_list_are_an_error():
+    script = Mock(
+        side_effect=lambda _: body_of(b'{"items": [], "metadata": {"continue": "more", "resourceVersion": "1"}}')
+    )
+    with hostile_server(script) as address, api_server_at(address) as server:
         with pytest.raises(BackendUnavailableError, match=r"lists more than 200,000 jobs|did not list all jobs"):
-            for _ in pages(server, "space"):
-                pass
-        server.close()
-    assert asked <= 400
+            list(pages(server, "space"))
+    assert script.call_count <= 400
 
 
 UPGRADE = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
 
 
-def accepted(head: bytes) -> bytes:
-    """Return the rest of the head of an answer that takes a websocket."""
-    found = re.search(rb"Sec-WebSocket-Key: (\S+)", head, re.IGNORECASE)
-    assert found
-    key = base64.b64encode(hashlib.sha1(found[1] + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
-    return b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n" % key
+@contextmanager
+def command_in_pod(*sent, last):
+    """Give a command in a pod whose websocket sends these bytes."""
+
+    def script(head):
+        (key,) = re.findall(rb"(?i)Sec-WebSocket-Key: (\S+)", head)
+        key = base64.b64encode(hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest())
+        accepted = b"Sec-WebSocket-Accept: %b\r\nSec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n" % key
+        return then(UPGRADE + accepted, *sent, last=last)
+
+    with hostile_server(script) as address, api_server_at(address) as server:
+        with run_in_pod(server, "space", "pod", "main", ["ls"]) as running:
+            yield running
 
 
-def test_pod_that_sends_an_endless_message_is_left() -> None:
+def test_endless_message_of_a_pod_is_an_error():
     # A frame of binary data whose length is 2**40.
-    frame = b"\x82\x7f" + (1 << 40).to_bytes(8, "big")
-    configuration = Configuration()
-    with hostile_server(lambda head: then(UPGRADE + accepted(head), frame, last=repeat(MEGABYTE))) as address:
-        configuration.host = f"http://{address}"
-        server = ApiServer(client=ApiClient(configuration))
-        with run_in_pod(server, "space", "pod", "main", ["ls"]) as running:
-            with pytest.raises(ConnectionError, match="a message has more than 16 MB"):
-                running.read()
-        server.close()
+    with command_in_pod(b"\x82\x7f" + (1 << 40).to_bytes(8, "big"), last=repeat(MEGABYTE)) as running:
+        with pytest.raises(ConnectionError, match="a message has more than 16 MB"):
+            running.read()
 
 
-def test_pod_whose_message_drips_is_left() -> None:
-    frame = b"\x82\x7e" + (60_000).to_bytes(2, "big")
-    configuration = Configuration()
-    with hostile_server(lambda head: then(UPGRADE + accepted(head), frame, last=repeat(b"x", 0.02))) as address:
-        configuration.host = f"http://{address}"
-        server = ApiServer(client=ApiClient(configuration))
-        began = time.monotonic()
-        with run_in_pod(server, "space", "pod", "main", ["ls"]) as running:
-            with pytest.raises(Exception, match="the connection to the pod broke off"):
-                running.output(time.monotonic() + TIMEOUT_S)
-        assert time.monotonic() - began < OVER_S
-        server.close()
+def test_dripping_message_of_a_pod_is_an_error():
+    began = time.monotonic()
+    with command_in_pod(b"\x82\x7e" + (60_000).to_bytes(2, "big"), last=repeat(b"x", 0.02)) as running:
+        with pytest.raises(Exception, match="the connection to the pod broke off"):
+            running.output(time.monotonic() + TIMEOUT_S)
+    assert time.monotonic() - began < OVER_S

@@ -1,11 +1,8 @@
 """Commands of this machine: what they read and print, and how they are ended."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from support.processes import is_gone
@@ -17,51 +14,54 @@ SIZE = 1 << 20
 """More than a pipe holds."""
 
 
-def run(script: str, *, timeout_s: float = PATIENCE, max_bytes: int = 2 * SIZE, stdin: bytes = b"") -> CommandOutput:
+def run(script, *, timeout_s=PATIENCE, max_bytes=2 * SIZE, stdin=b""):
     return run_command(["sh", "-c", script], timeout_s=timeout_s, max_bytes=max_bytes, stdin=stdin)
 
 
-def test_outputs_and_exit_code_come_back() -> None:
-    assert run("echo out; echo err >&2; exit 3") == CommandOutput(3, b"out\n", b"err\n")
+DATA = os.urandom(SIZE)
 
 
-def test_it_reads_as_much_as_is_given_and_then_the_end() -> None:
-    data = os.urandom(SIZE)
-    assert run("cat", stdin=data) == CommandOutput(0, data, b"")
-    assert run("cat") == CommandOutput(0, b"", b"")
+@pytest.mark.parametrize(
+    ("script", "stdin", "expected"),
+    [
+        ("echo out; echo err >&2; exit 3", b"", (3, b"out\n", b"err\n")),
+        ("cat", DATA, (0, DATA, b"")),
+        ("cat", b"", (0, b"", b"")),
+        ("exec <&-; echo done", bytes(SIZE), (0, b"done\n", b"")),
+    ],
+    ids=["outputs", "input", "no input", "unread input"],
+)
+def test_outputs_and_exit_code(script, stdin, expected):
+    assert run(script, stdin=stdin) == CommandOutput(*expected)
 
 
-def test_it_need_not_read_what_is_given() -> None:
-    assert run("exec <&-; echo done", stdin=bytes(SIZE)) == CommandOutput(0, b"done\n", b"")
-
-
-def test_as_much_as_may_be_printed_is_no_error() -> None:
+def test_too_much_output_is_an_error():
     assert run(f"head -c {SIZE} /dev/zero", max_bytes=SIZE).out == bytes(SIZE)
     before = os.listdir("/proc/self/fd")
     with pytest.raises(OverflowError) as raised:
         run(f"head -c {SIZE // 2} /dev/zero; head -c {SIZE // 2 + 1} /dev/zero >&2", max_bytes=SIZE)
-    # Also while the error is known, its pipes are closed.
+    # The pipes are closed although the error refers to its frame.
     assert (raised.type, len(os.listdir("/proc/self/fd"))) == (OverflowError, len(before))
     assert RUN_BESIDE_BYTES >= SIZE
 
 
-def test_the_last_second_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_may_end_in_the_last_second(monkeypatch):
     monkeypatch.setattr(time, "monotonic", lambda: 100.0)
     assert run("echo out", timeout_s=1.0).out == b"out\n"
 
 
-def test_what_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
-    told = tmp_path / "pids"
-    ended = run(f"sleep 600 & echo $$ $! > {told}; echo begun; wait", timeout_s=3.0)
+def test_a_slow_command_is_ended_with_its_children(tmp_path):
+    path = tmp_path / "pids"
+    ended = run(f"sleep 600 & echo $$ $! > {path}; echo begun; wait", timeout_s=3.0)
     assert ended.code is None
     # A busy machine may not have begun it by then.
     if ended.out:
-        pids = [int(pid) for pid in told.read_text().split()]
+        pids = [int(pid) for pid in path.read_text().split()]
         wait_until(lambda: all(map(is_gone, pids)), "both are gone", PATIENCE)
 
 
-def test_environment_and_folder(tmp_path: Path) -> None:
+def test_environment_and_folder(tmp_path):
     code = "import os; print(os.getcwd(), os.environ['A'])"
     asked = [sys.executable, "-c", code]
-    told = run_command(asked, timeout_s=PATIENCE, max_bytes=SIZE, env={"A": "b"}, cwd=str(tmp_path))
-    assert told.out.decode().split() == [str(tmp_path), "b"]
+    path = run_command(asked, timeout_s=PATIENCE, max_bytes=SIZE, env={"A": "b"}, cwd=str(tmp_path))
+    assert path.out.decode().split() == [str(tmp_path), "b"]

@@ -1,19 +1,17 @@
 """Schedulers that do not remember who cancelled an app: the Runner does."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
 
-from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import Capabilities, DescribeAppResponse, StateChange
 from torchx_tui.specs import AppDef, AppState, ReplicaStatus, Role, RoleStatus, SchedulerError
+
+HANDLE = "local_docker://torchx/one-x"
+ENDED = (AppState.FAILED, AppState.SUCCEEDED)
 
 
 class Forgetful(CannedScheduler):
@@ -21,143 +19,119 @@ class Forgetful(CannedScheduler):
 
     capabilities = Capabilities(remembers_cancel=False)
 
-    def __init__(self, journal: Journal) -> None:
+    def __init__(self, journal):
         super().__init__()
         self.journal = journal
-        self.noted: list[float | None] = []
-        self.refuses = False
+        self.noted = []
 
-    def put(self, app_id: str, state: AppState) -> None:
+    def put(self, app_id, state):
         """Set what is known of an app."""
         now = time.time()
+        ended_at = now if state in ENDED else None
+        message = "exit 143 (SIGTERM): r/0"
         self.add(app_id, state, 1)
-        ended = state in (AppState.FAILED, AppState.SUCCEEDED)
-        self.apps[app_id] = replace(self.apps[app_id], msg="exit 143 (SIGTERM): r/0" if ended else "")
-        replica = ReplicaStatus(0, state, "r", "here", finished_at=now if ended else None)
+        self.apps[app_id] = replace(self.apps[app_id], msg=message if ended_at else "")
+        # The second replica failed long before, the third at the same instant as the cancel.
+        cancelled_at = next((record.cancelled_at for record in self.journal.records()), None)
+        times = (ended_at, 1.0, *([cancelled_at] if ended_at and cancelled_at else []))
+        timeline = [StateChange(AppState.RUNNING, now - 100), StateChange(state, now)]
         self.described[app_id] = DescribeAppResponse(
             app_id,
             state,
-            msg="exit 143 (SIGTERM): r/0",
+            msg=message,
             started_at=now - 100,
-            finished_at=now if ended else None,
-            timeline=[StateChange(AppState.RUNNING, now - 100), *([StateChange(state, now)] if ended else [])],
-            roles_statuses=[RoleStatus("r", [replica, replace(replica, id=1, finished_at=1.0)])],
+            finished_at=ended_at,
+            timeline=timeline if ended_at else timeline[:1],
+            roles_statuses=[
+                RoleStatus("r", [ReplicaStatus(k, state, "r", "", finished_at=at) for k, at in enumerate(times)])
+            ],
         )
 
-    def describe(self, app_id: str) -> DescribeAppResponse | None:
+    def describe(self, app_id):
         found = self.described.get(app_id)
         return None if found is None else replace(found)
 
-    def list(self, cfg: Any = None) -> Any:
-        return [replace(row) for row in self.apps.values()]
-
-    def cancel(self, app_id: str) -> None:
+    def cancel(self, app_id):
         self.noted.append(next((record.cancelled_at for record in self.journal.records()), None))
-        if self.refuses:
-            raise SchedulerError("no")
+        self._answer()
 
 
 @pytest.fixture
-def journal(tmp_path: Path) -> Journal:
-    return Journal(tmp_path)
-
-
-@pytest.fixture
-def scheduler(journal: Journal) -> Forgetful:
+def scheduler(journal):
     return Forgetful(journal)
 
 
-def make_runner(scheduler: Forgetful, journal: Journal) -> Runner:
-    return Runner(journal=journal, schedulers={"local_docker": scheduler})
+@pytest.fixture
+def make_runner(scheduler, journal):
+    return lambda: Runner(journal=journal, schedulers={"local_docker": scheduler})
 
 
 @pytest.fixture
-def runner(scheduler: Forgetful, journal: Journal) -> Runner:
-    return make_runner(scheduler, journal)
+def runner(make_runner):
+    return make_runner()
 
 
 @pytest.fixture
-def handle(scheduler: Forgetful, journal: Journal) -> str:
-    """Return the handle of a job that runs and stands in the journal."""
+def launched(scheduler, journal):
+    """Put a running job into the journal."""
     record = journal.record_intent(AppDef("one", [Role("r", "", entrypoint="x")]), "local_docker", "torchx", {})
     journal.update(record, app_id="one-x")
     scheduler.put("one-x", AppState.RUNNING)
-    return "local_docker://torchx/one-x"
 
 
-def test_it_is_written_before_the_scheduler_is_asked(runner: Runner, scheduler: Forgetful, handle: str) -> None:
-    runner.cancel(handle)
-    (noted,) = scheduler.noted
-    assert noted is not None
-
-
-def test_every_answer_says_cancelled(runner: Runner, scheduler: Forgetful, journal: Journal, handle: str) -> None:
-    runner.cancel(handle)
+def test_every_answer_says_cancelled(launched, runner, make_runner, scheduler):
+    runner.cancel(HANDLE)
     (row,) = runner.list("local_docker")
     assert (row.state, row.msg.startswith("being cancelled by ")) == (AppState.RUNNING, True)
     scheduler.put("one-x", AppState.FAILED)
-    at_once = ReplicaStatus(2, AppState.FAILED, "r", "here", finished_at=journal.records()[0].cancelled_at)
-    scheduler.described["one-x"].roles_statuses[0].replicas.append(at_once)
     # Another process reads the same journal.
-    for asked in (runner, make_runner(scheduler, journal)):
+    for asked in (runner, make_runner()):
         (row,) = asked.list("local_docker")
-        described = asked.describe(handle)
-        status = asked.status(handle)
-        assert described is not None
-        assert status is not None
-        assert row.state == described.state == status.state == AppState.CANCELLED
+        described = asked.describe(HANDLE)
+        assert row.state == described.state == asked.status(HANDLE).state == AppState.CANCELLED
         assert row.msg.startswith("cancelled by ")
         assert described.msg.endswith("after 1m")
         assert [change.state for change in described.timeline] == [AppState.RUNNING, AppState.CANCELLED]
-        # The second replica had failed long before; the third was ended at once.
         states = [one.state for one in described.roles_statuses[0].replicas]
         assert states == [AppState.CANCELLED, AppState.FAILED, AppState.CANCELLED]
 
 
-def test_one_that_ends_well_when_it_is_cancelled_was_cancelled(
-    runner: Runner, scheduler: Forgetful, handle: str
-) -> None:
-    runner.cancel(handle)
+def test_an_app_that_succeeds_when_cancelled_is_cancelled(launched, runner, scheduler):
+    runner.cancel(HANDLE)
     scheduler.put("one-x", AppState.SUCCEEDED)
     assert runner.list("local_docker")[0].state == AppState.CANCELLED
 
 
-def test_one_that_had_ended_is_left_as_it_was(
-    runner: Runner, scheduler: Forgetful, journal: Journal, handle: str
-) -> None:
+def test_an_app_that_had_ended_is_not_cancelled(launched, runner, scheduler, journal):
     scheduler.put("one-x", AppState.FAILED)
-    runner.cancel(handle)
-    assert scheduler.noted == []
-    assert journal.records()[0].cancelled_at is None
+    runner.cancel(HANDLE)
+    runner.cancel("local_docker://torchx/none")
+    assert (scheduler.noted, journal.records()[0].cancelled_at) == ([], None)
     assert runner.list("local_docker")[0].state == AppState.FAILED
 
 
-def test_the_first_time_stays(runner: Runner, journal: Journal, handle: str) -> None:
-    runner.cancel(handle)
-    first = journal.records()[0].cancelled_at
-    runner.cancel(handle)
-    assert journal.records()[0].cancelled_at == first
+def test_the_first_cancel_is_noted_before_it_happens(launched, runner, scheduler, journal):
+    runner.cancel(HANDLE)
+    runner.cancel(HANDLE)
+    first, second = scheduler.noted
+    assert first == second == journal.records()[0].cancelled_at
+    assert first is not None
 
 
-def test_a_refused_cancel_is_not_noted(runner: Runner, scheduler: Forgetful, journal: Journal, handle: str) -> None:
-    scheduler.refuses = True
+def test_a_refused_cancel_is_not_noted(launched, runner, scheduler, journal):
+    scheduler.error = SchedulerError("no")
     with pytest.raises(SchedulerError, match="no"):
-        runner.cancel(handle)
+        runner.cancel(HANDLE)
     assert journal.records()[0].cancelled_at is None
+    scheduler.error = None
     scheduler.put("one-x", AppState.FAILED)
     assert runner.list("local_docker")[0].state == AppState.FAILED
 
 
-def test_a_job_of_someone_else_is_remembered_by_this_process(runner: Runner, scheduler: Forgetful) -> None:
+def test_a_cancel_of_an_others_job_is_remembered(runner, scheduler):
     scheduler.put("theirs", AppState.RUNNING)
     runner.cancel("local_docker://other/theirs")
-    scheduler.put("theirs", AppState.FAILED)
-    assert runner.list("local_docker")[0].state == AppState.CANCELLED
-    runner.delete("local_docker://torchx/theirs")
-    scheduler.put("theirs", AppState.FAILED)
-    assert runner.list("local_docker")[0].state == AppState.FAILED
-
-
-def test_an_unknown_job_is_nothing_to_cancel(runner: Runner, scheduler: Forgetful) -> None:
-    runner.cancel("local_docker://torchx/none")
-    assert scheduler.noted == []
+    for state in (AppState.CANCELLED, AppState.FAILED):
+        scheduler.put("theirs", AppState.FAILED)
+        assert runner.list("local_docker")[0].state == state
+        runner.delete("local_docker://torchx/theirs")

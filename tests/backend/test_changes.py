@@ -1,9 +1,6 @@
-"""Who is told of changes: once for a burst, for as long as they want, and whatever fails on the way."""
-
-from __future__ import annotations
+"""Who is notified of changes: once for a burst, until they unsubscribe, and despite failures."""
 
 import threading
-from collections.abc import Callable
 
 import pytest
 from support.waiting import NEVER, PATIENCE, wait_until
@@ -14,63 +11,69 @@ from torchx_tui.specs.backoff import Backoff
 
 
 class Listening:
-    """Listens until it is closed, or until a test lets it fail."""
+    """Listens until it is closed, after some failures."""
 
-    def __init__(self, changed: Callable[[], None]) -> None:
+    def __init__(self, changed, failures):
         self.changed = changed
         self.listens = 0
         self.closed = threading.Event()
-        self.failures = 0
-        self.going_on = threading.Event()
+        self.failures = failures
 
-    def listen(self) -> None:
+    def listen(self):
         self.listens += 1
-        if self.failures:
-            self.failures -= 1
+        if self.listens <= self.failures:
             raise ConnectionError
         assert self.closed.wait(PATIENCE)
 
-    def close(self) -> None:
+    def close(self):
         self.closed.set()
 
 
 class World:
-    """Subscribers, and everything that was made for them."""
+    """Subscribers, and the listeners that were made for them."""
 
-    def __init__(self, failures: int = 0) -> None:
-        self.made: list[Listening] = []
-        self._failures = failures
+    def __init__(self, failures=0):
+        self.made = []
+        self.failures = failures
         self.subscribers = Subscribers("test-changes", self._make)
 
-    def _make(self, changed: Callable[[], None]) -> Listening:
-        self.made.append(Listening(changed))
-        self.made[-1].failures = self._failures
+    def _make(self, changed):
+        self.made.append(Listening(changed, self.failures))
         return self.made[-1]
 
-    def threads(self) -> list[threading.Thread]:
+    def threads(self):
         return [thread for thread in threading.enumerate() if thread.name.startswith("test-changes")]
 
+    def subscribe(self):
+        """Return a new subscriber, which counts its notifications, and the end of its subscription."""
+        subscriber = Subscriber()
+        return subscriber, self.subscribers.subscribe(subscriber)
 
-class Told:
-    """Counts how often it was told."""
 
-    def __init__(self) -> None:
+class Subscriber:
+    def __init__(self):
         self.times = 0
         self.event = threading.Event()
 
-    def __call__(self) -> None:
+    def __call__(self):
         self.times += 1
         self.event.set()
 
-    def wait(self) -> None:
+    def wait(self):
         assert self.event.wait(PATIENCE)
         self.event.clear()
 
 
-def test_all_who_want_to_know_are_told_by_one_who_listens() -> None:
-    world, first, second = World(), Told(), Told()
-    world.subscribers.subscribe(first)
-    world.subscribers.subscribe(second)
+@pytest.fixture
+def world():
+    world = World()
+    yield world
+    world.subscribers.close()
+    wait_until(lambda: not world.threads(), "its threads have ended")
+
+
+def test_all_subscribers_share_a_listener(world):
+    (first, _), (second, _) = world.subscribe(), world.subscribe()
     (listening,) = world.made
     listening.changed()
     first.wait()
@@ -78,37 +81,28 @@ def test_all_who_want_to_know_are_told_by_one_who_listens() -> None:
     listening.changed()
     first.wait()
     assert not first.event.wait(0.5)
-    world.subscribers.close()
 
 
-def test_a_burst_is_told_once_or_twice() -> None:
-    world, told = World(), Told()
-    world.subscribers.subscribe(told)
+def test_a_burst_is_notified_once_or_twice(world):
+    subscriber, _ = world.subscribe()
     for _ in range(1000):
         world.made[0].changed()
-    told.wait()
-    # The last change is told too, though the first was told before it.
-    wait_until(lambda: told.times, "the burst is told")
-    assert told.times <= 2
-    world.subscribers.close()
+    subscriber.wait()
+    assert subscriber.times <= 2
 
 
-def test_what_follows_at_once_is_told_a_little_later(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_in_succession_are_notified_later(world, monkeypatch):
     monkeypatch.setattr(changes, "QUIET_S", NEVER)
-    world, told = World(), Told()
-    world.subscribers.subscribe(told)
-    assert not told.event.wait(0.2)
+    subscriber, _ = world.subscribe()
+    assert not subscriber.event.wait(0.2)
     world.made[0].changed()
-    told.wait()
+    subscriber.wait()
     world.made[0].changed()
-    assert not told.event.wait(0.5)
-    world.subscribers.close()
-    wait_until(lambda: not world.threads(), "its threads have ended")
+    assert not subscriber.event.wait(0.5)
 
 
-def test_nobody_listens_any_more_once_the_last_has_gone() -> None:
-    world, first, second = World(), Told(), Told()
-    end_first, end_second = world.subscribers.subscribe(first), world.subscribers.subscribe(second)
+def test_the_listener_ends_with_the_last_subscription(world):
+    (first, end_first), (second, end_second) = world.subscribe(), world.subscribe()
     end_first()
     assert not world.made[0].closed.is_set()
     world.made[0].changed()
@@ -118,64 +112,57 @@ def test_nobody_listens_any_more_once_the_last_has_gone() -> None:
     end_second()
     assert world.made[0].closed.is_set()
     wait_until(lambda: not world.threads(), "its threads have ended")
-    # Who comes later is told by another one.
-    end_third = world.subscribers.subscribe(first)
+    # A later subscription has a new listener.
+    third, end_third = world.subscribe()
     world.made[1].changed()
-    first.wait()
+    third.wait()
     end_third()
     wait_until(lambda: not world.threads(), "its threads have ended")
 
 
-def test_nothing_is_begun_once_it_is_closed() -> None:
-    world, told = World(), Told()
-    world.subscribers.subscribe(told)
+def test_nothing_begins_after_close(world):
+    world.subscribe()
     world.subscribers.close()
     world.subscribers.close()
     assert world.made[0].closed.is_set()
-    world.subscribers.subscribe(told)()
+    _, end = world.subscribe()
+    end()
     assert len(world.made) == 1
-    wait_until(lambda: not world.threads(), "its threads have ended")
 
 
-def test_one_who_fails_keeps_nobody_from_being_told() -> None:
-    def fail() -> None:
+def test_a_failing_subscriber_stops_no_other(world):
+    def fail():
         raise ValueError
 
-    world, told = World(), Told()
     world.subscribers.subscribe(fail)
-    world.subscribers.subscribe(told)
+    subscriber, _ = world.subscribe()
     for _ in range(2):
         world.made[0].changed()
-        told.wait()
-    world.subscribers.close()
+        subscriber.wait()
 
 
-def test_listening_is_begun_again_and_everybody_is_told_after_an_error() -> None:
-    world, told = World(failures=1), Told()
-    world.subscribers.subscribe(told)
-    told.wait()
+def test_listening_restarts_and_notifies_after_an_error(world):
+    world.failures = 1
+    subscriber, _ = world.subscribe()
+    subscriber.wait()
     wait_until(lambda: world.made[0].listens == 2, "it listens again")
     assert all(thread.daemon for thread in world.threads())
-    world.subscribers.close()
-    wait_until(lambda: not world.threads(), "its threads have ended")
 
 
 @pytest.mark.parametrize(("long_enough", "waits"), [(600.0, [1.0, 2.0, 4.0]), (-1.0, [1.0, 1.0, 1.0])])
-def test_what_fails_again_and_again_waits_longer_and_what_listened_for_long_does_not(
-    monkeypatch: pytest.MonkeyPatch, long_enough: float, waits: list[float]
-) -> None:
-    waited: list[float] = []
+def test_repeated_failures_wait_longer(world, monkeypatch, long_enough, waits):
+    waited = []
 
     class Noting(Backoff):
-        def wait(self, stop_event: threading.Event, limit: float | None = None) -> bool:
+        def wait(self, stop_event, limit=None):
             waited.append(self.next())
             return stop_event.is_set()
 
+    # A failure after a long time of listening is not a repeated one.
     monkeypatch.setattr(changes, "LONGEST_RETRY_S", long_enough)
     monkeypatch.setattr(changes, "retry_backoff", lambda: Noting(1.0, 60.0))
-    world = World(failures=3)
-    end = world.subscribers.subscribe(Told())
+    world.failures = 3
+    world.subscribe()
     wait_until(lambda: world.made[0].listens == 4, "it listens again")
     # Each wait is up to a fifth longer or shorter.
     assert waited == [pytest.approx(seconds, rel=0.21) for seconds in waits]
-    end()

@@ -6,10 +6,8 @@ import os
 import re
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.waiting import wait_until
@@ -18,6 +16,8 @@ from torchx_tui.backends.shared.file_lines import FileLines
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.specs import SchedulerError
+
+LINES = ["one\n", "two\n", "three\n"]
 
 
 @dataclass
@@ -30,51 +30,44 @@ class Writer:
     looks: int = 0
     late: bytes = b""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data):
         with self.path.open("ab") as file:
             file.write(data)
 
-    def look(self) -> Writer:
+    def look(self):
         """Tell how the app is doing, before each reading; write what comes late once there was nothing to read."""
         self.looks += 1
         if self.looks == 5 and self.late:
             self.write(self.late)
         return self
 
-    def lines(self, **query: Any) -> FileLines:
-        log = ReplicaLog("worker", 0, combined=self.path)
+    def lines(self, stdout=None, **query):
+        log = ReplicaLog("worker", 0, combined=self.path, stdout=stdout)
         return FileLines(log, LogQuery("app", "worker", **query), self.look)
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> Iterator[Writer]:
+def writer(tmp_path):
     made = Writer(tmp_path / "combined.log")
     made.write(b"one\ntwo\nthree\n")
     yield made
     made.over = True
 
 
-def test_lines_are_found_by_number_forwards_and_backwards(writer: Writer) -> None:
+def test_lines_are_found_by_number(writer):
+    writer.write(b"t\xff\xfe\n")
     lines = writer.lines()
-    assert (lines[1], next(lines), lines[0], next(lines)) == ("two\n", "three\n", "one\n", "two\n")
-    with pytest.raises(IndexError, match="line 3: there are 3"):
-        lines[3]
+    assert [lines[1], next(lines), lines[0], next(lines), lines[3]] == [*LINES[1:], *LINES[:2], "t\ufffd\ufffd\n"]
+    assert writer.lines(pattern=re.compile("t"))[1] == "three\n"
+    with pytest.raises(IndexError, match="line 4: there are 4"):
+        lines[4]
     with pytest.raises(IndexError, match="counted from 0"):
         lines[-1]
 
 
-def test_only_lines_with_a_pattern_count(writer: Writer) -> None:
-    assert writer.lines(pattern=re.compile("t"))[1] == "three\n"
-
-
-def test_what_is_no_text_is_shown_as_such(writer: Writer) -> None:
-    writer.write(b"\xff\xfe\n")
-    assert list(writer.lines())[-1] == "\ufffd\ufffd\n"
-
-
-def test_lines_come_as_they_are_written_until_the_app_is_over(writer: Writer) -> None:
+def test_lines_are_followed_until_the_app_ends(writer):
     lines = writer.lines(follow=True)
-    assert [next(lines) for _ in range(3)] == ["one\n", "two\n", "three\n"]
+    assert [next(lines) for _ in range(3)] == LINES
     writer.write(b"four\nfi")
     assert next(lines) == "four\n"
     writer.write(b"ve")
@@ -82,24 +75,24 @@ def test_lines_come_as_they_are_written_until_the_app_is_over(writer: Writer) ->
     assert list(lines) == ["five"]
 
 
-def test_lines_are_followed_up_to_a_time(writer: Writer) -> None:
+def test_lines_are_followed_up_to_a_time(writer):
     writer.late = b"four\n"
     lines = writer.lines(follow=True, until=time.time() + 3600)
-    assert [next(lines) for _ in range(4)] == ["one\n", "two\n", "three\n", "four\n"]
+    assert [next(lines) for _ in range(4)] == [*LINES, "four\n"]
     lines.close()
     assert list(lines) == []
-    # Once the time has passed nothing counts, nor is it waited for.
+    # A time in the past is not waited for.
     assert list(writer.lines(follow=True, until=time.time() - 60)) == []
 
 
-def test_a_log_is_looked_at_less_often_the_longer_it_is_quiet(writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quiet_log_is_read_less_often(writer, monkeypatch):
     times, now = iter([1.5, 2.0, 29.5, 30.0, 1e6, 1e6 + 1.5]), 0.0
-    waits: list[tuple[float, float | None]] = []
+    waits = []
 
     class Passing(threading.Event):
         """Lets time pass at once."""
 
-        def wait(self, timeout: float | None = None) -> bool:
+        def wait(self, timeout=None):
             nonlocal now
             waits.append((now, timeout))
             now = next(times, 0.0)
@@ -116,49 +109,46 @@ def test_a_log_is_looked_at_less_often_the_longer_it_is_quiet(writer: Writer, mo
     ]  # fmt: skip
 
 
-def test_a_line_may_be_on_its_way_for_a_second_after_the_last_time(
-    writer: Writer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_line_may_be_a_second_late(writer, monkeypatch):
     writer.path.with_suffix(".index").write_text("0 900.000 o\n")
     until, now = 1000.0, 1000.5
     monkeypatch.setattr(time, "time", lambda: now)
     writer.late = b"four\n"
     lines = writer.lines(follow=True, until=until)
-    assert [next(lines) for _ in range(4)] == ["one\n", "two\n", "three\n", "four\n"]
+    assert [next(lines) for _ in range(4)] == [*LINES, "four\n"]
     now = 1001.5
     assert list(lines) == []
 
 
-def test_lines_from_a_time_on_and_up_to_one(writer: Writer) -> None:
-    assert len(list(writer.lines(since=time.time() + 3600))) == 0
+@pytest.mark.parametrize(
+    ("query", "numbers"),
+    [({"since": 1000.0}, [1, 2]), ({"until": 1000.0}, [0, 1]), ({"since": 950.0, "until": 1050.0}, [1])],
+)
+def test_lines_of_a_time_range(writer, query, numbers):
+    assert list(writer.lines(since=time.time() + 3600)) == []
     writer.path.with_suffix(".index").write_text("0 900.000 o\n4 1000.000 o\n8 1100.000 o\n")
-    assert list(writer.lines(since=1000.0)) == ["two\n", "three\n"]
-    assert list(writer.lines(until=1000.0)) == ["one\n", "two\n"]
-    assert list(writer.lines(since=950.0, until=1050.0)) == ["two\n"]
+    assert list(writer.lines(**query)) == [LINES[number] for number in numbers]
 
 
 @pytest.mark.parametrize(("over", "supervised"), [(True, True), (False, False)])
-def test_what_was_not_brought_over_is_read_from_the_outputs_own_files(
-    writer: Writer, tmp_path: Path, over: bool, supervised: bool
-) -> None:
+def test_missing_lines_are_read_from_the_outputs(writer, tmp_path, over, supervised):
     writer.path.with_suffix(".index").write_text("0 900.000 o\n")
     (tmp_path / "stdout.log").write_bytes(b"one\ntwo\nthree\nfour\n")
     writer.over, writer.supervised = over, supervised
-    log = ReplicaLog("worker", 0, combined=writer.path, stdout=tmp_path / "stdout.log")
-    lines = FileLines(log, LogQuery("app", "worker", follow=True), writer.look)
-    assert [next(lines) for _ in range(4)] == ["one\n", "two\n", "three\n", "four\n"]
+    lines = writer.lines(stdout=tmp_path / "stdout.log", follow=True)
+    assert [next(lines) for _ in range(4)] == [*LINES, "four\n"]
     lines.close()
 
 
-def test_files_are_read_once_and_left_closed(writer: Writer) -> None:
-    def opened() -> int:
+def test_files_are_read_once_and_left_closed(writer):
+    def opened():
         folder = Path("/proc/self/fd")
         return sum(os.path.realpath(folder / name) == str(writer.path) for name in os.listdir(folder))
 
     lines = writer.lines()
     assert lines[0] == "one\n"
     count = opened()
-    # A line that was read already is not read once more, unless it is gone back to.
+    # Only a line before the last one read is read again.
     writer.path.write_bytes(b"ONE\nTWO\nTHREE\n")
     assert (lines[1], lines[2]) == ("two\n", "three\n")
     assert lines[0] == "ONE\n"
@@ -167,7 +157,7 @@ def test_files_are_read_once_and_left_closed(writer: Writer) -> None:
     assert opened() == 0
 
 
-def test_a_log_that_is_removed_meanwhile_is_named(writer: Writer) -> None:
+def test_a_removed_log_is_named(writer):
     lines = writer.lines(follow=True)
     assert next(lines) == "one\n"
     assert lines[2] == "three\n"

@@ -1,9 +1,8 @@
 """Macros that are found again in what became of them: launching it again gives the same."""
 
-from __future__ import annotations
-
 import pytest
 from backend.kubernetes.apps import container, env, resource, role
+from backend.tables import TABLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +15,7 @@ APP = "job-wq4xkz7dn2bcd"
 PLACES = [Place(APP, 0, ("TORCHX_RANK0_HOST",)), Place(APP, 1, ("VC_A_0_HOSTS",)), Place(APP, 2, ("VC_A_0_HOSTS",))]
 
 
-def became(text: str, count: int = 3) -> list[str]:
+def became(text, count=3):
     """Return what a text becomes in replicas."""
     return [
         macros.Values("", place.app_id, str(place.replica_id), rank0_env=place.rank0_env[0]).substitute(text)
@@ -24,18 +23,8 @@ def became(text: str, count: int = 3) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "plain",
-        "--rank=${replica_id} of ${app_id}",
-        "$${${rank0_env}:=localhost}:29500",
-        "/data/${app_id}/shard-${replica_id}.bin",
-        "echo $$HOME ${replica_id}",
-        "--port 8000 --rank ${replica_id},${replica_id}",
-    ],
-)
-def test_they_are_found(text: str) -> None:
+@pytest.mark.parametrize("text", TABLES["found_macros"]["found"])
+def test_macros_are_found(text):
     assert as_given(became(text), PLACES) == text
 
 
@@ -46,7 +35,7 @@ def test_they_are_found(text: str) -> None:
     ).map("".join),
     st.integers(1, 3),
 )
-def test_what_is_found_becomes_the_same_again(text: str, count: int) -> None:
+def test_found_macros_become_the_same_again(text, count):
     texts = became(text, count)
     found = as_given(texts, PLACES[:count])
     # Digits beside the number of a replica may hide it.
@@ -55,18 +44,16 @@ def test_what_is_found_becomes_the_same_again(text: str, count: int) -> None:
 
 
 @given(st.text(alphabet="${}apid_x", max_size=12))
-def test_a_text_without_macros_becomes_itself(text: str) -> None:
+def test_a_text_without_macros_becomes_itself(text):
     assert became(literal(text), 1) == [text]
 
 
-@pytest.mark.parametrize(
-    "texts", [["a", "b", "c"], ["0", "1", "3"], ["a", "a", "a a"], [APP, APP, "x"], ["0", "", "2"]]
-)
-def test_texts_that_differ_in_something_else(texts: list[str]) -> None:
+@pytest.mark.parametrize("texts", TABLES["found_macros"]["different"])
+def test_other_differences_are_no_macros(texts):
     assert as_given(texts, PLACES) is None
 
 
-def test_a_job_is_launched_again_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_relaunched_job_is_the_same(monkeypatch):
     monkeypatch.setattr(manifest, "make_unique", lambda name: f"{name}-wq4xkz7dn2bcd")
     script = "torchrun --rdzv_endpoint $${${rank0_env}:=localhost}:29500 --rdzv_id ${app_id} --node ${replica_id}"
     given = [
@@ -74,17 +61,17 @@ def test_a_job_is_launched_again_as_it_was(monkeypatch: pytest.MonkeyPatch) -> N
         role("reader", args=["${rank0_env}"]),
     ]
     job = resource(*given)
-    notes: list[str] = []
+    notes = []
     again = roles_of(job, notes)
     assert (again, notes) == (given, [])
     assert resource(*again) == job
 
 
-def test_replicas_that_differ_are_said_to() -> None:
+def test_differing_replicas_are_noted():
     job = resource(role(num_replicas=2, env={"A": "1", "B": "x"}))
     container(job, 1)["command"][2] = "exit 7"
     container(job, 1)["env"][0]["value"] = "2"
-    notes: list[str] = []
+    notes = []
     (found,) = roles_of(job, notes)
     assert (found.args, found.env) == (["-c", "exit 0"], {"A": "1", "B": "x"})
     assert [note.partition(" differs")[0] for note in notes] == ["worker: its argument 2", "worker: its variable A"]
@@ -94,15 +81,10 @@ def test_replicas_that_differ_are_said_to() -> None:
     assert "the arguments of its replicas differ" in notes[2]
 
 
-def test_names_that_are_in_a_text_by_chance_are_no_macros() -> None:
-    # Nobody here made this job: its name has no random part.
+def test_a_name_without_a_random_part_is_no_macro():
     job = resource(role(args=["-c", "job"], env={"A": "job"}))
     job["metadata"]["name"] = "job"
     job["spec"]["tasks"][0]["template"]["metadata"]["labels"] = {}
     (found,) = roles_of(job)
     assert found.args == ["-c", "job"]
     assert found.env["A"] == env(job)["A"] == "job"
-
-
-def test_a_text_that_is_shorter_in_one_replica_differs() -> None:
-    assert as_given([f"{APP} a", f"{APP} a", APP], PLACES) is None

@@ -1,7 +1,5 @@
 """What a launch adds to a role's environment, so that ranks can be asked why they hang."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 
@@ -10,7 +8,7 @@ import pytest
 from torchx_tui.backends.shared.insight import HOOK, insight_environment, insight_exports
 
 
-def test_ranks_know_where_to_answer() -> None:
+def test_ranks_know_where_to_answer():
     assert insight_environment(Path("/run/1"), {}) == {
         "TORCHX_TUI_INSIGHT": "/run/1",
         "TORCH_FR_BUFFER_SIZE": "2000",
@@ -30,9 +28,7 @@ def test_ranks_know_where_to_answer() -> None:
         ({"TORCHX_TUI_INSIGHT": "0"}, None),
     ],
 )
-def test_a_value_of_the_users_stays_and_a_script_does_the_same(
-    tmp_path: Path, given: dict[str, str], differs: dict[str, str] | None
-) -> None:
+def test_users_values_stay_in_python_and_shell(tmp_path, given, differs):
     folder = tmp_path / "a b"
     wanted = given if differs is None else {**insight_environment(folder, {}), **differs}
     assert {**given, **insight_environment(folder, given)} == wanted

@@ -1,4 +1,4 @@
-"""The journal: a record a launch, safe against crashes, damage and newer formats."""
+"""The journal: one record per launch, safe against crashes, damage and newer formats."""
 
 import itertools
 import json
@@ -8,10 +8,10 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict, fields
+from dataclasses import fields
 
 import pytest
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history import journal as launch_journal
 from torchx_tui.backends.history.journal import Journal
@@ -19,469 +19,294 @@ from torchx_tui.backends.history.launch_record import FORMAT, LaunchOrigin, Laun
 from torchx_tui.specs import AppDef, AppDefError, Role
 from torchx_tui.specs.files import read_file
 
+APP = AppDef("train", [Role("trainer", "image", entrypoint="python3", args=["-c", "print(1)"], num_replicas=2)])
+NONE = "local_cwd://torchx/none"
+
 
 @pytest.fixture
-def app():
-    return AppDef("train", [Role("trainer", "image", entrypoint="python3", args=["-c", "print(1)"], num_replicas=2)])
+def launch(journal):
+    def record_intent(app_id="", component="", **arguments):
+        origin = LaunchOrigin(component, arguments)
+        return journal.record_intent(
+            APP, "local_cwd", "torchx", {"log_dir": "/x"}, origin=origin, expected_app_id=app_id
+        )
+
+    return record_intent
 
 
-def launch(journal, app, **kwargs):
-    return journal.record_intent(app, "local_cwd", "torchx", {"log_dir": "/tmp/x"}, **kwargs)
+@pytest.fixture
+def launches(launch):
+    """Return a function that records so many launches, oldest first."""
+    return lambda count: [launch(f"job{number:03}", "old" if number < 2 else "new") for number in range(count)]
 
 
-def test_a_launch_comes_back_whole(journal, app):
-    record = launch(journal, app, origin=LaunchOrigin("utils.sh", {"args": ["a", "b c"]}), expected_app_id="train-x")
-    (read,) = Journal(journal.folder).records()
+@pytest.fixture
+def reader(journal):
+    """Return the same journal as another process sees it."""
+    return Journal(journal.folder)
+
+
+@pytest.fixture
+def reads(monkeypatch):
+    """Return the list of files that have been read."""
+    read = []
+    monkeypatch.setattr(launch_journal, "read_file", lambda path, limit: read.append(path) or read_file(path, limit))
+    return read
+
+
+@pytest.fixture
+def listings(monkeypatch):
+    """Return the list of folders that have been listed."""
+    listed, list_folder = [], os.listdir
+    monkeypatch.setattr(os, "listdir", lambda folder: listed.append(folder) or list_folder(folder))
+    return listed
+
+
+def path_of(journal, record):
+    return journal.folder / f"{record.id}.json"
+
+
+# Records
+
+
+def test_a_launch_comes_back_whole(launch, reader):
+    before = time.time()
+    record = launch("train-x", "utils.sh", args=["a", "b c"], rate=float("inf"))
+    assert re.fullmatch(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{8}", record.id)
+    assert before - 1e-6 <= record.at <= time.time()
+    (read,) = reader.records()
+    # JSON has no infinity.
+    assert read.arguments == {"args": ["a", "b c"], "rate": "inf"}
+    record.arguments["rate"] = "inf"
     assert read == record
-    assert read.app_def() == app
-    assert (read.component, read.arguments, read.cfg) == ("utils.sh", {"args": ["a", "b c"]}, {"log_dir": "/tmp/x"})
-    assert read.handle == "local_cwd://torchx/train-x"
+    assert read.app_def() == APP
+    assert (read.component, read.cfg, read.cwd) == ("utils.sh", {"log_dir": "/x"}, os.getcwd())
+    assert (read.workspace, read.handle) == ("", "local_cwd://torchx/train-x")
 
 
-def test_newest_first_and_found_by_handle_and_component(journal, app):
-    first = launch(journal, app, origin=LaunchOrigin("a"), expected_app_id="one")
-    second = launch(journal, app, origin=LaunchOrigin("a"), expected_app_id="two")
-    assert [record.id for record in journal.records()] == [second.id, first.id]
-    assert journal.find("local_cwd://torchx/one") == first
-    assert journal.find("local_cwd://torchx/three") is None
-    assert journal.last_launch("a") == second
+def test_records_are_found_by_handle_and_component(launch, journal):
+    first, second, third = launch("one", "a"), launch("two", "a"), launch("three", "b")
+    assert journal.records() == [third, second, first]
+    assert first.id < second.id < third.id
+    assert (journal.find(first.handle), journal.find(NONE)) == (first, None)
+    assert (journal.last_launch("a"), journal.last_launch("c")) == (second, None)
+    assert journal.launches(lambda name, _: name == "a", 2) == [second, first]
 
 
-def test_update_is_seen_by_another_process(journal, app):
-    record = launch(journal, app)
-    journal.update(record, app_id="train-y", state="SUBMITTED")
-    (read,) = Journal(journal.folder).records()
-    assert (read.app_id, read.state) == ("train-y", "SUBMITTED")
-    # The stale record in hand does not undo what another process wrote.
-    journal.update(record, message="hello")
-    (read,) = Journal(journal.folder).records()
-    assert (read.app_id, read.message) == ("train-y", "hello")
+def test_updates_of_two_processes_are_merged(launch, journal, reader):
+    record = launch()
+    reader.update(record, app_id="train-y", state="SUBMITTED")
+    changed = journal.update(record, message="hello")
+    assert (changed.app_id, changed.state, changed.message) == ("train-y", "SUBMITTED", "hello")
+    assert reader.records() == [changed] == [journal.update(record, message="hello")]
+    journal.forget(record)
+    assert journal.update(record, state="FAILED") == record
+    assert reader.records() == []
 
 
-@pytest.mark.parametrize(
-    "damage", [b"", b"{", b"[]", b'{"format": 1}', b"\xff\xfe", b'{"format": "x", "app": {}, "id": "i"}']
-)
-def test_a_damaged_record_costs_that_record_only(journal, app, damage):
-    kept = launch(journal, app)
-    lost = launch(journal, app)
-    (journal.folder / f"{lost.id}.json").write_bytes(damage)
-    fresh = Journal(journal.folder)
-    assert [record.id for record in fresh.records()] == [kept.id]
-    (warning,) = fresh.warnings.values()
-    assert lost.id in warning
+def test_a_removed_record_is_gone_for_all_processes(launch, journal, reader):
+    record = launch("train-1")
+    assert (reader.find(record.handle), reader.is_kept(record)) == (record, True)
+    journal.forget(record)
+    journal.forget(record)
+    journal.note(record, state="RUNNING")
+    assert (reader.is_kept(record), reader.find(record.handle), reader.launches(lambda *_: True)) == (False, None, [])
+    assert list(journal.folder.iterdir()) == []
 
 
-def test_a_newer_format_is_shown_and_not_written(journal, app):
-    record = launch(journal, app)
-    path = journal.folder / f"{record.id}.json"
-    data = json.loads(path.read_text())
-    data["format"] = FORMAT + 1
-    data["something_new"] = 1
-    path.write_text(json.dumps(data))
-    before = path.read_bytes()
-    (read,) = Journal(journal.folder).records()
-    assert read.read_only
-    journal.update(read, state="FAILED")
-    assert path.read_bytes() == before
+def test_a_note_that_cannot_be_written_is_logged(launch, journal, monkeypatch, caplog):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    record = launch()
+    monkeypatch.setattr(launch_journal, "write_private", full)
+    journal.note(record, state="RUNNING")
+    assert "could not note ['state']" in caplog.text
+    with pytest.raises(OSError, match="No space"):
+        journal.update(record, state="RUNNING")
+    assert journal.records() == [record]
 
 
-def test_an_app_that_cannot_be_read_is_said(journal, app):
-    record = launch(journal, app)
-    broken = journal.update(record, app={"format": 1})
-    with pytest.raises(AppDefError):
-        broken.app_def()
+def test_records_are_sorted_by_their_times(launch, journal, reader):
+    first, second, third = launch(), launch(), launch()
+    first = journal.update(first, at=third.at + 10)
+    assert reader.records() == [first, third, second]
 
 
-def test_files_are_for_this_user_alone(journal, app):
-    record = launch(journal, app)
+def test_the_newer_of_two_records_of_one_handle_is_found(launch, journal, reader):
+    older, newer = launch(), launch()
+    newer = journal.update(newer, app_id="train-1")
+    journal.update(older, app_id="train-1")
+    assert journal.find(newer.handle) == reader.find(newer.handle) == newer
+
+
+def test_files_are_private(launch, journal):
+    assert os.stat(path_of(journal, launch())).st_mode & 0o777 == 0o600
     assert os.stat(journal.folder).st_mode & 0o777 == 0o700
-    assert os.stat(journal.folder / f"{record.id}.json").st_mode & 0o777 == 0o600
 
 
-def test_killed_at_any_instant_leaves_only_whole_records(tmp_path):
-    """A process that writes without end is killed: what it left is readable, and half-written files are not records."""
-    folder = tmp_path / "journal"
+def test_killed_writers_leave_whole_records(journal):
     code = f"""
 from pathlib import Path
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.specs import AppDef, Role
-from torchx_tui.specs.files import read_file
-journal = Journal(Path({str(folder)!r}))
+journal = Journal(Path({str(journal.folder)!r}))
 app = AppDef("a", [Role("r", "i", entrypoint="e", args=["x" * 50_000])])
 while True:
     record = journal.record_intent(app, "local_cwd", "torchx", {{}})
     journal.update(record, state="RUNNING")
 """
-    for _ in range(3):
+    for count in (5, 10, 15):
         process = subprocess.Popen([sys.executable, "-c", code])
-        deadline = time.monotonic() + PATIENCE
-        count = len(list(folder.glob("*.json"))) if folder.exists() else 0
-        while (not folder.exists() or len(list(folder.glob("*.json"))) < count + 5) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        wait_until(lambda count=count: len(list(journal.folder.glob("*.json"))) >= count, "the records")
         process.kill()
         process.wait()
-    journal = Journal(folder)
     records = journal.records()
     assert len(records) >= 15
     assert journal.warnings == {}
     assert all(record.app_def().roles[0].args for record in records)
 
 
-def test_forget(journal, app):
-    record = launch(journal, app)
-    journal.forget(record)
-    journal.forget(record)
-    assert journal.records() == []
-
-
-def test_what_there_is_no_time_for_comes_with_the_next_calls_newest_first(journal, app):
-    handles = [launch(journal, app, expected_app_id=f"job{number:03}").handle for number in range(60)]
-    reader = Journal(journal.folder)
-    assert reader.find_all(handles, patience=0) == {}
-    assert not reader.is_whole
-    seen: list[int] = []
-    deadline = time.monotonic() + PATIENCE
-    while not reader.is_whole and time.monotonic() < deadline:
-        found = set(reader.find_all(handles, patience=0.001))
-        # Those that are known are the newest ones, without a gap.
-        assert found == set(handles[len(handles) - len(found) :])
-        seen.append(len(found))
-    assert seen == sorted(seen)
-    assert set(reader.find_all(handles)) == set(handles)
-    assert reader.is_whole
-    assert [record.handle for record in reader.records()] == handles[::-1]
-
-
-def test_pages_are_read_as_they_are_asked_for_newest_first(journal, app, monkeypatch):
-    records = [launch(journal, app, expected_app_id=f"job{number:03}") for number in range(30)]
-    reader = Journal(journal.folder)
-    read = counted_reads(monkeypatch)
-    pages = reader.pages(first=5, size=10)
-    page, left = next(pages)
-    assert ([one.id for one in page], left) == ([one.id for one in records[:-6:-1]], 25)
-    assert len(read) == 5
-    assert [(len(page), left) for page, left in pages] == [(10, 15), (10, 5), (5, 0)]
-
-
-def test_no_further_is_read_than_is_asked_for(journal, app, monkeypatch):
-    records = [launch(journal, app, expected_app_id=f"job{number:03}") for number in range(30)]
-    reader = Journal(journal.folder)
-    read = counted_reads(monkeypatch)
-    assert reader.find(records[-2].handle) == records[-2]
-    assert len(read) <= 3
-    # What was read once is looked up by what was kept of it.
-    assert reader.find(records[0].handle) == records[0]
-    del read[:]
-    assert reader.find(records[15].handle) == records[15]
-    assert reader.find("local_cwd://torchx/none") is None
-    assert len(read) == 1
-    del read[:]
-    assert len(reader.records()) == 30
-    assert len(read) == 27  # three are kept
-
-
-def test_the_newest_launch_is_looked_for_no_further_than_it_is(journal, app, monkeypatch):
-    records = [launch(journal, app, origin=LaunchOrigin("a" if number > 27 else "b")) for number in range(30)]
-    reader = Journal(journal.folder)
-    read = counted_reads(monkeypatch)
-    assert reader.last_launch("a") == records[-1]
-    assert len(read) <= 3
-
-
-def counted_reads(monkeypatch):
-    read = []
-    monkeypatch.setattr(launch_journal, "read_file", lambda path, limit: read.append(path) or read_file(path, limit))
-    return read
-
-
-def test_of_the_records_that_were_asked_for_only_the_last_ones_are_kept(journal, app, monkeypatch):
-    monkeypatch.setattr(launch_journal, "MAX_KEPT", 2)
-    one, two, three = (launch(journal, app, expected_app_id=f"job{number}") for number in range(3))
-    reader = Journal(journal.folder)
-    reader.find_all([])
-    assert reader.read_on(PATIENCE)
-    read = counted_reads(monkeypatch)
-    for record, count in ((one, 1), (two, 1), (one, 0), (three, 1), (one, 0), (two, 1)):
-        (journal.folder / "a change").touch()
-        del read[:]
-        assert reader.find(record.handle) == record
-        assert len(read) == count
-        (journal.folder / "a change").unlink()
-
-
-def test_a_handle_that_changes_is_found_by_another_process(journal, app):
-    record = launch(journal, app, expected_app_id="expected-x")
-    reader = Journal(journal.folder)
-    assert reader.find("local_cwd://torchx/expected-x") == record
-    changed = journal.update(record, app_id="42")
-    assert reader.find("local_cwd://torchx/42") == changed
-    assert reader.find("local_cwd://torchx/expected-x") is None
-    journal.forget(changed)
-    assert reader.find("local_cwd://torchx/42") is None
-
-
-@pytest.mark.parametrize("name", ["at", "state_at", "cancelled_at"])
-@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", '"soon"', "-1", "9e99", "[" * 5000])
-def test_a_time_that_is_none_costs_that_record_only(journal, app, name, value):
-    kept, odd = launch(journal, app), launch(journal, app)
-    journal.update(odd, state_at=12345.5, cancelled_at=12345.5)
-    path = journal.folder / f"{odd.id}.json"
-    path.write_text(re.sub(rf'"{name}": [\d.]+', f'"{name}": {value}', path.read_text()))
-    assert [one.id for one in Journal(journal.folder).records()] == [kept.id]
-    assert Journal(journal.folder).find("local_cwd://torchx/none") is None
-
-
-def test_what_json_cannot_hold_does_not_cost_the_record(journal, app):
-    record = launch(journal, app, origin=LaunchOrigin("a", {"rate": float("inf")}))
-    (read,) = Journal(journal.folder).records()
-    assert (read.id, read.arguments) == (record.id, {"rate": "inf"})
-
-
-def test_pages_have_the_sizes_that_were_asked_for(journal, app):
-    for _ in range(7):
-        launch(journal, app)
-    assert [(len(page), left) for page, left in journal.pages(2, 3)] == [(2, 5), (3, 2), (2, 0)]
-    assert list(Journal(journal.folder / "none").pages()) == []
-    assert Journal(journal.folder / "none").read_on(0)
-
-
-def test_the_newest_launch_of_a_component(journal, app):
-    for number in range(3):
-        launch(journal, app, origin=LaunchOrigin("a.py:train", {"number": str(number)}))
-        launch(journal, app, origin=LaunchOrigin("b.py:train"))
-    found = journal.last_launch("a.py:train")
-    assert found is not None
-    assert found.arguments == {"number": "2"}
-    assert journal.last_launch("c.py:train") is None
-    assert [one.arguments["number"] for one in journal.launches(lambda name, _: name == "a.py:train", 2)] == ["2", "1"]
-
-
-def test_a_record_that_another_process_removed_is_found_no_more(journal, app):
-    other = Journal(journal.folder)
-    record = journal.update(launch(journal, app), app_id="train-1")
-    assert other.find(record.handle) == record
-    assert other.is_kept(record)
-    journal.forget(record)
-    journal.forget(record)
-    assert not other.is_kept(record)
-    assert other.find(record.handle) is None
-    assert other.launches(lambda *_: True) == []
-
-
-def test_of_two_records_of_one_handle_the_newer_counts(journal, app):
-    older = launch(journal, app)
-    newer = launch(journal, app)
-    # The older one is noted later.
-    journal.update(newer, app_id="train-1")
-    journal.update(older, app_id="train-1")
-    for one in (journal, Journal(journal.folder)):
-        found = one.find("local_cwd://torchx/train-1")
-        assert found is not None
-        assert found.id == newer.id
-
-
-def test_records_come_by_their_times_also_where_a_clock_was_set_meanwhile(journal, app):
-    first, second, third = (launch(journal, app) for _ in range(3))
-    journal.update(first, at=third.at + 10)
-    assert [record.id for record in Journal(journal.folder).records()] == [first.id, third.id, second.id]
-
-
-def test_a_note_that_cannot_be_written_costs_the_note_alone(journal, app, monkeypatch, caplog):
-    record = launch(journal, app)
-
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(launch_journal, "write_private", full)
-    journal.note(record, state="RUNNING")
-    assert "could not note ['state']" in caplog.text
-    with pytest.raises(OSError, match="No space"):
-        journal.update(record, state="RUNNING")
-    assert journal.records()[0].state == record.state
-
-
-def test_reading_that_is_asked_to_go_on_says_when_all_is_read(journal, app):
-    records = [journal.update(launch(journal, app), app_id=f"train-{number}") for number in range(5)]
-    other = Journal(journal.folder)
-    assert other.find_all([records[0].handle], 0) == {}
-    assert other.is_whole is False
-    assert other.read_on(0) is False
-    assert other.read_on(PATIENCE) is True
-    assert other.find_all([records[0].handle], 0) == {records[0].handle: records[0]}
-    assert other.is_whole is True
-
+# Formats and damage
 
 OLD = {"format": 1, "id": "1", "at": 1.0, "scheduler": "local_cwd", "session": "torchx", "app": {}}
 
 
-def test_an_old_record_has_nothing_of_what_came_later(journal):
-    record = decode_record(json.dumps(OLD).encode(), "1")
+def test_missing_fields_of_an_old_record_are_empty():
+    record = decode_record(json.dumps({**OLD, "read_only": True}).encode(), "1")
     assert record == LaunchRecord("1", 1.0, "local_cwd", "torchx", {})
-    known = {name: value for name, value in asdict(record).items() if value not in ({}, "", None, False)}
-    assert known == {"id": "1", "at": 1.0, "scheduler": "local_cwd", "session": "torchx"}
-    assert record.handle == ""
+    assert (record.handle, record.read_only) == ("", False)
+    assert encode_record(record).decode().splitlines()[:3] == ["{", ' "format": 1,', ' "id": "1",']
 
 
 @pytest.mark.parametrize("name", sorted({field.name for field in fields(LaunchRecord)} - {"read_only"}))
-def test_a_field_of_another_kind_costs_the_record(name):
+def test_a_field_of_another_type_is_refused(name):
     with pytest.raises(ValueError, match=name):
         decode_record(json.dumps({**OLD, name: [7]}).encode(), "1")
 
 
-def test_what_is_no_record_lies_beside_the_records_in_peace(journal, app):
-    record = launch(journal, app)
+@pytest.mark.parametrize("name", ["at", "state_at", "cancelled_at"])
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999", '"soon"', "-1", "9e99", "[" * 5000])
+def test_an_impossible_time_is_refused(name, value):
+    data = json.dumps({**OLD, name: 12345.5}).replace("12345.5", value)
+    with pytest.raises(ValueError):
+        decode_record(data.encode(), "1")
+
+
+def test_a_newer_format_is_not_overwritten(launch, journal, reader):
+    path = path_of(journal, launch())
+    path.write_text(json.dumps({**json.loads(path.read_text()), "format": FORMAT + 1, "something_new": 1}))
+    before = path.read_bytes()
+    (read,) = reader.records()
+    assert read.read_only
+    journal.update(read, state="FAILED")
+    assert path.read_bytes() == before
+
+
+def test_a_broken_app_is_an_error(launch, journal):
+    with pytest.raises(AppDefError):
+        journal.update(launch(), app={"format": 1}).app_def()
+
+
+@pytest.mark.parametrize(
+    "damage", [b"", b"{", b"[]", b'{"format": 1}', b"\xff\xfe", b'{"format": "x", "app": {}, "id": "i"}', b"[" * 5000]
+)
+def test_a_damaged_record_is_left_out(launch, journal, reader, damage):
+    kept, lost = launch(component="a"), launch(component="b")
+    path_of(journal, lost).write_bytes(damage)
+    assert reader.records() == [kept]
+    assert [(name, lost.id in text) for name, text in reader.warnings.items()] == [(lost.id, True)]
+    assert reader.find(NONE) is None
+
+
+def test_only_readable_files_are_records(launch, journal, reader):
+    kept, lost = launch(component="a"), launch(component="b")
+    path_of(journal, lost).unlink()
+    path_of(journal, lost).mkdir()
     (journal.folder / ".hidden.json").write_text("{")
     (journal.folder / "notes.txt").write_text("x")
-    fresh = Journal(journal.folder)
-    assert [one.id for one in fresh.records()] == [record.id]
-    assert fresh.warnings == {}
-
-
-def test_a_record_that_may_not_be_read_costs_that_record_only(journal, app):
-    kept, lost = (launch(journal, app, origin=LaunchOrigin(name)) for name in ("a", "b"))
-    path = journal.folder / f"{lost.id}.json"
-    path.unlink()
-    path.mkdir()
-    fresh = Journal(journal.folder)
-    assert [one.id for one in fresh.records()] == [kept.id]
-    assert list(fresh.warnings) == [lost.id]
-    # Nobody is asked whether it is wanted.
+    assert reader.records() == [kept]
+    assert list(reader.warnings) == [lost.id]
     asked = []
-    assert fresh.launches(lambda name, _: asked.append(name) is not None) == []
+    assert reader.launches(lambda name, _: asked.append(name) is not None) == []
     assert asked == ["a"]
 
 
-def test_ids_are_made_of_the_time_and_differ(journal, app):
-    before = time.time()
-    first, second = launch(journal, app), launch(journal, app)
-    assert re.fullmatch(r"\d{8}-\d{6}-\d{6}-[0-9a-f]{8}", first.id)
-    assert first.id < second.id
-    assert before - 1e-6 <= first.at <= second.at <= time.time()
-    assert (first.workspace, first.expected_app_id, first.cwd) == ("", "", os.getcwd())
+# Reading no more than is needed
 
 
-def test_an_update_gives_the_record_as_it_is_then(journal, app):
-    record = launch(journal, app)
-    changed = journal.update(record, state="RUNNING")
-    assert changed.state == "RUNNING"
-    assert journal.update(record, state="RUNNING") == changed
-    journal.forget(record)
-    assert journal.update(record, state="FAILED") == record
+def test_reading_goes_on_with_the_next_call(launches, reader):
+    handles = [record.handle for record in launches(60)]
+    assert reader.find_all(handles, patience=0) == {}
+    assert (reader.is_whole, reader.read_on(0)) == (False, False)
+    seen, deadline = [], time.monotonic() + PATIENCE
+    while not reader.is_whole and time.monotonic() < deadline:
+        found = set(reader.find_all(handles, patience=0.001))
+        # The newest ones are read first.
+        assert found == set(handles[len(handles) - len(found) :])
+        seen.append(len(found))
+    assert seen == sorted(seen)
+    assert reader.read_on(PATIENCE)
+    assert set(reader.find_all(handles, 0)) == set(handles)
+    assert reader.is_whole
 
 
-def test_a_record_that_is_removed_while_the_others_are_read_is_left_out(journal, app):
-    first, second, third = (launch(journal, app) for _ in range(3))
-    pages = journal.pages(1, 1)
-    assert [record.id for record in next(pages)[0]] == [third.id]
-    (journal.folder / f"{second.id}.json").unlink()
-    assert [[record.id for record in page] for page, _ in pages] == [[], [first.id]]
-    assert journal.warnings == {}
+def test_an_answer_is_whole_once_it_is_found(launches, reader):
+    newest = launches(3)[-1]
+    whole = [reader.is_whole]
+    for handle in (newest.handle, NONE):
+        reader.find(handle)
+        whole.append(reader.is_whole)
+    assert whole == [True] * 3
 
 
-def test_a_mark_in_a_file_makes_no_record_read_only():
-    record = decode_record(json.dumps({**OLD, "read_only": True}).encode(), "1")
-    assert record.read_only is False
-    assert decode_record(json.dumps({**OLD, "format": 2}).encode(), "1").read_only is True
-    assert encode_record(record).decode().splitlines()[:3] == ["{", ' "format": 1,', ' "id": "1",']
+def test_an_absent_folder_is_an_empty_journal(reader):
+    assert (list(reader.pages()), reader.read_on(0), reader.find_all([])) == ([], True, {})
 
 
-def test_an_answer_is_whole_where_all_was_found_or_all_was_read(journal, app):
-    records = [journal.update(launch(journal, app), app_id=f"train-{number}") for number in range(3)]
-    other = Journal(journal.folder)
-    assert other.is_whole  # nothing was asked yet
-    assert other.find(records[-1].handle) == records[-1]
-    assert other.is_whole  # the others were not read
-    assert other.find("local_cwd://torchx/none") is None
-    assert other.is_whole  # there is no more to read
-    assert Journal(journal.folder / "none").find_all([]) == {}
+def test_pages_are_read_on_demand(launches, journal, reader, reads):
+    records = launches(30)[::-1]
+    pages = reader.pages(first=5, size=10)
+    assert next(pages) == (records[:5], 25)
+    assert len(reads) == 5
+    # A record may go while the others are read.
+    path_of(journal, records[7]).unlink()
+    assert [(len(page), left) for page, left in pages] == [(9, 15), (10, 5), (5, 0)]
+    assert reader.warnings == {}
 
 
-def test_what_another_process_writes_is_found_at_once_however_coarse_the_folders_time_is(journal, app, monkeypatch):
-    first = launch(journal, app, expected_app_id="one")
-    reader = Journal(journal.folder)
-    # A file system that keeps whole seconds, or lags: the folder's time is no other after the second launch.
-    now = time.time_ns()
-    lately = now - 3 * 10**9
-    monkeypatch.setattr(launch_journal.time, "time_ns", lambda: now)
-    os.utime(journal.folder, ns=(lately, lately))
-    assert reader.find(first.handle) == first
-    second = launch(journal, app, expected_app_id="two")
-    os.utime(journal.folder, ns=(lately, lately))
-    assert reader.find(second.handle) == second
+def test_no_record_is_read_needlessly(launches, reader, reads):
+    records = launches(30)
+    assert reader.last_launch("new") == records[-1]
+    assert len(reads) <= 3
+    assert reader.find(records[-2].handle) == records[-2]
+    assert len(reads) <= 4
+    # Records that have been read are found by what was kept of them.
+    assert reader.find(records[0].handle) == records[0]
+    del reads[:]
+    assert reader.find(records[15].handle) == records[15]
+    assert reader.find(NONE) is None
+    assert len(reads) == 1
+    del reads[:]
+    assert reader.records() == records[::-1]
+    assert len(reads) == 27  # three are kept
 
 
-def test_a_folder_that_was_quiet_for_long_is_listed_again_once_it_changes(journal, app, monkeypatch):
-    first = launch(journal, app, expected_app_id="one")
-    reader = Journal(journal.folder)
-    os.utime(journal.folder, (1, 1))
-    listed = counted_listings(monkeypatch)
-    assert [reader.find(first.handle) for _ in range(3)] == [first] * 3
-    assert reader.find("local_cwd://torchx/two") is None
-    assert len(listed) == 1
-    second = launch(journal, app, expected_app_id="two")
-    assert reader.find(second.handle) == second
-
-
-def counted_listings(monkeypatch):
-    listed = []
-    list_folder = os.listdir
-    monkeypatch.setattr(os, "listdir", lambda folder: listed.append(folder) or list_folder(folder))
-    return listed
-
-
-def test_a_folder_of_many_records_that_changes_is_listed_again_after_a_while(journal, app, monkeypatch):
-    now_ns, now = time.time_ns(), 100.0
-    first, _, _ = (launch(journal, app, expected_app_id=f"job{number}") for number in range(3))
-    monkeypatch.setattr(launch_journal, "MANY", 2)
-    monkeypatch.setattr(time, "time_ns", lambda: now_ns)
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    reader = Journal(journal.folder)
-    listed = counted_listings(monkeypatch)
-    for now, count in ((100.0, 1), (100.9, 1), (101.1, 2)):  # noqa: B007
-        assert reader.find(first.handle) == first
-        assert len(listed) == count
-
-
-def test_what_this_process_writes_is_found_at_once_however_coarse_times_are(journal, app):
-    record = journal.update(launch(journal, app), app_id="abc")
-    os.utime(journal.folder, (1, 1))
-    assert journal.find("local_cwd://torchx/abc") == record
-    changed = journal.update(record, app_id="xyz")
-    os.utime(journal.folder, (1, 1))
-    assert journal.find("local_cwd://torchx/xyz") == changed
-    assert journal.find("local_cwd://torchx/abc") is None
-
-
-def test_only_records_whose_handle_may_change_are_looked_at_again(journal, app, monkeypatch):
-    now_ns = time.time_ns()
-    journal.update(launch(journal, app), app_id="one")
-    journal.update(launch(journal, app), error="no room")
-    begun = launch(journal, app)
-    reader = Journal(journal.folder)
+def test_the_last_records_found_are_kept(launches, journal, reader, reads, monkeypatch):
+    monkeypatch.setattr(launch_journal, "MAX_KEPT", 2)
+    records = launches(3)
     assert reader.find_all([]) == {}
     assert reader.read_on(PATIENCE)
-    assert reader.find("") is None
-    monkeypatch.setattr(time, "time_ns", lambda: now_ns)
-    looked, stat = [], os.stat
-    monkeypatch.setattr(os, "stat", lambda path, **more: looked.append(str(path)) or stat(path, **more))
-    reader.find_all([])
-    assert [path for path in looked if path.endswith(".json")] == [f"{journal.folder}/{begun.id}.json"]
-    # Nor is what this process, or another one, has removed.
-    reader.forget(begun)
-    for remover in (reader, journal):
-        one = launch(journal, app)
-        reader.find_all([])
-        assert reader.read_on(PATIENCE)
-        remover.forget(one)
-        reader.find_all([])
-        del looked[:]
-        reader.find_all([])
-        assert [path for path in looked if path.endswith(".json")] == []
+    for number, count in ((0, 1), (1, 1), (0, 0), (2, 1), (0, 0), (1, 1)):
+        (journal.folder / "a change").touch()
+        del reads[:]
+        assert reader.find(records[number].handle) == records[number]
+        assert len(reads) == count
+        (journal.folder / "a change").unlink()
 
 
-def test_others_have_their_turn_while_a_long_journal_is_read(journal, app, monkeypatch):
-    records = [launch(journal, app, expected_app_id=f"job{number}") for number in range(30)]
-    reader, found = Journal(journal.folder), []
+def test_others_may_read_while_a_long_journal_is_read(launches, reader, monkeypatch):
+    records, found = launches(30), []
 
     def take_turn(_seconds):
         thread = threading.Thread(target=lambda: found.append(reader.find(records[-1].handle)))
@@ -489,10 +314,89 @@ def test_others_have_their_turn_while_a_long_journal_is_read(journal, app, monke
         thread.join(PATIENCE)
         assert not thread.is_alive()
 
-    # To look at the clock takes some time.
+    # Reading the clock takes some time.
     looks = itertools.count()
     monkeypatch.setattr(time, "monotonic", lambda: next(looks) / 200)
     monkeypatch.setattr(time, "sleep", take_turn)
     assert reader.find(records[0].handle) == records[0]
     assert found
     assert all(one == records[-1] for one in found)
+
+
+# Changes of other processes
+
+
+def test_a_changed_handle_is_found(launch, journal, reader):
+    record = launch("expected-x")
+    assert reader.find(record.handle) == record
+    changed = journal.update(record, app_id="42")
+    assert reader.find(changed.handle) == changed
+    assert reader.find(record.handle) is None
+
+
+def test_a_folder_with_coarse_times_is_listed_again(launch, journal, reader, monkeypatch):
+    now = time.time_ns()
+    lately = now - 3 * 10**9
+    monkeypatch.setattr(launch_journal.time, "time_ns", lambda: now)
+    # The folder has the same time after the second launch: some file systems keep whole seconds.
+    for name in ("one", "two"):
+        record = launch(name)
+        os.utime(journal.folder, ns=(lately, lately))
+        assert reader.find(record.handle) == record
+
+
+def test_a_quiet_folder_is_listed_once_it_changes(launch, journal, reader, listings):
+    first = launch("one")
+    os.utime(journal.folder, (1, 1))
+    assert [reader.find(handle) for handle in (first.handle, first.handle, NONE)] == [first, first, None]
+    assert len(listings) == 1
+    second = launch("two")
+    assert reader.find(second.handle) == second
+
+
+def test_a_large_folder_is_listed_once_a_second(launches, reader, listings, monkeypatch):
+    now_ns, now = time.time_ns(), 100.0
+    first, *_ = launches(3)
+    monkeypatch.setattr(launch_journal, "MANY", 2)
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns)
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    for now, count in ((100.0, 1), (100.9, 1), (101.1, 2)):  # noqa: B007
+        assert reader.find(first.handle) == first
+        assert len(listings) == count
+
+
+def test_own_records_are_found_despite_coarse_times(launch, journal):
+    record = launch()
+    for app_id in ("abc", "xyz"):
+        old, record = record, journal.update(record, app_id=app_id)
+        os.utime(journal.folder, (1, 1))
+        assert journal.find(record.handle) == record
+        assert journal.find(old.handle) is None
+
+
+def test_only_unsettled_records_are_checked_again(launch, journal, reader, monkeypatch):
+    now_ns = time.time_ns()
+    begun = launch()
+    journal.update(launch(), app_id="one")
+    journal.update(launch(), error="no room")
+    reader.find_all([])
+    assert reader.read_on(PATIENCE)
+    assert reader.find("") is None
+    monkeypatch.setattr(time, "time_ns", lambda: now_ns)
+    looked, stat = [], os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **more: looked.append(str(path)) or stat(path, **more))
+
+    def checked():
+        del looked[:]
+        reader.find_all([])
+        return [path for path in looked if path.endswith(".json")]
+
+    assert checked() == [str(path_of(journal, begun))]
+    reader.forget(begun)
+    for remover in (reader, journal):
+        one = launch()
+        reader.find_all([])
+        assert reader.read_on(PATIENCE)
+        remover.forget(one)
+        reader.find_all([])
+        assert checked() == []

@@ -1,13 +1,11 @@
 """What is noted beside a launch, and what of it has changed when it is launched again."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support.git import WorkTree
@@ -19,99 +17,121 @@ from torchx_tui.backends.history import provenance
 from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.history.provenance import Changed, GitState, LaunchWorld, WorldNow, differing_files, git_state
-from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import AppDef, Role, SchedulerError
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WorkTree:
+def tree(tmp_path, monkeypatch):
     made = WorkTree(tmp_path / "project")
     monkeypatch.chdir(made.folder)
     return made
 
 
 @pytest.fixture
-def scheduler() -> Imaged:
+def scheduler():
     return Imaged()
 
 
 @pytest.fixture
-def runner(tmp_path: Path, scheduler: Imaged) -> Runner:
-    return Runner(journal=Journal(tmp_path / "journal"), schedulers={"local_cwd": scheduler})
+def begin(runner):
+    """Return a function that launches an app of some images, and returns its handle."""
+
+    def begin(*images, **origin):
+        app = AppDef("job", [Role(image[:1] or "r", image, entrypoint="true") for image in images])
+        return runner.run(app, "local_cwd", {}, origin=LaunchOrigin("jobs.py:job", **origin))
+
+    return begin
 
 
-def launch(runner: Runner, **origin: Any) -> LaunchRecord:
-    """Launch an app of two images, and return its record once the world is noted."""
-    app = AppDef("job", [Role(name, image, entrypoint="true") for name, image in (("a", "one:1"), ("b", "two:1"))])
-    handle = runner.run(app, "local_cwd", {}, origin=LaunchOrigin("jobs.py:job", **origin))
-    return noted(runner, handle)
+@pytest.fixture
+def noted(runner):
+    """Return a function that waits for the note beside a launch, and returns its record."""
+
+    def noted(handle):
+        found = []
+
+        def has_world():
+            found[:] = [runner.journal.find(handle)]
+            return found[0] is not None and found[0].world
+
+        wait_until(has_world, "the note")
+        return found[0]
+
+    return noted
 
 
-def noted(runner: Runner, handle: str) -> LaunchRecord:
-    def world() -> LaunchRecord | None:
-        record = runner.journal.find(handle)
-        return record if record is not None and record.world else None
+@pytest.fixture
+def launch(begin, noted):
+    return lambda **origin: noted(begin("one:1", "two:1", **origin))
 
-    record = wait_until(world, "the note")
-    assert record is not None
-    return record
+
+@pytest.fixture
+def hanging_git(tmp_path, monkeypatch):
+    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "git").chmod(0o755)
+    return lambda: monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
+@pytest.fixture
+def git_calls(monkeypatch):
+    """Return a mock that calls `git_state`."""
+    calls = Mock(side_effect=git_state)
+    monkeypatch.setattr(provenance, "git_state", calls)
+    return calls
 
 
 # Git
 
 
-def test_a_work_tree_with_and_without_changes(tree: WorkTree) -> None:
-    clean = git_state(tree.folder, 30)
-    assert clean is not None
-    assert (clean.commit, clean.changes) == (tree.git("rev-parse", "HEAD"), "")
+def state_of(folder) -> Any:
+    return git_state(folder, 30)
+
+
+def test_states_of_a_work_tree(tree):
+    clean = state_of(tree.folder)
+    assert clean == GitState(tree.git("rev-parse", "HEAD"), "")
     (tree.folder / "below").mkdir()
-    assert git_state(tree.folder / "below", 30) == clean
     tree.write("untracked.txt", "x")
-    assert git_state(tree.folder, 30) == clean
-    tree.write("train.py", "lr = 0.2\n")
-    changed = git_state(tree.folder, 30)
-    tree.write("train.py", "lr = 0.3\n")
-    other = git_state(tree.folder, 30)
-    assert changed is not None
-    assert other is not None
-    assert len({clean.changes, changed.changes, other.changes}) == 3
+    assert state_of(tree.folder / "below") == clean
+    changes = {""}
+    for lr in ("0.2", "0.3"):
+        tree.write("train.py", f"lr = {lr}\n")
+        changes.add(state_of(tree.folder).changes)
+    assert len(changes) == 3
     assert differing_files(tree.folder, clean.commit, 30) == 1
-    # Git may be told to print names as they are, which need not be text.
+    # Git may be configured to print names unquoted, which need not be text.
     tree.git("config", "core.quotePath", "false")
     (tree.folder / os.fsdecode(b"\xff.py")).write_text("x")
     tree.git("add", "--all")
     assert differing_files(tree.folder, clean.commit, 30) == 3
+    (tree.folder / ".git" / "index").write_text("damaged")
+    assert state_of(tree.folder) == GitState(clean.commit, None)
 
 
-def test_where_there_is_no_git(tmp_path: Path, tree: WorkTree, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert git_state(tmp_path, 30) is None
-    assert git_state(tmp_path / "gone", 30) is None
-    assert differing_files(tree.folder, "0" * 40, 30) is None
+def test_no_state_without_git(tmp_path, tree, monkeypatch):
     (tmp_path / "empty").mkdir()
     tree.git("init", "--quiet", str(tmp_path / "empty"))
-    assert git_state(tmp_path / "empty", 30) is None
+    assert [state_of(tmp_path / name) for name in ("", "gone", "empty")] == [None] * 3
+    assert differing_files(tree.folder, "0" * 40, 30) is None
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert git_state(tree.folder, 30) is None
+    assert state_of(tree.folder) is None
 
 
-def test_a_git_that_hangs_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 600\n")
-    (tmp_path / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+def test_a_hanging_git_is_ended(tmp_path, hanging_git):
+    hanging_git()
     began = time.monotonic()
     assert git_state(tmp_path, 0.2) == GitState("", None)
     assert time.monotonic() - began < PATIENCE
 
 
-def test_the_index_is_not_written(tree: WorkTree) -> None:
+def test_the_index_is_not_written(tree):
     index = tree.folder / ".git" / "index"
     tree.write("train.py", "lr = 0.1\n")  # of a later time, so that git would like to refresh its index
     os.utime(tree.folder / "train.py", (1, 1))
     before = index.stat().st_mtime_ns
-    state = git_state(tree.folder, 30)
+    state = state_of(tree.folder)
     assert index.stat().st_mtime_ns == before
-    # A file that was only touched is as it was.
-    assert state is not None
+    # A file that was only touched has not changed.
     assert state.changes == ""
     assert differing_files(tree.folder, state.commit, 30) == 0
 
@@ -119,158 +139,132 @@ def test_the_index_is_not_written(tree: WorkTree) -> None:
 # Noting
 
 
-def test_commit_and_images_are_noted_beside_the_launch(runner: Runner, scheduler: Imaged, tree: WorkTree) -> None:
+def test_commit_and_pulled_images_are_noted(launch, scheduler, tree):
+    asked, too_early = threading.Event(), []
     scheduler.digests = {"one:1": "sha256:old"}
-    record = launch(runner)
-    world = LaunchWorld.of(record)
-    # The images are looked at once the launch has pulled them.
-    assert world == LaunchWorld(tree.git("rev-parse", "HEAD"), "", {"one:1": "sha256:new"})
+    scheduler.on_asked = asked.set
+    # Half a second is enough for a thread that does not wait for the launch.
+    scheduler.on_schedule = lambda: too_early.append(asked.wait(0.5))
+    record = launch()
+    assert too_early == [False]
+    assert LaunchWorld.of(record) == LaunchWorld(tree.git("rev-parse", "HEAD"), "", {"one:1": "sha256:new"})
     assert (record.app_id, record.state) == ("job-0", "SUBMITTED")
     assert scheduler.asked == [["one:1", "two:1"]]
 
 
-def test_images_are_not_looked_at_before_they_were_pulled(runner: Runner, scheduler: Imaged, tree: WorkTree) -> None:
-    asked = threading.Event()
-    too_early: list[bool] = []
-    scheduler.on_asked = asked.set
-    # Half a second is enough for who does not wait for the launch.
-    scheduler.on_schedule = lambda: too_early.append(asked.wait(0.5))
-    launch(runner)
-    assert asked.is_set()
-    assert too_early == [False]
+def test_a_launch_does_not_wait_for_its_note(begin, noted, runner, scheduler, monkeypatch):
+    continued = threading.Event()
 
+    def slow(*_):
+        continued.wait(PATIENCE)
 
-def test_a_launch_waits_neither_for_git_nor_for_the_backend(
-    runner: Runner, scheduler: Imaged, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    going_on = threading.Event()
-
-    def slow(*_: Any) -> None:
-        going_on.wait(PATIENCE)
-
-    monkeypatch.setattr("torchx_tui.backends.history.provenance.git_state", slow)
-    scheduler.waits = going_on
-    handle = runner.run(AppDef("job", [Role("r", "one:1", entrypoint="true")]), "local_cwd", {})
+    monkeypatch.setattr(provenance, "git_state", slow)
+    scheduler.waits = continued
+    handle = begin("one:1")
     record = runner.journal.find(handle)
-    assert record is not None
     assert (record.app_id, record.world) == ("job-0", {})
     began = time.monotonic()
-    runner._launcher.close()
+    runner.close()
     assert time.monotonic() - began < PATIENCE
-    going_on.set()
-    assert noted(runner, handle).world == {"commit": "", "changes": "", "images": {}}
+    continued.set()
+    assert noted(handle).world == {"commit": "", "changes": "", "images": {}}
 
 
-def test_a_job_that_was_deleted_meanwhile_stays_so(
-    runner: Runner, scheduler: Imaged, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    going_on = threading.Event()
-    scheduler.waits = going_on
-    handle = runner.run(AppDef("job", [Role("r", "one:1", entrypoint="true")]), "local_cwd", {})
-    runner.delete(handle)
-    going_on.set()
-    for thread in runner._launcher._worlds._threads:
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
+def test_a_deleted_job_is_not_noted(begin, runner, scheduler):
+    scheduler.waits = threading.Event()
+    runner.delete(begin("one:1"))
+    scheduler.waits.set()
+    for thread in threading.enumerate():
+        if thread.name == "world":
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
     assert runner.journal.records() == []
 
 
-def test_a_backend_that_cannot_tell_costs_nothing(runner: Runner, scheduler: Imaged, tree: WorkTree) -> None:
+def test_a_backend_without_digests_costs_nothing(launch, scheduler, tree):
     scheduler.failure = SchedulerError("away")
-    world = LaunchWorld.of(launch(runner))
-    assert world is not None
-    assert (bool(world.commit), world.images) == (True, {})
+    assert LaunchWorld.of(launch()) == LaunchWorld(tree.git("rev-parse", "HEAD"))
 
 
-def test_two_threads_that_note_something_of_one_launch_both_do(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
+def test_notes_of_two_threads_are_merged(journal):
     record = journal.record_intent(AppDef("job", []), "local_cwd", "torchx", {})
-    names = [f"image-{number}" for number in range(20)]
 
-    def note(number: int) -> None:
+    def note(number):
         for _ in range(5):
-            if number % 2:
-                journal.note(record, world={"commit": names[number]})
-            else:
-                journal.note(record, app_id="the-id", state="RUNNING")
+            journal.note(
+                record, **({"world": {"commit": "abc"}} if number % 2 else {"app_id": "it", "state": "RUNNING"})
+            )
 
     threads = [threading.Thread(target=note, args=(number,)) for number in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(PATIENCE)
-    (kept,) = Journal(tmp_path).records()
-    assert (kept.app_id, kept.state) == ("the-id", "RUNNING")
-    assert kept.world["commit"] in names
+    (kept,) = Journal(journal.folder).records()
+    assert (kept.app_id, kept.state, kept.world) == ("it", "RUNNING", {"commit": "abc"})
 
 
-def test_what_was_forgotten_is_not_brought_back(tmp_path: Path) -> None:
-    journal = Journal(tmp_path)
-    record = journal.record_intent(AppDef("job", []), "local_cwd", "torchx", {})
-    journal.forget(record)
-    journal.note(record, state="RUNNING")
-    assert journal.records() == []
-    assert not any(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("world", [{}, {"commit": 3}, {"images": {}}, {"commit": None}])
-def test_a_world_that_says_nothing_is_none(tmp_path: Path, world: dict[str, Any]) -> None:
-    record = LaunchRecord("1", 0.0, "local_cwd", "torchx", {}, world=world)
-    assert LaunchWorld.of(record) is None
-    odd = replace(record, world={"commit": "abc", "changes": 3, "images": "x"})
-    assert LaunchWorld.of(odd) == LaunchWorld("abc", None, {})
+@pytest.mark.parametrize(
+    ("world", "found"),
+    [
+        ({}, None),
+        ({"commit": 3}, None),
+        ({"images": {}}, None),
+        ({"commit": "abc", "changes": 3, "images": "x"}, LaunchWorld("abc", None, {})),
+    ],
+)
+def test_odd_notes(world, found):
+    assert LaunchWorld.of(LaunchRecord("1", 0.0, "local_cwd", "torchx", {}, world=world)) == found
 
 
 # Comparing
 
 
-def test_nothing_has_changed_at_once(runner: Runner, scheduler: Imaged, tree: WorkTree) -> None:
+def test_nothing_changes_at_once(launch, runner, scheduler, tree):
     scheduler.digests = {"one:1": "sha256:new"}
-    record = launch(runner, config={"scheduler": "local_cwd", "component.lr": "0.1"})
-    assert runner.changed_since(record) == []
-    assert runner.changed_since(record, {"scheduler": "local_cwd", "component.lr": "0.1"}) == []
+    config = {"scheduler": "local_cwd", "component.lr": "0.1"}
+    record = launch(config=config)
+    assert runner.changed_since(record) == runner.changed_since(record, config) == []
     tree.write("train.py", "lr = 0.2\n")
-    dirty = launch(runner)
-    assert runner.changed_since(dirty) == []
+    assert runner.changed_since(launch()) == []
 
 
-def test_a_commit_later(runner: Runner, tree: WorkTree) -> None:
-    record = launch(runner)
+def test_another_commit(launch, runner, tree):
+    record = launch()
     then = tree.git("rev-parse", "HEAD")[:10]
-    tree.write("train.py", "lr = 0.2\n")
-    tree.write("eval.py", "")
-    now = tree.commit()[:10]
-    assert runner.changed_since(record) == [Changed("git commit", then, f"{now}, 2 files differ")]
+    assert runner.changed_since(record, None) == []
+    for names, files in (((), ""), (("train.py", "eval.py"), ", 2 files differ")):
+        for name in names:
+            tree.write(name, "lr = 0.2\n")
+        now = tree.commit()[:10]
+        assert runner.changed_since(record) == [Changed("git commit", then, now + files)]
     tree.git("checkout", "--quiet", "--detach", then)
     assert runner.changed_since(record) == []
 
 
-def test_nothing_is_said_of_a_commit_that_git_does_not_tell_in_time(
-    runner: Runner, tree: WorkTree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    record = launch(runner)
+def test_a_slow_git_is_not_compared(launch, runner, tree, hanging_git, monkeypatch):
+    record = launch()
     assert record.world["commit"]
-    (tmp_path / "git").write_text("#!/bin/sh\nexec sleep 600\n")
-    (tmp_path / "git").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    hanging_git()
     monkeypatch.setattr(provenance, "GIT_TIMEOUT_S", 0.2)
     assert runner.changed_since(record) == []
 
 
-def test_changes_that_were_not_committed(runner: Runner, tree: WorkTree) -> None:
-    clean = launch(runner)
+def test_uncommitted_changes(launch, runner, tree):
+    clean = launch()
     tree.write("train.py", "lr = 0.2\n")
     assert runner.changed_since(clean) == [Changed("uncommitted changes", "none", "some, 1 file differs")]
-    dirty = launch(runner)
+    assert runner.changed_since(replace(clean, world={})) == []
+    dirty = launch()
     tree.write("train.py", "lr = 0.3\n")
     assert runner.changed_since(dirty) == [Changed("uncommitted changes", "some", "others, 1 file differs")]
     tree.git("checkout", "--quiet", "train.py")
     assert runner.changed_since(dirty) == [Changed("uncommitted changes", "some", "none")]
 
 
-def test_images(runner: Runner, scheduler: Imaged, tree: WorkTree) -> None:
+def test_other_images(launch, runner, scheduler, tree):
     scheduler.digests = {"one:1": "sha256:" + "a" * 64, "two:1": "sha256:" + "b" * 64}
-    record = launch(runner)
+    record = launch()
     scheduler.digests = {"one:1": "sha256:" + "c" * 64}
     assert runner.changed_since(record) == [
         Changed("image one:1", "sha256:" + "a" * 12, "sha256:" + "c" * 12),
@@ -278,119 +272,78 @@ def test_images(runner: Runner, scheduler: Imaged, tree: WorkTree) -> None:
     ]
 
 
-def test_another_folder(runner: Runner, scheduler: Imaged, tree: WorkTree, tmp_path: Path, monkeypatch: Any) -> None:
-    record = launch(runner)
+def test_another_folder(launch, runner, scheduler, tree, tmp_path, monkeypatch):
+    record = launch()
     monkeypatch.chdir(tmp_path)
     assert runner.changed_since(record) == [
         Changed("working folder", str(tree.folder), str(tmp_path)),
         Changed("git commit", tree.git("rev-parse", "HEAD")[:10], "no git work tree here"),
     ]
-    # Where an image has all that a job needs, the folder does not matter, and git is asked where it was launched.
+    # A job that is whole in its image does not depend on the folder; git is asked where it was launched.
     monkeypatch.setattr(scheduler, "capabilities", Capabilities())
     assert runner.changed_since(record) == []
 
 
-def test_config(runner: Runner, tree: WorkTree) -> None:
+def test_another_config(launch, runner, tree):
     given = {"scheduler": "local_cwd", "log_dir": "/logs", "component.lr": "0.1"}
-    record = launch(runner, arguments={"steps": "3"}, config=given)
-    now = {"log_dir": "/other", "component.lr": "0.1", "component.steps": "9", "component.seed": "1"}
-    # What a person had typed stays as it was typed, whatever config says today.
-    assert runner.changed_since(record, now) == [
+    record = launch(arguments={"steps": "3"}, config=given)
+    # What was typed stays, whatever the config has now.
+    now = {"log_dir": "/other", "component.lr": "0.1", "component.steps": "9", "component.seed": "1", "workspace": "/w"}
+    changed = [
         Changed("config: seed", "-", "1"),
         Changed("config: log_dir", "/logs", "/other"),
         Changed("config: scheduler", "local_cwd", "-"),
     ]
-    assert runner.changed_since(record, None) == []
+    assert runner.changed_since(record, now) == [*changed, Changed("config: workspace", "-", "/w")]
+    assert runner.changed_since(replace(record, workspace="/mine"), now) == changed
 
 
-def test_of_a_launch_of_which_nothing_is_known_nothing_is_said(runner: Runner, tree: WorkTree) -> None:
-    record = replace(launch(runner), world={})
-    tree.write("train.py", "lr = 0.2\n")
-    assert runner.changed_since(record) == []
-
-
-def test_many_jobs_are_compared_with_one_look(
-    runner: Runner, scheduler: Imaged, tree: WorkTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_jobs_are_compared_with_one_query(launch, runner, scheduler, tree, git_calls):
     scheduler.digests = {"one:1": "sha256:new"}
-    records = [launch(runner) for _ in range(5)]
+    records = [launch() for _ in range(5)]
     tree.commit()
-    calls: list[Path] = []
-    scheduler.asked = []
-
-    def counted(folder: Path, patience: float) -> Any:
-        calls.append(folder)
-        return git_state(folder, patience)
-
-    monkeypatch.setattr("torchx_tui.backends.history.provenance.git_state", counted)
+    git_calls.reset_mock()
+    del scheduler.asked[:]
     now = WorldNow()
     assert [len(runner.changed_since(record, None, now)) for record in records] == [1] * 5
-    assert calls == [tree.folder]
+    assert [call.args[0] for call in git_calls.mock_calls] == [tree.folder]
     assert scheduler.asked == [["one:1"]]
 
 
-def test_launches_that_wait_for_git_take_one_answer(
-    runner: Runner, scheduler: Imaged, tree: WorkTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    going_on, calls = threading.Event(), []
+def test_waiting_launches_share_an_answer_of_git(begin, noted, tree, git_calls):
+    continued = threading.Event()
 
-    def slow(folder: Path, patience: float) -> Any:
-        calls.append(folder)
-        going_on.wait(PATIENCE)
-        return git_state(folder, patience)
+    def slow(*arguments):
+        continued.wait(PATIENCE)
+        return git_state(*arguments)
 
-    monkeypatch.setattr("torchx_tui.backends.history.provenance.git_state", slow)
-    app = AppDef("job", [Role("r", "", entrypoint="true")])
-    handles = [runner.run(app, "local_cwd", {}) for _ in range(6)]
-    going_on.set()
-    commits = {noted(runner, handle).world["commit"] for handle in handles}
-    assert commits == {tree.git("rev-parse", "HEAD")}
-    assert len(calls) == 2
+    git_calls.side_effect = slow
+    handles = [begin("") for _ in range(6)]
+    continued.set()
+    assert {noted(handle).world["commit"] for handle in handles} == {tree.git("rev-parse", "HEAD")}
+    assert git_calls.call_count == 2
 
 
-def test_an_answer_is_good_enough_from_the_time_on_at_which_it_was_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    calls: list[Path] = []
-    monkeypatch.setattr("torchx_tui.backends.history.provenance.git_state", lambda folder, _: calls.append(folder))
+def test_an_answer_of_git_must_be_new_enough(tmp_path, git_calls, monkeypatch):
+    git_calls.side_effect = lambda *_: None
     monkeypatch.setattr(time, "monotonic", lambda: 10.0)
     now = WorldNow()
     for since, count in ((10.0, 1), (10.0, 1), (9.0, 1), (10.5, 2)):
         assert now.git(tmp_path, since) is None
-        assert len(calls) == count
+        assert git_calls.call_count == count
 
 
-def test_a_workspace_that_a_person_chose_stays(runner: Runner, tree: WorkTree) -> None:
-    record = launch(runner, config={"scheduler": "local_cwd"})
-    now = {"scheduler": "local_cwd", "workspace": "/other"}
-    assert runner.changed_since(record, now) == [Changed("config: workspace", "-", "/other")]
-    assert runner.changed_since(replace(record, workspace="/mine"), now) == []
-
-
-def test_one_file_differs_in_words(runner: Runner, tree: WorkTree) -> None:
-    record = launch(runner)
-    tree.commit()
-    (changed,) = runner.changed_since(record)
-    assert changed.now == tree.git("rev-parse", "HEAD")[:10]
-
-
-def test_the_end_of_a_program_waits_for_all_that_is_to_be_noted(
-    runner: Runner, scheduler: Imaged, tree: WorkTree, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torchx_tui.backends.history.provenance.CLOSE_TIMEOUT_S", NEVER)
+def test_closing_waits_for_notes(begin, noted, runner, scheduler, tree, monkeypatch):
+    monkeypatch.setattr(provenance, "CLOSE_TIMEOUT_S", NEVER)
     scheduler.waits = threading.Event()
-    handles = [
-        runner.run(AppDef("job", [Role("r", image, entrypoint="true")]), "local_cwd", {}) for image in ("one:1", "")
-    ]
+    handles = begin("one:1"), begin("")
     closing = threading.Thread(target=runner.close)
     closing.start()
-    noted(runner, handles[1])
-    # The first launch's images are still asked for.
+    noted(handles[1])
+    # The digests of the first launch's images are still missing.
     closing.join(0.5)
     assert closing.is_alive()
     scheduler.waits.set()
     closing.join(PATIENCE)
     for handle in handles:
-        record = runner.journal.find(handle)
-        assert record is not None
-        assert record.world["commit"] == tree.git("rev-parse", "HEAD")
+        assert runner.journal.find(handle).world["commit"] == tree.git("rev-parse", "HEAD")

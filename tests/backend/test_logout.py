@@ -1,53 +1,30 @@
-"""Whether jobs outlive the login session, by what systemd was told."""
-
-from __future__ import annotations
-
-from pathlib import Path
+"""Whether jobs outlive the login session, by the settings of systemd."""
 
 import pytest
+from backend.projects import fill
+from backend.tables import TABLES
 
 from torchx_tui.backends.shared.logout import logout_findings
 
-SESSION = "0::/user.slice/user-1000.slice/session-3.scope\n"
-MANAGER = "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-r1.scope\n"
+CASES = [(case["group"], *row) for case in TABLES["logout"].values() for row in case["files"]]
 
 
-def system(root: Path, group: str, files: dict[str, str]) -> Path:
-    for name, text in {"proc/self/cgroup": group, **files}.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
+@pytest.mark.parametrize(("group", "files", "words"), CASES)
+def test_jobs_that_end_with_the_session(tmp_path, group, files, words):
+    fill(tmp_path, **{"proc/self/cgroup": group}, **files)
+    found = logout_findings(tmp_path, "alice")
+    assert [(one.level, words in one.what, "enable-linger" in one.hint) for one in found] == (
+        [("warning", True, True)] if words else []
+    )
 
 
-KILLS = {"etc/systemd/logind.conf": "[Login]\n#KillUserProcesses=no\nKillUserProcesses=yes\n"}
+def test_processes_of_root_are_kept(tmp_path):
+    files = {
+        "proc/self/cgroup": TABLES["logout"]["session"]["group"],
+        "etc/systemd/logind.conf": "KillUserProcesses=yes",
+    }
+    assert logout_findings(fill(tmp_path, **files), "root") == []
 
 
-@pytest.mark.parametrize(
-    ("group", "files", "user", "words"),
-    [
-        (SESSION, {}, "alice", None),
-        (SESSION, {"etc/systemd/logind.conf": "#KillUserProcesses=yes\n"}, "alice", None),
-        (SESSION, KILLS, "alice", "KillUserProcesses"),
-        (SESSION, KILLS, "root", None),
-        (SESSION, {**KILLS, "etc/systemd/logind.conf.d/9.conf": "KillUserProcesses=0"}, "alice", None),
-        (SESSION, {"usr/lib/systemd/logind.conf.d/1.conf": "KillUserProcesses = true"}, "alice", "KillUserProcesses"),
-        (SESSION, {**KILLS, "run/systemd/logind.conf.d/1.conf": "KillExcludeUsers=root alice"}, "alice", None),
-        *(
-            (SESSION, {"etc/systemd/logind.conf": f"KillUserProcesses={word}"}, "alice", "KillUserProcesses")
-            for word in ("yes", "true", "on", "1", "y", "t", "TRUE")
-        ),
-        (SESSION, {"etc/systemd/logind.conf": "KillUserProcesses="}, "alice", None),
-        (MANAGER, KILLS, "alice", "last login"),
-        (MANAGER, {**KILLS, "var/lib/systemd/linger/alice": ""}, "alice", None),
-        ("0::/system.slice/docker-1.scope\n", KILLS, "alice", None),
-    ],
-)
-def test_what_ends_with_the_session(tmp_path: Path, group: str, files: dict[str, str], user: str, words: str | None):
-    found = logout_findings(system(tmp_path, group, files), user)
-    assert [finding.level for finding in found] == (["warning"] if words else [])
-    assert all(words in finding.what and "enable-linger" in finding.hint for finding in found if words)
-
-
-def test_a_system_without_systemd(tmp_path: Path):
+def test_a_system_without_systemd(tmp_path):
     assert logout_findings(tmp_path, "alice") == []

@@ -1,33 +1,26 @@
-"""A backend that is away is asked again: until it answers or nobody wants it; other errors end that at once."""
-
-from __future__ import annotations
+"""A query of an unavailable backend is repeated until it is answered or cancelled; other errors end it at once."""
 
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from contextlib import nullcontext
+from unittest.mock import Mock
 
 import pytest
+from backend.tables import TABLES
 from support.canned import CannedScheduler
 from support.waiting import PATIENCE
 
 from torchx_tui.backends import registry
-from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.outage import until_answered
-from torchx_tui.backends.shared.stream_lines import StreamLines
-from torchx_tui.backends.types import LogQuery
-from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.specs import AppState, BackendUnavailableError, NotAllowedError
-
-FOLLOW = LogQuery("app", "r", follow=True)
 
 HANDLE = "local_cwd://torchx/x-1"
 AWAY = BackendUnavailableError("nothing listens")
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def soon(monkeypatch):
     monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
     monkeypatch.setattr(changes, "LONGEST_RETRY_S", 0.02)
 
@@ -35,14 +28,14 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 class Away(CannedScheduler):
     """Is away at the questions of the numbers in `away`, counted from 0; the job ends with the last answer."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.away: set[int] = set()
         self.asked = 0
         self.ends_at = 0
         self.add("x-1", AppState.RUNNING, 60)
 
-    def describe(self, app_id: str):
+    def describe(self, app_id):
         self.error = AWAY if self.asked in self.away else None
         if self.asked >= self.ends_at and app_id in self.apps:
             self.set_state(app_id, AppState.SUCCEEDED)
@@ -51,88 +44,55 @@ class Away(CannedScheduler):
 
 
 @pytest.fixture
-def scheduler() -> Away:
+def scheduler():
     return Away()
 
 
-def test_wait_survives_every_outage_and_tells_each_once(runner: Runner, scheduler: Away) -> None:
+def test_wait_survives_outages_and_reports_each_once(runner, scheduler):
     scheduler.away, scheduler.ends_at = {0, 1, 2, 4, 5}, 5
-    told: list[str] = []
-    status = runner.wait(HANDLE, 0.01, on_lost=lambda error: told.append(str(error)))
+    reports = []
+    status = runner.wait(HANDLE, 0.01, on_lost=lambda error: reports.append(str(error)))
     assert status is not None
     assert status.state is AppState.SUCCEEDED
-    assert told == ["nothing listens"] * 2
+    assert reports == ["nothing listens"] * 2
     assert scheduler.asked == 7
 
 
-def test_a_wait_that_is_limited_ends_while_the_backend_is_away(runner: Runner, scheduler: Away) -> None:
+def test_a_timeout_ends_a_wait_during_an_outage(runner, scheduler):
     scheduler.away, scheduler.ends_at = set(range(1, 10_000)), 10_000
     began = time.monotonic()
     with pytest.raises(TimeoutError, match=r"has not ended within 0\.4 s: it was RUNNING last; nothing listens"):
         runner.wait(HANDLE, 0.01, timeout=0.4)
     assert time.monotonic() - began < PATIENCE
-    # An answer of before is told with it.
+    # The message has the last answer, if there was one.
     with pytest.raises(TimeoutError, match=r"within 0\.1 s: nothing listens"):
         runner.wait(HANDLE, 0.01, timeout=0.1)
 
 
-def test_what_will_not_go_away_ends_a_wait_at_once(runner: Runner, scheduler: Away) -> None:
-    def refuses(app_id: str) -> None:
-        scheduler.asked += 1
-        raise NotAllowedError("you may not")
-
-    scheduler.describe = refuses
-    with pytest.raises(NotAllowedError):
+@pytest.mark.parametrize(("is_set_up", "error"), [(True, NotAllowedError), (False, BackendUnavailableError)])
+def test_a_permanent_error_ends_a_wait(runner, scheduler, monkeypatch, is_set_up, error):
+    monkeypatch.setattr(registry, "is_set_up", lambda name: is_set_up)
+    scheduler.describe = Mock(side_effect=error("no"))
+    with pytest.raises(error):
         runner.wait(HANDLE)
-    assert scheduler.asked == 1
+    scheduler.describe.assert_called_once()
 
 
-def test_a_scheduler_that_is_not_set_up_is_asked_once(
-    runner: Runner, scheduler: Away, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "is_set_up", lambda name: False)
-    scheduler.away = {0}
-    with pytest.raises(BackendUnavailableError):
-        runner.wait(HANDLE)
-    assert scheduler.asked == 1
-
-
-def test_a_scheduler_that_cannot_be_loaded_is_asked_once(runner: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
-
-    def broken(name: str, *_: object, **__: object) -> None:
-        asked.append(name)
-        assert asked == ["slurm"]
-        raise BackendUnavailableError("its package is not there")
-
+def test_a_scheduler_that_cannot_be_loaded_is_tried_once(runner, monkeypatch):
+    create = Mock(side_effect=BackendUnavailableError("its package is not there"))
     monkeypatch.setattr(registry, "is_set_up", lambda name: True)
-    monkeypatch.setattr(registry, "create_scheduler", broken)
+    monkeypatch.setattr(registry, "create_scheduler", create)
     with pytest.raises(BackendUnavailableError):
         runner.wait("slurm://torchx/1")
+    create.assert_called_once()
 
 
-@pytest.mark.parametrize(
-    ("interval", "timeout", "ends_at", "pauses"),
-    [
-        (None, None, 4, [0.2, 0.2, 0.2, 0.2]),
-        (1.5, None, 40, [1.5]),
-        (None, None, 70, [10.0]),
-        (None, 0.5, 70, [0.2, 0.2, 0.1]),
-    ],
-)
-def test_a_short_job_is_asked_for_often_and_a_long_one_seldom(
-    runner: Runner,
-    scheduler: Away,
-    monkeypatch: pytest.MonkeyPatch,
-    interval: float | None,
-    timeout: float | None,
-    ends_at: int,
-    pauses: list[float],
-) -> None:
+@pytest.mark.parametrize(("interval", "timeout", "ends_at", "pauses"), TABLES["outage"]["pauses"])
+def test_long_jobs_are_asked_for_less_often(runner, scheduler, monkeypatch, interval, timeout, ends_at, pauses):
     now, slept = 1000.0, []
     waiting, really_sleep = threading.get_ident(), time.sleep
 
-    def sleep(seconds: float) -> None:
+    def sleep(seconds):
         nonlocal now
         if threading.get_ident() != waiting:
             really_sleep(seconds)
@@ -143,93 +103,15 @@ def test_a_short_job_is_asked_for_often_and_a_long_one_seldom(
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(time, "sleep", sleep)
     scheduler.ends_at = ends_at
-    given = () if interval is None else (interval,)
-    if timeout is None:
-        assert runner.wait(HANDLE, *given) is not None
-    else:
-        with pytest.raises(TimeoutError, match=r"has not ended within 0\.5 s: RUNNING"):
-            runner.wait(HANDLE, *given, timeout=timeout)
+    with pytest.raises(TimeoutError, match=r"has not ended within 0\.5 s: RUNNING") if timeout else nullcontext():
+        assert runner.wait(HANDLE, *interval, timeout=timeout or None) is not None
     assert slept[-len(pauses) :] == pytest.approx(pauses)
-    assert slept == sorted(slept, reverse=timeout is not None)
-    # One that was waited for long is asked for ten times in the time that it takes twice as long.
+    assert slept == sorted(slept, reverse=timeout > 0)
+    # While a job gets twice as old it is asked for about ten times.
     assert all(pause <= max(0.2, 0.1 * sum(slept[:number])) + 1e-9 for number, pause in enumerate(slept))
 
 
-def test_stopping_ends_the_waiting() -> None:
+def test_stopping_ends_the_waiting():
     stop = threading.Event()
-
-    def ask() -> None:
-        raise AWAY
-
     with pytest.raises(BackendUnavailableError):
-        until_answered(ask, stop, on_lost=lambda error: stop.set())
-
-
-class Cut:
-    """A stream of two lines that is cut off after the first, and whose server is away for a while then."""
-
-    is_complete = True
-
-    def __init__(self, start: int, refuses: Callable[[], bool]) -> None:
-        self.cursor = LineCursor(start)
-        self._refuses = refuses
-
-    def __iter__(self) -> Cut:
-        return self
-
-    def __next__(self) -> Record:
-        line = self.cursor.lines
-        if line == 2:
-            raise StopIteration
-        if line == 1 and self._refuses():
-            raise AWAY
-        self.cursor = LineCursor(line + 1)
-        return Record(f"line {line}\n".encode(), None, "c")
-
-    def close(self) -> None:
-        """End it."""
-
-
-def test_lines_that_are_followed_survive_an_outage_and_others_do_not() -> None:
-    left = [1] * 5
-
-    def connect(cursor: object, _follow: bool) -> Cut:
-        return Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: bool(left and left.pop()))
-
-    assert list(StreamLines(connect, lambda: True, FOLLOW)) == ["line 0\n", "line 1\n"]
-    assert left == []
-    left.append(1)
-    with pytest.raises(BackendUnavailableError):
-        list(StreamLines(connect, lambda: True, LogQuery("app", "r")))
-
-
-def test_lines_before_a_time_are_read_however_slow_the_reader_is() -> None:
-    class Slow(Cut):
-        """Gives nothing before it is closed, as on a machine that stands still until the time is past."""
-
-        def __init__(self) -> None:
-            super().__init__(0, lambda: False)
-            self._closed = threading.Event()
-
-        def __next__(self) -> Record:
-            assert self._closed.wait(PATIENCE)
-            raise StopIteration
-
-        def close(self) -> None:
-            self._closed.set()
-
-    def connect(cursor: object, follow: bool) -> Cut:
-        return Slow() if follow else Cut(cursor.lines if isinstance(cursor, LineCursor) else 0, lambda: False)
-
-    assert list(StreamLines(connect, lambda: True, replace(FOLLOW, until=time.time()))) == [
-        "line 0\n",
-        "line 1\n",
-    ]
-
-
-def test_closing_ends_lines_whose_server_is_away() -> None:
-    lines = StreamLines(lambda cursor, _: Cut(1 if cursor else 0, lambda: True), lambda: True, FOLLOW)
-    assert next(lines) == "line 0\n"
-    threading.Timer(0.05, lines.close).start()
-    with pytest.raises((BackendUnavailableError, StopIteration)):
-        next(lines)
+        until_answered(Mock(side_effect=AWAY), stop, on_lost=lambda error: stop.set())

@@ -1,7 +1,5 @@
 """Doing one thing to many containers, several at once."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,44 +10,44 @@ from torchx_tui.backends.shared import parallel
 from torchx_tui.backends.shared.parallel import parallel_map
 
 
-def test_all_are_done_and_errors_come_in_order() -> None:
-    done: set[int] = set()
+def test_all_run_and_errors_come_in_order():
+    done = set()
 
-    def act(number: int) -> None:
+    def act(number):
         done.add(number)
         if number % 3 == 0:
             raise ValueError(number)
 
-    told: list[int] = []
-    errors = parallel_map(act, range(10), lambda count, _: told.append(count), most=4)
-    assert told == list(range(1, 11))
+    counts = []
+    errors = parallel_map(act, range(10), lambda count, _: counts.append(count), most=4)
+    assert counts == list(range(1, 11))
     assert done == set(range(10))
     assert [error.args[0] for error in errors] == [0, 3, 6, 9]
     assert parallel_map(act, []) == []
 
 
-def test_several_are_under_way_together() -> None:
+def test_several_run_at_once():
     together = threading.Barrier(4, timeout=PATIENCE)
     assert parallel_map(lambda _: together.wait(), range(8), most=4) == []
 
 
-def test_what_the_listener_raises_ends_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    begun: list[int] = []
+def test_an_error_of_the_listener_ends_the_rest(monkeypatch):
+    begun = []
     under_way, cancelled = threading.Event(), threading.Event()
 
     class Pool(ThreadPoolExecutor):
-        def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        def shutdown(self, wait=True, *, cancel_futures=False):
             super().shutdown(wait=False, cancel_futures=cancel_futures)
             cancelled.set()
             super().shutdown(wait=wait)
 
-    def act(number: int) -> None:
+    def act(number):
         begun.append(number)
         if number == 2:
             under_way.set()
             assert cancelled.wait(PATIENCE)
 
-    def stop(count: int, error: Exception | None) -> None:
+    def stop(count, error):
         if count == 2:
             assert under_way.wait(PATIENCE)
             raise KeyError("enough")

@@ -1,7 +1,5 @@
 """Words of progress from a launch, and its end before anything runs."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -15,67 +13,61 @@ from torchx_tui.backends.shared.readable_yaml import readable_yaml
 from torchx_tui.specs import AppDef, LaunchCancelledError, Role
 
 
-def test_words_reach_who_launches():
-    said: list[str] = []
-    with shown_progress(Progress(said.append)):
+def test_reports_reach_the_launch():
+    reports = []
+    with shown_progress(Progress(reports.append)):
         current_progress().report("pulling 1 of 3")
-    current_progress().report("nobody hears this")
-    assert said == ["pulling 1 of 3"]
+    current_progress().report("nobody reads this")
+    assert reports == ["pulling 1 of 3"]
 
 
-def test_a_cancelled_launch_ends_at_its_next_word():
-    progress = Progress(lambda text: None)
+def test_a_cancelled_launch_ends_at_its_next_report(progress):
     progress.cancel()
     with pytest.raises(LaunchCancelledError):
         progress.report("building")
 
 
-def test_what_waits_is_ended_at_once():
-    progress, closed = Progress(lambda text: None), threading.Event()
-    entered = threading.Event()
+@pytest.fixture
+def progress():
+    return Progress(lambda text: None)
 
-    def launch() -> None:
-        with progress.ended_by(closed.set):
-            entered.set()
-            assert closed.wait(PATIENCE)
-            raise OSError("the connection was closed")
 
-    failures: list[BaseException] = []
+def test_a_cancel_ends_a_blocked_step(progress):
+    closed, entered, failures = threading.Event(), threading.Event(), []
 
-    def run() -> None:
+    def run():
         try:
-            launch()
+            with progress.ended_by(closed.set):
+                entered.set()
+                assert closed.wait(PATIENCE)
+                raise OSError("the connection was closed")
         except BaseException as error:
-            failures.append(error)
+            failures.append(type(error))
 
     thread = threading.Thread(target=run)
     thread.start()
     assert entered.wait(PATIENCE)
     progress.cancel()
     thread.join(PATIENCE)
-    assert [type(failure) for failure in failures] == [LaunchCancelledError]
+    assert failures == [LaunchCancelledError]
 
 
-def test_what_is_over_is_not_ended():
-    progress = Progress(lambda text: None)
+def test_other_steps_are_not_ended(progress):
     with progress.ended_by(lambda: pytest.fail("it was ended")):
         pass
-    progress.cancel()
-
-
-def test_a_failure_of_its_own_stays_one():
-    with pytest.raises(OSError, match="refused"), Progress(lambda text: None).ended_by(lambda: None):
+    with pytest.raises(OSError, match="refused"), progress.ended_by(lambda: None):
         raise OSError("refused")
+    progress.cancel()
 
 
 class StopsAfter(Progress):
     """Counts how often it is asked whether to go on, and is not wanted any more after some of them."""
 
-    def __init__(self, checks: int) -> None:
+    def __init__(self, checks):
         super().__init__(lambda text: None)
         self.checks, self.left = 0, checks
 
-    def check(self) -> None:
+    def check(self):
         self.checks += 1
         if self.checks > self.left:
             self.cancel()
@@ -83,25 +75,19 @@ class StopsAfter(Progress):
 
 
 @pytest.mark.parametrize(
-    "dry_run",
+    "step",
     [
         lambda app: LocalScheduler("mine").submit_dryrun(app, {}),
         lambda app: DockerScheduler("mine").submit_dryrun(app, {}),
         lambda app: app_to_resource(app, "default", None),
+        lambda app: readable_yaml(["text"] * 100),
     ],
-    ids=["local", "docker", "kubernetes"],
+    ids=["local", "docker", "kubernetes", "yaml"],
 )
-def test_a_request_of_many_replicas_can_be_given_up(dry_run, tmp_path, monkeypatch):
+def test_a_long_request_can_be_cancelled(step, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     app = AppDef("job", [Role("r", str(tmp_path), entrypoint="true", num_replicas=10**12)])
     progress = StopsAfter(20)
     with shown_progress(progress), pytest.raises(LaunchCancelledError):
-        dry_run(app)
-    assert progress.checks == 21
-
-
-def test_writing_a_long_request_can_be_given_up():
-    progress = StopsAfter(20)
-    with shown_progress(progress), pytest.raises(LaunchCancelledError):
-        readable_yaml(["text"] * 100)
+        step(app)
     assert progress.checks == 21

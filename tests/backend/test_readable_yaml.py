@@ -1,40 +1,28 @@
 """Requests as text for people."""
 
-from __future__ import annotations
-
-import pytest
 import yaml
 
-from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.backends.shared.readable_yaml import readable_yaml
-from torchx_tui.specs import LaunchCancelledError
 
 
-def test_texts_of_several_lines_are_blocks_and_others_are_plain() -> None:
+def test_texts_of_several_lines_are_blocks():
     data = {"z": "one", "a": "two\nlines\n", "é": ["x", "x"], "n": None, "number": "7"}
     text = readable_yaml(data)
     assert text == "z: one\na: |\n  two\n  lines\né:\n- x\n- x\nn: null\nnumber: '7'\n"
     assert yaml.safe_load(text) == data
 
 
-def test_equal_values_stand_there_each_time_and_long_ones_in_one_line() -> None:
+def test_equal_values_repeat_and_long_ones_are_not_wrapped():
     same = {"k": "v"}
     assert readable_yaml([same, same]) == "- k: v\n- k: v\n"
     assert readable_yaml("word " * 500).count("\n") == 1
 
 
-def test_a_text_alone_has_no_mark_at_its_end() -> None:
+def test_a_lone_text_has_no_end_mark():
     assert readable_yaml("a") == "a\n"
     assert readable_yaml("a\n\n").endswith("\n")
     assert "..." not in readable_yaml("a\n\n")
 
 
-def test_bytes_that_are_no_characters_are_shown() -> None:
+def test_odd_bytes_are_shown():
     assert "\\udcff" in readable_yaml("a\udcff")
-
-
-def test_it_ends_where_nobody_wants_it() -> None:
-    progress = Progress(lambda _: None)
-    progress.cancel()
-    with shown_progress(progress), pytest.raises(LaunchCancelledError):
-        readable_yaml({"a": "b"})

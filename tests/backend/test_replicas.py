@@ -1,33 +1,21 @@
-"""Which replica and stream is meant, and what is said where there is none."""
-
-from __future__ import annotations
+"""Which replica and stream is meant, and the error where there is none."""
 
 import pytest
+from backend.tables import TABLES
 
 from torchx_tui.backends.shared.replicas import format_numbers, pick_replica
 from torchx_tui.backends.types import Stream, parse_stream
 
-ROLES = {"trainer": {0: "t0", 1: "t1", 2: "t2", 3: "t3"}, "reader": {0: "r0"}}
-
 
 def test_a_replica_is_picked():
-    assert pick_replica("app", ROLES, "trainer", 3) == "t3"
+    assert pick_replica("app", {"trainer": {0: "t0", 3: "t3"}, "reader": {3: "r3"}}, "trainer", 3) == "t3"
 
 
-@pytest.mark.parametrize(
-    ("roles", "role", "k", "message"),
-    [
-        (ROLES, "writer", 0, "app has no role writer. Its roles: trainer, reader"),
-        (ROLES, "trainer", 7, "Role trainer of app has no replica 7. Valid: 0 to 3"),
-        (ROLES, "trainer", -1, "Role trainer of app has no replica -1. Valid: 0 to 3"),
-        (ROLES, "reader", 1, "Role reader of app has no replica 1. Valid: 0"),
-        ({"sh": {}}, "sh", 0, "Role sh of app has no replica 0. Valid: there is none"),
-        ({}, "sh", 0, "app has no role sh. Its roles: there is none"),
-    ],
-)
-def test_what_is_not_there_is_said_with_what_is(roles, role, k, message):
+@pytest.mark.parametrize(("roles", "role", "k", "message"), TABLES["replicas"]["unknown"])
+def test_an_unknown_replica_is_an_error(roles, role, k, message):
+    replicas = {name: dict.fromkeys(range(count)) for name, count in roles.items()}
     with pytest.raises(ValueError) as raised:
-        pick_replica("app", roles, role, k)
+        pick_replica("app", replicas, role, k)
     assert str(raised.value) == message
 
 
@@ -39,7 +27,6 @@ def test_numbers_are_given_as_ranges(numbers, text):
 
 
 def test_streams_by_name():
-    assert parse_stream(None) is Stream.COMBINED
-    assert parse_stream("stderr") is Stream.STDERR
+    assert (parse_stream(None), parse_stream("stderr")) == (Stream.COMBINED, Stream.STDERR)
     with pytest.raises(ValueError, match=r"there is no stream logs\. Valid: .*stderr"):
         parse_stream("logs")

@@ -1,109 +1,66 @@
 """Which script a command runs, and whether it will be there."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 
 import pytest
+from backend.projects import fill
+from backend.tables import TABLES
 
 from torchx_tui.backends.workspace.scripts import script_findings, script_of, workspace_findings
 from torchx_tui.components import build_app
 from torchx_tui.specs import Role, Workspace
 
 
+@pytest.mark.parametrize(("command", "script"), TABLES["scripts"]["script_of"])
+def test_the_script_of_a_command(command, script):
+    expected = script.replace("HOME", str(Path.home())) or None
+    assert script_of(shlex.split(command)) == expected
+
+
 @pytest.mark.parametrize(
-    ("command", "script"),
+    ("component", "arguments", "script"),
     [
-        ("python train.py --lr 1", "train.py"),
-        ("python3 -u train.py", "train.py"),
-        ("/opt/conda/bin/python3.12 -X dev -W error -Bs jobs/train.py", "jobs/train.py"),
-        ("python -m torch.distributed.run --nproc_per_node 2 train.py", "train.py"),
-        ("torchrun --standalone --nnodes=1 --nproc-per-node 8 train.py --epochs 3", "train.py"),
-        ("torchrun --rdzv_backend c10d -t 3 train.py", "train.py"),
-        ("bash -c 'torchrun --nnodes 1 train.py > log.txt'", "train.py"),
-        ("bash -lc 'CUDA_VISIBLE_DEVICES=0 exec python train.py && echo done'", "train.py"),
-        ("sh -c 'python ~/train.py'", "HOME/train.py"),
-        ("python ~/train.py", "~/train.py"),
-        ("python -c 'print(1)' train.py", None),
-        ("python -uc 'print(1)'", None),
-        ("python -m train", None),
-        ("python -um train x.py", None),
-        ("python -", None),
-        ("python - train.py", None),
-        ("python", None),
-        ("torchrun -m train", None),
-        ("torchrun --no-python ./run.sh", None),
-        ("torchrun --nnodes 1", None),
-        ("torchrun --run-path train.py", "train.py"),
-        ("torchrun --use_env train.py", "train.py"),
-        ("torchrun --nnodes 1 --module train x.py", None),
-        ("torchrun --help x.py", None),
-        ("torchrun -h x.py", None),
-        ("bash -x -c 'python train.py' python other.py", "train.py"),
-        ("bash -c 'FOO=1 python train.py; python b.py'", "train.py"),
-        ("bash -c 'python; train.py'", None),
-        ("bash -c 'python & train.py'", None),
-        ("bash script.sh -c 'python train.py'", None),
-        ("bash -c 'sh -c \"python train.py\"'", None),
-        ("python --check-hash-based-pycs always train.py", "train.py"),
-        ("python train?.py", None),
-        ("python -m torch.distributed.launch train.py", "train.py"),
-        ("bash -c 'cd /jobs && python train.py'", None),
-        ("bash -c 'python $HOME/train.py'", None),
-        ("bash -c 'python train_*.py'", None),
-        ("bash -c 'python \"train.py'", None),
-        ("bash train.sh", None),
-        ("bash -c", None),
-        ("echo python train.py", None),
-        ("", None),
+        ("dist.torchrun", {"script": "train.py", "j": "1x2"}, "train.py"),
+        ("dist.torchrun", {"script": "train.py", "j": "2x2"}, "train.py"),
+        ("utils.python", {"script": "train.py"}, "train.py"),
+        ("demo.train", {}, None),
     ],
 )
-def test_the_script_of_a_command(command: str, script: str | None) -> None:
-    assert script_of(shlex.split(command)) == (script and script.replace("HOME", str(Path.home())))
+def test_commands_of_the_builtins(component, arguments, script):
+    (role,) = build_app(component, arguments).roles
+    assert script_of([role.entrypoint, *role.args]) == script
 
 
-@pytest.mark.parametrize("j", ["1x2", "2x2"])
-def test_the_builtins_commands_are_understood(j: str) -> None:
-    (role,) = build_app("dist.torchrun", {"script": "train.py", "j": j}).roles
-    assert script_of([role.entrypoint, *role.args]) == "train.py"
-    (role,) = build_app("utils.python", {"script": "train.py"}).roles
-    assert script_of([role.entrypoint, *role.args]) == "train.py"
-    (role,) = build_app("demo.train", {}).roles
-    assert script_of([role.entrypoint, *role.args]) is None
+LONG = "x" * 300
 
 
-def test_a_script_that_is_not_there(tmp_path: Path) -> None:
-    (tmp_path / "train.py").touch()
-    assert script_findings("r", ["python", "train.py"], str(tmp_path)) == []
-    assert script_findings("r", ["python", str(tmp_path / "train.py")], "/") == []
-    (finding,) = script_findings("r", ["python", "trian.py"], str(tmp_path))
-    assert (finding.level, finding.what) == ("error", f"r: there is no file trian.py in {tmp_path}")
-    assert finding.hint
-    (finding,) = script_findings("r", ["python", "/gone/trian.py"], str(tmp_path))
-    assert finding.what == "r: there is no file /gone/trian.py"
-    (finding,) = script_findings("r", ["python", "x" * 300], str(tmp_path))
-    assert finding.what == f"r: {tmp_path}/{'x' * 300}: File name too long"
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("train.py", ""),
+        ("TMP/train.py", ""),
+        ("trian.py", "r: there is no file trian.py in TMP"),
+        ("/gone/trian.py", "r: there is no file /gone/trian.py"),
+        (LONG, f"r: TMP/{LONG}: File name too long"),
+    ],
+)
+def test_a_missing_script_is_an_error(tmp_path, script, words):
+    fill(tmp_path, "train.py")
+    found = script_findings("r", ["python", script.replace("TMP", str(tmp_path))], str(tmp_path))
+    expected = [("error", words.replace("TMP", str(tmp_path)))] if words else []
+    assert [(finding.level, finding.what) for finding in found] == expected
+    assert script != "trian.py" or found[0].hint
 
 
-def test_a_script_that_does_not_travel(tmp_path: Path) -> None:
-    (tmp_path / "train.py").touch()
-    (tmp_path / "old.py").touch()
-
-    def found(script: str, **projects: str) -> list[str]:
-        workspace = Workspace({str(tmp_path / path.strip("_")): remote for path, remote in projects.items()})
-        role = Role("r", "image", entrypoint="python", args=[script], workspace=workspace)
-        assert all(finding.level == "warning" and finding.hint for finding in workspace_findings(role))
-        return [finding.what for finding in workspace_findings(role)]
-
-    assert found("train.py", _="") == []
-    assert found("/opt/train.py", _="") == []
-    assert found("code/train.py", _="code") == []
-    assert found("eval.py", _="") == [f"r: eval.py is not in the workspace {tmp_path}"]
-    assert found("train.py", _="code") == [f"r: train.py is not in the workspace {tmp_path}:code"]
-    (tmp_path / ".dockerignore").write_text("old*\n")
-    assert found("old.py", _="") == ["r: old.py stays at home"]
-    # Its own Dockerfile says what becomes of the files.
-    (tmp_path / "Dockerfile.torchx").touch()
-    assert found("eval.py", _="") == []
-    assert workspace_findings(Role("r", "image", entrypoint="python", args=["eval.py"])) == []
+@pytest.mark.parametrize(("script", "remote", "words"), TABLES["scripts"]["workspace"])
+def test_a_script_outside_the_workspace_is_a_warning(tmp_path, script, remote, words):
+    fill(tmp_path, "train.py", "old.py", **({".dockerignore": "old*\n"} if script == "old.py" else {}))
+    role = Role("r", "image", entrypoint="python", args=[script], workspace=Workspace({str(tmp_path): remote}))
+    found = [(finding.level, finding.what, bool(finding.hint)) for finding in workspace_findings(role)]
+    assert found == ([("warning", words.replace("TMP", str(tmp_path)), True)] if words else [])
+    # With a Dockerfile of its own, or without a workspace, nothing is known.
+    fill(tmp_path, "Dockerfile.torchx")
+    assert workspace_findings(role) == []
+    role.workspace = None
+    assert workspace_findings(role) == []

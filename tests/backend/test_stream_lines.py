@@ -1,76 +1,93 @@
-"""Whole lines of a stream: cut anywhere, taken up again, ended in time and from another thread."""
-
-from __future__ import annotations
+"""Whole lines of a stream: cut anywhere, resumed, ended in time and from another thread."""
 
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
 
 import pytest
 from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.stream_lines import LATE, LineAssembler, StreamLines
 from torchx_tui.backends.types import LogQuery
-from torchx_tui.logs.source.stream import Cursor, LineCursor, Record
+from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.specs import BackendUnavailableError
 from torchx_tui.specs.backoff import Backoff
 
+AWAY = BackendUnavailableError("docker", "away")
+HOUR = 3600.0
+
 
 class Canned:
-    """A stream of records, and of errors to raise; then it waits until it is closed, or ends."""
+    """A stream of texts, times, and errors to raise; then it waits until it is closed, or ends."""
 
-    def __init__(self, records: Iterable[Record | Exception], *, waits: bool = False) -> None:
-        self._records = iter(records)
+    is_complete = False
+
+    def __init__(self, *items, waits=False):
+        self._items = iter(items)
         self._waits = waits
         self._read = 0
         self.closed = threading.Event()
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self):
         return LineCursor(self._read)
 
-    is_complete = False
-
-    def __iter__(self) -> Canned:
+    def __iter__(self):
         return self
 
-    def __next__(self) -> Record:
-        record = next(self._records, None)
-        if isinstance(record, Exception):
-            raise record
-        if record is None:
+    def __next__(self):
+        item = next(self._items, None)
+        if isinstance(item, Exception):
+            raise item
+        if item is None:
             if self._waits:
                 assert self.closed.wait(PATIENCE)
             raise StopIteration
         self._read += 1
-        return record
+        return record(*item) if isinstance(item, tuple) else record(item)
 
-    def close(self) -> None:
+    def close(self):
         self.closed.set()
 
 
 class Backend:
-    """Gives its streams one after another, and notes how each was asked for."""
+    """Gives its streams one after another, and keeps how each was asked for."""
 
-    def __init__(self, *streams: Canned, is_over: Callable[[], bool] = lambda: True) -> None:
+    def __init__(self, *streams, is_over=lambda: True):
         self._streams = list(streams)
         self._is_over = is_over
-        self.asked: list[tuple[Cursor | None, bool]] = []
+        self.asked = []
 
-    def lines(self, **query: object) -> StreamLines:
-        def connect(cursor: Cursor | None, follow: bool) -> Canned:
-            self.asked.append((cursor, follow))
-            return self._streams.pop(0)
+    def connect(self, cursor, follow):
+        self.asked.append((cursor, follow))
+        return self._streams.pop(0)
 
-        return StreamLines(connect, self._is_over, LogQuery("app", "role", **query))  # type: ignore[arg-type]
+    def lines(self, **query):
+        return StreamLines(self.connect, self._is_over, LogQuery("app", "role", **query))
 
 
-def record(text: str, at: float | None = None, stream: str = "o") -> Record:
+def record(text, at=None, stream="o"):
     return Record(text.encode(), at, stream)
 
 
-def test_pieces_become_lines_each_with_the_time_of_its_first_byte() -> None:
+@pytest.fixture
+def alarms(monkeypatch):
+    """Return the list of alarms, which do not go off by themselves."""
+    alarms = []
+
+    class Alarm(threading.Timer):
+        def start(self):
+            alarms.append(self)
+
+    monkeypatch.setattr(threading, "Timer", Alarm)
+    return alarms
+
+
+# Pieces
+
+
+def test_pieces_become_lines_with_the_time_of_the_first():
     assembler = LineAssembler()
     assert assembler.add(record("one\ntw", 1.0)) == [(1.0, b"one\n")]
     assert assembler.add(record("err", 2.0, "e")) == []
@@ -79,7 +96,7 @@ def test_pieces_become_lines_each_with_the_time_of_its_first_byte() -> None:
     assert assembler.rest() == []
 
 
-def test_line_of_40_mib_comes_in_pieces() -> None:
+def test_line_of_40_mib_comes_in_pieces():
     assembler = LineAssembler()
     piece = record("x" * (1 << 20))
     pieces = [len(line) for _ in range(40) for _, line in assembler.add(piece)]
@@ -87,43 +104,50 @@ def test_line_of_40_mib_comes_in_pieces() -> None:
     assert [len(line) for _, line in assembler.rest()] == [6 << 20]
 
 
-def test_the_lines_of_a_log_with_its_last_one_that_has_no_end() -> None:
-    stream = Canned([record("a\nb"), record("b\nc")])
-    backend = Backend(stream)
-    assert list(backend.lines()) == ["a\n", "bb\n", "c"]
+# Without following
+
+
+@pytest.mark.parametrize(
+    ("items", "query", "lines"),
+    [
+        (["a\nb", "b\nc"], {}, ["a\n", "bb\n", "c"]),
+        (["loss 1\nstep\nloss 2\n"], {"pattern": re.compile("loss")}, ["loss 1\n", "loss 2\n"]),
+        ([("a\n", 10.0), ("b\n", 11.0), ("c\n", 11.5), ("d\n", 1.0)], {"until": 11.0}, ["a\n", "b\n"]),
+        (["a\n"], {"until": 11.0}, ["a\n"]),
+        (["a\n"], {"follow": True, "until": time.time() - LATE - 5}, ["a\n"]),
+    ],
+    ids=["last line without an end", "pattern", "until a time", "unknown time", "past time is not followed"],
+)
+def test_lines_that_are_there(items, query, lines):
+    stream = Canned(*items)
+    backend = Backend(stream, is_over=lambda: pytest.fail("the app was asked for"))
+    assert list(backend.lines(**query)) == lines
     assert backend.asked == [(None, False)]
     assert stream.closed.is_set()
 
 
-def test_only_lines_in_which_the_pattern_is_found() -> None:
-    assert list(Backend(Canned([record("loss 1\nstep\nloss 2\n")])).lines(pattern=re.compile("loss"))) == [
-        "loss 1\n",
-        "loss 2\n",
-    ]
+def test_a_cut_is_raised_and_can_be_retried():
+    lines = Backend(Canned(AWAY), Canned("a\n")).lines()
+    with pytest.raises(BackendUnavailableError):
+        next(lines)
+    assert list(lines) == ["a\n"]
 
 
-def test_lines_up_to_a_time_and_nothing_after_it() -> None:
-    records = [record("a\n", 10.0), record("b\n", 11.0), record("c\n", 11.5), record("d\n", 1.0)]
-    assert list(Backend(Canned(records)).lines(until=11.0)) == ["a\n", "b\n"]
-    # A line whose time is not known is given.
-    assert list(Backend(Canned([record("a\n")])).lines(until=11.0)) == ["a\n"]
+# Following
 
 
-def test_a_time_in_the_past_is_not_followed() -> None:
-    backend = Backend(Canned([record("a\n")]), is_over=lambda: pytest.fail("the app was asked for"))
-    assert list(backend.lines(follow=True, until=time.time() - LATE - 5)) == ["a\n"]
-    assert backend.asked == [(None, False)]
+def test_a_stream_that_was_cut_off_is_resumed(monkeypatch):
+    monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
+    cut = Canned("a\nb", AWAY)
+    backend = Backend(cut, Canned(AWAY), Canned("b\n"))
+    assert list(backend.lines(follow=True)) == ["a\n", "bb\n"]
+    assert backend.asked == [(None, True), (LineCursor(1), True), (LineCursor(0), True)]
+    assert cut.closed.is_set()
 
 
-def test_a_time_that_may_still_bring_lines_is_followed() -> None:
-    backend = Backend(Canned([record("a\n")]))
-    assert list(backend.lines(follow=True, until=time.time())) == ["a\n"]
-    assert backend.asked[0] == (None, True)
-
-
-def test_following_ends_at_its_time_with_what_had_come() -> None:
+def test_following_ends_at_its_time():
     """The stream is read to its end without waiting, from where it was."""
-    first, second = Canned([record("a\n")], waits=True), Canned([record("b\n")])
+    first, second = Canned("a\n", waits=True), Canned("b\n")
     backend = Backend(first, second, is_over=lambda: False)
     began = time.monotonic()
     assert list(backend.lines(follow=True, until=time.time())) == ["a\n", "b\n"]
@@ -133,95 +157,64 @@ def test_following_ends_at_its_time_with_what_had_come() -> None:
     assert second.closed.is_set()
 
 
-def test_a_stream_that_was_cut_off_is_taken_up_where_it_was() -> None:
-    cut = Canned([record("a\nb"), BackendUnavailableError("docker", "away")])
-    backend = Backend(cut, Canned([record("b\n")]))
-    assert list(backend.lines(follow=True)) == ["a\n", "bb\n"]
-    assert backend.asked == [(None, True), (LineCursor(1), True)]
-    assert cut.closed.is_set()
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_stream_resumed_too_late_is_ended(alarms, is_closed):
+    """It is closed while it is resumed, or the time of the last wanted line comes then."""
+    backend = Backend(Canned(AWAY), late := Canned(waits=True), Canned("a\n"))
+    connect = backend.connect
+
+    def connect_late(cursor, follow):
+        if len(backend.asked) == 1:
+            lines.close() if is_closed else alarms[-1].function()
+        return connect(cursor, follow)
+
+    backend.connect = connect_late
+    lines = backend.lines(follow=True, until=time.time() + HOUR)
+    assert list(lines) == ([] if is_closed else ["a\n"])
+    assert [follow for _, follow in backend.asked] == [True, True, False][: 2 if is_closed else 3]
+    assert late.closed.is_set()
 
 
-def test_without_following_a_cut_is_raised_and_can_be_asked_again() -> None:
-    lines = Backend(Canned([BackendUnavailableError("docker", "away")]), Canned([record("a\n")])).lines()
-    with pytest.raises(BackendUnavailableError):
-        next(lines)
-    assert list(lines) == ["a\n"]
-
-
-def test_a_stream_that_is_taken_up_too_late_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is closed meanwhile, or the time has come up to which lines are wanted."""
-
-    class Alarm(threading.Timer):
-        """Goes off when a test says so."""
-
-        def start(self) -> None:
-            alarms.append(self.function)
-
-    alarms: list[Callable[[], None]] = []
-    monkeypatch.setattr(threading, "Timer", Alarm)
-    ways: list[Callable[[], object]] = [lambda: lines.close(), lambda: alarms[-1]()]
-    for way in ways:
-        streams = [Canned([BackendUnavailableError("docker", "away")]), Canned([], waits=True), Canned([record("a\n")])]
-        asked: list[bool] = []
-
-        def connect(_: Cursor | None, follow: bool, way=way, asked=asked, streams=streams) -> Canned:
-            asked.append(follow)
-            if len(asked) == 2:
-                way()
-            return streams[len(asked) - 1]
-
-        query = LogQuery("app", "role", follow=True, until=time.time() + 3600)
-        lines = StreamLines(connect, lambda: True, query)
-        assert list(lines) == ([] if way is ways[0] else ["a\n"])
-        assert asked == [True, True, False][: 2 + ways.index(way)]
-        assert streams[1].closed.is_set()
-
-
-def test_the_end_waits_for_the_app_also_while_it_cannot_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[threading.Event] = []
+def test_the_end_waits_for_the_app(monkeypatch):
+    waits = []
     monkeypatch.setattr(Backoff, "wait", lambda _, closed, limit=None: waits.append(closed))
-    answers = iter([False, BackendUnavailableError("docker", "away"), True])
+    answers = iter([False, AWAY, True])
 
-    def is_over() -> bool:
+    def is_over():
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    assert list(Backend(Canned([record("a\n")]), is_over=is_over).lines(follow=True)) == ["a\n"]
+    assert list(Backend(Canned("a\n"), is_over=is_over).lines(follow=True)) == ["a\n"]
     assert next(answers, None) is None
     assert len(waits) >= 2
 
 
-def test_the_app_is_waited_for_while_a_line_may_be_on_its_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_app_is_awaited_while_a_line_may_be_late(monkeypatch):
     monkeypatch.setattr(time, "time", lambda: 1000.0)
     answers = iter([False, True])
-    backend = Backend(Canned([record("a\n")]), Canned([]), is_over=lambda: next(answers))
+    backend = Backend(Canned("a\n"), Canned(), is_over=lambda: next(answers))
     assert list(backend.lines(follow=True, until=1000.0 + LATE / 2)) == ["a\n"]
+    assert backend.asked[0] == (None, True)
     assert next(answers, None) is None
 
 
-def test_following_ends_when_no_line_can_come_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Alarm(threading.Timer):
-        """Is not waited for."""
-
-        def start(self) -> None:
-            waited.append(self.interval)
-
-    waited: list[float] = []
+@pytest.mark.parametrize(("until", "seconds"), [(1000.0 - LATE / 2, LATE / 2), (1010.0, 10.0 + LATE)])
+def test_following_ends_when_no_line_can_come(monkeypatch, alarms, until, seconds):
     monkeypatch.setattr(time, "time", lambda: 1000.0)
-    monkeypatch.setattr(threading, "Timer", Alarm)
-    for until in (1000.0 - LATE / 2, 1010.0):
-        Backend(Canned([])).lines(follow=True, until=until).close()
-    assert waited == [LATE / 2, 10.0 + LATE]
+    Backend(Canned()).lines(follow=True, until=until).close()
+    assert [alarm.interval for alarm in alarms] == [seconds]
 
 
-def test_closing_ends_a_read_that_is_blocked() -> None:
-    stream = Canned([record("a\n")], waits=True)
-    lines = Backend(stream, is_over=lambda: False).lines(follow=True)
+# Closing
+
+
+def test_closing_ends_a_blocked_read():
+    stream = Canned("a\n", waits=True)
+    lines, found = Backend(stream, is_over=lambda: False).lines(follow=True), []
     assert next(lines) == "a\n"
     assert not stream.closed.is_set()
-    found: list[str] = []
     thread = threading.Thread(target=lambda: found.extend(lines))
     thread.start()
     lines.close()
@@ -231,10 +224,18 @@ def test_closing_ends_a_read_that_is_blocked() -> None:
     assert found == []
 
 
-def test_what_is_closed_before_its_time_leaves_nothing_behind() -> None:
+def test_closing_ends_the_wait_for_a_server():
+    lines = Backend(Canned("a\n", AWAY), *(Canned(AWAY) for _ in range(1000))).lines(follow=True)
+    assert next(lines) == "a\n"
+    threading.Timer(0.05, lines.close).start()
+    with pytest.raises((BackendUnavailableError, StopIteration)):
+        next(lines)
+
+
+def test_closed_lines_leave_nothing_behind():
     before = set(threading.enumerate())
-    stream = Canned([], waits=True)
-    lines = Backend(stream).lines(follow=True, until=time.time() + 3600)
+    stream = Canned(waits=True)
+    lines = Backend(stream).lines(follow=True, until=time.time() + HOUR)
     started = set(threading.enumerate()) - before
     assert all(thread.daemon for thread in started)
     lines.close()

@@ -1,12 +1,10 @@
 """Answers that come bit by bit, of a server on loopback: cut anywhere, broken off, and ended by another thread."""
 
-from __future__ import annotations
-
 import socket
 import threading
-from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import Mock, call
 
 import pytest
 import urllib3
@@ -18,122 +16,97 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\n\r\n"
 
 
-class Server:
-    """Sends what a test tells it to, to the one who asks."""
-
-    def __init__(self) -> None:
-        self._listening = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listening.getsockname()[1]
-        self.peer: socket.socket | None = None
-        self.asking: Any = None
-        """The socket of the one who asks."""
-
-    def accept(self, head: bytes) -> None:
-        self.peer, _ = self._listening.accept()
-        self.peer.recv(1 << 16)
-        self.peer.sendall(head)
-
-    def send(self, data: bytes) -> None:
-        assert self.peer is not None
-        self.peer.sendall(data)
-
-    def end(self) -> None:
-        if self.peer is not None:
-            self.peer.close()
-        self._listening.close()
-
-
 @contextmanager
-def answer(head: bytes, body: bytes = b"", *, ended: bool = False) -> Iterator[tuple[Server, StreamingResponse]]:
-    server = Server()
-    thread = threading.Thread(target=server.accept, args=(head + body,))
-    thread.start()
-    pool = urllib3.PoolManager(timeout=0.2)
-    response = pool.request("GET", f"http://127.0.0.1:{server.port}/", preload_content=False, retries=False)
-    thread.join(PATIENCE)
-    server.asking = getattr(response.connection, "sock", None)
-    if ended:
-        server.end()
+def answer(data):
+    """Give the server's socket, the client's, and the answer that begins with this data."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port, peers = listening.getsockname()[1], []
+
+        def accept():
+            peer, _ = listening.accept()
+            peer.recv(1 << 16)
+            peer.sendall(data)
+            peers.append(peer)
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        pool = urllib3.PoolManager(timeout=0.2)
+        response = pool.request("GET", f"http://127.0.0.1:{port}/", preload_content=False, retries=False)
+        thread.join(PATIENCE)
+    client: Any = getattr(response.connection, "sock", None)
     made = StreamingResponse(response)
-    try:
-        yield server, made
-    finally:
-        made.close()
-        server.end()
+    with peers[0]:
+        try:
+            yield peers[0], client, made
+        finally:
+            made.close()
 
 
-def whole(made: StreamingResponse) -> bytes:
-    return b"".join(iter(made.read, b""))
-
-
-@pytest.mark.parametrize(
-    ("head", "body"), [(CHUNKED, b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n"), (UNTIL_CLOSED, b"abcde")]
-)
-def test_an_answer_to_its_end(head: bytes, body: bytes) -> None:
-    with answer(head, body, ended=head is UNTIL_CLOSED) as (_, made):
-        assert whole(made) == b"abcde"
+@pytest.mark.parametrize("data", [CHUNKED + b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n", UNTIL_CLOSED + b"abcde"])
+def test_an_answer_to_its_end(data):
+    with answer(data) as (server, _, made):
+        if data.startswith(UNTIL_CLOSED):
+            server.close()
+        assert b"".join(iter(made.read, b"")) == b"abcde"
         assert made.read() == b""
 
 
-def test_it_waits_longer_than_other_answers_may_take() -> None:
-    with answer(CHUNKED, b"2\r\na") as (server, made):
+def test_reads_have_no_timeout():
+    with answer(CHUNKED + b"2\r\na") as (server, client, made):
         # A part of a chunk comes at once.
         assert made.read() == b"a"
-        timer = threading.Timer(0.5, server.send, [b"b\r\n"])
+        timer = threading.Timer(0.5, server.sendall, [b"b\r\n"])
         timer.start()
         assert made.read() == b"b"
         timer.join()
+        assert client.gettimeout() is None
+        # The end of the other machine is noticed.
+        assert client.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+        assert [client.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [30, 10, 3]
 
 
 @pytest.mark.parametrize("body", [b"5\r\nabc", b"3\r\nabc\r\n"])
-def test_an_answer_that_breaks_off_is_told_from_one_that_ends(body: bytes) -> None:
-    with answer(CHUNKED, body, ended=True) as (_, made):
+def test_a_broken_answer_is_an_error(body):
+    with answer(CHUNKED + body) as (server, _, made):
+        server.close()
         assert made.read() == b"abc"
         with pytest.raises(ConnectionResetError, match="connection broke"):
             made.read()
 
 
-def test_a_read_that_is_blocked_is_ended_by_another_thread() -> None:
-    for head in (CHUNKED, UNTIL_CLOSED):
-        with answer(head) as (_, made):
-            found: list[bytes] = []
-            reader = threading.Thread(target=lambda made=made, found=found: found.append(made.read()))
-            reader.start()
-            made.shut()
-            reader.join(PATIENCE)
-            assert not reader.is_alive()
-            assert found == [b""]
-            assert made.read() == b""
+@pytest.mark.parametrize("head", [CHUNKED, UNTIL_CLOSED])
+def test_another_thread_ends_a_blocked_read(head):
+    with answer(head) as (_, _, made):
+        found = []
+        reader = threading.Thread(target=lambda: found.append(made.read()))
+        reader.start()
+        made.shut()
+        reader.join(PATIENCE)
+        assert not reader.is_alive()
+        assert (found, made.read()) == ([b""], b"")
 
 
-def test_objects_as_they_come_one_a_line() -> None:
-    with answer(UNTIL_CLOSED, b'{"a": 1}\n\n{"b"', ended=False) as (server, made):
+def test_objects_come_one_a_line():
+    with answer(UNTIL_CLOSED + b'{"a": 1}\n\n{"b"') as (server, _, made):
         objects = made.objects()
         assert next(objects) == {"a": 1}
-        server.send(b': 2}\n{"c": 3}')
+        server.sendall(b': 2}\n{"c": 3}')
         assert next(objects) == {"b": 2}
-        server.end()
+        server.close()
         assert list(objects) == [{"c": 3}]
 
 
-def test_half_an_object_of_an_answer_that_was_ended_is_none() -> None:
-    with answer(UNTIL_CLOSED, b'{"a": 1}\n{"b"') as (_, made):
+def test_half_an_object_is_dropped():
+    with answer(UNTIL_CLOSED + b'{"a": 1}\n{"b"') as (_, _, made):
         objects = made.objects()
         assert next(objects) == {"a": 1}
         made.shut()
         assert list(objects) == []
 
 
-def test_another_machine_that_is_gone_is_noticed() -> None:
-    with answer(CHUNKED) as (server, _):
-        assert server.asking.gettimeout() is None
-        assert server.asking.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
-        options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
-        assert [server.asking.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [30, 10, 3]
-
-
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-def test_chunks_however_they_are_cut(size: int) -> None:
+def test_chunks_may_be_cut_anywhere(size):
     data = b"3\r\na\r\n\r\nA;name=x\r\n0123456789\r\n0\r\n\r\n"
     body = ChunkedBody()
     assert b"".join(body.feed(data[at : at + size]) for at in range(0, len(data), size)) == b"a\r\n0123456789"
@@ -143,39 +116,20 @@ def test_chunks_however_they_are_cut(size: int) -> None:
 @pytest.mark.parametrize(
     ("data", "head"), [(b"nonsense\r\n", b"nonsense"), (b"\r\n1\r\n", b""), (b"1\r\na\r\n\r\n1\r\n", b"\r\n")]
 )
-def test_what_is_no_chunk(data: bytes, head: bytes) -> None:
+def test_an_odd_chunk_is_an_error(data, head):
     with pytest.raises(ConnectionResetError) as raised:
         ChunkedBody().feed(data)
     assert str(raised.value) == f"no chunk of an answer begins with {head!r}"
 
 
-class OverSsh:
-    """An answer that came through ssh: its file has neither `read1` nor a socket."""
-
-    chunked = True
-    read1 = None
-
-    def __init__(self, *lines: bytes) -> None:
-        self.fp = self._fp = self.channel = self
-        self._lines = list(lines)
-        self.done: list[object] = []
-
-    def readline(self, _most: int) -> bytes:
-        return self._lines.pop(0)
-
-    def settimeout(self, seconds: float | None) -> None:
-        self.done.append(seconds)
-
-    def shutdown(self, how: int) -> None:
-        self.done.append(how)
-
-    def close(self) -> None:
-        self.done.append("closed")
-
-
-def test_an_answer_through_ssh() -> None:
-    answered = OverSsh(b"4\r\n", b"abc\n", b"\r\n", b"0\r\n", b"\r\n")
+def test_an_answer_through_ssh():
+    """Its file has neither `read1` nor a socket."""
+    channel = Mock(spec=["settimeout", "shutdown"])
+    file = Mock(spec=["readline", "channel"], channel=channel)
+    file.readline.side_effect = [b"4\r\n", b"abc\n", b"\r\n", b"0\r\n", b"\r\n"]
+    answered = Mock(chunked=True, _fp=Mock(fp=file))
     made = StreamingResponse(answered)
     assert (made.read(), made.read()) == (b"abc\n", b"")
     made.close()
-    assert answered.done == [None, socket.SHUT_RDWR, "closed"]
+    assert channel.mock_calls == [call.settimeout(None), call.shutdown(socket.SHUT_RDWR)]
+    answered.close.assert_called_once_with()

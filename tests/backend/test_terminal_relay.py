@@ -1,7 +1,5 @@
 """This program's terminal while another program has it: raw within, as it was afterwards."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 import select
@@ -9,7 +7,6 @@ import signal
 import struct
 import sys
 import termios
-from collections.abc import Iterator
 
 import pytest
 from support.waiting import PATIENCE
@@ -17,19 +14,19 @@ from support.waiting import PATIENCE
 from torchx_tui.backends.shared.terminal_relay import raw_terminal, read_keys, resize_events, terminal_size, write_all
 
 
-def open_descriptors() -> list[str]:
+def open_descriptors():
     return sorted(os.listdir("/proc/self/fd"))
 
 
 @pytest.fixture
-def terminal() -> Iterator[tuple[int, int]]:
+def terminal():
     pair = os.openpty()
     yield pair
     for descriptor in pair:
         os.close(descriptor)
 
 
-def test_keys_come_as_they_are_and_the_terminal_is_as_before_afterwards(terminal: tuple[int, int]) -> None:
+def test_a_terminal_is_raw_and_restored(terminal):
     keyboard, screen = terminal
     before = termios.tcgetattr(screen)
     with raw_terminal(screen):
@@ -42,18 +39,17 @@ def test_keys_come_as_they_are_and_the_terminal_is_as_before_afterwards(terminal
     assert termios.tcgetattr(screen) == before
 
 
-def test_what_is_no_terminal_is_left_alone() -> None:
+def test_a_pipe_is_read_until_it_is_closed():
     reading, writing = os.pipe()
     with raw_terminal(reading):
         write_all(writing, b"keys")
-        assert read_keys(reading) == b"keys"
-    os.close(writing)
-    assert read_keys(reading) == b""
+        os.close(writing)
+        assert [read_keys(reading), read_keys(reading)] == [b"keys", b""]
     os.close(reading)
     assert read_keys(reading) == b""
 
 
-def test_a_change_of_size_can_be_read() -> None:
+def test_a_change_of_size_can_be_read():
     before, descriptors = signal.getsignal(signal.SIGWINCH), open_descriptors()
     with resize_events() as resized:
         assert select.select([resized], [], [], 0)[0] == []
@@ -67,7 +63,7 @@ def test_a_change_of_size_can_be_read() -> None:
     assert open_descriptors() == descriptors
 
 
-def test_more_changes_of_size_than_are_read_are_no_fault(capfd: pytest.CaptureFixture[str]) -> None:
+def test_unread_changes_of_size_are_no_fault(capfd):
     with resize_events() as resized:
         fcntl.fcntl(resized, fcntl.F_SETPIPE_SZ, 4096)
         for _ in range(5000):
@@ -75,17 +71,15 @@ def test_more_changes_of_size_than_are_read_are_no_fault(capfd: pytest.CaptureFi
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize(("known", "size"), [((20, 100), (100, 20)), ((0, 0), (80, 24))])
-def test_the_size_is_the_terminals_own(monkeypatch, known, size):
-    """What the environment says was true some time before."""
+@pytest.mark.parametrize(("known", "size"), [((20, 100), (100, 20)), ((0, 0), (80, 24)), (None, (80, 24))])
+def test_the_size_is_the_terminals_own(monkeypatch, terminal, known, size):
+    """The environment has the size of some time before."""
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setenv("LINES", "10")
-    near, far = os.openpty()
-    fcntl.ioctl(near, termios.TIOCSWINSZ, struct.pack("HHHH", *known, 0, 0))
-    with open(far, "w") as terminal:
-        monkeypatch.setattr(sys, "stdout", terminal)
+    path = os.devnull
+    if known is not None:
+        path = os.ttyname(terminal[1])
+        fcntl.ioctl(terminal[0], termios.TIOCSWINSZ, struct.pack("HHHH", *known, 0, 0))
+    with open(path, "w") as output:
+        monkeypatch.setattr(sys, "stdout", output)
         assert terminal_size() == size
-    with open(os.devnull) as elsewhere:
-        monkeypatch.setattr(sys, "stdout", elsewhere)
-        assert terminal_size() == (80, 24)
-    os.close(near)

@@ -1,13 +1,11 @@
-"""`.torchxconfig`: which files count, what they say, and what is said about a broken one."""
-
-from __future__ import annotations
+"""`.torchxconfig`: which files count, what they set, and the errors of a broken one."""
 
 import io
 import os
 from pathlib import Path
-from typing import Any
 
 import pytest
+from backend.tables import TABLES
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,12 +31,12 @@ from torchx_tui.specs import BackendUnavailableError, ConfigError, UnknownSchedu
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-def write(folder: Path, text: str) -> Path:
+def write(folder, text):
     path = folder / ".torchxconfig"
     path.write_text(text, encoding="utf-8")
     return path
@@ -47,35 +45,25 @@ def write(folder: Path, text: str) -> Path:
 # Which files count
 
 
-def test_the_project_wins_over_the_home(project: Path, own_home: Path) -> None:
-    write(project, "[component:utils.echo]\nmsg = project\n")
-    write(own_home, "[component:utils.echo]\nmsg = home\nnum_replicas = 3\n")
-    assert find_configs() == [str(project / ".torchxconfig"), str(own_home / ".torchxconfig")]
-    assert load_sections("component") == {"utils.echo": {"msg": "project", "num_replicas": "3"}}
-
-
-def test_files_are_looked_up_when_asked(project: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch) -> None:
+def test_the_project_wins_over_the_home(project, own_home, monkeypatch):
     assert find_configs() == []
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    write(elsewhere, "")
-    monkeypatch.chdir(elsewhere)
-    assert find_configs() == [str(elsewhere / ".torchxconfig")]
-
-
-def test_a_project_in_the_home_folder_is_read_once(own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(own_home, "")
+    here = write(project, "[component:utils.echo]\nmsg = project\n")
+    home = write(own_home, "[component:utils.echo]\nmsg = home\nnum_replicas = 3\n")
+    assert find_configs() == [str(here), str(home)]
+    assert load_sections("component") == {"utils.echo": {"msg": "project", "num_replicas": "3"}}
+    # A project in the home folder is read once.
     monkeypatch.chdir(own_home)
-    assert find_configs() == [str(own_home / ".torchxconfig")]
+    assert find_configs() == [str(home)]
 
 
-def test_the_environment_names_the_only_file(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(project, "[a]\nb = 1\n")
-    other = project / "other.ini"
-    other.write_text("[a]\nb = 2\n")
-    assert find_configs(environ={"TORCHXCONFIG": str(other)}) == [str(other)]
-    assert find_configs([project], {"TORCHXCONFIG": str(other)}) == [str(other)]
+def test_the_environment_names_the_only_file(project, monkeypatch):
+    other = write(project, "").rename(project / "other.ini")
+    write(project, "")
+    named = {"TORCHXCONFIG": str(other)}
+    assert find_configs(environ=named) == find_configs([project], named) == [str(other)]
     assert find_configs(environ={"TORCHXCONFIG": ""}) == []
     monkeypatch.setenv("TORCHXCONFIG", str(project / "none.ini"))
+    assert configured_log_dirs() == []
     with pytest.raises(ConfigError, match=r"none\.ini, which is not a file"):
         find_configs()
 
@@ -83,36 +71,36 @@ def test_the_environment_names_the_only_file(project: Path, monkeypatch: pytest.
 # What they say
 
 
-def test_values_are_cast_as_those_of_the_command_line(project: Path) -> None:
-    write(project, "[local_cwd]\nlog_dir = None\nprependCwd = yes\n")
-    cfg: dict = {}
-    apply("local_cwd", cfg)
-    assert cfg == {"log_dir": None, "prepend_cwd": True}
+@pytest.mark.parametrize(
+    ("text", "given", "cfg"),
+    [
+        ("log_dir = None\nprependCwd = yes\n", {}, {"log_dir": None, "prepend_cwd": True}),
+        ("prepend_cwd = maybe\nlog_dir = /x\n", {"prependCwd": True}, {"prependCwd": True, "log_dir": "/x"}),
+    ],
+    ids=["cast", "given values stay"],
+)
+def test_values_become_run_options(project, text, given, cfg):
+    write(project, f"[local_cwd]\n{text}")
+    apply("local_cwd", given)
+    assert given == cfg
 
 
-def test_what_is_given_stays_whatever_its_spelling(project: Path) -> None:
-    write(project, "[local_cwd]\nprepend_cwd = maybe\nlog_dir = /logs\n")
-    cfg: dict = {"prependCwd": True}
-    apply("local_cwd", cfg)
-    assert cfg == {"prependCwd": True, "log_dir": "/logs"}
-
-
-def test_an_unknown_key_is_passed_over_with_the_nearest_one(project: Path, caplog) -> None:
-    cfg: dict = {}
+def test_an_unknown_key_is_skipped_with_a_hint(project, caplog):
+    cfg = {}
     load("local_cwd", io.StringIO("[local_cwd]\nlogdir = /x\nprepend_cwd = #FIXME:(bool) something\n"), cfg)
     assert cfg == {}
     assert "[local_cwd] logdir is not a run option of local_cwd; did you mean log_dir?" in caplog.text
     assert ".torchxconfig:3: [local_cwd] prepend_cwd must still be filled in" in caplog.text
 
 
-def test_a_name_that_is_not_known_is_told_with_the_nearest_or_with_all() -> None:
+def test_hints_name_the_nearest_or_all_options():
     assert nearest("logdir", ["prepend_cwd", "log_dir"]) == "did you mean log_dir?"
     assert nearest("queue", ["prepend_cwd", "log_dir"]) == "known are prepend_cwd, log_dir"
     assert nearest("queue", []) == "there is none"
     assert ConfigValue("x", "a.ini", "local_cwd", "queue").place == "a.ini: [local_cwd] queue"
 
 
-def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project: Path) -> None:
+def test_keys_are_case_sensitive(project):
     write(
         project,
         "[component:a.py:f]\nMsg = A=B,C=D\nmsg = -a b --c=d e\n[component:]\nx = 1\n[cli:run]\ncomponent=a.b\n",
@@ -124,31 +112,17 @@ def test_keys_are_case_sensitive_and_a_value_keeps_its_equal_signs(project: Path
     assert get_config("cli", "list", "scheduler") is None
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("queue = 1\n", ":1: a section such as [local_cwd] must come first"),
-        ("[local_cwd]\n\nlog_dir\n", ":3: this is neither [section] nor key = value"),
-        ("[a]\nx = 1\n[a]\n", ":3: the section [a] appears twice"),
-        ("[a]\nx = 1\nx = 2\n", ":3: [a] x is given twice"),
-        ("[a]\nx = 50%\n", ":2: [a] x: write a single % as %% ('%' must be followed by '%' or '('"),
-        ("[a]\nx = %(gone)s\n", ":2: [a] x: write a single % as %%"),
-    ],
-)
-def test_a_broken_file_is_named_with_its_line(project: Path, text: str, words: str) -> None:
+@pytest.mark.parametrize(("text", "words"), TABLES["torchxconfig"]["broken"])
+def test_a_broken_file_is_named_with_its_line(project, text, words):
     path = write(project, text)
     with pytest.raises(ConfigError) as caught:
         read_config(path)
     assert str(caught.value).startswith(f"{path}{words}")
 
 
-def test_a_byte_order_mark_is_no_part_of_a_file(project: Path) -> None:
-    (project / ".torchxconfig").write_text("\ufeff[local_cwd]\nlog_dir = /logs\n", encoding="utf-8")
-    assert read_config(project / ".torchxconfig")["local_cwd"]["log_dir"].text == "/logs"
-
-
-def test_a_file_that_cannot_be_read_is_named(project: Path) -> None:
-    path = project / ".torchxconfig"
+def test_encodings_of_a_file(project):
+    path = write(project, "\ufeff[local_cwd]\nlog_dir = /logs\n")
+    assert read_config(path)["local_cwd"]["log_dir"].text == "/logs"
     path.write_bytes(b"[a]\nx = \xff\n")
     with pytest.raises(ConfigError, match="it is not UTF-8"):
         read_config(path)
@@ -156,7 +130,7 @@ def test_a_file_that_cannot_be_read_is_named(project: Path) -> None:
         read_config(project)
 
 
-def test_a_value_of_the_wrong_type_is_named_with_its_line(project: Path) -> None:
+def test_a_value_of_a_wrong_type_is_named_with_its_line(project):
     path = write(project, "[local_cwd]\n# as it was\nprepend_cwd = maybe\n")
     with pytest.raises(ConfigError) as caught:
         apply("local_cwd", {})
@@ -166,7 +140,7 @@ def test_a_value_of_the_wrong_type_is_named_with_its_line(project: Path) -> None
     assert str(again.value) == str(caught.value)
 
 
-def test_two_spellings_must_agree(project: Path) -> None:
+def test_two_spellings_must_agree(project):
     known = LocalOpts.as_runopts()
     path = write(project, "[local_cwd]\nlog_dir = a\nlogDir = a\nprepend_cwd = 1\nprependCwd = no\n")
     options, warnings, errors = section_options(read_config(path)["local_cwd"], known)
@@ -181,48 +155,56 @@ def test_two_spellings_must_agree(project: Path) -> None:
 # What is written
 
 
-def test_what_is_written_is_read_again(project: Path) -> None:
+def test_a_written_file_is_read_again(project):
     with Path(".torchxconfig").open("w") as file:
         dump(file, ["local_cwd", "local_docker"])
-    cfg: dict = {}
+    cfg = {}
     apply("local_cwd", cfg)
     assert cfg == {"log_dir": None, "prepend_cwd": False, "auto_set_cuda_visible_devices": False}
     assert cfg == dict(LocalOpts.as_runopts().resolve({}))
 
 
-def test_a_required_option_is_written_to_be_filled_in() -> None:
+def test_a_required_option_is_written_to_be_filled_in():
+    text = "[kubernetes]\nqueue = #FIXME:(str) Volcano queue to schedule job in.\n\n[local_cwd]\n\n"
+    assert dumped(["kubernetes", "local_cwd"], required_only=True) == text
+
+
+def dumped(*schedulers, **options):
     written = io.StringIO()
-    dump(written, ["kubernetes", "local_cwd"], required_only=True)
-    assert (
-        written.getvalue() == "[kubernetes]\nqueue = #FIXME:(str) Volcano queue to schedule job in.\n\n[local_cwd]\n\n"
-    )
+    dump(written, *schedulers, **options)
+    return written.getvalue()
 
 
-def test_every_scheduler_is_written() -> None:
-    written = io.StringIO()
-    dump(written)
-    assert {"[local_docker]", "[local_cwd]", "[kubernetes]"} <= set(written.getvalue().splitlines())
+def test_all_loadable_schedulers_are_written(monkeypatch):
+    sections = {"[local_docker]", "[local_cwd]", "[kubernetes]"}
+    assert set(dumped().splitlines()) >= sections
+    create = registry.create_scheduler
 
+    def create_some(name, *arguments, **more):
+        if name == "local_docker":
+            raise BackendUnavailableError("it is not installed")
+        return create(name, *arguments, **more)
 
-def test_an_unknown_scheduler_is_refused_with_the_valid_ones() -> None:
+    monkeypatch.setattr(registry, "create_scheduler", create_some)
+    assert sections - set(dumped().splitlines()) == {"[local_docker]"}
+    with pytest.raises(BackendUnavailableError):
+        dumped(["local_docker"])
     with pytest.raises(UnknownSchedulerException, match="local_cwd"):
-        dump(io.StringIO(), ["local"])
+        dumped(["local"])
 
 
 _TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1)
 
 
 @given(text=_TEXTS, items=st.lists(_TEXTS.filter(lambda item: not set(item) & set(",;")), max_size=3))
-def test_whatever_is_a_default_is_read_back(text: str, items: list[str]) -> None:
+def test_any_default_is_read_back(text, items):
     known = runopts()
     known.add("text", str, "a text", text)
     known.add("items", list[str], "texts", items or None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torchxconfig, "_run_opts", lambda _: known)
-        written = io.StringIO()
-        dump(written, ["any"])
-        cfg: dict = {}
-        load("any", io.StringIO(written.getvalue()), cfg)
+        cfg = {}
+        load("any", io.StringIO(dumped(["any"])), cfg)
     if text != "None" and items != ["None"] and not any(one.startswith("#FIXME") for one in [text, *items]):
         assert cfg == {"text": text, "items": items or None}
 
@@ -230,7 +212,7 @@ def test_whatever_is_a_default_is_read_back(text: str, items: list[str]) -> None
 # Where TorchX keeps logs
 
 
-def test_the_log_folders_that_the_files_name(project: Path, own_home: Path) -> None:
+def test_the_log_folders_that_the_files_name(project, own_home):
     write(project, "[local_cwd]\nlog_dir = logs\n")
     write(own_home, "[local_cwd]\nlogDir = ~/logs\n")
     assert configured_log_dirs() == [project / "logs", own_home / "logs"]
@@ -241,43 +223,15 @@ def test_the_log_folders_that_the_files_name(project: Path, own_home: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[local_cwd]\nlog_dir =\n", "[local_cwd]\nlog_dir = None\n", "[other]\nlog_dir = x\n", "nonsense"]
+    "text",
+    ["", "log_dir =\n", "log_dir = None\n", f"log_dir = {PLACEHOLDER}:(str) a folder\n", "[x]\nlog_dir = x\n", "-"],
 )
-def test_a_file_that_names_no_log_folder(project: Path, own_home: Path, text: str) -> None:
-    write(project, text)
+def test_a_file_that_names_no_log_folder(project, own_home, text):
+    write(project, f"[local_cwd]\n{text}")
     write(own_home, "[local_cwd]\nlog_dir = /kept\n")
     assert configured_log_dirs() == [Path("/kept")]
 
 
-def test_a_log_folder_that_is_to_be_filled_in_is_none(project: Path) -> None:
-    write(project, f"[local_cwd]\nlog_dir = {PLACEHOLDER}:(str) a folder\n")
+def test_a_vanished_file_names_no_log_folder(project, monkeypatch):
+    monkeypatch.setattr(torchxconfig, "find_configs", lambda: [str(project / "gone")])
     assert configured_log_dirs() == []
-
-
-def test_no_log_folder_is_known_where_the_only_file_is_gone(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TORCHXCONFIG", str(project / "none.ini"))
-    assert configured_log_dirs() == []
-
-
-def test_no_log_folder_is_known_where_a_file_goes_as_it_is_looked_at(
-    project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torchx_tui.backends.torchxconfig.find_configs", lambda: [str(project / "gone")])
-    assert configured_log_dirs() == []
-
-
-def test_a_scheduler_that_cannot_be_loaded_is_left_out_unless_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    before = registry.create_scheduler
-
-    def create(name: str, session_name: str, **arguments: Any) -> Any:
-        if name == "local_docker":
-            raise BackendUnavailableError("it is not installed")
-        return before(name, session_name, **arguments)
-
-    monkeypatch.setattr(registry, "create_scheduler", create)
-    text = io.StringIO()
-    dump(text)
-    assert "[local_docker]" not in text.getvalue()
-    assert "[local_cwd]" in text.getvalue()
-    with pytest.raises(BackendUnavailableError):
-        dump(io.StringIO(), ["local_docker"])
