@@ -1,7 +1,5 @@
 """The sentence of an error, as real programs print it: recordings of their output, in `recordings`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -121,15 +119,15 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize(("name", "sentence"), SENTENCES.items(), ids=str)
-def test_sentence_of_a_recorded_failure(name: str, sentence: str) -> None:
+def test_sentence_of_a_recorded_failure(name, sentence):
     assert explain_output(_text(name, "stderr"), _text(name, "stdout")).sentence == sentence
 
 
-def test_every_recording_has_its_sentence() -> None:
+def test_every_recording_has_its_sentence():
     assert {path.stem for path in RECORDINGS.iterdir()} <= {*SENTENCES}
 
 
-def _text(name: str, stream: str) -> str:
+def _text(name, stream):
     path = RECORDINGS / f"{name}.{stream}"
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -142,7 +140,7 @@ ValueError: bad
 """
 
 
-def prefixed(prefix: str) -> str:
+def prefixed(prefix):
     return "".join(f"{prefix}{line}\n" for line in TRACEBACK.splitlines())
 
 
@@ -159,7 +157,7 @@ def prefixed(prefix: str) -> str:
         "[2026-01-01 10:00:00,123][main][ERROR] - ",
     ],
 )
-def test_a_prefix_of_every_line_is_no_part_of_the_error(prefix: str) -> None:
+def test_a_prefix_of_every_line_is_no_part_of_the_error(prefix):
     found = explain_output(prefixed(prefix))
     assert found.sentence == "ValueError: bad"
     assert found.quote == TRACEBACK.rstrip("\n")
@@ -197,23 +195,23 @@ def test_a_prefix_of_every_line_is_no_part_of_the_error(prefix: str) -> None:
         ("", ""),
     ],
 )
-def test_sentence_of_an_output(stderr: str, sentence: str) -> None:
+def test_sentence_of_an_output(stderr, sentence):
     assert explain_output(stderr).sentence == sentence
 
 
-def test_the_last_lines_are_quoted_where_nothing_is_recognised() -> None:
+def test_the_last_lines_are_quoted_where_nothing_is_recognised():
     found = explain_output("".join(f"line {number}\n" for number in range(9)))
     assert (found.sentence, found.quote) == ("line 8", "line 4\nline 5\nline 6\nline 7\nline 8")
     assert explain_output("line 1\n", guess=False).sentence == ""
 
 
-def test_what_a_job_prints_cannot_drive_the_terminal() -> None:
+def test_what_a_job_prints_cannot_drive_the_terminal():
     found = explain_output(TRACEBACK.replace("bad", "\x1b]0;title\x07bad\x1b[31m"))
     assert found.sentence == "ValueError: bad"
     assert "\x1b" not in found.quote
 
 
-def test_message_that_goes_on_after_a_comma_is_joined() -> None:
+def test_message_that_goes_on_after_a_comma_is_joined():
     text = 'Traceback (most recent call last):\n  File "/x/a.py", line 3, in <module>\n    load()\n'
     text += "ValueError: size mismatch: copying a shape [3] from checkpoint,\nthe current model has [4].\nmore\n"
     sentence = "ValueError: size mismatch: copying a shape [3] from checkpoint, the current model has [4]."

@@ -1,12 +1,9 @@
 """The oldest lines are dropped while others look at the log."""
 
-from __future__ import annotations
-
 import tempfile
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,11 +21,11 @@ from torchx_tui.logs.view.background import Search
 from torchx_tui.logs.view.filtering import FilteredLog, Rule, RulesScanner
 from torchx_tui.logs.view.line_index import LineIndex
 from torchx_tui.logs.view.match_index import MatchIndex
-from torchx_tui.logs.view.merge import LogLine, MergedLog
+from torchx_tui.logs.view.merge import MergedLog
 
 
 @pytest.fixture
-def small_parts() -> Iterator[None]:
+def small_parts():
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
             (source, "BLOCK", 64), (source, "FIRST_READ", 20), (source, "POLL_LIMIT", 90), (merge, "BLOCK", 64),
@@ -40,7 +37,7 @@ def small_parts() -> Iterator[None]:
         yield
 
 
-def read_on(log: MergedLog | FilteredLog) -> None:
+def read_on(log):
     while log.read_older(1):
         pass
     while log.poll()[1]:
@@ -58,15 +55,13 @@ _WORDS = st.lists(st.sampled_from((b"ERROR\n", b"a\n", b"ERR", b"ERROR and more 
     st.booleans(),
     st.sampled_from((0.02, 1.0)),
 )
-def test_what_is_left_keeps_its_numbers(
-    rounds: list[tuple[list[bytes], int]], filtered_before: bool, keep: bool, apart: float
-) -> None:
+def test_what_is_left_keeps_its_numbers(rounds, filtered_before, keep, apart):
     with tempfile.TemporaryDirectory() as folder:
         writers = [LogWriter(Path(folder), replica) for replica in range(2)]
         log = MergedLog([writer.log for writer in writers])
         kept = FilteredLog(log, [Rule(parse_pattern("ERROR"), keep)])
-        counted: MatchIndex | None = None
-        known: dict[int, bytes] = {}
+        counted = None
+        known = {}
         at = 1000
         for words, line in rounds:
             for word in words:
@@ -107,7 +102,7 @@ def test_what_is_left_keeps_its_numbers(
 
 
 @pytest.mark.usefixtures("small_parts")
-def test_the_times_of_what_is_left_are_found(tmp_path: Path) -> None:
+def test_the_times_of_what_is_left_are_found(tmp_path):
     writer = LogWriter(tmp_path)
     for second in range(12):
         writer.write(b"%d\n" % second, at=1000 + second)
@@ -124,7 +119,7 @@ def test_the_times_of_what_is_left_are_found(tmp_path: Path) -> None:
     assert log.bounds().gone == 17
 
 
-def test_older_lines_are_not_read_after_later_ones_were_dropped(tmp_path: Path) -> None:
+def test_older_lines_are_not_read_after_later_ones_were_dropped(tmp_path):
     writer = LogWriter(tmp_path)
     for second in range(100):
         writer.write(b"%d\n" % second, at=1000 + second)
@@ -137,8 +132,8 @@ def test_older_lines_are_not_read_after_later_ones_were_dropped(tmp_path: Path) 
     assert log.bounds().complete
 
 
-def test_memory_of_what_was_dropped_is_released() -> None:
-    def held() -> int:
+def test_memory_of_what_was_dropped_is_released():
+    def held():
         """Return what the index holds (bytes), and nothing that another test's thread holds."""
         ours = [tracemalloc.Filter(True, module.__file__) for module in (line_index, segment_table)]
         return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces(ours).traces)
@@ -159,7 +154,7 @@ def test_memory_of_what_was_dropped_is_released() -> None:
     assert index.gone == 199_900
 
 
-def test_others_look_while_lines_are_dropped(tmp_path: Path) -> None:
+def test_others_look_while_lines_are_dropped(tmp_path):
     writer = LogWriter(tmp_path)
     log = MergedLog([writer.log])
     log.open()
@@ -169,10 +164,10 @@ def test_others_look_while_lines_are_dropped(tmp_path: Path) -> None:
     search = Search(log, parse_pattern("7"))
     search.start()
     stop = threading.Event()
-    failures: list[Exception] = []
-    wrong: list[LogLine] = []
+    failures = []
+    wrong = []
 
-    def look() -> None:
+    def look():
         try:
             while not stop.is_set():
                 bounds = log.bounds()

@@ -1,10 +1,6 @@
 """Which error a job failed of, and which ones only follow from it."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 from log_writing import LogWriter
@@ -12,7 +8,6 @@ from log_writing import LogWriter
 from torchx_tui.logs.pattern.engine import PatternError
 from torchx_tui.logs.pattern.error_kinds import ERROR_KINDS, KindFinder, cause_pattern, error_pattern
 from torchx_tui.logs.pattern.pattern import parse_pattern
-from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.failure import explain_failure, find_cause
 from torchx_tui.logs.view.merge import MergedLog
 
@@ -35,11 +30,11 @@ torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
 LOST_PEER = b"RuntimeError: [/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:31337\n"
 
 
-def writers(folder: Path, count: int) -> list[LogWriter]:
+def writers(folder, count):
     return [LogWriter(folder, replica) for replica in range(count)]
 
 
-def test_the_first_replicas_traceback_is_the_cause_and_the_others_follow(tmp_path: Path) -> None:
+def test_the_first_replicas_traceback_is_the_cause_and_the_others_follow(tmp_path):
     zero, one, two = writers(tmp_path, 3)
     for writer in (zero, one, two):
         writer.write(b"step 1\nstep 2\n", at=AT)
@@ -60,7 +55,7 @@ def test_the_first_replicas_traceback_is_the_cause_and_the_others_follow(tmp_pat
     assert failure.consequences[-1].text.endswith("ChildFailedError")
 
 
-def test_a_replica_that_only_lost_its_peer_is_not_the_cause(tmp_path: Path) -> None:
+def test_a_replica_that_only_lost_its_peer_is_not_the_cause(tmp_path):
     zero, one = writers(tmp_path, 2)
     one.write(b"ERROR shard 7 is damaged\n", "e", at=AT)
     zero.write(LOST_PEER, "e", at=AT + 1)
@@ -70,7 +65,7 @@ def test_a_replica_that_only_lost_its_peer_is_not_the_cause(tmp_path: Path) -> N
     assert [error.replica for error in failure.consequences] == [0]
 
 
-def test_where_all_follow_the_first_is_told(tmp_path: Path) -> None:
+def test_where_all_follow_the_first_is_told(tmp_path):
     zero, one = writers(tmp_path, 2)
     zero.write(LOST_PEER, "e", at=AT + 1)
     one.write(LOST_PEER, "e", at=AT)
@@ -79,7 +74,7 @@ def test_where_all_follow_the_first_is_told(tmp_path: Path) -> None:
     assert failure.cause.replica == 1
 
 
-def test_what_was_got_over_long_before_is_left_out(tmp_path: Path) -> None:
+def test_what_was_got_over_long_before_is_left_out(tmp_path):
     (zero,) = writers(tmp_path, 1)
     zero.write(TRACEBACK, "e", at=AT)
     zero.write(b"ERROR disk full\nERROR disk full\n", "e", at=AT + 3600)
@@ -89,7 +84,7 @@ def test_what_was_got_over_long_before_is_left_out(tmp_path: Path) -> None:
     assert failure.consequences == ()
 
 
-def test_interleaved_tracebacks_of_workers_and_replicas_are_read_apart(tmp_path: Path) -> None:
+def test_interleaved_tracebacks_of_workers_and_replicas_are_read_apart(tmp_path):
     zero, one = writers(tmp_path, 2)
     zero.write(
         b"[rank0]: Traceback (most recent call last):\n[rank1]: Traceback (most recent call last):\n", "e", at=AT
@@ -108,7 +103,7 @@ def test_interleaved_tracebacks_of_workers_and_replicas_are_read_apart(tmp_path:
 
 
 @pytest.mark.parametrize("prefix", [b"[3]:", b"[default3]:", b"[trainer3]:"])
-def test_tracebacks_behind_the_prefixes_of_torchrun_and_of_torch(tmp_path: Path, prefix: bytes) -> None:
+def test_tracebacks_behind_the_prefixes_of_torchrun_and_of_torch(tmp_path, prefix):
     """torchrun's `--tee` writes one, and torch another one after it."""
     (zero,) = writers(tmp_path, 1)
     lost = TRACEBACK.replace(b"torch.OutOfMemoryError: CUDA", LOST_PEER.strip()).replace(b"rank3", b"rank1")
@@ -123,7 +118,7 @@ def test_tracebacks_behind_the_prefixes_of_torchrun_and_of_torch(tmp_path: Path,
 
 
 @pytest.mark.parametrize("text", [b"", b"step 1\nstep 2\n"])
-def test_no_error(tmp_path: Path, text: bytes) -> None:
+def test_no_error(tmp_path, text):
     (zero,) = writers(tmp_path, 1)
     zero.write(text)
     failure = explain_failure([zero.log], 0)
@@ -131,7 +126,7 @@ def test_no_error(tmp_path: Path, text: bytes) -> None:
     assert failure.consequences == ()
 
 
-def test_the_settings_add_to_the_table(tmp_path: Path) -> None:
+def test_the_settings_add_to_the_table(tmp_path):
     (zero,) = writers(tmp_path, 1)
     zero.write(b"step 1\nPANIC: no coffee\nstep 2\n", at=AT)
     assert explain_failure([zero.log], 0).cause is None
@@ -168,24 +163,24 @@ def test_the_settings_add_to_the_table(tmp_path: Path) -> None:
         ("an error, but a fatal error is written otherwise", None),
     ],
 )  # fmt: skip
-def test_the_kinds_of_errors(line: str, kind: str | None) -> None:
+def test_the_kinds_of_errors(line, kind):
     found = KindFinder().kind_of(line)
     assert (found.name if found else None) == kind
     assert error_pattern().matches(line.encode()) == (kind is not None)
     assert cause_pattern().matches(line.encode()) == (found is not None and not found.is_consequence)
 
 
-def test_no_pattern_of_the_table_is_slow() -> None:
+def test_no_pattern_of_the_table_is_slow():
     for kind in ERROR_KINDS:
         assert parse_pattern(kind.pattern, regex=True, ignore_case=False).engine.linear, kind.name
 
 
-def test_the_line_of_the_cause_in_a_log_that_is_read(tmp_path: Path) -> None:
+def test_the_line_of_the_cause_in_a_log_that_is_read(tmp_path):
     zero, one = writers(tmp_path, 2)
     zero.write(b"step 1\nERROR first\nstep 2\nERROR second\n" + LOST_PEER, "e", at=AT)
     one.write(b"step 1\nERROR other\n", "e", at=AT - 10)
 
-    def line_of(*logs: ReplicaLog, **options: Any) -> bytes | None:
+    def line_of(*logs, **options):
         log = MergedLog(logs)
         log.open()
         log.read_older(10, 10_000)
@@ -205,7 +200,7 @@ def test_the_line_of_the_cause_in_a_log_that_is_read(tmp_path: Path) -> None:
     assert line_of(empty.log) is None
 
 
-def test_a_traceback_that_does_not_end_is_told_by_its_first_line(tmp_path: Path) -> None:
+def test_a_traceback_that_does_not_end_is_told_by_its_first_line(tmp_path):
     head = b"Traceback (most recent call last):\n"
     for number, text in enumerate([head, head + b'  File "a.py"\n' * 401 + b"ValueError: far\n"]):
         writer = LogWriter(tmp_path, number)
@@ -220,7 +215,7 @@ def test_a_traceback_that_does_not_end_is_told_by_its_first_line(tmp_path: Path)
     assert cause.text == "ValueError: near"
 
 
-def test_the_last_error_of_a_log_counts_also_where_it_is_its_first_line(tmp_path: Path) -> None:
+def test_the_last_error_of_a_log_counts_also_where_it_is_its_first_line(tmp_path):
     (zero,) = writers(tmp_path, 1)
     zero.write(b"ERROR alone\n", "e", at=AT)
     cause = explain_failure([zero.log], 0).cause
@@ -229,7 +224,7 @@ def test_the_last_error_of_a_log_counts_also_where_it_is_its_first_line(tmp_path
 
 
 @pytest.mark.parametrize(("age", "told"), [(119.0, 1), (121.0, 0)])
-def test_errors_two_minutes_before_the_last_are_told(tmp_path: Path, age: float, told: int) -> None:
+def test_errors_two_minutes_before_the_last_are_told(tmp_path, age, told):
     zero, one, two = writers(tmp_path, 3)
     zero.write(b"ERROR before\n", "e", at=AT)
     one.write(b"ERROR last\n", "e", at=AT + age)
@@ -247,7 +242,7 @@ def test_errors_two_minutes_before_the_last_are_told(tmp_path: Path, age: float,
         (b"ValueError: bad\nException ignored in: <f>\nTraceback (most recent call last):\nOSError: closed\n", False),
     ],
 )
-def test_an_error_is_the_only_one_if_the_log_has_no_other(tmp_path: Path, text: bytes, is_only: bool) -> None:
+def test_an_error_is_the_only_one_if_the_log_has_no_other(tmp_path, text, is_only):
     (zero,) = writers(tmp_path, 1)
     zero.write(text, "e", at=AT)
     failure = explain_failure([zero.log], 0)
@@ -255,14 +250,14 @@ def test_an_error_is_the_only_one_if_the_log_has_no_other(tmp_path: Path, text: 
     assert (failure.is_only, failure.consequences) == (is_only, ())
 
 
-def test_an_error_older_than_those_read_may_be_in_the_log(tmp_path: Path) -> None:
+def test_an_error_older_than_those_read_may_be_in_the_log(tmp_path):
     (zero,) = writers(tmp_path, 1)
     zero.write(b"ERROR before\n", "e", at=AT)
     zero.write(b"ERROR last\n", "e", at=AT + 3600)
     assert not explain_failure([zero.log], 0).is_only
 
 
-def test_last_lines_of_stderr_are_the_reason_without_an_error(tmp_path: Path) -> None:
+def test_last_lines_of_stderr_are_the_reason_without_an_error(tmp_path):
     zero, one = writers(tmp_path, 2)
     zero.write(b"epoch 3\n", "o", at=AT)
     zero.write(b"The weights are damaged.\n 40%|####    | 4/10 [00:01<00:02,  3it/s]\n", "e", at=AT)
@@ -272,7 +267,7 @@ def test_last_lines_of_stderr_are_the_reason_without_an_error(tmp_path: Path) ->
     assert failure.last_lines == ("The weights are damaged.",)
 
 
-def test_text_of_exit_goes_before_a_lost_connection(tmp_path: Path) -> None:
+def test_text_of_exit_goes_before_a_lost_connection(tmp_path):
     (zero,) = writers(tmp_path, 1)
     zero.write(b"no data in /data\n" + LOST_PEER, "e", at=AT)
     failure = explain_failure([zero.log], 0)

@@ -1,10 +1,7 @@
 """Logs of more files than this process may open at a time."""
 
-from __future__ import annotations
-
 import os
 import resource
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,14 +13,14 @@ LIMIT = 256
 
 
 @pytest.fixture
-def few_descriptors() -> Iterator[None]:
+def few_descriptors():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (LIMIT, hard))
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def count_open(folder: Path) -> int:
+def count_open(folder):
     """Count the descriptors of files in a folder."""
     targets = []
     for entry in Path("/proc/self/fd").iterdir():
@@ -36,7 +33,7 @@ def count_open(folder: Path) -> int:
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts descriptors in /proc")
 @pytest.mark.usefixtures("few_descriptors")
-def test_many_log_views_share_few_descriptors(tmp_path: Path) -> None:
+def test_many_log_views_share_few_descriptors(tmp_path):
     writers = [LogWriter(tmp_path, replica) for replica in range(64)]
     for writer in writers:
         writer.write(b"one\n")

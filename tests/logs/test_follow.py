@@ -1,15 +1,12 @@
-from __future__ import annotations
-
 import itertools
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from log_writing import LogWriter
 from support.waiting import NEVER, PATIENCE, wait_until
 
-from torchx_tui.logs.source.log_file import FileState, LogFile
+from torchx_tui.logs.source.log_file import LogFile
 from torchx_tui.logs.view import background
 from torchx_tui.logs.view.background import LogFollower, poll_interval
 from torchx_tui.logs.view.merge import MergedLog
@@ -18,17 +15,17 @@ from torchx_tui.logs.view.merge import MergedLog
 class Listener:
     """Counts what a follower tells, and waits for a state of its log."""
 
-    def __init__(self, log: MergedLog, final: bool | None = None) -> None:
+    def __init__(self, log, final=None):
         self.told = 0
         self.event = threading.Event()
         self.final = final
         self.follower = LogFollower(log, self.changed, None if final is None else lambda: bool(self.final))
 
-    def changed(self) -> None:
+    def changed(self):
         self.told += 1
         self.event.set()
 
-    def wait_for_lines(self, count: int) -> list[bytes]:
+    def wait_for_lines(self, count):
         deadline = time.monotonic() + PATIENCE
         log = self.follower.log
         while time.monotonic() < deadline:
@@ -41,7 +38,7 @@ class Listener:
         raise AssertionError(f"not {count} lines: {log.bounds()}")
 
 
-def test_lines_come_as_they_are_written(tmp_path: Path) -> None:
+def test_lines_come_as_they_are_written(tmp_path):
     writer = LogWriter(tmp_path)
     listener = Listener(MergedLog([writer.log]))
     listener.follower.start()
@@ -53,7 +50,7 @@ def test_lines_come_as_they_are_written(tmp_path: Path) -> None:
     assert listener.follower.join(PATIENCE)
 
 
-def test_a_change_is_told_once_until_it_is_seen(tmp_path: Path) -> None:
+def test_a_change_is_told_once_until_it_is_seen(tmp_path):
     writer = LogWriter(tmp_path)
     writer.write(b"zero\n")
     listener = Listener(MergedLog([writer.log]))
@@ -67,7 +64,7 @@ def test_a_change_is_told_once_until_it_is_seen(tmp_path: Path) -> None:
     listener.follower.close()
 
 
-def test_closing_ends_the_thread_and_releases_the_files(tmp_path: Path) -> None:
+def test_closing_ends_the_thread_and_releases_the_files(tmp_path):
     writer = LogWriter(tmp_path)
     writer.write(b"one\n")
     log = MergedLog([writer.log])
@@ -79,7 +76,7 @@ def test_closing_ends_the_thread_and_releases_the_files(tmp_path: Path) -> None:
     assert [(line.data, line.omitted) for line in log.lines(-1, 1)] == [(b"[this line is no longer in the file]", 0)]
 
 
-def test_it_ends_after_the_job_has_ended(tmp_path: Path) -> None:
+def test_it_ends_after_the_job_has_ended(tmp_path):
     writer = LogWriter(tmp_path)
     writer.write(b"one\n")
     listener = Listener(MergedLog([writer.log]), final=False)
@@ -96,14 +93,14 @@ def test_it_ends_after_the_job_has_ended(tmp_path: Path) -> None:
     assert listener.follower.log.lines(-2, 5)[0].data == b"[this line is no longer in the file]"
 
 
-def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path, monkeypatch):
     """A network file system tells of what was written last only some seconds later."""
     writer = LogWriter(tmp_path)
     writer.write(b"one\n")
-    known: dict[Path, FileState | None] = {}
+    known = {}
     stat, late = LogFile.stat, threading.Event()
 
-    def stat_late(file: LogFile) -> FileState | None:
+    def stat_late(file):
         return stat(file) if late.is_set() else known.setdefault(file.path, stat(file))
 
     monkeypatch.setattr(LogFile, "stat", stat_late)
@@ -121,14 +118,14 @@ def test_it_does_not_end_before_a_size_that_is_told_late(tmp_path: Path, monkeyp
     listener.follower.close()
 
 
-def test_nothing_is_told_while_nothing_changes(tmp_path: Path) -> None:
+def test_nothing_is_told_while_nothing_changes(tmp_path):
     writer = LogWriter(tmp_path)
     writer.write(b"one\n")
     log = MergedLog([writer.log])
-    told: list[int] = []
+    told = []
     asked = itertools.count()
 
-    def changed() -> None:
+    def changed():
         told.append(log.bounds().end)
         follower.acknowledge()
 
@@ -142,7 +139,7 @@ def test_nothing_is_told_while_nothing_changes(tmp_path: Path) -> None:
     follower.close()
 
 
-def test_a_file_that_cannot_be_read_is_no_longer_than_it_was(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_no_longer_than_it_was(tmp_path):
     path = tmp_path / "log"
     path.write_bytes(b"abc")
     assert (LogFile(path).is_longer(2), LogFile(path).is_longer(3)) == (True, False)
@@ -153,9 +150,7 @@ def test_a_file_that_cannot_be_read_is_no_longer_than_it_was(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(("step", "told"), [("open", 1), ("poll", 2)])
-def test_a_fault_is_told_though_a_change_before_it_was_not_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, told: int
-) -> None:
+def test_a_fault_is_told_though_a_change_before_it_was_not_seen(tmp_path, monkeypatch, step, told):
     log = MergedLog([LogWriter(tmp_path).log])
     monkeypatch.setattr(log, step, lambda: 1 / 0)
     listener = Listener(log)
@@ -165,7 +160,7 @@ def test_a_fault_is_told_though_a_change_before_it_was_not_seen(
     assert "division" in listener.follower.failure
 
 
-def test_many_files_are_followed_in_order(tmp_path: Path) -> None:
+def test_many_files_are_followed_in_order(tmp_path):
     writers = [LogWriter(tmp_path, replica) for replica in range(64)]
     for round_ in range(3):
         for number, writer in enumerate(writers):
@@ -179,7 +174,7 @@ def test_many_files_are_followed_in_order(tmp_path: Path) -> None:
     listener.follower.close()
 
 
-def test_looks_are_frequent_while_lines_come_and_rare_later() -> None:
+def test_looks_are_frequent_while_lines_come_and_rare_later():
     assert poll_interval(0) <= 0.02 < poll_interval(5) <= 0.05 < poll_interval(30) <= 0.1 < poll_interval(100) <= 0.2
     for quiet in (2, 10, 60):
         assert poll_interval(quiet - 0.01) < poll_interval(quiet) == poll_interval(quiet * 2)

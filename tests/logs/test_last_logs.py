@@ -1,15 +1,11 @@
 """Logs that go with their app: what was read is read to its end before the app is cancelled, in bounded time."""
 
-from __future__ import annotations
-
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 
-import pytest
-from support.reading import HANDLE, Instance, as_shown, numbered
+from support.reading import HANDLE, as_shown, numbered
 from support.streaming import RecordScheduler
 from support.waiting import NEVER, PATIENCE, wait_until
 
@@ -23,7 +19,7 @@ class LosingScheduler(RecordScheduler):
 
     capabilities = replace(RecordScheduler.capabilities, logs_after_cancel="They are gone.")
 
-    def _cancel_existing(self, app_id: str) -> None:
+    def _cancel_existing(self, app_id):
         with self.changed:
             for k in range(self.replicas):
                 self.lines[k] = []
@@ -32,9 +28,7 @@ class LosingScheduler(RecordScheduler):
         super()._cancel_existing(app_id)
 
 
-def test_what_was_read_is_completed_before_the_cancel(
-    instance: Callable[..., Instance], quick_retries: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_read_is_completed_before_the_cancel(instance, quick_retries, monkeypatch):
     # The last line is of just now. A thread that is late is not taken for one that has nothing more to read.
     at = 1_700_000_000 + 499 / 4
     clock = SimpleNamespace(time=lambda: at, monotonic=time.monotonic, sleep=time.sleep)
@@ -63,9 +57,7 @@ def test_what_was_read_is_completed_before_the_cancel(
     assert scheduler.opened == 3
 
 
-def test_a_log_that_does_not_come_holds_a_cancel_up_for_seconds_only(
-    instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_that_does_not_come_holds_a_cancel_up_for_seconds_only(instance, monkeypatch):
     monkeypatch.setattr(spools, "LAST_LINES_TIMEOUT_S", 0.4)
     scheduler = LosingScheduler()
     scheduler.write(0, "here\n")
@@ -73,7 +65,7 @@ def test_a_log_that_does_not_come_holds_a_cancel_up_for_seconds_only(
     one.read().wait_for([b"here"])
     stop = threading.Event()
 
-    def chatter() -> None:
+    def chatter():
         # It prints old lines for ever: it is never up to date, and never quiet.
         while not stop.wait(0.01):
             scheduler.write(0, "more\n")
@@ -90,7 +82,7 @@ def test_a_log_that_does_not_come_holds_a_cancel_up_for_seconds_only(
         thread.join()
 
 
-def test_logs_that_stay_hold_nothing_up(instance: Callable[..., Instance]) -> None:
+def test_logs_that_stay_hold_nothing_up(instance):
     scheduler = RecordScheduler()
     scheduler.write(0, "here\n")
     one = instance(scheduler)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import time
 
 import pytest
@@ -25,7 +23,7 @@ from torchx_tui.logs.text.line_kinds import level_of
         ("KeyboardInterrupt", "KeyboardInterrupt", "exception"),
     ],
 )
-def test_a_word_at_a_levels_place(text: str, word: str, level: str) -> None:
+def test_a_word_at_a_levels_place(text, word, level):
     found = level_of(text)
     assert found is not None
     assert (text[found.start : found.end], found.level) == (word, level)
@@ -36,12 +34,12 @@ def test_a_word_at_a_levels_place(text: str, word: str, level: str) -> None:
     ["no ERROR was found", "I saw: WARNING x", "level=ERROR", "ERROR.txt written", "my_ERROR x", "an error",
      "raise ValueError: no", "the last ERROR: was fine", "", "   "],
 )  # fmt: skip
-def test_a_word_elsewhere_says_nothing(text: str) -> None:
+def test_a_word_elsewhere_says_nothing(text):
     assert level_of(text) is None
 
 
 @pytest.mark.parametrize("unit", ["a.", "[", "[a] ", "A", "(", "1:1 ", "ERROR.", " "])
-def test_the_cost_is_bounded(unit: str) -> None:
+def test_the_cost_is_bounded(unit):
     started = time.thread_time()
     level_of(unit * 100_000)
     assert time.thread_time() - started < 0.5

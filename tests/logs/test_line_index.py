@@ -1,9 +1,6 @@
 """Which segments share a row of the index."""
 
-from __future__ import annotations
-
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -15,7 +12,7 @@ FIRST = LogSegment(1, 10, 14, 2, 5.0, "o", rendering=Rendering.UNEDITED)
 SECOND = LogSegment(1, 14, 20, 1, 5.05, "o", rendering=Rendering.EDITED)
 
 
-def joined(first: LogSegment, second: LogSegment, backwards: bool) -> tuple[bool, SegmentTable]:
+def joined(first, second, backwards):
     """Add two segments in either order; return whether they share a row, and the table."""
     table = SegmentTable()
     table.add(second if backwards else first)
@@ -23,7 +20,7 @@ def joined(first: LogSegment, second: LogSegment, backwards: bool) -> tuple[bool
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-def test_segments_that_follow_each_other_closely_share_a_row(backwards: bool) -> None:
+def test_segments_that_follow_each_other_closely_share_a_row(backwards):
     shared, table = joined(FIRST, SECOND, backwards)
     assert (shared, table.end, table.lines) == (True, 1, 3)
     assert table.row(0) == (1, 10, 20, 3, Rendering.EDITED)
@@ -45,13 +42,13 @@ def test_segments_that_follow_each_other_closely_share_a_row(backwards: bool) ->
     ],
     ids=repr,
 )
-def test_others_have_rows_of_their_own(changes: dict[str, Any], backwards: bool) -> None:
+def test_others_have_rows_of_their_own(changes, backwards):
     shared, table = joined(FIRST, replace(SECOND, **changes), backwards)
     assert (shared, table.end) == (False, 1)
     assert table.lines == (replace(SECOND, **changes) if backwards else FIRST).lines
 
 
-def segments(file: int, *starts: int) -> list[LogSegment]:
+def segments(file, *starts):
     """Return segments of one line each, long after each other."""
     return [LogSegment(file, start, start + 10, 1, float(start), "o") for start in starts]
 
@@ -59,7 +56,7 @@ def segments(file: int, *starts: int) -> list[LogSegment]:
 @pytest.mark.parametrize(
     ("file", "bounds"), [(1, (-1, 3)), (2, (-3, 3)), (3, (1, 3)), (4, (3, 3)), (5, (-4, 3))], ids=repr
 )
-def test_with_a_file_go_all_lines_up_to_its_last(file: int, bounds: tuple[int, int]) -> None:
+def test_with_a_file_go_all_lines_up_to_its_last(file, bounds):
     index = LineIndex()
     # From the latest backwards: lines -1 to -4.
     index.prepend([*segments(2, 500)[:0], *segments(6, 500), *segments(1, 400, 300), *segments(2, 200)])
@@ -73,7 +70,7 @@ def test_with_a_file_go_all_lines_up_to_its_last(file: int, bounds: tuple[int, i
 
 
 @pytest.mark.parametrize("newer", [False, True])
-def test_a_segment_in_a_shared_row_grows_there(newer: bool) -> None:
+def test_a_segment_in_a_shared_row_grows_there(newer):
     index = LineIndex()
     other = LogSegment(2, 0, 10, 1, 1.0, "o")
     last = replace(SECOND, end=18)

@@ -1,14 +1,12 @@
 """Where a log is resumed: a place counts every message from its time on, however old the last one was."""
 
-from __future__ import annotations
-
 from torchx_tui.logs.source.log_place import LogPlace
 from torchx_tui.logs.source.stream import TimeCursor
 
 SPAN = 1 << 30  # about a second
 
 
-def counted(times: list[int], cursor: TimeCursor | None = None) -> TimeCursor:
+def counted(times, cursor=None):
     """Return the place after messages of these times; it must count those from its time on."""
     place = LogPlace(cursor)
     for at in times:
@@ -20,21 +18,21 @@ def counted(times: list[int], cursor: TimeCursor | None = None) -> TimeCursor:
     return found
 
 
-def test_a_place_in_a_log_that_is_in_order() -> None:
+def test_a_place_in_a_log_that_is_in_order():
     counted([0])
     counted([7 * SPAN + number for number in range(10)])
     found = counted([number * SPAN // 4 for number in range(400)])
     assert found.seen < 20
 
 
-def test_a_place_after_a_message_that_came_late() -> None:
+def test_a_place_after_a_message_that_came_late():
     many = [number * SPAN // 2 for number in range(3_000)]
     for late in (0, 17, 999, 1_499):
         counted([*many, late * SPAN])
         counted([*many, late * SPAN + 3, *many[:5]])
 
 
-def test_messages_that_were_read_before_are_passed_over() -> None:
+def test_messages_that_were_read_before_are_passed_over():
     times = [number * SPAN // 2 for number in range(50)]
     cursor = counted(times)
     place = LogPlace(cursor)

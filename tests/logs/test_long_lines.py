@@ -1,9 +1,5 @@
 """Lines that are longer than a chunk of the log."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from log_writing import LogWriter
 
@@ -19,14 +15,14 @@ class CountingFile(LogFile):
 
     count = 0
 
-    def read(self, start: int, size: int) -> bytes:
+    def read(self, start, size):
         data = super().read(start, size)
         self.count += len(data)
         return data
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\nlast\n"])
-def test_line_of_many_chunks_is_read_once(tmp_path: Path, end: bytes) -> None:
+def test_line_of_many_chunks_is_read_once(tmp_path, end):
     writer = LogWriter(tmp_path)
     for piece in (b"first\nstart of ", *[PIECE] * 200, end):
         writer.write(piece)

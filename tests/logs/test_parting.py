@@ -1,10 +1,7 @@
 """A combined file without an index: what of it came from which stream."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,7 +14,7 @@ PIECES = st.lists(st.tuples(st.booleans(), st.binary(min_size=1, max_size=6)), m
 ALIKE = st.lists(st.tuples(st.booleans(), st.text("a\n", min_size=1, max_size=4).map(str.encode)), max_size=12)
 
 
-def is_mix(whole: bytes, out: bytes, err: bytes) -> bool:
+def is_mix(whole, out, err):
     """Tell whether ``whole`` is made of both, each in its order."""
     ways = {0}
     for at, number in enumerate(whole):
@@ -28,9 +25,7 @@ def is_mix(whole: bytes, out: bytes, err: bytes) -> bool:
 
 
 @given(pieces=st.one_of(PIECES, ALIKE), rest=st.tuples(st.binary(max_size=9), st.binary(max_size=9)))
-def test_both_streams_begin_with_what_was_copied(
-    tmp_path_factory: pytest.TempPathFactory, pieces: list[tuple[bool, bytes]], rest: tuple[bytes, bytes]
-) -> None:
+def test_both_streams_begin_with_what_was_copied(tmp_path_factory, pieces, rest):
     folder = tmp_path_factory.mktemp("log")
     whole = b"".join(piece for _, piece in pieces)
     out = b"".join(piece for is_out, piece in pieces if is_out) + rest[0]
@@ -40,13 +35,13 @@ def test_both_streams_begin_with_what_was_copied(
     assert is_mix(whole, out[: found["o"]], err[: found["e"]])
 
 
-def test_lines_that_are_told_apart_are_counted_exactly(tmp_path: Path) -> None:
+def test_lines_that_are_told_apart_are_counted_exactly(tmp_path):
     whole = b"out 1\nerr 1\nout 2\npart of out, err 2\n"
     found = lengths(tmp_path, whole, b"out 1\nout 2\npart of out, and more\n", b"err 1\nerr 2\nerr 3\n")
     assert found == {"o": len(b"out 1\nout 2\npart of out, "), "e": len(b"err 1\nerr 2\n")}
 
 
-def test_a_piece_that_ended_within_a_line_is_found_in_a_long_log(tmp_path: Path) -> None:
+def test_a_piece_that_ended_within_a_line_is_found_in_a_long_log(tmp_path):
     out, err = (b"".join(b"%s %d\n" % (name, number) for number in range(20_000)) for name in (b"out", b"err"))
     assert len(out) + len(err) > chunks._MAX_BYTES_SINGLY
     whole = out + err + b"part of out, err\n"
@@ -54,12 +49,12 @@ def test_a_piece_that_ended_within_a_line_is_found_in_a_long_log(tmp_path: Path)
     assert found == {"o": len(out + b"part of out, "), "e": len(err + b"err\n")}
 
 
-def test_lines_that_are_told_apart_are_not_taken_byte_by_byte(tmp_path: Path) -> None:
+def test_lines_that_are_told_apart_are_not_taken_byte_by_byte(tmp_path):
     line = b"a" * 600
     assert lengths(tmp_path, line + b"\n", line + b"\n", line + b"b\n") == {"o": 601, "e": 0}
 
 
-def test_with_too_many_ways_it_is_given_up(tmp_path: Path) -> None:
+def test_with_too_many_ways_it_is_given_up(tmp_path):
     out = err = b"a\n" * 300
     assert lengths(tmp_path, b"a\n" * 255, out, err) is not None
     assert lengths(tmp_path, b"a\n" * 256, out, err) is None
@@ -67,11 +62,11 @@ def test_with_too_many_ways_it_is_given_up(tmp_path: Path) -> None:
     assert not any(entry.resolve().parent == tmp_path for entry in Path("/proc/self/fd").iterdir())
 
 
-def test_what_is_no_mix_of_both_is_not_parted(tmp_path: Path) -> None:
+def test_what_is_no_mix_of_both_is_not_parted(tmp_path):
     assert lengths(tmp_path, b"something else\n", b"out 1\nout 2\n", b"err\n") is None
 
 
-def lengths(folder: Path, whole: bytes, out: bytes, err: bytes) -> dict[str, int] | None:
+def lengths(folder, whole, out, err):
     for name, data in (("combined.log", whole), ("stdout.log", out), ("stderr.log", err)):
         (folder / name).write_bytes(data)
     combined = LogFile(folder / "combined.log")

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 import time
 import unicodedata
@@ -28,19 +26,19 @@ _PIECES = st.sampled_from(
 _HOSTILE = st.lists(st.one_of(_PIECES, st.binary(max_size=6)), max_size=40).map(b"".join)
 
 
-def _is_safe(text: str) -> bool:
+def _is_safe(text):
     return text.isprintable() and not any(char in _BIDI or unicodedata.category(char) in ("Cc", "Cf") for char in text)
 
 
 @given(_HOSTILE)
-def test_no_byte_that_drives_a_terminal_gets_through(data: bytes) -> None:
+def test_no_byte_that_drives_a_terminal_gets_through(data):
     line = sanitize(data)
     assert _is_safe(line.text)
     assert _is_safe(plain(data.decode("utf-8", "replace")))
 
 
 @given(_HOSTILE)
-def test_spans_are_ordered_and_within_the_text(data: bytes) -> None:
+def test_spans_are_ordered_and_within_the_text(data):
     line = sanitize(data)
     end = 0
     for span in line.spans:
@@ -50,7 +48,7 @@ def test_spans_are_ordered_and_within_the_text(data: bytes) -> None:
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["C", "Zl", "Zp", "Zs"]), max_size=100))
-def test_printable_text_is_kept_as_it_is(text: str) -> None:
+def test_printable_text_is_kept_as_it_is(text):
     assert sanitize(text.encode()) == SafeLine(text)
     assert plain(plain(text)) == plain(text)
     # Character by character, as terminals count: what a run of them is wide differs between releases of wcwidth.
@@ -91,7 +89,7 @@ def test_printable_text_is_kept_as_it_is(text: str) -> None:
         (b"\ra" + "\u0301".encode() * 9, "a" + "\u0301" * 4),
     ],
 )
-def test_a_line_reads_as_on_a_terminal(data: bytes, text: str) -> None:
+def test_a_line_reads_as_on_a_terminal(data, text):
     assert sanitize(data).text == text
 
 
@@ -120,7 +118,7 @@ def test_a_line_reads_as_on_a_terminal(data: bytes, text: str) -> None:
         (b"38;5;999;2", SgrStyle(dim=True)),
     ],
 )
-def test_colours_and_attributes_are_kept(sequence: bytes, style: SgrStyle) -> None:
+def test_colours_and_attributes_are_kept(sequence, style):
     line = sanitize(b"a\x1b[" + sequence + b"mbc\x1b[0md")
     assert line.text == "abcd"
     assert [(span.start, span.end, span.style) for span in line.spans] == [(1, 3, style)]
@@ -129,30 +127,30 @@ def test_colours_and_attributes_are_kept(sequence: bytes, style: SgrStyle) -> No
 @pytest.mark.parametrize(
     "sequence", [b"\x1b[>4;1m", b"\x1b[?4m", b"\x1b[1 m", b"\x1b[8m", b"\x1b[5m", b"\x1b[38m", b"\x1b[4:0m"]
 )
-def test_what_is_no_style_of_ours_changes_nothing(sequence: bytes) -> None:
+def test_what_is_no_style_of_ours_changes_nothing(sequence):
     assert sanitize(sequence + b"x") == SafeLine("x")
 
 
-def test_a_style_does_not_outlive_an_overwrite() -> None:
+def test_a_style_does_not_outlive_an_overwrite():
     line = sanitize(b"\x1b[31mabc\x1b[0m\rX")
     assert line.text == "Xbc"
     assert [(span.start, span.end) for span in line.spans] == [(1, 3)]
 
 
-def test_a_long_line_is_capped_and_says_so() -> None:
+def test_a_long_line_is_capped_and_says_so():
     line = sanitize(b"x" * 10_000_000, limit=1000)
     assert line.text == "x" * 1000 + " [+10.0 MB]"
     assert line.omitted == 9_999_000
 
 
-def test_the_cursor_goes_no_further_than_twice_the_limit() -> None:
+def test_the_cursor_goes_no_further_than_twice_the_limit():
     assert sanitize(b"\t" * 5 + b"ab", limit=10) == SafeLine(" " * 20)
     assert sanitize("\t\t\t你".encode(), limit=10) == SafeLine(" " * 20)
     assert sanitize("\t\tabc你".encode(), limit=10) == SafeLine(" " * 16 + "abc ")
     assert sanitize("\t\tééé".encode(), limit=9) == SafeLine(" " * 16 + "éé")
 
 
-def test_a_cap_parts_no_character() -> None:
+def test_a_cap_parts_no_character():
     assert sanitize("你你你".encode(), limit=4).text == "你 [+6 B]"
     assert sanitize("你你你".encode(), limit=9).text == "你你你"
 
@@ -169,12 +167,12 @@ def test_a_cap_parts_no_character() -> None:
         (b"x\n" * LINE_CAP, False),
     ],
 )
-def test_a_line_that_is_longer_than_what_is_shown(data: bytes, has_long: bool) -> None:
+def test_a_line_that_is_longer_than_what_is_shown(data, has_long):
     assert has_long_line(data) is has_long
 
 
 @given(st.lists(_HOSTILE, max_size=6), st.booleans())
-def test_a_block_is_shown_as_its_lines_are(lines: list[bytes], has_long: bool) -> None:
+def test_a_block_is_shown_as_its_lines_are(lines, has_long):
     lines = [line.replace(b"\n", b"") for line in [*lines, *([b"x" * (LINE_CAP + 1)] if has_long else [])]]
     shown = b"\n".join(shown_text(line).encode() for line in lines)
     assert shown_block(b"\n".join(lines)) == shown
@@ -193,7 +191,7 @@ def test_a_block_is_shown_as_its_lines_are(lines: list[bytes], has_long: bool) -
         (b"a\n", Rendering.EDITED, Rendering.EDITED),
     ],
 )
-def test_how_a_block_is_shown_is_known_once_it_was(data: bytes, known: Rendering, found: Rendering) -> None:
+def test_how_a_block_is_shown_is_known_once_it_was(data, known, found):
     block = Block(data, data.count(b"\n"), known)
     shown = block.shown()
     assert block.rendering is found
@@ -216,18 +214,18 @@ def test_how_a_block_is_shown_is_known_once_it_was(data: bytes, known: Rendering
         b"\x1b[K\r",
     ],
 )
-def test_the_cost_of_a_hostile_line_is_bounded(unit: bytes) -> None:
+def test_the_cost_of_a_hostile_line_is_bounded(unit):
     data = unit * (10_000_000 // len(unit))
     started = time.thread_time()
     sanitize(data)
     assert time.thread_time() - started < 2
 
 
-def test_plain_keeps_names_on_one_line() -> None:
+def test_plain_keeps_names_on_one_line():
     assert plain("a\x1b[31mb\r\nc\td\x1b]0;x\x07e\u202ef") == "ab c def"
 
 
-def test_sizes_have_one_unit() -> None:
+def test_sizes_have_one_unit():
     assert [format_size(n) for n in (12, 1200, 9_900_000, 2 * 10**9)] == ["12 B", "1.2 kB", "9.9 MB", "2.0 GB"]
     assert re.fullmatch(r"\d+ B", format_size(999))
 
@@ -268,7 +266,7 @@ def test_plain_text_has_one_width_in_every_terminal(name, shown):
         ("x\u0903", "x"),
     ],
 )
-def test_a_message_in_one_line(text: str, shown: str) -> None:
+def test_a_message_in_one_line(text, shown):
     assert plain(text) == shown
 
 
@@ -276,12 +274,12 @@ def test_a_message_in_one_line(text: str, shown: str) -> None:
     ("limit", "shown", "omitted"),
     [(1, "", 7), (2, "é", 5), (3, "é", 5), (4, "é", 5), (5, "é€", 2), (6, "é€a", 1), (7, "é€ab", 0), (0, "", 7)],
 )
-def test_a_long_line_is_cut_between_characters(limit: int, shown: str, omitted: int) -> None:
+def test_a_long_line_is_cut_between_characters(limit, shown, omitted):
     mark = f" [+{omitted} B]" if omitted else ""
     assert sanitize("é€ab".encode(), limit=limit) == SafeLine(shown + mark, (), omitted)
 
 
-def test_bytes_that_are_no_characters_are_cut_anywhere() -> None:
+def test_bytes_that_are_no_characters_are_cut_anywhere():
     assert sanitize(b"\x80" * 9, limit=5).omitted == 4
 
 
@@ -297,16 +295,16 @@ def test_bytes_that_are_no_characters_are_cut_anywhere() -> None:
         (10**9, "1.0 GB"),
     ],
 )
-def test_a_size_has_one_unit(count: int, text: str) -> None:
+def test_a_size_has_one_unit(count, text):
     assert format_size(count) == text
 
 
 @pytest.mark.parametrize(
     ("first", "last"), [(0xFE00, 0xFE0F), (0x1F3FB, 0x1F3FF), (0xE0100, 0xE01EF)], ids=["variations", "skins", "more"]
 )
-def test_what_only_changes_the_character_before_it_is_dropped(first: int, last: int) -> None:
+def test_what_only_changes_the_character_before_it_is_dropped(first, last):
     assert plain(f"a{chr(first)}b{chr(last)}c") == "abc"
 
 
-def test_their_neighbours_are_kept() -> None:
+def test_their_neighbours_are_kept():
     assert plain("\U0001f3fa\U0001f400") == "\U0001f3fa\U0001f400"

@@ -1,9 +1,5 @@
 """The styles that SGR sequences set: each attribute, each form of a colour, and what is none."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from torchx_tui.logs.text.sgr import PLAIN, RGB, SgrStyle, apply_sgr
@@ -27,7 +23,7 @@ ALL = SgrStyle(1, 2, bold=True, dim=True, italic=True, underline=True, reverse=T
         ("5", PLAIN),
     ],
 )
-def test_attributes_are_set(parameters: str, style: SgrStyle) -> None:
+def test_attributes_are_set(parameters, style):
     assert apply_sgr(PLAIN, parameters) == style
 
 
@@ -47,23 +43,23 @@ def test_attributes_are_set(parameters: str, style: SgrStyle) -> None:
         ("x", {}),
     ],
 )
-def test_each_is_ended_alone(parameters: str, ended: dict[str, Any]) -> None:
+def test_each_is_ended_alone(parameters, ended):
     assert apply_sgr(ALL, parameters) == ALL._replace(**ended)
 
 
 @pytest.mark.parametrize("parameters", ["", "0", ";", "1;0", "1;"])
-def test_everything_is_ended_at_once(parameters: str) -> None:
+def test_everything_is_ended_at_once(parameters):
     assert apply_sgr(ALL, parameters) == PLAIN
 
 
 @pytest.mark.parametrize(("first", "field", "color"), [(30, "fg", 0), (40, "bg", 0), (90, "fg", 8), (100, "bg", 8)])
-def test_the_named_colors(first: int, field: str, color: int) -> None:
+def test_the_named_colors(first, field, color):
     for number in range(8):
-        wanted: dict[str, Any] = {field: color + number}
+        wanted = {field: color + number}
         assert apply_sgr(PLAIN, str(first + number)) == SgrStyle(**wanted)
 
 
-def test_what_lies_beside_the_named_colors_is_none() -> None:
+def test_what_lies_beside_the_named_colors_is_none():
     for code in (28, 29, 50, 59, 89, 98, 99, 108):
         assert apply_sgr(PLAIN, str(code)) == PLAIN
 
@@ -86,7 +82,7 @@ def test_what_lies_beside_the_named_colors_is_none() -> None:
         ("", None),
     ],
 )
-def test_colors_of_the_palette_and_true_ones(parameters: str, color: int | None) -> None:
+def test_colors_of_the_palette_and_true_ones(parameters, color):
     assert apply_sgr(PLAIN, f"38;{parameters}") == SgrStyle(fg=color)
     assert apply_sgr(PLAIN, f"48;{parameters}") == SgrStyle(bg=color)
     assert apply_sgr(PLAIN, f"58;{parameters}") == PLAIN
@@ -105,13 +101,13 @@ def test_colors_of_the_palette_and_true_ones(parameters: str, color: int | None)
         ("7:1", None),
     ],
 )
-def test_colors_in_one_parameter(parameters: str, color: int | None) -> None:
+def test_colors_in_one_parameter(parameters, color):
     assert apply_sgr(PLAIN, f"38:{parameters}") == SgrStyle(fg=color)
     assert apply_sgr(PLAIN, f"48:{parameters};1") == SgrStyle(bg=color, bold=True)
     assert apply_sgr(PLAIN, f"58:{parameters}") == PLAIN
 
 
-def test_what_follows_a_color_counts() -> None:
+def test_what_follows_a_color_counts():
     assert apply_sgr(PLAIN, "38;5;9;1") == SgrStyle(fg=9, bold=True)
     assert apply_sgr(PLAIN, "38;2;1;2;3;4") == SgrStyle(fg=RGB | 0x010203, underline=True)
     assert apply_sgr(PLAIN, "58;5;9;1") == SgrStyle(bold=True)
@@ -119,6 +115,6 @@ def test_what_follows_a_color_counts() -> None:
     assert apply_sgr(PLAIN, "38;3;4;4;4;1") == SgrStyle(bold=True)
 
 
-def test_of_very_many_parameters_the_first_count() -> None:
+def test_of_very_many_parameters_the_first_count():
     assert apply_sgr(PLAIN, ";".join(["5"] * 63 + ["1"])) == SgrStyle(bold=True)
     assert apply_sgr(PLAIN, ";".join(["5"] * 64 + ["1"])) == PLAIN

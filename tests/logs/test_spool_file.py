@@ -1,13 +1,10 @@
 """The files of a spool whose writing fails, or that somebody removes."""
 
-from __future__ import annotations
-
 import errno
 import math
 import os
 import resource
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,7 +20,7 @@ LINE = b"a line of the log\n"
 
 
 @pytest.fixture
-def segment(tmp_path: Path) -> Iterator[SpoolSegment]:
+def segment(tmp_path):
     """Return a segment of more than one read."""
     made = SpoolSegment(tmp_path, 3)
     made.append(LINE * 200_000, 1000.0, "o")
@@ -32,7 +29,7 @@ def segment(tmp_path: Path) -> Iterator[SpoolSegment]:
     made.drop()
 
 
-def open_in(folder: Path) -> int:
+def open_in(folder):
     """Count the descriptors of files in a folder, removed ones included."""
     found = 0
     for entry in Path("/proc/self/fd").iterdir():
@@ -43,12 +40,12 @@ def open_in(folder: Path) -> int:
     return found
 
 
-def remove(segment: SpoolSegment) -> None:
+def remove(segment):
     segment.data.path.unlink()
     segment.index.path.unlink()
 
 
-def test_files_that_were_removed_are_written_anew(segment: SpoolSegment, tmp_path: Path) -> None:
+def test_files_that_were_removed_are_written_anew(segment, tmp_path):
     index = segment.index.read(0, 1000)
     assert index == b"0 1000.000000 o\n3600000 2000.000000 e\n"
     assert not segment.is_removed
@@ -70,7 +67,7 @@ def test_files_that_were_removed_are_written_anew(segment: SpoolSegment, tmp_pat
     assert segment.is_removed
 
 
-def test_one_file_that_was_removed_is_enough(segment: SpoolSegment) -> None:
+def test_one_file_that_was_removed_is_enough(segment):
     segment.index.path.unlink()
     assert segment.is_removed
     segment.restore()
@@ -78,13 +75,11 @@ def test_one_file_that_was_removed_is_enough(segment: SpoolSegment) -> None:
     assert not segment.is_removed
 
 
-def test_what_cannot_be_written_anew_stays_readable(
-    segment: SpoolSegment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_written_anew_stays_readable(segment, tmp_path, monkeypatch):
     remove(segment)
     before = open_in(tmp_path)
 
-    def refuse(*_: object) -> int:
+    def refuse(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
@@ -98,7 +93,7 @@ def test_what_cannot_be_written_anew_stays_readable(
     assert segment.data.path.stat().st_size == 3_600_018
 
 
-def test_a_segment_is_dropped_while_it_is_written(tmp_path: Path) -> None:
+def test_a_segment_is_dropped_while_it_is_written(tmp_path):
     made = SpoolSegment(tmp_path, 0)
     made.append(LINE, None, "o")
     made.drop()
@@ -106,7 +101,7 @@ def test_a_segment_is_dropped_while_it_is_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_so_many_finished_files_stay_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_finished_files_stay_open(tmp_path, monkeypatch):
     monkeypatch.setattr(spool_file, "OPEN_FILES", OpenFiles())
     monkeypatch.setattr(resource, "getrlimit", lambda _: (8, 8))
     made = [SpoolSegment(tmp_path, number) for number in range(4)]
@@ -125,7 +120,7 @@ def test_only_so_many_finished_files_stay_open(tmp_path: Path, monkeypatch: pyte
     assert open_in(tmp_path) == 0
 
 
-def test_a_segment_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
+def test_a_segment_that_cannot_be_made_leaves_nothing(tmp_path):
     (tmp_path / "00000000.log").mkdir()
     with pytest.raises(OSError, match=r"00000000\.log"):
         SpoolSegment(tmp_path, 0)
@@ -146,9 +141,7 @@ def test_a_segment_that_cannot_be_made_leaves_nothing(tmp_path: Path) -> None:
         ([(900, 1000.0, "o"), (5, 2000.0, "o"), (5, 2000.05, "o")], [0, 900]),
     ],
 )
-def test_what_came_at_nearly_one_time_shares_a_record(
-    tmp_path: Path, chunks: list[tuple[int, float | None, str]], starts: list[int]
-) -> None:
+def test_what_came_at_nearly_one_time_shares_a_record(tmp_path, chunks, starts):
     made = SpoolSegment(tmp_path, 0)
     for size, at, stream in chunks:
         made.append(b"x" * size, at, stream)
@@ -156,7 +149,7 @@ def test_what_came_at_nearly_one_time_shares_a_record(
     made.drop()
 
 
-def test_a_stream_that_sends_nothing_has_caught_up_before_long(tmp_path: Path) -> None:
+def test_a_stream_that_sends_nothing_has_caught_up_before_long(tmp_path):
     spool = ReplicaSpool(tmp_path / "spool", "trainer/0", 1_000_000)
     assert not spool.caught_up
     assert not spool.drop_oldest("there is none")
@@ -174,9 +167,7 @@ def test_a_stream_that_sends_nothing_has_caught_up_before_long(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("age", "caught_up"), [(0.5, True), (1.5, False)])
-def test_a_line_of_this_moment_tells_that_a_stream_has_caught_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age: float, caught_up: bool
-) -> None:
+def test_a_line_of_this_moment_tells_that_a_stream_has_caught_up(tmp_path, monkeypatch, age, caught_up):
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
     monkeypatch.setattr(replica_spool, "CAUGHT_UP_AFTER_S", NEVER)
@@ -186,11 +177,11 @@ def test_a_line_of_this_moment_tells_that_a_stream_has_caught_up(
     assert spool.caught_up == caught_up
 
 
-def test_what_was_written_in_part_is_no_part_of_it(segment: SpoolSegment, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_written_in_part_is_no_part_of_it(segment, monkeypatch):
     written = os.pwrite
     sizes = [3]
 
-    def some(descriptor: int, data: bytes, at: int) -> int:
+    def some(descriptor, data, at):
         if not sizes:
             raise OSError(errno.ENOSPC, "No space left on device")
         return written(descriptor, data[: sizes.pop()], at)

@@ -1,24 +1,20 @@
 """Spools at their caps, on full disks, in folders that are removed."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from support.reading import Instance, as_shown, numbered
+from support.reading import as_shown, numbered
 from support.streaming import RecordScheduler
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.specs.files import cache_folder
 
 
-def test_over_the_cap_of_a_job_the_oldest_lines_go(instance: Callable[..., Instance], small_segments: None) -> None:
+def test_over_the_cap_of_a_job_the_oldest_lines_go(instance, small_segments):
     scheduler = RecordScheduler()
     one = instance(scheduler, job=40_000)
     reading = one.read()
@@ -43,7 +39,7 @@ def test_over_the_cap_of_a_job_the_oldest_lines_go(instance: Callable[..., Insta
     assert again.log.lines(again.log.bounds().first, 1)[0].stream == "n"
 
 
-def test_the_notice_comes_when_the_first_lines_go(instance: Callable[..., Instance], small_segments: None) -> None:
+def test_the_notice_comes_when_the_first_lines_go(instance, small_segments):
     scheduler = RecordScheduler()
     reading = instance(scheduler, job=250_000).read()
     scheduler.write(0, *numbered(0, 5000))
@@ -56,9 +52,7 @@ def test_the_notice_comes_when_the_first_lines_go(instance: Callable[..., Instan
     reading.wait_for_notice("the oldest lines go from here on", "keeps 0 MB of a job (spool_megabytes_per_job)")
 
 
-def test_a_merged_log_begins_where_all_its_replicas_are_whole(
-    instance: Callable[..., Instance], small_segments: None
-) -> None:
+def test_a_merged_log_begins_where_all_its_replicas_are_whole(instance, small_segments):
     scheduler = RecordScheduler(replicas=3)
     one = instance(scheduler, job=60_000)
     merged = one.read()
@@ -80,9 +74,7 @@ def test_a_merged_log_begins_where_all_its_replicas_are_whole(
     assert "older lines are gone" in reading.notices()[0]
 
 
-def test_over_the_cap_in_all_the_job_read_longest_ago_gives(
-    instance: Callable[..., Instance], small_segments: None
-) -> None:
+def test_over_the_cap_in_all_the_job_read_longest_ago_gives(instance, small_segments):
     scheduler = RecordScheduler()
     scheduler.write(0, *numbered(0, 2500))
     one = instance(scheduler, job=200_000, total=250_000)
@@ -94,7 +86,7 @@ def test_over_the_cap_in_all_the_job_read_longest_ago_gives(
     wait_until(lambda: len(third.lines()) == 2500, "all lines", PATIENCE)
     assert third.log.bounds().gone == 0
 
-    def size(name: str) -> int:
+    def size(name):
         return sum(
             file.stat().st_size for folder in one.spool_folders() for file in folder.iterdir() if name in str(folder)
         )
@@ -107,7 +99,7 @@ def test_over_the_cap_in_all_the_job_read_longest_ago_gives(
 # Disks and folders
 
 
-def test_a_full_disk_is_waited_for(instance: Callable[..., Instance], quick_retries: None, tmp_path: Path) -> None:
+def test_a_full_disk_is_waited_for(instance, quick_retries, tmp_path):
     """On a real small file system."""
     cache = cache_folder()
     cache.mkdir(parents=True)
@@ -145,13 +137,11 @@ def test_a_full_disk_is_waited_for(instance: Callable[..., Instance], quick_retr
         subprocess.run(["umount", "-l", str(cache)], check=True)
 
 
-def test_a_full_disk_takes_the_oldest_lines(
-    instance: Callable[..., Instance], quick_retries: None, small_segments: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_full_disk_takes_the_oldest_lines(instance, quick_retries, small_segments, monkeypatch):
     room = 30_000
     written = os.pwrite
 
-    def pwrite(descriptor: int, data: bytes, at: int) -> int:
+    def pwrite(descriptor, data, at):
         used = sum(file.stat().st_size for folder in one.spool_folders() for file in folder.iterdir())
         if used + len(data) > room:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -169,7 +159,7 @@ def test_a_full_disk_takes_the_oldest_lines(
     assert 0 < reading.log.bounds().gone < 6000
 
 
-def test_a_spool_folder_that_is_removed_is_made_again(instance: Callable[..., Instance]) -> None:
+def test_a_spool_folder_that_is_removed_is_made_again(instance):
     scheduler = RecordScheduler(replicas=2)
     scheduler.write(0, *numbered(0, 100))
     one = instance(scheduler)
@@ -182,9 +172,7 @@ def test_a_spool_folder_that_is_removed_is_made_again(instance: Callable[..., In
     one.read(0).wait_for(as_shown(numbered(0, 200)))
 
 
-def test_a_removed_folder_costs_no_more_than_what_was_finished(
-    instance: Callable[..., Instance], small_segments: None
-) -> None:
+def test_a_removed_folder_costs_no_more_than_what_was_finished(instance, small_segments):
     scheduler = RecordScheduler()
     scheduler.write(0, *numbered(0, 2000))
     one = instance(scheduler)
@@ -201,10 +189,8 @@ def test_a_removed_folder_costs_no_more_than_what_was_finished(
         assert len(found) > 100
 
 
-def test_it_ends_by_itself_when_closed_while_the_disk_is_full(
-    instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: object) -> int:
+def test_it_ends_by_itself_when_closed_while_the_disk_is_full(instance, monkeypatch):
+    def refuse(*_):
         raise OSError(errno.EROFS, "Read-only file system")
 
     scheduler = RecordScheduler()

@@ -1,14 +1,8 @@
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
 
-import pytest
-from support.reading import Instance
 from support.streaming import RecordScheduler
 from support.waiting import wait_until
 
@@ -18,14 +12,14 @@ from torchx_tui.specs.files import cache_folder
 from torchx_tui.specs.processes import read_process
 
 
-def folder_of(root: Path, owner: Owner) -> Path:
+def folder_of(root, owner):
     folder = root / owner.folder_name
     (folder / "job" / "trainer-0").mkdir(parents=True)
     (folder / "job" / "trainer-0" / "00000000.log").write_bytes(b"x")
     return folder
 
 
-def test_only_what_dead_programs_left_is_removed(tmp_path: Path) -> None:
+def test_only_what_dead_programs_left_is_removed(tmp_path):
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
     process = read_process(child.pid)
     assert process is not None
@@ -45,9 +39,7 @@ def test_only_what_dead_programs_left_is_removed(tmp_path: Path) -> None:
     assert set(tmp_path.iterdir()) == {own, away, other}
 
 
-def test_a_folder_that_is_in_use_is_touched_for_other_machines(
-    instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_is_in_use_is_touched_for_other_machines(instance, monkeypatch):
     monkeypatch.setattr(spools, "TOUCH_INTERVAL_S", 0.0)
     scheduler = RecordScheduler()
     scheduler.write(0, "a\n")
@@ -58,7 +50,7 @@ def test_a_folder_that_is_in_use_is_touched_for_other_machines(
     wait_until(lambda: time.time() - folder.stat().st_mtime < 3600, "its touch")
 
 
-def test_a_link_is_not_followed(tmp_path: Path) -> None:
+def test_a_link_is_not_followed(tmp_path):
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "file").write_bytes(b"x")
@@ -69,9 +61,9 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     assert (precious / "file").exists()
 
 
-def test_two_spools_of_one_process_have_folders_of_their_own() -> None:
+def test_two_spools_of_one_process_have_folders_of_their_own():
     assert this_owner().folder_name != this_owner().folder_name
 
 
-def test_there_may_be_nothing_to_remove(tmp_path: Path) -> None:
+def test_there_may_be_nothing_to_remove(tmp_path):
     assert remove_stale(tmp_path / "none") == []

@@ -1,23 +1,17 @@
 """A reader of a spool: what was there, what comes, and what was dropped before or after it was read."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import os
 import shutil
 import threading
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.logs.source.log_file import Readable
-from torchx_tui.logs.source.replica_log import PollResult, ReplicaLog, StreamName
+from torchx_tui.logs.source.replica_log import PollResult, ReplicaLog
 from torchx_tui.logs.source.segment import LogSegment
-from torchx_tui.logs.source.stream import Cursor, LineCursor, Record
+from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.logs.spool.reader import SpoolReader
 from torchx_tui.logs.spool.replica_spool import ReplicaSpool
 from torchx_tui.logs.spool.spools import LogSpools, SpoolLimits
@@ -28,62 +22,62 @@ _times = itertools.count(1000)
 class Spool(ReplicaSpool):
     """A spool that tests write to, and the log that has it."""
 
-    def __init__(self, folder: Path, *, streams: bool = True) -> None:
+    def __init__(self, folder, *, streams=True):
         super().__init__(folder, "trainer/0", 1_000_000)
         self.streams = streams
-        self.acquired: list[str] = []
-        self.released: list[str] = []
+        self.acquired = []
+        self.released = []
         self.begin(self)
 
-    def write(self, *lines: bytes, stream: str = "o", timed: bool = True) -> None:
+    def write(self, *lines, stream="o", timed=True):
         for line in lines:
             self.take(Record(line, float(next(_times)) if timed else None, stream), LineCursor(1), self)
 
-    def acquire(self, stream: str) -> ReplicaSpool:
+    def acquire(self, stream):
         self.acquired.append(stream)
         return self
 
-    def release(self, *streams: Any) -> None:
+    def release(self, *streams):
         self.released += streams
 
 
 class Reading:
     """A reader, and the bytes of what it gives."""
 
-    def __init__(self, spool: Spool, stream: StreamName = "combined") -> None:
-        self.files: list[Readable] = []
-        self.said: list[str] = []
-        log: Any = spool
+    def __init__(self, spool, stream="combined"):
+        self.files = []
+        self.said = []
+        log = spool
         self.reader = SpoolReader(log, ReplicaLog("trainer", 0), stream, self._register, self._say)
 
-    def _register(self, file: Readable) -> int:
+    def _register(self, file):
         self.files.append(file)
         return len(self.files)
 
-    def _say(self, sentence: str) -> LogSegment:
+    def _say(self, sentence):
         self.said.append(sentence)
         return LogSegment(0, 0, 1, 1, 5.0, "n")
 
-    def bytes_of(self, segments: Iterator[LogSegment] | list[LogSegment]) -> list[bytes]:
+    def bytes_of(self, segments):
         return [self.files[one.file - 1].read(one.start, one.end - one.start) if one.file else b"" for one in segments]
 
-    def open(self) -> list[bytes]:
+    def open(self):
         (older,) = self.reader.open()
         return self.bytes_of(older)
 
-    def poll(self) -> tuple[list[bytes], PollResult]:
+    def poll(self):
         polled = self.reader.poll()
         return self.bytes_of(polled.fresh), polled
 
 
 @pytest.fixture
-def spool(tmp_path: Path) -> Iterator[Spool]:
+def spool(tmp_path):
     made = Spool(tmp_path / "spool")
     yield made
     made.close()
 
 
-def test_what_was_there_comes_backwards_and_then_what_comes(spool: Spool) -> None:
+def test_what_was_there_comes_backwards_and_then_what_comes(spool):
     spool.write(b"a\n")
     spool.finish_current()
     spool.write(b"b\n")
@@ -113,7 +107,7 @@ def test_what_was_there_comes_backwards_and_then_what_comes(spool: Spool) -> Non
 
 
 @pytest.mark.parametrize("is_last", [False, True])
-def test_of_what_was_read_the_numbers_are_dropped(spool: Spool, is_last: bool) -> None:
+def test_of_what_was_read_the_numbers_are_dropped(spool, is_last):
     reading = Reading(spool)
     assert reading.open() == []
     spool.write(b"a\n")
@@ -130,7 +124,7 @@ def test_of_what_was_read_the_numbers_are_dropped(spool: Spool, is_last: bool) -
     assert reading.poll()[0] == [b"c\n"]
 
 
-def test_what_ends_and_goes_after_it_was_read_is_not_missed(spool: Spool) -> None:
+def test_what_ends_and_goes_after_it_was_read_is_not_missed(spool):
     reading = Reading(spool)
     reading.open()
     spool.write(b"a\n")
@@ -143,7 +137,7 @@ def test_what_ends_and_goes_after_it_was_read_is_not_missed(spool: Spool) -> Non
     assert reading.poll()[0] == [b"b\n"]
 
 
-def test_what_was_dropped_before_it_was_read_is_skipped(spool: Spool) -> None:
+def test_what_was_dropped_before_it_was_read_is_skipped(spool):
     reading = Reading(spool)
     reading.open()
     for line in (b"a\n", b"b\n"):
@@ -165,7 +159,7 @@ def test_what_was_dropped_before_it_was_read_is_skipped(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize("timed", [True, False])
-def test_what_is_gone_is_told_where_it_was(spool: Spool, timed: bool) -> None:
+def test_what_is_gone_is_told_where_it_was(spool, timed):
     spool.write(*[b"a\n"] * 1234, timed=timed)
     spool.finish_current()
     spool.write(b"b\n")
@@ -180,7 +174,7 @@ def test_what_is_gone_is_told_where_it_was(spool: Spool, timed: bool) -> None:
     assert math.isfinite(gone.order) is timed
 
 
-def test_what_goes_while_it_is_read_backwards_ends_there(spool: Spool) -> None:
+def test_what_goes_while_it_is_read_backwards_ends_there(spool):
     for line in (b"a\n", b"b\n", b"c\n"):
         spool.write(line)
         spool.finish_current()
@@ -193,7 +187,7 @@ def test_what_goes_while_it_is_read_backwards_ends_there(spool: Spool) -> None:
     assert reading.said == ["trainer/0: 2 older lines are gone: why"]
 
 
-def test_notices_are_told_once_and_trouble_that_lasts_to_each(spool: Spool) -> None:
+def test_notices_are_told_once_and_trouble_that_lasts_to_each(spool):
     spool.add_notice("before")
     spool.report_trouble("it lasts")
     reading = Reading(spool)
@@ -204,7 +198,7 @@ def test_notices_are_told_once_and_trouble_that_lasts_to_each(spool: Spool) -> N
     assert reading.poll()[1].notes == ()
 
 
-def test_it_is_acquired_and_released_once(spool: Spool) -> None:
+def test_it_is_acquired_and_released_once(spool):
     reading = Reading(spool, "stdout")
     reader = reading.reader
     assert (reader.caught_up, reader.fully_read, reader.poll()) == (True, True, PollResult([], [], False))
@@ -222,7 +216,7 @@ def test_it_is_acquired_and_released_once(spool: Spool) -> None:
 
 
 @pytest.mark.parametrize(("streams", "found"), [(True, [b"o\n"]), (False, [b"e\n", b"o\n"])])
-def test_streams_are_told_apart_where_they_can_be(tmp_path: Path, streams: bool, found: list[bytes]) -> None:
+def test_streams_are_told_apart_where_they_can_be(tmp_path, streams, found):
     spool = Spool(tmp_path / "spool", streams=streams)
     spool.write(b"o\n")
     spool.write(b"e\n", stream="e")
@@ -233,14 +227,14 @@ def test_streams_are_told_apart_where_they_can_be(tmp_path: Path, streams: bool,
 class Origin:
     """A log that is not there."""
 
-    def connect(self, cursor: Cursor | None) -> Any:
+    def connect(self, cursor):
         raise NotImplementedError("no log")
 
-    def is_final(self) -> bool:
+    def is_final(self):
         return True
 
 
-def test_the_limit_of_a_job_holds_before_a_part_is_finished(tmp_path: Path) -> None:
+def test_the_limit_of_a_job_holds_before_a_part_is_finished(tmp_path):
     spools = LogSpools(SpoolLimits(job=100), tmp_path)
     made = spools.acquire("a", "r-0", "r/0", Origin)
     made.begin(writer := object())
@@ -254,7 +248,7 @@ def test_the_limit_of_a_job_holds_before_a_part_is_finished(tmp_path: Path) -> N
     spools.close()
 
 
-def test_the_limit_of_all_holds_at_once_whatever_has_to_go(tmp_path: Path) -> None:
+def test_the_limit_of_all_holds_at_once_whatever_has_to_go(tmp_path):
     spools = LogSpools(SpoolLimits(total=100), tmp_path)
     both = [spools.acquire(job, "r-0", "r/0", Origin) for job in "ab"]
     for made in both:
@@ -267,7 +261,7 @@ def test_the_limit_of_all_holds_at_once_whatever_has_to_go(tmp_path: Path) -> No
     spools.close()
 
 
-def test_what_was_removed_is_whole_again_once_it_is_full(tmp_path: Path) -> None:
+def test_what_was_removed_is_whole_again_once_it_is_full(tmp_path):
     spool = ReplicaSpool(tmp_path / "spool", "trainer/0", 500)
     spool.begin(writer := object())
     lines = [b"%d %s\n" % (number, b"x" * 300) for number in range(3)]
@@ -283,10 +277,10 @@ def test_what_was_removed_is_whole_again_once_it_is_full(tmp_path: Path) -> None
     spool.close()
 
 
-def test_maintenance_does_not_wait_for_a_slow_disk(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintenance_does_not_wait_for_a_slow_disk(spool, monkeypatch):
     written, begun, goes_on = os.pwrite, threading.Event(), threading.Event()
 
-    def slow(descriptor: int, data: bytes, at: int) -> int:
+    def slow(descriptor, data, at):
         begun.set()
         goes_on.wait(PATIENCE)
         return written(descriptor, data, at)
@@ -304,9 +298,9 @@ def test_maintenance_does_not_wait_for_a_slow_disk(spool: Spool, monkeypatch: py
     assert not is_held_up
 
 
-def test_room_is_made_in_the_job_itself_and_then_in_those_read_longest_ago(tmp_path: Path) -> None:
+def test_room_is_made_in_the_job_itself_and_then_in_those_read_longest_ago(tmp_path):
     spools = LogSpools(root=tmp_path)
-    made: dict[str, ReplicaSpool] = {}
+    made = {}
     for job in "abc":
         made[job] = spools.acquire(job, "r-0", "r/0", Origin)
         writer = object()

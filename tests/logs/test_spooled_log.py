@@ -1,16 +1,12 @@
 """Logs that are no files here: read from their scheduler, kept in a spool, shown like any other."""
 
-from __future__ import annotations
-
 import json
 import os
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from support.reading import Instance, as_shown, numbered
+from support.reading import as_shown, numbered
 from support.streaming import LinesScheduler, RecordReader, RecordScheduler
 from support.waiting import NEVER, PATIENCE, wait_until
 
@@ -23,7 +19,7 @@ from torchx_tui.specs import AppState
 from torchx_tui.specs.files import cache_folder
 
 
-def streamed(one: Instance) -> None:
+def streamed(one):
     """Let all replicas be streamed, and wait until what there is of each has come: it is merged by time then."""
     for k, log in enumerate(one.logs()):
         assert isinstance(log.spool, SpooledLog)
@@ -33,7 +29,7 @@ def streamed(one: Instance) -> None:
 
 
 @pytest.mark.parametrize("kind", [LinesScheduler, RecordScheduler])
-def test_a_log_is_followed_to_its_end(kind: type[LinesScheduler], instance: Callable[..., Instance]) -> None:
+def test_a_log_is_followed_to_its_end(kind, instance):
     scheduler = kind()
     scheduler.write(0, *numbered(0, 10))
     reading = instance(scheduler).read()
@@ -48,19 +44,17 @@ def test_a_log_is_followed_to_its_end(kind: type[LinesScheduler], instance: Call
     assert reading.notices() == []
 
 
-def test_a_replica_that_ended_before_its_app_is_not_asked_again(
-    instance: Callable[..., Instance], quick_retries: None
-) -> None:
+def test_a_replica_that_ended_before_its_app_is_not_asked_again(instance, quick_retries):
     class Ended(RecordReader):
         is_complete = True
 
-        def __next__(self) -> Record:
+        def __next__(self):
             if self.cursor is not None:
                 raise StopIteration
             return super().__next__()
 
     class EndingScheduler(RecordScheduler):
-        def log_stream(self, app_id, role_name, k=0, streams=None, cursor=None, tail=None) -> RecordReader:
+        def log_stream(self, app_id, role_name, k=0, streams=None, cursor=None, tail=None):
             return Ended(self, k, cursor) if k else super().log_stream(app_id, role_name, k, streams, cursor, tail)
 
     scheduler = EndingScheduler(replicas=2)
@@ -77,7 +71,7 @@ def test_a_replica_that_ended_before_its_app_is_not_asked_again(
     one.read().wait_for([b"runs", b"over"])
 
 
-def test_what_is_streamed_for_somebody_else_can_be_read_without_a_stream(instance: Callable[..., Instance]) -> None:
+def test_what_is_streamed_for_somebody_else_can_be_read_without_a_stream(instance):
     scheduler = RecordScheduler()
     scheduler.write(0, "step 1\n")
     one = instance(scheduler)
@@ -93,7 +87,7 @@ def test_what_is_streamed_for_somebody_else_can_be_read_without_a_stream(instanc
     assert scheduler.opened == 1
 
 
-def test_lines_that_are_not_whole_are_not_cut_by_the_other_stream(instance: Callable[..., Instance]) -> None:
+def test_lines_that_are_not_whole_are_not_cut_by_the_other_stream(instance):
     scheduler = RecordScheduler()
     scheduler.write(0, "step 1", stream="o")
     scheduler.write(0, "warning\n", stream="e")
@@ -106,7 +100,7 @@ def test_lines_that_are_not_whole_are_not_cut_by_the_other_stream(instance: Call
     assert scheduler.opened == 1
 
 
-def test_streams_of_a_scheduler_that_gives_lines_alone(instance: Callable[..., Instance]) -> None:
+def test_streams_of_a_scheduler_that_gives_lines_alone(instance):
     class Parted(LinesScheduler):
         capabilities = RecordScheduler.capabilities
 
@@ -121,7 +115,7 @@ def test_streams_of_a_scheduler_that_gives_lines_alone(instance: Callable[..., I
     assert errors.log.lines(errors.log.bounds().first, 1)[0].stream == "e"
 
 
-def test_what_was_there_is_merged_by_time(instance: Callable[..., Instance]) -> None:
+def test_what_was_there_is_merged_by_time(instance):
     scheduler = RecordScheduler(replicas=4)
     for k in range(4):
         scheduler.write(k, *numbered(0, 50, str(k)))
@@ -131,9 +125,7 @@ def test_what_was_there_is_merged_by_time(instance: Callable[..., Instance]) -> 
     reading.wait_for([b"%d %d" % (k, number) for number in range(50) for k in range(4)])
 
 
-def test_64_replicas_one_of_which_is_cut_off_and_comes_back(
-    instance: Callable[..., Instance], quick_retries: None
-) -> None:
+def test_64_replicas_one_of_which_is_cut_off_and_comes_back(instance, quick_retries):
     scheduler = RecordScheduler(replicas=64)
     for k in range(64):
         scheduler.write(k, *numbered(0, 5, str(k)))
@@ -156,11 +148,11 @@ def test_64_replicas_one_of_which_is_cut_off_and_comes_back(
 
 @pytest.mark.parametrize("kind", [LinesScheduler, RecordScheduler])
 def test_a_stream_that_is_lost_for_a_while_says_so(
-    kind: type[LinesScheduler],
-    instance: Callable[..., Instance],
-    quick_retries: None,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    kind,
+    instance,
+    quick_retries,
+    monkeypatch,
+):
     monkeypatch.setattr(spool_feed, "REPORT_LOSS_AFTER_S", 0.2)
     scheduler = kind()
     scheduler.write(0, *numbered(0, 3))
@@ -176,9 +168,7 @@ def test_a_stream_that_is_lost_for_a_while_says_so(
     assert len(reading.notices()) == 2
 
 
-def test_a_moment_without_a_stream_is_not_worth_a_word(
-    instance: Callable[..., Instance], quick_retries: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_moment_without_a_stream_is_not_worth_a_word(instance, quick_retries, monkeypatch):
     monkeypatch.setattr(spool_feed, "REPORT_LOSS_AFTER_S", NEVER)
     scheduler = RecordScheduler()
     scheduler.write(0, *numbered(0, 3))
@@ -190,14 +180,14 @@ def test_a_moment_without_a_stream_is_not_worth_a_word(
     assert reading.notices() == []
 
 
-def test_a_scheduler_without_logs_says_so(instance: Callable[..., Instance]) -> None:
+def test_a_scheduler_without_logs_says_so(instance):
     scheduler = LinesScheduler()
     scheduler.failure = NotImplementedError("fake has no logs to read")
     reading = instance(scheduler).read()
     reading.wait_for_notice("trainer/0", "fake has no logs to read")
 
 
-def test_closing_a_log_ends_every_stream_at_once(instance: Callable[..., Instance]) -> None:
+def test_closing_a_log_ends_every_stream_at_once(instance):
     scheduler = RecordScheduler(replicas=64)
     one = instance(scheduler)
     reading = one.read()
@@ -218,7 +208,7 @@ def test_closing_a_log_ends_every_stream_at_once(instance: Callable[..., Instanc
     assert scheduler.reading == 1
 
 
-def test_the_end_of_a_program_ends_its_streams(instance: Callable[..., Instance]) -> None:
+def test_the_end_of_a_program_ends_its_streams(instance):
     scheduler = RecordScheduler(replicas=3)
     one = instance(scheduler)
     one.read()
@@ -228,7 +218,7 @@ def test_the_end_of_a_program_ends_its_streams(instance: Callable[..., Instance]
     assert one.spool_folders() == []
 
 
-def test_several_views_share_one_stream(instance: Callable[..., Instance]) -> None:
+def test_several_views_share_one_stream(instance):
     scheduler = RecordScheduler(replicas=2)
     scheduler.write(0, "a\n")
     scheduler.write(1, "b\n")
@@ -244,7 +234,7 @@ def test_several_views_share_one_stream(instance: Callable[..., Instance]) -> No
     assert len(one.spool_folders()) == 2
 
 
-def test_another_replica_and_back_takes_the_stream_up_again(instance: Callable[..., Instance]) -> None:
+def test_another_replica_and_back_takes_the_stream_up_again(instance):
     scheduler = RecordScheduler(replicas=2)
     scheduler.write(0, *numbered(0, 3))
     one = instance(scheduler)
@@ -258,7 +248,7 @@ def test_another_replica_and_back_takes_the_stream_up_again(instance: Callable[.
     assert scheduler.cursors[-1] is not None
 
 
-def test_two_programs_read_one_job(instance: Callable[..., Instance]) -> None:
+def test_two_programs_read_one_job(instance):
     scheduler = RecordScheduler()
     scheduler.write(0, "a\n")
     first, second = instance(scheduler), instance(scheduler)
@@ -274,7 +264,7 @@ def test_two_programs_read_one_job(instance: Callable[..., Instance]) -> None:
     assert len({folder.parent.parent for folder in second.spool_folders()}) == 1
 
 
-def test_files_are_for_nobody_else(instance: Callable[..., Instance]) -> None:
+def test_files_are_for_nobody_else(instance):
     scheduler = RecordScheduler()
     scheduler.write(0, "a\n")
     handle = "fake://torchx/../../../tmp/evil app"
@@ -289,9 +279,7 @@ def test_files_are_for_nobody_else(instance: Callable[..., Instance]) -> None:
         assert path.stat().st_mode & 0o777 == 0o600
 
 
-def test_a_slow_answer_is_not_taken_for_the_end(
-    instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slow_answer_is_not_taken_for_the_end(instance, monkeypatch):
     monkeypatch.setattr(follow, "MAX_WAIT_AFTER_END_S", 0.0)
     monkeypatch.setattr(follow, "QUIET_AFTER_END_S", 0.0)
     go, asked = threading.Event(), threading.Event()
@@ -314,9 +302,7 @@ def test_a_slow_answer_is_not_taken_for_the_end(
     assert reading.lines() == [b"a"]
 
 
-def test_a_stream_that_connects_after_it_was_closed_is_closed(
-    instance: Callable[..., Instance], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stream_that_connects_after_it_was_closed_is_closed(instance, monkeypatch):
     go, asked = threading.Event(), threading.Event()
 
     class Slow(RecordScheduler):
@@ -337,7 +323,7 @@ def test_a_stream_that_connects_after_it_was_closed_is_closed(
     one.read().wait_for([b"a"])
 
 
-def test_a_log_that_could_not_be_read_is_tried_again(instance: Callable[..., Instance]) -> None:
+def test_a_log_that_could_not_be_read_is_tried_again(instance):
     scheduler = RecordScheduler()
     scheduler.write(0, "a\n")
     scheduler.failure = ValueError("no replica 0 of trainer; there are none yet")
@@ -350,18 +336,18 @@ def test_a_log_that_could_not_be_read_is_tried_again(instance: Callable[..., Ins
     one.read().wait_for([b"a"])
 
 
-def spools_of(one: Instance) -> list:
+def spools_of(one):
     return [spooled for job in one.runner._log_spools()._jobs.values() for spooled in job.spools.values()]
 
 
-def test_what_dead_programs_left_is_removed(instance: Callable[..., Instance]) -> None:
+def test_what_dead_programs_left_is_removed(instance):
     left = cache_folder() / "spool" / f"{os.uname().nodename.replace('.', '-')}.999999999.1.0"
     left.mkdir(parents=True)
     instance(RecordScheduler()).runner.remove_stale_spools()
     wait_until(lambda: not left.exists(), "its removal")
 
 
-def test_only_the_last_writer_adds_to_a_spool(tmp_path: Path) -> None:
+def test_only_the_last_writer_adds_to_a_spool(tmp_path):
     kept = spool.ReplicaSpool(tmp_path / "spool", "trainer/0", 1_000_000)
     first, second = object(), object()
     kept.begin(first)
@@ -377,7 +363,7 @@ def test_only_the_last_writer_adds_to_a_spool(tmp_path: Path) -> None:
     kept.close()
 
 
-def test_an_answer_that_came_in_part_is_asked_for_again(instance: Callable[..., Instance], quick_retries: None) -> None:
+def test_an_answer_that_came_in_part_is_asked_for_again(instance, quick_retries):
     scheduler = RecordScheduler()
     scheduler.write(0, *numbered(0, 3))
     scheduler.failure = json.JSONDecodeError("Expecting value", '{"a": ', 6)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -10,7 +8,7 @@ from torchx_tui.logs.source import stream
 from torchx_tui.logs.source.stream import LineCursor, LineStream
 
 
-def test_lines_are_taken_up_by_their_number() -> None:
+def test_lines_are_taken_up_by_their_number():
     lines = ["a\n", "b\n", "c\n"]
     reading = LineStream(lambda: lines)
     assert [next(reading).data, next(reading).data] == [b"a\n", b"b\n"]
@@ -20,7 +18,7 @@ def test_lines_are_taken_up_by_their_number() -> None:
 
 
 @pytest.mark.parametrize(("later", "rest"), [("par", []), ("partial", [b"tial"]), ("partial\n", [b"tial\n"])])
-def test_a_line_that_was_not_whole_goes_on(later: str, rest: list[bytes]) -> None:
+def test_a_line_that_was_not_whole_goes_on(later, rest):
     reading = LineStream(lambda: ["a\n", "par"])
     assert [record.data for record in reading] == [b"a\n", b"par"]
     assert reading.cursor == LineCursor(1, 3)
@@ -29,14 +27,14 @@ def test_a_line_that_was_not_whole_goes_on(later: str, rest: list[bytes]) -> Non
     assert again.cursor == (LineCursor(2) if later.endswith("\n") else LineCursor(1, len(later)))
 
 
-def test_the_default_stream_of_a_scheduler_ends_when_it_is_closed() -> None:
+def test_the_default_stream_of_a_scheduler_ends_when_it_is_closed():
     scheduler = LinesScheduler()
     scheduler.write(0, "a\n")
     reading = scheduler.log_stream("app", "trainer", 0)
-    got: list[bytes] = []
+    got = []
     first = threading.Event()
 
-    def read() -> None:
+    def read():
         for record in reading:
             got.append(record.data)
             first.set()
@@ -51,7 +49,7 @@ def test_the_default_stream_of_a_scheduler_ends_when_it_is_closed() -> None:
     assert scheduler.reading == 0
 
 
-def test_only_lines_that_come_later_have_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_lines_that_come_later_have_a_time(monkeypatch):
     monkeypatch.setattr(stream, "LIVE_AFTER_S", NEVER)
     scheduler = LinesScheduler()
     scheduler.write(0, "a\n", "b\n")
@@ -62,7 +60,7 @@ def test_only_lines_that_come_later_have_a_time(monkeypatch: pytest.MonkeyPatch)
     assert next(reading).time is not None
 
 
-def test_a_generator_that_cannot_be_closed_while_it_runs_gives_nothing_more() -> None:
+def test_a_generator_that_cannot_be_closed_while_it_runs_gives_nothing_more():
     go, begun = threading.Event(), threading.Event()
 
     def lines():
@@ -72,7 +70,7 @@ def test_a_generator_that_cannot_be_closed_while_it_runs_gives_nothing_more() ->
         yield "b\n"
 
     reading = LineStream(lines)
-    got: list[bytes] = []
+    got = []
     thread = threading.Thread(target=lambda: got.extend(record.data for record in reading), daemon=True)
     thread.start()
     assert begun.wait(PATIENCE)

@@ -1,7 +1,5 @@
 """Lines by their times: since, a jump to a time, and clocks that are wrong."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
@@ -17,25 +15,25 @@ from torchx_tui.logs.view.filtering import FilteredLog, Rule
 from torchx_tui.logs.view.merge import MergedLog
 
 
-def opened(log: MergedLog) -> MergedLog:
+def opened(log):
     log.open()
     read_on(log)
     return log
 
 
-def read_on(log: MergedLog | FilteredLog) -> None:
+def read_on(log):
     while log.read_older(1):
         pass
     while log.poll()[1]:
         pass
 
 
-def lines_of(log: MergedLog | FilteredLog) -> list[bytes]:
+def lines_of(log):
     bounds = log.bounds()
     return [line.data for line in log.lines(bounds.first, bounds.end - bounds.first)]
 
 
-def test_since_leaves_out_what_came_before(tmp_path: Path) -> None:
+def test_since_leaves_out_what_came_before(tmp_path):
     writers = [LogWriter(tmp_path, replica) for replica in range(3)]
     for second in range(10):
         for number, writer in enumerate(writers):
@@ -52,7 +50,7 @@ def test_since_leaves_out_what_came_before(tmp_path: Path) -> None:
     assert lines_of(log)[6:] == [b"at once", b"new"]
 
 
-def test_since_keeps_lines_without_a_time(tmp_path: Path) -> None:
+def test_since_keeps_lines_without_a_time(tmp_path):
     (tmp_path / "out").write_bytes(b"a\nb\n")
     timed = LogWriter(tmp_path, 1)
     timed.write(b"old\n", at=1000)
@@ -60,7 +58,7 @@ def test_since_keeps_lines_without_a_time(tmp_path: Path) -> None:
     assert lines_of(log) == [b"a", b"b"]
 
 
-def test_the_line_at_a_time(tmp_path: Path) -> None:
+def test_the_line_at_a_time(tmp_path):
     writers = [LogWriter(tmp_path, replica) for replica in range(2)]
     for second in range(20):
         writers[second % 2].write(b"%d\n" % second, at=1000 + second)
@@ -85,7 +83,7 @@ def test_the_line_at_a_time(tmp_path: Path) -> None:
         assert [line.data for line in odd.lines(odd.line_at(1000 + second) or 0, 1)] == [b"%d" % (second + 1)]
 
 
-def test_no_line_at_a_time_where_none_has_one(tmp_path: Path) -> None:
+def test_no_line_at_a_time_where_none_has_one(tmp_path):
     (tmp_path / "out").write_bytes(b"a\nb\n")
     log = opened(MergedLog([ReplicaLog("r", 0, stdout=tmp_path / "out")]))
     assert log.line_at(0) is None
@@ -98,7 +96,7 @@ def test_no_line_at_a_time_where_none_has_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_a_clock_that_is_wrong_reorders_no_replica(tmp_path: Path, live: bool) -> None:
+def test_a_clock_that_is_wrong_reorders_no_replica(tmp_path, live):
     writers = [LogWriter(tmp_path, replica) for replica in range(2)]
     log = MergedLog([writer.log for writer in writers])
     if live:
@@ -119,7 +117,7 @@ def test_a_clock_that_is_wrong_reorders_no_replica(tmp_path: Path, live: bool) -
     assert lines.index(b"a5") > lines.index(b"b4")
 
 
-def test_a_quiet_replica_is_seen_within_a_few_looks_of_a_flood(tmp_path: Path) -> None:
+def test_a_quiet_replica_is_seen_within_a_few_looks_of_a_flood(tmp_path):
     writers = [LogWriter(tmp_path, replica) for replica in range(3)]
     log = opened(MergedLog([writer.log for writer in writers]))
     flood = b"flood\n" * 700_000
@@ -136,7 +134,7 @@ def test_a_quiet_replica_is_seen_within_a_few_looks_of_a_flood(tmp_path: Path) -
         assert b"quiet %d" % look in quiet
 
 
-def test_closing_a_log_releases_every_descriptor(tmp_path: Path) -> None:
+def test_closing_a_log_releases_every_descriptor(tmp_path):
     writer = LogWriter(tmp_path)
     writer.write(b"a\n", "o")
     descriptors = Path("/proc/self/fd")
@@ -161,14 +159,14 @@ def test_closing_a_log_releases_every_descriptor(tmp_path: Path) -> None:
         ("1970-01-01T00:00:01.1234567891Z", 1_123_456_789),
     ],
 )
-def test_times_as_engines_write_them(text: str, nanoseconds: int) -> None:
+def test_times_as_engines_write_them(text, nanoseconds):
     assert nanoseconds_of(text) == nanoseconds
     message = f"at {text} words".encode()
     if text.endswith("Z") or "+" in text:
         assert LogClock().read(message, 3) == (nanoseconds, len(message) - len("words"))
 
 
-def test_a_clock_reads_one_message_after_the_other() -> None:
+def test_a_clock_reads_one_message_after_the_other():
     clock = LogClock()
     for second, digits in ((1, 1), (1, 999_999_999), (2, 3), (1, 4)):
         stamp = f"1970-01-01T00:00:0{second}.{digits:09}Z "
@@ -183,7 +181,7 @@ def test_a_clock_reads_one_message_after_the_other() -> None:
         assert clock.read(odd, 0) == (10**9, 0)
 
 
-def test_a_record_may_be_there_before_its_bytes(tmp_path: Path) -> None:
+def test_a_record_may_be_there_before_its_bytes(tmp_path):
     index = tmp_path / "index"
     index.write_text("0 1.000 o\nno record\n5 2.000 e\n")
     chunks = ChunkIndex(LogFile(index))
@@ -201,7 +199,7 @@ def test_a_record_may_be_there_before_its_bytes(tmp_path: Path) -> None:
     ]
 
 
-def test_what_no_record_tells_of_has_no_time(tmp_path: Path) -> None:
+def test_what_no_record_tells_of_has_no_time(tmp_path):
     index = tmp_path / "index"
     index.write_text("2 1.000 o\n6 2.000 e\n")
     assert list(ChunkIndex(LogFile(index)).older(10)) == [Chunk(6, 2.0, "e"), Chunk(2, 1.0, "o"), Chunk(0, None, "c")]
