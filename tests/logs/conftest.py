@@ -1,5 +1,6 @@
 import pytest
 from support.reading import Instance
+from support.streaming import RecordScheduler
 
 from torchx_tui.logs.source import file_source
 from torchx_tui.logs.spool import feed, replica_spool
@@ -10,8 +11,8 @@ from torchx_tui.logs.view import line_index, match_index, merge, scanner
 def instance():
     made = []
 
-    def make(scheduler, **limits):
-        made.append(Instance(scheduler, **limits))
+    def make(scheduler=None, replicas=1, **limits):
+        made.append(Instance(scheduler or RecordScheduler(replicas=replicas), **limits))
         return made[-1]
 
     yield make

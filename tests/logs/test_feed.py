@@ -1,4 +1,4 @@
-"""What a feed does with a stream that fails or ends, and when it looks at the limits."""
+"""What a feed does with a stream that fails or ends, and when it checks the limits."""
 
 import errno
 import json
@@ -13,14 +13,14 @@ from torchx_tui.specs import NotAllowedError
 
 
 class Stream:
-    """Gives records, and keeps whether it was closed."""
+    """Gives records, and stores whether it was closed."""
 
     cursor = LineCursor(1)
+    closed = False
 
-    def __init__(self, records, *, is_complete=False):
-        self._records = iter(records)
+    def __init__(self, records, is_complete):
+        self._records = records
         self.is_complete = is_complete
-        self.closed = False
 
     def __iter__(self):
         return self._records
@@ -30,22 +30,21 @@ class Stream:
 
 
 class Source:
-    """Opens streams and keeps the limits; ``failures`` come before the first stream, the last one for ever."""
+    """Opens streams and keeps the limits; ``failures`` come before the first stream, the last one forever."""
 
-    def __init__(self, *failures, records=(), final=lambda: False):
+    def __init__(self, *failures, records=None, final=lambda: False):
         self.failures = list(failures)
-        self.records = list(records)
+        self.records = records or []
         self.opened = []
         self.asked = self.taken = 0
         self.checked_after = []
         self.is_final = final
-        self.is_complete = False
 
     def connect(self, cursor):
         self.asked += 1
         if self.failures:
             raise self.failures.pop(0) if len(self.failures) > 1 else self.failures[0]
-        self.opened.append(Stream(self._counted(), is_complete=self.is_complete))
+        self.opened.append(Stream(self._counted(), is_complete=bool(self.records)))
         return self.opened[-1]
 
     def _counted(self):
@@ -67,65 +66,61 @@ def spool(tmp_path):
     made.close()
 
 
-def fed(spool, source):
+def feed(spool, source):
     """Feed a spool until the feed ends by itself."""
     feed = SpoolFeed(spool, source, source)
     feed.start()
     assert feed.join(PATIENCE)
+    return source
 
 
-def test_a_complete_log_is_read_once(spool):
-    source = Source(records=[Record(b"a\n", None, "c"), Record(b"not whole", None, "c")])
-    source.is_complete = True
-    fed(spool, source)
+def stored(spool):
     (segment,) = spool.segments()
-    assert segment.data.read(0, 100) == b"a\nnot whole"
+    return segment.data.read(0, 100)
+
+
+def test_complete_log_is_read_once(spool):
+    source = feed(spool, Source(records=[Record(b"a\n", None, "c"), Record(b"not whole", None, "c")]))
+    assert stored(spool) == b"a\nnot whole"
     assert (spool.ended, spool.trouble, spool.notices) == (True, "", [])
     assert [stream.closed for stream in source.opened] == [True]
 
 
-def test_the_limits_are_checked_every_64_kb(spool):
+def test_limits_are_checked_every_64_kb(spool):
     sizes = (65_535, 1, 65_536, 30_000, 30_000, 30_000, 60_000)
-    source = Source(records=[Record(b"x" * (size - 1) + b"\n", None, "c") for size in sizes])
-    source.is_complete = True
-    fed(spool, source)
+    source = feed(spool, Source(records=[Record(b"x" * (size - 1) + b"\n", None, "c") for size in sizes]))
     assert source.checked_after == [2, 3, 6]
 
 
-@pytest.mark.parametrize(
-    "failure", [NotImplementedError("no logs"), NotAllowedError("no logs"), ValueError("no logs")], ids=repr
-)
-def test_what_can_never_be_read_is_asked_for_once(spool, failure):
-    source = Source(failure)
-    fed(spool, source)
-    assert source.asked == 1
-    assert (spool.ended, spool.notices) == (True, ["trainer/0: its log cannot be read: no logs"])
+NO_LOGS = [NotImplementedError("no logs"), NotAllowedError("no logs"), ValueError("no logs")]
 
 
 @pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize(
-    "failure",
-    [ConnectionError("away"), json.JSONDecodeError("away", "{", 1), UnicodeDecodeError("utf-8", b"\xff", 0, 1, "away")],
+    ("failures", "notice"),
+    [
+        *(([failure], "its log cannot be read: no logs") for failure in NO_LOGS),
+        *(
+            ([failure, ConnectionError(), NO_LOGS[0]], "its log cannot be read: no logs")
+            for failure in (
+                ConnectionError("away"),
+                json.JSONDecodeError("away", "{", 1),
+                UnicodeDecodeError("utf-8", b"\xff", 0, 1, "away"),
+            )
+        ),
+        # The app has ended.
+        ([OSError("away")] * 4, "the rest of its log cannot be read: away"),
+        ([OSError()] * 4, "the rest of its log cannot be read: OSError"),
+    ],
     ids=repr,
 )
-def test_what_may_be_read_later_is_asked_for_again(spool, failure):
-    source = Source(failure, ConnectionError(), NotImplementedError("no logs"))
-    fed(spool, source)
-    assert source.asked == 3
-    assert spool.notices == ["trainer/0: its log cannot be read: no logs"]
+def test_failures_are_retried_unless_permanent(spool, failures, notice):
+    source = feed(spool, Source(*failures, final=lambda: len(failures) > 3))
+    assert (source.asked, spool.ended, spool.notices) == (len(failures), True, [f"trainer/0: {notice}"])
 
 
 @pytest.mark.usefixtures("quick_retries")
-@pytest.mark.parametrize(("failure", "reason"), [(OSError("away"), "away"), (OSError(), "OSError")])
-def test_the_rest_of_a_job_that_has_ended_is_given_up_after_four_failures(spool, failure, reason):
-    source = Source(failure, final=lambda: True)
-    fed(spool, source)
-    assert source.asked == 4
-    assert spool.notices == [f"trainer/0: the rest of its log cannot be read: {reason}"]
-
-
-@pytest.mark.usefixtures("quick_retries")
-def test_a_job_whose_state_cannot_be_asked_for_is_read_on(spool):
+def test_app_of_unknown_state_is_read_on(spool):
     states = iter([ConnectionError(), False, True])
 
     def is_final():
@@ -134,41 +129,35 @@ def test_a_job_whose_state_cannot_be_asked_for_is_read_on(spool):
             raise state
         return state
 
-    source = Source(final=is_final)
-    fed(spool, source)
+    source = feed(spool, Source(final=is_final))
     assert (source.asked, spool.ended, spool.notices) == (3, True, [])
     assert all(stream.closed for stream in source.opened)
 
 
-def test_a_fault_ends_the_reading_with_a_notice(spool, monkeypatch):
+def test_fault_ends_the_reading_with_a_notice(spool, monkeypatch):
     monkeypatch.setattr(spool, "flush", lambda: 1 / 0)
-    source = Source(final=lambda: True)
-    fed(spool, source)
+    feed(spool, Source(final=lambda: True))
     assert spool.notices == ["trainer/0: reading its log failed; torchx-tui.log says why"]
 
 
 @pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize(
-    ("number", "words"),
+    ("number", "text"),
     [(errno.ENOSPC, "is full"), (errno.EDQUOT, "is full"), (errno.EROFS, "cannot be written (Read-only file system)")],
 )
-def test_what_cannot_be_written_is_written_later(spool, monkeypatch, number, words):
+def test_failed_writes_are_repeated(spool, monkeypatch, number, text):
     failures = [OSError(number, "Read-only file system")] * 2
     take = spool.take
 
-    def refused(*arguments):
+    def refuse_twice(*arguments):
         if failures:
             raise failures.pop()
         take(*arguments)
 
-    monkeypatch.setattr(spool, "take", refused)
-    source = Source(records=[Record(b"a\n", None, "c"), Record(b"b\n", None, "c")])
-    source.is_complete = True
-    fed(spool, source)
-    (segment,) = spool.segments()
-    assert segment.data.read(0, 100) == b"a\nb\n"
+    monkeypatch.setattr(spool, "take", refuse_twice)
+    feed(spool, Source(records=[Record(b"a\n", None, "c"), Record(b"b\n", None, "c")]))
+    assert stored(spool) == b"a\nb\n"
     root = spool.folder.parent.parent
     trouble, recovered = spool.notices
-    assert str(root) in trouble
-    assert words in trouble
+    assert f"{root} {text}" in trouble
     assert (recovered, spool.trouble) == (f"{root} can be written again: reading continues", "")
