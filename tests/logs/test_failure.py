@@ -38,7 +38,7 @@ def write(folder, *chunks):
     """Write chunks of (replica, seconds, text), as stderr unless a letter follows; return the replicas' logs."""
     writers = [LogWriter(folder, replica) for replica in range(1 + max((chunk[0] for chunk in chunks), default=0))]
     for replica, seconds, text, *stream in chunks:
-        text = text.replace("{lost}", LOST).replace("{traceback}", TRACEBACK).replace("{torchrun}", TORCHRUN)
+        text = text.replace("{lost}", LOST).replace("{traceback}", TRACEBACK)
         writers[replica].write(text.encode(), *(stream or "e"), AT + seconds)
     return [writer.log for writer in writers]
 
