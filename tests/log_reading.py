@@ -1,5 +1,8 @@
 """Reads logs to their ends, as the pane does page by page."""
 
+import os
+from pathlib import Path
+
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.view.merge import LINE_CAP, MergedLog
 
@@ -37,3 +40,14 @@ def log_of_file(path, data):
     """Write a file, and open it as a log."""
     path.write_bytes(data)
     return opened(ReplicaLog("r", 0, combined=path))
+
+
+def count_open(folder):
+    """Count this process's descriptors of files in a folder, removed ones included."""
+    found = 0
+    for entry in Path("/proc/self/fd").iterdir():
+        try:
+            found += os.readlink(entry).startswith(f"{folder}/")
+        except OSError:  # the one of this listing
+            continue
+    return found

@@ -63,36 +63,6 @@ def test_filter_decides_by_what_is_shown(data, typed, grown):
         log.close()
 
 
-_WRITES = st.tuples(st.integers(0, 2), st.sampled_from("oe"), st.sampled_from((b"ERR", b"OR\n", b"a\n", b"ERROR\n")))
-
-
-@pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(_WRITES, max_size=20), st.integers(0, 20), st.booleans(), st.sampled_from((0.02, 1.0)))
-def test_filter_follows_all_replicas(writes, opened_after, keep, apart):
-    with tempfile.TemporaryDirectory() as folder:
-        writers = [LogWriter(Path(folder), replica) for replica in range(3)]
-        log = FilteredLog(MergedLog([writer.log for writer in writers]), [ERRORS._replace(keep=keep)])
-        for at, (replica, letter, data) in enumerate([*writes, (0, "o", b"")]):
-            if at == min(opened_after, len(writes)):
-                log.open()
-            writers[replica].write(data, letter, at * apart + 1000)
-            if at >= min(opened_after, len(writes)):
-                read_on(log)
-        assert lines_of(log) == [line.encode() for line in shown_lines(log.log) if ("ERROR" in line) == keep]
-        log.close()
-
-
-def test_last_page_is_filtered_before_the_rest(tmp_path):
-    data = b"".join(b"%s %d\n" % (b"ERROR" if n % 100 == 0 else b"plain", n) for n in range(100_000))
-    log = filtered(tmp_path / "c", data)
-    assert log.read_older(5, 20)
-    assert [line.data for line in log.lines(-2, 2)] == [b"ERROR 99800", b"ERROR 99900"]
-    assert not log.bounds().complete
-    read_on(log)
-    assert (log.bounds().first, log.original(-1)) == (-1000, -100)
-
-
 def test_filter_reads_older_lines_until_enough_are_kept(tmp_path):
     log = filtered(tmp_path / "c", b"ERROR first\n" + b"plain\n" * 100_000 + b"ERROR last\n")
     assert (log.caught_up, log.reports_end) == (True, False)

@@ -283,22 +283,38 @@ def test_pipes_and_folders_are_not_waited_for(tmp_path):
     assert read_all(opened(ReplicaLog("r", 0, stdout=tmp_path / "pipe", stderr=tmp_path))) == []
 
 
-def test_hole_of_gigabytes_is_not_read(tmp_path, monkeypatch):
-    path = tmp_path / "c"
-    path.write_bytes(b"first\nsecond\nthird")
-    os.truncate(path, 50_000_000_000)
-    append(path, b"end of the hole\nlast\n")
+@pytest.fixture
+def read_sizes(monkeypatch):
+    """Give a list of the sizes of all reads of log files."""
     sizes = []
     read = LogFile.read
 
     def counted(self, start, size):
-        sizes.append(size)
-        return read(self, start, size)
+        data = read(self, start, size)
+        sizes.append(len(data))
+        return data
 
     monkeypatch.setattr(LogFile, "read", counted)
+    return sizes
+
+
+def test_hole_of_gigabytes_is_not_read(tmp_path, read_sizes):
+    path = tmp_path / "c"
+    path.write_bytes(b"first\nsecond\nthird")
+    os.truncate(path, 50_000_000_000)
+    append(path, b"end of the hole\nlast\n")
     lines = read_all(opened(ReplicaLog("r", 0, combined=path)), cap=100)
     assert [line[:5] for line in lines] == [b"first", b"secon", b"third", b"last"]
-    assert sum(sizes) < 20_000_000
+    assert sum(read_sizes) < 20_000_000
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\nlast\n"])
+def test_line_of_many_chunks_is_read_twice_at_most(tmp_path, read_sizes, end):
+    writer = LogWriter(tmp_path)
+    for piece in (b"first\nstart of ", *[b"x" * 65536] * 200, end):
+        writer.write(piece)
+    assert read_all(opened(writer), cap=10) == [b"first", b"start of x", *end.split()]
+    assert sum(read_sizes) < 2 * 65536 * 200
 
 
 def test_memory_does_not_grow_with_lines(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from log_reading import log_of_file, opened, read_on
+from log_reading import lines_of, log_of_file, opened, read_on
 from log_writing import LogWriter
 from search_oracle import LOGS, REGEXES, TEXTS, oracle, shown_lines
 from support.waiting import PATIENCE, wait_until
@@ -92,31 +92,6 @@ def test_search_finds_what_is_shown(data, sparse, grown):
             count_on(index)
             assert index.count == len(wanted), (text, regex, fold)
             assert matching(log, index) == wanted, (text, regex, fold)
-        log.close()
-
-
-_WRITES = st.tuples(
-    st.integers(0, 2), st.sampled_from("oe"), st.sampled_from((b"ERR", b"OR\n", b"a\n", b"ERROR\n", b"x"))
-)
-
-
-@pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(_WRITES, max_size=20), st.integers(0, 20))
-def test_search_follows_all_replicas(writes, opened_after):
-    with tempfile.TemporaryDirectory() as folder:
-        writers = [LogWriter(Path(folder), replica) for replica in range(3)]
-        log = index = None
-        for at, (replica, letter, data) in enumerate([*writes, (0, "o", b"")]):
-            if at == min(opened_after, len(writes)):
-                log = opened(*writers)
-                index = index_of(log, parse_pattern("ERROR"))
-            writers[replica].write(data, letter, at + 1000)
-            if log is not None:
-                read_on(log)
-                count_on(index)
-        wanted = [n for n, line in enumerate(shown_lines(log), log.bounds().first) if "ERROR" in line]
-        assert (index.count, matching(log, index)) == (len(wanted), wanted)
         log.close()
 
 
@@ -271,25 +246,21 @@ def test_search_counts_answers_and_follows(tmp_path, searching):
     assert search.spans(log.lines(0, 1)[0]) == [(0, 7)]
 
 
-def test_search_of_a_filtered_log_uses_its_line_numbers(tmp_path, searching):
-    log = log_of_file(tmp_path / "c", b"".join(b"%s %d\n" % (b"keep" if n % 2 else b"drop", n) for n in range(1000)))
-    kept = FilteredLog(log, [Rule(parse_pattern("keep"))])
-    read_on(kept)
-    search = searching(kept, "99$", regex=True)
-    search.wait_for(10)
-    first, end, *_ = kept.bounds()
-    for line, forward, found in (
-        (first, True, 99),
-        (first - 1, True, 99),
-        (first - 1, False, None),
-        (first + 49, True, 99),
-        (first + 50, True, 199),
-        (end - 1, True, 999),
-        (end, False, 999),
-        (end, True, None),
-    ):
-        at = search.ask(search.find, line, forward)
-        assert at is None if found is None else kept.lines(at, 1)[0].data == b"keep %d" % found
+@pytest.mark.usefixtures("small_blocks")
+def test_search_of_a_filtered_log_finds_and_ranks(tmp_path, searching):
+    log = log_of_file(tmp_path / "c", b"".join(b"line %d%s\n" % (n, b" x" * (n % 7 == 3)) for n in range(80)))
+    with (tmp_path / "c").open("ab") as file:
+        file.write(b"".join(b"new %d x\n" % n for n in range(20)))
+    shown = FilteredLog(log, [Rule(parse_pattern("5"), keep=False)])
+    read_on(shown)
+    wanted = [number for number, line in enumerate(lines_of(shown), shown.bounds().first) if line.endswith(b" x")]
+    search = searching(shown, "x")
+    search.wait_for(len(wanted))
+    for number in range(shown.bounds().first - 1, shown.bounds().end + 1):
+        rank = wanted.index(number) if number in wanted else None
+        assert search.ask(search.rank, number) == rank
+        assert search.ask(search.find, number, True) == min((n for n in wanted if n >= number), default=None)
+        assert search.ask(search.find, number, False) == max((n for n in wanted if n <= number), default=None)
 
 
 def test_search_is_closed_at_once(tmp_path, searching):
@@ -302,38 +273,6 @@ def test_search_is_closed_at_once(tmp_path, searching):
 def test_costly_search_ends_with_a_message(tmp_path, searching):
     search = searching(log_of_file(tmp_path / "c", b"plain\n" + b"a" * 5000 + b"!\n"), r"^(a|a?)+$(?!x)", regex=True)
     assert "takes too long" in wait_until(lambda: search.state.failure, "its failure", PATIENCE)
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("filtered", [False, True])
-def test_search_ranks_matches(tmp_path, filtered, searching):
-    log = log_of_file(tmp_path / "c", b"".join(b"line %d%s\n" % (n, b" x" * (n % 7 == 3)) for n in range(100)))
-    with (tmp_path / "c").open("ab") as file:
-        file.write(b"".join(b"new %d x\n" % n for n in range(20)))
-    read_on(log)
-    shown = FilteredLog(log, [Rule(parse_pattern("5"), keep=False)]) if filtered else log
-    read_on(shown)
-    first, end, *_ = shown.bounds()
-    lines = shown.lines(first, end - first)
-    search = searching(shown, "x")
-    wait_until(lambda: search.state.complete, "the count", PATIENCE)
-    ranks = [search.ask(search.rank, line.number) for line in lines]
-    wanted = [line.data.endswith(b" x") for line in lines]
-    assert ranks == [sum(wanted[:n]) if is_match else None for n, is_match in enumerate(wanted)]
-
-
-def test_ranks_count_what_was_not_dropped(tmp_path):
-    log = log_of_file(tmp_path / "c", b"x 0\nx 1\n")
-    for n in range(2, 5):
-        with (tmp_path / "c").open("ab") as file:
-            file.write(b"x %d\n" % n)
-        read_on(log)
-    index = index_of(log, parse_pattern("x"))
-    assert [index.rank(line) for line in range(-2, 3)] == [0, 1, 2, 3, 4]
-    log.drop_before(1)
-    count_on(index)
-    first = log.bounds().first
-    assert [index.rank(line) for line in range(first - 1, 3)] == [None, *range(3 - first)]
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ import math
 import os
 import resource
 import time
-from pathlib import Path
 
 import pytest
+from log_reading import count_open
 from support.waiting import NEVER, wait_until
 
 from torchx_tui.logs.source.open_files import OpenFiles
@@ -28,17 +28,6 @@ def segment(tmp_path):
     made.append(LINE, 2000.0, "e")
     yield made
     made.drop()
-
-
-def count_open(folder):
-    """Count the descriptors of files in a folder, removed ones included."""
-    found = 0
-    for entry in Path("/proc/self/fd").iterdir():
-        try:
-            found += os.readlink(entry).startswith(f"{folder}/")
-        except OSError:
-            continue
-    return found
 
 
 def remove(segment):

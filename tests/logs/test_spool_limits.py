@@ -3,10 +3,8 @@
 import errno
 import os
 import shutil
-import subprocess
 import time
 
-import pytest
 from support.reading import as_shown, numbered
 from support.waiting import PATIENCE, wait_until
 
@@ -90,36 +88,6 @@ def test_total_limit_drops_lines_of_the_job_read_longest_ago(instance, small_seg
     assert disk_usage(one, "first") < disk_usage(one, "second") <= disk_usage(one, "third")
     assert disk_usage(one, "third") >= 2500 * 9
     assert disk_usage(one) <= 255_000
-
-
-def test_full_disk_is_waited_for(instance, quick_retries):
-    """On a real small file system."""
-    cache = cache_folder()
-    cache.mkdir(parents=True)
-    mount = ["mount", "-t", "tmpfs", "-o", "size=256k", "tmpfs", str(cache)]
-    if subprocess.run(mount, capture_output=True).returncode:
-        pytest.skip("a small tmpfs cannot be mounted here")
-    one = instance()
-    try:
-        ballast = cache / "ballast"
-        ballast.write_bytes(b"x" * 150_000)
-        reading = one.read()
-        lines = numbered(0, 20_000)
-        one.scheduler.write(0, *lines)
-        reading.wait_for_notice("is full", "reading waits", str(cache), "free some space there")
-        one.read().wait_for_notice("is full", "reading waits")
-        found = reading.lines()
-        assert 0 < len(found) < len(lines)
-        assert found == as_shown(lines[: len(found)])
-        ballast.unlink()
-        reading.wait_for_notice("reading continues")
-        wait_until(lambda: len(reading.lines()) > len(found) + 1000, "more lines", PATIENCE)
-        found = reading.lines()
-        assert found == as_shown(lines[: len(found)])
-        assert reading.follower.failure == ""
-    finally:
-        one.close()
-        subprocess.run(["umount", "-l", str(cache)], check=True)
 
 
 def test_full_disk_drops_the_oldest_lines(instance, quick_retries, small_segments, monkeypatch):

@@ -1,6 +1,5 @@
 """Logs that are streamed from their scheduler into a spool."""
 
-import json
 import threading
 import time
 
@@ -189,17 +188,6 @@ def feeding():
     return [thread.name for thread in threading.enumerate() if thread.name.startswith("spool-trainer")]
 
 
-def test_partial_answer_is_asked_for_again(instance, quick_retries, monkeypatch):
-    monkeypatch.setattr(feed, "REPORT_LOSS_AFTER_S", 0.2)
-    one = instance()
-    one.scheduler.write(0, *numbered(0, 3))
-    one.scheduler.failure = json.JSONDecodeError("Expecting value", '{"a": ', 6)
-    reading = one.read()
-    reading.wait_for_notice("trainer/0", "Expecting value")
-    one.scheduler.failure = None
-    reading.wait_for(as_shown(numbered(0, 3)))
-
-
 def test_closing_a_log_ends_every_stream_at_once(instance):
     one = instance(replicas=64)
     reading = one.read()
@@ -247,21 +235,6 @@ def test_stream_is_resumed_after_another_replica(instance):
     one.scheduler.write(0, *numbered(3, 6))
     one.read(0).wait_for(as_shown(numbered(0, 6)))
     assert [cursor is None for cursor in one.scheduler.cursors] == [True, False]
-
-
-def test_two_programs_read_one_job(instance):
-    first = instance()
-    second = instance(first.scheduler)
-    first.scheduler.write(0, "a\n")
-    readings = [first.read(), second.read()]
-    for reading in readings:
-        reading.wait_for([b"a"])
-    assert len({folder.parent.parent for folder in first.spool_folders()}) == 2
-    readings[0].close()
-    first.close()
-    first.scheduler.write(0, "b\n")
-    readings[1].wait_for([b"a", b"b"])
-    assert len({folder.parent.parent for folder in second.spool_folders()}) == 1
 
 
 def test_spool_files_are_private(instance):
