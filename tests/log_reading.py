@@ -36,6 +36,11 @@ def opened(*logs, **options):
     return log
 
 
+def append(path, data):
+    with path.open("ab") as file:
+        file.write(data)
+
+
 def log_of_file(path, data):
     """Write a file, and open it as a log."""
     path.write_bytes(data)

@@ -33,21 +33,20 @@ def small_segments(monkeypatch):
     monkeypatch.setattr(feed, "LIMIT_CHECK_BYTES", 500)
 
 
-@pytest.fixture
+# Of a class, and of each function without one: Hypothesis refuses fixtures of functions.
+@pytest.fixture(scope="class")
 def small_blocks():
     """Read a few bytes and rows at a time, so that short logs have many seams."""
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in (
-            (file_source, "BLOCK", 32),
             (file_source, "FIRST_READ", 10),
             (file_source, "POLL_LIMIT", 45),
-            (merge, "BLOCK", 32),
-            (line_index, "BLOCK", 32),
             (line_index, "_ROWS_PER_PART", 2),
             (scanner, "_DENSE_MATCHES", 2),
-            (match_index, "BLOCK", 32),
             (match_index, "_FIRST_BATCH_ROWS", 2),
             (match_index, "_MAX_BATCH_ROWS", 3),
         ):
             patch.setattr(module, name, value)
+        for module in (file_source, merge, line_index, match_index):
+            patch.setattr(module, "BLOCK", 32)
         yield

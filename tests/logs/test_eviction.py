@@ -7,7 +7,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from log_reading import lines_of, opened, read_on
 from log_writing import LogWriter
@@ -26,7 +26,6 @@ _TEXTS = st.lists(st.sampled_from((b"ERROR\n", b"a\n", b"ERR", b"OR\n", b"ERROR 
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(_TEXTS, st.integers(-30, 30)), min_size=1, max_size=5),
     st.booleans(),

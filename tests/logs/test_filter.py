@@ -3,9 +3,9 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from log_reading import lines_of, read_on
+from log_reading import append, lines_of, read_on
 from log_writing import LogWriter
 from search_oracle import LOGS, REGEXES, TEXTS, oracle, shown_lines
 from support.waiting import PATIENCE, wait_until
@@ -38,7 +38,6 @@ RULES = st.tuples(
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(LOGS, st.lists(RULES, max_size=3), st.booleans())
 def test_filter_decides_by_what_is_shown(data, typed, grown):
     rules = [Rule(parse_pattern(text, regex=regex, ignore_case=fold), keep) for (text, regex), fold, keep in typed]
@@ -94,15 +93,13 @@ def test_follower_switches_to_a_filter_and_back(tmp_path):
 
     wait_for(errors, [b"ERROR 1"])
     for data in (b"", b"plain\nERR", b"OR 2\n"):
-        with (tmp_path / "c").open("ab") as file:
-            file.write(data)
+        append(tmp_path / "c", data)
     wait_for(errors, [b"ERROR 1", b"ERROR 2"])
     others = FilteredLog(errors.log, [ERRORS._replace(keep=False)])
     follower.switch_to(others)
     wait_for(others, [b"plain", b"plain"])
     follower.switch_to(errors.log)
-    with (tmp_path / "c").open("ab") as file:
-        file.write(b"ERROR 3\n")
+    append(tmp_path / "c", b"ERROR 3\n")
     wait_for(errors.log, [b"ERROR 1", b"plain", b"plain", b"ERROR 2", b"ERROR 3"])
     assert changed.is_set()
     follower.close()

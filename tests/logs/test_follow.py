@@ -18,16 +18,15 @@ GONE = b"[this line is no longer in the file]"
 class Followed:
     """A log that a follower reads, its writers, and the number of its events."""
 
-    def __init__(self, folder, replicas=1):
+    def __init__(self, folder):
         self.events = 0
         self.event = threading.Event()
         self.final = None
-        self.writers = [LogWriter(folder, replica) for replica in range(replicas)]
-        self.log = MergedLog([writer.log for writer in self.writers])
+        self.writer = LogWriter(folder)
+        self.log = MergedLog([self.writer.log])
 
-    def write(self, *chunks):
-        for data in chunks:
-            self.writers[0].write(data)
+    def write(self, data, stream="o"):
+        self.writer.write(data, stream)
 
     def start(self):
         self.follower = LogFollower(self.log, self.changed, None if self.final is None else lambda: bool(self.final))
@@ -63,7 +62,7 @@ def test_new_lines_are_read_until_the_close(followed):
     followed.start()
     followed.write(b"one\n")
     followed.wait_for(b"one")
-    followed.writers[0].write(b"two\n", "e")
+    followed.write(b"two\n", "e")
     followed.wait_for(b"one", b"two")
     assert followed.close()
     assert lines_of(followed.log) == [GONE, GONE]
@@ -105,7 +104,7 @@ def test_follower_waits_for_late_sizes(followed, monkeypatch):
         LogFile, "stat", lambda file: stat(file) if late.is_set() else known.setdefault(file.path, stat(file))
     )
     monkeypatch.setattr(background, "MAX_WAIT_AFTER_END_S", NEVER)
-    for path in followed.writers[0].folder.iterdir():
+    for path in followed.writer.folder.iterdir():
         LogFile(path).stat()
     followed.write(b"last\n")
     followed.final = True
@@ -141,19 +140,6 @@ def test_fault_is_an_event_of_its_own(followed, monkeypatch, step, events):
     assert followed.join()
     assert followed.events == events
     assert "division" in followed.follower.failure
-
-
-def test_64_replicas_are_followed_in_order(tmp_path):
-    followed = Followed(tmp_path, 64)
-    for round_ in range(3):
-        for number, writer in enumerate(followed.writers):
-            writer.write(b"%d %d\n" % (round_, number), at=1000 + round_)
-    followed.start()
-    wanted = [b"%d %d" % (round_, number) for round_ in range(3) for number in range(64)]
-    followed.wait_for(*wanted)
-    followed.writers[40].write(b"live\n")
-    followed.wait_for(*wanted, b"live")
-    followed.close()
 
 
 def test_polls_are_frequent_while_lines_come():

@@ -7,9 +7,9 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from log_reading import log_of_file, opened, read_all, read_on
+from log_reading import append, log_of_file, opened, read_all, read_on
 from log_writing import LogWriter
 from support.waiting import NEVER, PATIENCE, wait_until
 
@@ -52,9 +52,9 @@ _CHUNKS = st.lists(
 
 
 @pytest.mark.usefixtures("small_blocks")
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(_CHUNKS, st.integers(0, 14), st.sampled_from(sorted(LETTERS)), st.booleans(), st.sampled_from((0.02, 1.0)))
-def test_lines_are_whole_and_in_order(chunks, opened_after, stream, late, apart):
+@given(_CHUNKS, st.integers(0, 14), st.sampled_from(sorted(LETTERS)), *[st.booleans()] * 3)
+def test_lines_are_whole_and_in_order(chunks, opened_after, stream, late, early_index, close):
+    apart = 0.02 if close else 1.0
     with tempfile.TemporaryDirectory() as folder:
         writers = [LogWriter(Path(folder), replica) for replica in range(3)]
         log = MergedLog([writer.log for writer in writers], stream)
@@ -62,6 +62,11 @@ def test_lines_are_whole_and_in_order(chunks, opened_after, stream, late, apart)
             if at == opened_after:
                 log.open()
                 log.read_older(1, 1)
+            combined = writers[replica].folder / "combined.log"
+            if early_index and at >= opened_after and combined.exists():
+                record = f"{combined.stat().st_size} {at * apart + 1000:.3f} {letter}\n"
+                append(combined.with_name("combined.index"), record.encode())
+                log.poll()
             writers[replica].write(data, letter, at * apart + 1000)
             while at >= opened_after and (log.poll()[1] or (not late and log.read_older(1))):
                 pass
@@ -80,17 +85,6 @@ def test_last_page_is_known_before_the_rest(tmp_path):
     assert [line.data for line in log.lines(-2, 2)] == [b"line 99998", b"line 99999"]
     assert not log.bounds().complete
     assert read_all(log) == [b"line %d" % n for n in range(100_000)]
-
-
-def test_lines_have_stream_and_time(tmp_path):
-    writer = LogWriter(tmp_path)
-    writer.write(b"out\n", "o", 100.5)
-    writer.write(b"err\n", "e", 101.25)
-    log = opened(writer)
-    writer.write(b"later\n", "o", 102)
-    read_on(log)
-    found = [(line.stream, line.time, line.data) for line in log.lines(-2, 3)]
-    assert found == [("o", 100.5, b"out"), ("e", 101.25, b"err"), ("o", 102, b"later")]
 
 
 def test_carriage_return_before_a_line_feed_is_dropped(tmp_path):
@@ -129,11 +123,6 @@ def test_lines_without_a_combined_copy_follow(tmp_path):
 def short_lag(monkeypatch):
     monkeypatch.setattr(replica_reader, "COMBINED_LAG_S", 0.0)
     monkeypatch.setattr(replica_reader, "LAG_CHECK_INTERVAL_S", 0.0)
-
-
-def append(path, data):
-    with path.open("ab") as file:
-        file.write(data)
 
 
 def test_lines_that_a_supervisor_copies_late_come_once(tmp_path, short_lag):
@@ -207,15 +196,16 @@ def test_file_is_read_as_descriptor_0(tmp_path):
 
 def test_short_reads_are_continued(tmp_path, monkeypatch):
     """Network file systems give less than was asked for."""
-    (tmp_path / "out").write_bytes(b"0123456789" * 3)
     read = os.pread
     monkeypatch.setattr(os, "pread", lambda descriptor, size, start: read(descriptor, min(size, 7), start))
     spooled = SpoolFile(tmp_path / "spooled")
     spooled.append(b"0123456789" * 3)
-    for file in (LogFile(tmp_path / "out"), spooled):
-        assert [file.read(0, 100), file.read(5, 20), file.read(30, 5)] == [
-            b"0123456789" * 3, b"56789012345678901234", b"",
-        ]  # fmt: skip
+    for file in (LogFile(spooled.path), spooled):
+        assert [file.read(*part) for part in ((0, 100), (5, 20), (30, 5))] == [
+            b"0123456789" * 3,
+            b"56789012345678901234",
+            b"",
+        ]
         with monkeypatch.context() as broken:
             broken.setattr(os, "pread", lambda *_: os.read(-1, 1))
             assert file.read(0, 100) == b""
@@ -228,14 +218,6 @@ def test_file_may_be_longer_than_its_size_says(tmp_path):
     found = [LogFile(tmp_path / "out").is_longer(size) for size in (0, 3, 4, 9, 2**63 - 1)]
     assert found == [True, True, False, False, False]
     assert not any(LogFile(tmp_path / missing).is_longer(0) for missing in ("none", ".", "nul\0"))
-
-
-def test_files_that_come_later_are_read(tmp_path):
-    writer = LogWriter(tmp_path / "later")
-    log = opened(writer)
-    assert read_all(log) == []
-    writer.write(b"first\n")
-    assert read_all(log) == [b"first"]
 
 
 def test_truncated_file_adds_a_notice(tmp_path):

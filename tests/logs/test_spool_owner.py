@@ -21,11 +21,17 @@ def test_only_folders_of_dead_programs_are_removed(tmp_path):
         return folder
 
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    live = folder_of(Owner(HOST, child.pid, read_process(child.pid).start, 0))
-    own = folder_of(this_owner())
-    reused = folder_of(Owner(HOST, child.pid, "1", 0))
-    away = folder_of(Owner("node-17.cluster.example", child.pid, "1", 0))
-    long_away = folder_of(Owner("node-18.cluster.example", child.pid, "1", 0))
+    started = read_process(child.pid).start
+    live, own, reused, away, long_away = map(
+        folder_of,
+        (
+            Owner(HOST, child.pid, started, 0),
+            this_owner(),
+            Owner(HOST, child.pid, "1", 0),
+            Owner("node-17.cluster.example", child.pid, "1", 0),
+            Owner("node-18.cluster.example", child.pid, "1", 0),
+        ),
+    )
     os.utime(long_away, (0, time.time() - FOREIGN_OWNER_AGE_S - 60))
     other = tmp_path / "not-ours"
     other.mkdir()

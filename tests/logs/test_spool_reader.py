@@ -198,11 +198,13 @@ def test_limit_of_a_job_drops_unfinished_parts(tmp_path):
     spools.close()
 
 
-def test_limit_of_all_jobs_holds_at_once(tmp_path):
-    spools = LogSpools(SpoolLimits(total=100), tmp_path)
+@pytest.mark.parametrize(("total", "parts"), [(700, [0, 3]), (100, [0, 0])])
+def test_total_limit_drops_parts_of_the_job_read_longest_ago(tmp_path, total, parts):
+    spools = LogSpools(SpoolLimits(total=total), tmp_path)
     both = [acquire(spools, job, 3) for job in "ab"]
+    spools.release("a", "r-0")
     spools.enforce_limits(both[0])
-    assert [made.size for made in both] == [0, 0]
+    assert [len(spool.segments()) for spool in both] == parts
     spools.close()
 
 

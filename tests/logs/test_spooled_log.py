@@ -5,14 +5,13 @@ import time
 
 import pytest
 from support.reading import as_shown, numbered
-from support.streaming import LinesScheduler, RecordReader, RecordScheduler
+from support.streaming import LinesScheduler, RecordScheduler
 from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.logs.spool import feed
 from torchx_tui.logs.spool.replica_spool import ReplicaSpool
 from torchx_tui.logs.view import background
-from torchx_tui.specs import AppState
 from torchx_tui.specs.files import cache_folder
 
 
@@ -42,30 +41,6 @@ def test_log_is_followed_to_its_end(kind, instance):
     scheduler.end()
     wait_until(lambda: reading.follower.ended, "the end")
     assert reading.notices() == []
-
-
-def test_replica_that_ended_before_its_app_is_streamed_once(instance, quick_retries):
-    class Ended(RecordReader):
-        is_complete = True
-
-        def __next__(self):
-            if self.cursor is not None:
-                raise StopIteration
-            return super().__next__()
-
-    class EndingScheduler(RecordScheduler):
-        def log_stream(self, app_id, role_name, k=0, streams=None, cursor=None, tail=None):
-            return Ended(self, k, cursor) if k else super().log_stream(app_id, role_name, k, streams, cursor, tail)
-
-    scheduler = EndingScheduler(replicas=2)
-    scheduler.write(0, "runs\n")
-    scheduler.write(1, "over\n")
-    one = instance(scheduler)
-    ended = one.logs()[1].spool.acquire("combined")
-    wait_until(lambda: ended.ended, "the end of the replica")
-    assert (scheduler.state, scheduler.opened) == (AppState.RUNNING, 1)
-    stream_all(one)
-    one.read().wait_for([b"runs", b"over"])
 
 
 def test_newest_part_is_read_without_a_stream(instance):
