@@ -87,7 +87,7 @@ def test_times_of_remaining_lines_are_found(tmp_path):
     for first in (-7, -1, 0, 5):
         log.drop_before(first)
         assert log.line_at(0) == log.bounds().first == first
-        assert log.lines(log.line_at(1020), 1)[0].data == b"20"
+        assert log.lines(log.line_at(1020) or 0, 1)[0].data == b"20"
     assert log.bounds().gone == 17
 
 
@@ -137,14 +137,14 @@ def test_lines_are_dropped_under_readers(tmp_path):
             while not stop.is_set():
                 first = log.bounds().first
                 # A line that was dropped after its position was found reads as gone, never as another one.
-                failures.extend(line for line in log.lines(first - 5, 40) if line.data != b"%d" % line.number)
+                failures.extend(repr(line) for line in log.lines(first - 5, 40) if line.data != b"%d" % line.number)
                 kept.lines(kept.bounds().first - 5, 40)
                 for shown in (kept, log):
                     shown.line_at(1000 + first)
                 kept.position(first)
                 search.find(first, True, lambda _: None)
         except Exception as error:
-            failures.append(error)
+            failures.append(repr(error))
 
     threads = [threading.Thread(target=look, daemon=True) for _ in range(2)]
     for thread in threads:

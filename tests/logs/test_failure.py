@@ -43,6 +43,12 @@ def write(folder, *chunks):
     return [writer.log for writer in writers]
 
 
+def cause_of(logs, **options):
+    cause = explain_failure(logs, 0, **options).cause
+    assert cause
+    return cause.text
+
+
 def as_text(error):
     return error and f"{error.replica}{'<' * error.is_consequence} {error.text}"
 
@@ -58,6 +64,7 @@ def test_cause_of_a_failure(tmp_path, case):
     last_lines = case.get("last_lines", [])
     assert (failure.is_only, list(failure.last_lines)) == (case.get("is_only", False), last_lines)
     if "kind" in case:
+        assert failure.cause
         assert (failure.cause.kind.name, failure.cause.time) == (case["kind"], AT + case["at"])
     assert failure.sentence == (cause.partition(" ")[2] or "".join(last_lines[-1:]))
 
@@ -65,7 +72,7 @@ def test_cause_of_a_failure(tmp_path, case):
 def test_settings_add_patterns(tmp_path):
     logs = write(tmp_path, (0, 0, "step 1\nPANIC: no coffee\nstep 2\n"))
     assert explain_failure(logs, 0).cause is None
-    assert explain_failure(logs, 0, extra_patterns=["^PANIC"]).cause.text == "PANIC: no coffee"
+    assert cause_of(logs, extra_patterns=["^PANIC"]) == "PANIC: no coffee"
     for faulty in ("(", "a)|(?:b"):
         with pytest.raises(PatternError, match=f"^{re.escape(faulty)} is not a regular expression"):
             error_pattern([faulty])
@@ -73,10 +80,10 @@ def test_settings_add_patterns(tmp_path):
 
 @pytest.mark.parametrize("row", toml_table(DATA / "kinds.toml")["kinds"], ids=lambda row: row[0][:40])
 def test_kind_of_an_error(row):
-    line, kind = [*row, None][:2]
+    line, *kind = row
     found = KindFinder().kind_of(line)
-    assert (found.name if found else None) == kind
-    assert error_pattern().matches(line.encode()) == (kind is not None)
+    assert ([found.name] if found else []) == kind
+    assert error_pattern().matches(line.encode()) == bool(kind)
     assert cause_pattern().matches(line.encode()) == (found is not None and not found.is_consequence)
 
 
@@ -110,4 +117,4 @@ def test_line_of_the_cause_in_an_open_log(tmp_path):
 @pytest.mark.parametrize(("frames", "text"), [(399, "ValueError: bad"), (401, "Traceback (most recent call last)")])
 def test_traceback_is_read_for_400_lines(tmp_path, frames, text):
     traceback = "Traceback (most recent call last):\n" + '  File "a.py"\n' * frames + "ValueError: bad\n"
-    assert explain_failure(write(tmp_path, (0, 0, traceback)), 0).cause.text == text
+    assert cause_of(write(tmp_path, (0, 0, traceback))) == text

@@ -12,6 +12,7 @@ TABLE = toml_table(Path(__file__).with_name("data") / "levels.toml")
 @pytest.mark.parametrize(("text", "word", "level"), TABLE["levels"])
 def test_level_of_a_line(text, word, level):
     found = level_of(text)
+    assert found
     assert (text[found.start : found.end], found.level) == (word, level)
 
 

@@ -11,6 +11,7 @@ def cursor_after(times):
     place = LogPlace(None)
     assert {place.is_new(at) for at in times} == {True}
     found = place.cursor
+    assert found
     assert found.seen == sum(at >= found.nanoseconds for at in times)
     assert found.nanoseconds <= times[-1]
     return found

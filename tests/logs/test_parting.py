@@ -15,7 +15,7 @@ ALIKE = st.lists(st.tuples(st.booleans(), st.text("a\n", min_size=1, max_size=4)
 
 
 def lengths(folder, whole, *streams):
-    paths = dict(zip("oe", (folder / "stdout.log", folder / "stderr.log"), strict=True))
+    paths = {"o": folder / "stdout.log", "e": folder / "stderr.log"}
     for path, data in zip((*paths.values(), folder / "combined.log"), (*streams, whole), strict=True):
         path.write_bytes(data)
     combined = LogFile(folder / "combined.log")

@@ -194,6 +194,7 @@ def test_file_may_be_truncated_during_a_search(tmp_path):
     read_on(log)
     count_on(index)
     last = index.find(log.bounds().end - 1, False)
+    assert last is not None
     assert log.lines(last, 1)[0].data == b"ERROR of new"
 
 

@@ -21,11 +21,12 @@ def test_only_folders_of_dead_programs_are_removed(tmp_path):
         return folder
 
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    started = read_process(child.pid).start
+    process = read_process(child.pid)
+    assert process
     live, own, reused, away, long_away = map(
         folder_of,
         (
-            Owner(HOST, child.pid, started, 0),
+            Owner(HOST, child.pid, process.start, 0),
             this_owner(),
             Owner(HOST, child.pid, "1", 0),
             Owner("node-17.cluster.example", child.pid, "1", 0),

@@ -31,7 +31,7 @@ class Spool(ReplicaSpool):
         super().__init__(Path(folder) / "spool", "trainer/0", 1_000_000)
         self.streams = streams
         self.calls = []
-        self.log = ReplicaLog("trainer", 0, spool=self)
+        self.log = ReplicaLog("trainer", 0, spool=self)  # type: ignore[arg-type]
         self.begin(self)
 
     def write(self, *lines, stream="o", timed=True):
@@ -43,14 +43,14 @@ class Spool(ReplicaSpool):
         self.finish_current()
 
     def reader(self, log, stream, register, say):
-        return SpoolReader(self, log, stream, register, say)
+        return SpoolReader(self, log, stream, register, say)  # type: ignore[arg-type]
 
     def acquire(self, stream):
         self.calls.append(f"acquire {stream}")
         return self
 
-    def release(self, stream):
-        self.calls.append(f"release {stream}")
+    def release(self, *streams):
+        self.calls += [f"release {stream}" for stream in streams]
 
 
 @pytest.fixture
