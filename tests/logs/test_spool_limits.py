@@ -3,7 +3,6 @@
 import errno
 import os
 import shutil
-import time
 
 from support.reading import as_shown, numbered
 from support.waiting import PATIENCE, wait_until
@@ -38,19 +37,6 @@ def test_job_limit_drops_the_oldest_lines(instance, small_segments):
     again.wait_for(found)
     assert f"{8000 - len(found):,}" in again.wait_for_notice("older lines are gone", "spool_megabytes_per_job")
     assert again.log.lines(again.log.bounds().first, 1)[0].stream == "n"
-
-
-def test_notice_comes_with_the_first_drop(instance, small_segments):
-    one = instance(job=250_000)
-    reading = one.read()
-    one.scheduler.write(0, *numbered(0, 5000))
-    reading.wait_for_last(b"line 4999")
-    for start in range(5000, 12_000, 100):
-        one.scheduler.write(0, *numbered(start, start + 100))
-        if reading.log.bounds().gone:
-            break
-        time.sleep(0.01)
-    reading.wait_for_notice("the oldest lines go from here on", "keeps 0 MB of a job (spool_megabytes_per_job)")
 
 
 def test_merged_log_begins_where_all_replicas_are_whole(instance, small_segments):

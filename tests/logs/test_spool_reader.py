@@ -148,6 +148,19 @@ def test_notices_come_once_and_lasting_trouble_to_each_reader(spool):
     assert len(notices(log)) == 2
 
 
+def test_drop_of_known_lines_adds_a_notice(spool):
+    spool.write_part(b"a\n")
+    log = opened(spool)
+    spool.write_part(b"b\n")
+    assert spool.drop_oldest("the disk is full")
+    read_on(log)
+    assert notices(log) == ["the oldest lines go from here on: the disk is full"]
+    spool.write_part(b"c\n")
+    assert spool.drop_oldest("the disk is full")
+    read_on(log)
+    assert notices(log) == []
+
+
 def test_reader_acquires_and_releases_its_stream_once(spool):
     log = MergedLog([spool.log], "stdout")
     assert (log.caught_up, log.fully_read, spool.calls) == (True, True, [])
