@@ -142,11 +142,6 @@ def test_plain_text_has_one_width_in_every_terminal(text, shown):
     assert sum(map(wcwidth, shown)) == cell_len(shown)
 
 
-@pytest.mark.parametrize(
-    "text", ["0 B", "12 B", "999 B", "1.0 kB", "1.2 kB", "1.0 MB", "9.9 MB", "2.3 MB", "1.0 GB", "2.0 GB"]
-)
-def test_size_has_one_unit(text):
-    number, unit = text.split()
-    size = round(float(number) * {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}[unit])
-    assert format_size(size) == text
-    assert format_size(999_999) == "1000.0 kB"
+def test_size_has_one_unit():
+    sizes = (0, 999, 1000, 999_999, 10**6, 2_345_678, 10**9)
+    assert ", ".join(map(format_size, sizes)) == "0 B, 999 B, 1.0 kB, 1000.0 kB, 1.0 MB, 2.3 MB, 1.0 GB"

@@ -32,8 +32,6 @@ def test_colors_of_text_background_and_underline(parameters, color):
     assert apply_sgr(PLAIN, f"38{parameters}") == SgrStyle(fg=color)
     assert apply_sgr(PLAIN, f"48{parameters}") == SgrStyle(bg=color)
     assert apply_sgr(PLAIN, f"58{parameters}") == PLAIN
-    if parameters[0] == ":":
-        assert apply_sgr(PLAIN, f"48{parameters};1") == SgrStyle(bg=color, bold=True)
 
 
 def test_first_64_parameters_count():

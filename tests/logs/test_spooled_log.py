@@ -165,7 +165,9 @@ def feeding():
 
 def test_closing_a_log_ends_every_stream_at_once(instance):
     one = instance(replicas=64)
+    one.scheduler.write(3, "before\n")
     reading = one.read()
+    reading.wait_for([b"before"])
     wait_for_streams(one.scheduler, 64)
     before = time.monotonic()
     reading.follower.close()
@@ -173,8 +175,10 @@ def test_closing_a_log_ends_every_stream_at_once(instance):
     wait_for_streams(one.scheduler, 0)
     wait_until(lambda: not feeding(), "the threads' end")
     one.scheduler.write(3, "later\n")
-    one.read(3).wait_for([b"later"])
+    one.read(3).wait_for([b"before", b"later"])
     assert one.scheduler.reading == 1
+    # The stream is resumed.
+    assert [cursor is None for cursor in one.scheduler.cursors] == [True] * 64 + [False]
 
 
 def test_end_of_the_program_ends_its_streams(instance):
@@ -198,18 +202,6 @@ def test_views_share_one_stream(instance):
     one.scheduler.write(1, "c\n")
     single.wait_for([b"b", b"c"])
     assert (one.scheduler.opened, len(one.spool_folders())) == (2, 2)
-
-
-def test_stream_is_resumed_after_another_replica(instance):
-    one = instance(replicas=2)
-    one.scheduler.write(0, *numbered(0, 3))
-    reading = one.read(0)
-    reading.wait_for(as_shown(numbered(0, 3)))
-    reading.close()
-    wait_for_streams(one.scheduler, 0)
-    one.scheduler.write(0, *numbered(3, 6))
-    one.read(0).wait_for(as_shown(numbered(0, 6)))
-    assert [cursor is None for cursor in one.scheduler.cursors] == [True, False]
 
 
 def test_spool_files_are_private(instance):
