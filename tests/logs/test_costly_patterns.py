@@ -1,7 +1,5 @@
 """No expression that somebody types may hold up the application: each ends within its budget, other threads go on."""
 
-from __future__ import annotations
-
 import re
 import sys
 import time
@@ -22,14 +20,14 @@ _LINE_LIMIT_S = 0.03
 
 
 @pytest.fixture(params=["as installed", "without re2"])
-def engines(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def engines(request, monkeypatch):
     monkeypatch.setattr(engine, "LINE_LIMIT_S", _LINE_LIMIT_S)
     monkeypatch.setattr(engine, "BLOCK_LIMIT_S", 0.2)
     if request.param == "without re2":
         monkeypatch.setitem(sys.modules, "re2", None)
 
 
-def run_within_budget(text: str) -> None:
+def run_within_budget(text):
     """Search the bait; fail where that takes ten times what it may."""
     scanner = PatternScanner(parse_pattern(text, regex=True), b"")
     for line in BAIT:
@@ -45,11 +43,11 @@ def run_within_budget(text: str) -> None:
 class Pulse(Background):
     """Measures how long another thread was kept from running, by this process: in seconds of its processor time."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         super().__init__()
         self.longest = 0.0
 
-    def work(self) -> None:
+    def work(self):
         before = time.process_time()
         while not self.stop.wait(0.002):
             now = time.process_time()
@@ -59,7 +57,7 @@ class Pulse(Background):
 
 @pytest.mark.usefixtures("engines")
 @pytest.mark.parametrize("part", range(4))
-def test_known_costly_patterns_keep_their_budget(part: int) -> None:
+def test_known_costly_patterns_keep_their_budget(part):
     assert len(COSTLY) > 200
     with Pulse() as pulse:
         for text in COSTLY[part::4]:
@@ -70,7 +68,7 @@ def test_known_costly_patterns_keep_their_budget(part: int) -> None:
 @pytest.mark.usefixtures("engines")
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(PATTERNS, st.sampled_from(("!", "$", r"\1!", "(?!x)[^ab!]", "")))
-def test_any_pattern_keeps_its_budget(text: str, end: str) -> None:
+def test_any_pattern_keeps_its_budget(text, end):
     text = f"({text}){end}"
     try:
         re.compile(text)
@@ -81,7 +79,7 @@ def test_any_pattern_keeps_its_budget(text: str, end: str) -> None:
     run_within_budget(text)
 
 
-def test_only_the_classes_that_it_reads_otherwise_keep_a_line_from_the_fast_engine() -> None:
+def test_only_the_classes_that_it_reads_otherwise_keep_a_line_from_the_fast_engine():
     pytest.importorskip("re2")
     line = f"é{'a' * 5000}c".encode()
     assert not engine.make_engine("(a+)+b", ignore_case=False).matches(line)

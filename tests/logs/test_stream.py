@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import threading
 
 import pytest
@@ -10,48 +8,59 @@ from torchx_tui.logs.source import stream
 from torchx_tui.logs.source.stream import LineCursor, LineStream
 
 
-def test_lines_are_taken_up_by_their_number() -> None:
+def texts(reading):
+    return [record.data for record in reading]
+
+
+def test_stream_is_resumed_by_the_number_of_lines():
     lines = ["a\n", "b\n", "c\n"]
     reading = LineStream(lambda: lines)
-    assert [next(reading).data, next(reading).data] == [b"a\n", b"b\n"]
-    assert reading.cursor == LineCursor(2)
+    assert [next(reading).data, next(reading).data, reading.cursor] == [b"a\n", b"b\n", LineCursor(2)]
     lines.append("d\n")
-    assert [record.data for record in LineStream(lambda: lines, cursor=reading.cursor)] == [b"c\n", b"d\n"]
+    assert texts(LineStream(lambda: lines, cursor=reading.cursor)) == [b"c\n", b"d\n"]
 
 
-@pytest.mark.parametrize(("later", "rest"), [("par", []), ("partial", [b"tial"]), ("partial\n", [b"tial\n"])])
-def test_a_line_that_was_not_whole_goes_on(later: str, rest: list[bytes]) -> None:
+@pytest.mark.parametrize(
+    ("later", "rest", "cursor"),
+    [
+        ("par", [], LineCursor(1, 3)),
+        ("partial", [b"tial"], LineCursor(1, 7)),
+        ("partial\n", [b"tial\n"], LineCursor(2)),
+    ],
+)
+def test_partial_line_is_continued(later, rest, cursor):
     reading = LineStream(lambda: ["a\n", "par"])
-    assert [record.data for record in reading] == [b"a\n", b"par"]
-    assert reading.cursor == LineCursor(1, 3)
+    assert (texts(reading), reading.cursor) == ([b"a\n", b"par"], LineCursor(1, 3))
     again = LineStream(lambda: ["a\n", later], cursor=reading.cursor)
-    assert [record.data for record in again] == rest
-    assert again.cursor == (LineCursor(2) if later.endswith("\n") else LineCursor(1, len(later)))
+    assert (texts(again), again.cursor) == (rest, cursor)
 
 
-def test_the_default_stream_of_a_scheduler_ends_when_it_is_closed() -> None:
+def read_in_thread(reading):
+    """Read a stream in a thread; return the thread and what it reads."""
+    read, first = [], threading.Event()
+
+    def run():
+        for record in reading:
+            read.append(record.data)
+            first.set()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    assert first.wait(PATIENCE)
+    return thread, read
+
+
+def test_stream_of_lines_ends_when_it_is_closed():
     scheduler = LinesScheduler()
     scheduler.write(0, "a\n")
     reading = scheduler.log_stream("app", "trainer", 0)
-    got: list[bytes] = []
-    first = threading.Event()
-
-    def read() -> None:
-        for record in reading:
-            got.append(record.data)
-            first.set()
-
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
-    assert first.wait(PATIENCE)
+    thread, read = read_in_thread(reading)
     reading.close()
     thread.join(PATIENCE)
-    assert not thread.is_alive()
-    assert got == [b"a\n"]
-    assert scheduler.reading == 0
+    assert (thread.is_alive(), read, scheduler.reading) == (False, [b"a\n"], 0)
 
 
-def test_only_lines_that_come_later_have_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_lines_have_a_time(monkeypatch):
     monkeypatch.setattr(stream, "LIVE_AFTER_S", NEVER)
     scheduler = LinesScheduler()
     scheduler.write(0, "a\n", "b\n")
@@ -62,7 +71,7 @@ def test_only_lines_that_come_later_have_a_time(monkeypatch: pytest.MonkeyPatch)
     assert next(reading).time is not None
 
 
-def test_a_generator_that_cannot_be_closed_while_it_runs_gives_nothing_more() -> None:
+def test_running_generator_gives_nothing_after_its_close():
     go, begun = threading.Event(), threading.Event()
 
     def lines():
@@ -72,11 +81,9 @@ def test_a_generator_that_cannot_be_closed_while_it_runs_gives_nothing_more() ->
         yield "b\n"
 
     reading = LineStream(lines)
-    got: list[bytes] = []
-    thread = threading.Thread(target=lambda: got.extend(record.data for record in reading), daemon=True)
-    thread.start()
+    thread, read = read_in_thread(reading)
     assert begun.wait(PATIENCE)
     reading.close()
     go.set()
     thread.join(PATIENCE)
-    assert got == [b"a\n"]
+    assert read == [b"a\n"]

@@ -46,6 +46,10 @@ class Reading:
         except AssertionError:
             assert self.lines() == lines
 
+    def wait_for_last(self, *lines: bytes) -> None:
+        """Wait until the last lines are these, in any order."""
+        wait_until(lambda: sorted(self.lines()[-len(lines) :]) == sorted(lines), "the last lines", PATIENCE)
+
     def wait_for_notice(self, *words: str) -> str:
         def find() -> str:
             return next((text for text in self.notices() if all(word in text for word in words)), "")
