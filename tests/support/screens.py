@@ -213,6 +213,8 @@ class Logs(Driver):
     Its rows are as they are drawn; its lines are those without what stands before each.
     """
 
+    app: Any
+
     def __init__(self, pilot: Pilot[Any]) -> None:
         super().__init__(pilot)
         self.pane = self.screen.query_one(LogPane)

@@ -1,6 +1,7 @@
 """The lines of a log on screen: following and standing still, motions, long lines, colours."""
 
 import time
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,9 +18,13 @@ from torchx_tui.tui.ui.governor import repaint_interval
 from torchx_tui.tui.ui.palette import ANSI_DARK, DARK, LIGHT
 
 
-def rows_of(data, stream="o", replica=0, width=40, **layout):
+def rows_of(data, stream="o", replica=0, width=40, **layout) -> Any:
     maker = RowMaker(RowLayout(width=width, **layout), DARK, glyphs.UNICODE, Style(bgcolor=DARK.bg))
     return maker.rows(LogLine(0, replica, 1000.25, stream, data, 0))
+
+
+def drawn(palette, **style) -> Any:
+    return SgrStyles(palette).style(SgrStyle(**style))
 
 
 async def test_view_follows_or_stands_still(tmp_path):
@@ -130,6 +135,6 @@ def test_printed_colours_are_kept_and_legible():
                 back = made.bgcolor.get_truecolor() if made.bgcolor else parse_hex(colors.bg)
                 fore = made.color.get_truecolor() if made.color else parse_hex(colors.log)
                 assert contrast(tuple(fore), tuple(back)) >= 4.5, (colors.name, style)
-    assert SgrStyles(DARK).style(SgrStyle(fg=RGB | 0x60FF60)).color.name == "#60ff60"
-    ansi = SgrStyles(ANSI_DARK).style(SgrStyle(fg=1, reverse=True))
+    assert drawn(DARK, fg=RGB | 0x60FF60).color.name == "#60ff60"
+    ansi = drawn(ANSI_DARK, fg=1, reverse=True)
     assert (ansi.color.number, ansi.reverse) == (1, True)
