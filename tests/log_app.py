@@ -1,84 +1,70 @@
-"""A small app with a log pane alone, and what tests read off it."""
+"""A small app with a log pane alone, and logs for it."""
 
-from __future__ import annotations
+from contextlib import asynccontextmanager
 
-import asyncio
-import time
-from collections.abc import Callable, Sequence
+from log_writing import LogWriter
+from support.screens import Logs
 
-from support.waiting import PATIENCE
-from textual.app import ComposeResult
-from textual.pilot import Pilot
-from textual.widgets import Static
-
-from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.logs.pane import LogPane
-from torchx_tui.tui.logs.search import LogSearch
-from torchx_tui.tui.logs.status import LogStatus, StatusRow
-from torchx_tui.tui.logs.view import LogView
 from torchx_tui.tui.terminal.ordered_keys import OrderedKeysApp
 from torchx_tui.tui.ui.theme import follow_theme, use_themes
 
+SIZE = (60, 11)
 
-class LogApp(OrderedKeysApp[None]):
-    """Shows logs in a `LogPane`."""
 
-    def __init__(
-        self, logs: Sequence[ReplicaLog], is_final: Callable[[], bool] | None = None, theme: str = "torchx-dark"
-    ) -> None:
+class LogApp(OrderedKeysApp):
+    """Shows the logs of writers, or others, in a `LogPane`; it keeps what that says and what it wants to be copied."""
+
+    CSS = "Input { height: 1; border: none; }"
+
+    def __init__(self, *sources, is_final=None, theme="torchx-dark"):
         super().__init__()
-        self.logs = logs
+        self.logs = [getattr(source, "log", source) for source in sources]
         self.is_final = is_final
-        self.statuses: list[LogStatus] = []
+        self.pane = LogPane()
+        self.said, self.copies, self.statuses = [], [], []
         use_themes(self, theme)
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
+    def get_theme_variable_defaults(self):
         return {"bar": "#181d25", "line": "#333c4b"}
 
-    def compose(self) -> ComposeResult:
-        yield LogPane()
+    def compose(self):
+        yield self.pane
 
-    def on_mount(self) -> None:
+    def on_mount(self):
         follow_theme(self)
-        self.show()
-
-    def show(self) -> None:
         self.pane.show(self.logs, is_final=self.is_final)
         self.pane.focus_log()
 
-    def on_log_pane_status_changed(self, message: LogPane.StatusChanged) -> None:
+    def on_log_pane_status_changed(self, message):
         self.statuses.append(message.status)
 
-    @property
-    def pane(self) -> LogPane:
-        return self.query_one(LogPane)
+    def on_log_pane_said(self, message):
+        self.said.append(message.text)
 
-    @property
-    def view(self) -> LogView:
-        return self.query_one(LogView)
+    def on_log_pane_copied(self, message):
+        self.copies.append((message.text, message.what))
 
-    def rows(self) -> list[str]:
-        """The rows of the log on screen, without the blank ones at the end."""
-        rows = [self.view.render_line(y).text.rstrip() for y in range(self.view.size.height)]
-        while rows and not rows[-1]:
-            rows.pop()
-        return rows
 
-    @property
-    def search(self) -> LogSearch:
-        return self.query_one(LogSearch)
+@asynccontextmanager
+async def logs_of(*sources, app=None, size=SIZE, count=0, **options):
+    """Start the app with logs, or another such app, and wait until so many lines are read and some are drawn."""
+    app = app or LogApp(*sources, **options)
+    async with app.run_test(size=size) as pilot:
+        logs = Logs(pilot)
+        if count:
+            await logs.counted(count)
+            await logs.until(logs.rows, "some lines")
+        yield logs
 
-    def search_words(self) -> str:
-        """What the search row says behind its field."""
-        return str(self.search.query_one("#pattern-words", Static).content)
 
-    def status_row(self) -> str:
-        return self.query_one(StatusRow).render().plain
+def written(folder, text, replica=0):
+    """Return the writer of a replica that has printed a text."""
+    writer = LogWriter(folder, replica)
+    writer.write(text if isinstance(text, bytes) else text.encode())
+    return writer
 
-    async def until(self, condition: Callable[[], object]) -> None:
-        """Wait for a condition, and for what is under way with it: rows are drawn before the status is told of."""
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert time.monotonic() < deadline, (self.rows()[-5:], self.status_row(), self.pane.status)
-            await asyncio.sleep(0.01)
-        await Pilot(self).pause()
+
+def numbered(folder, count, replica=0, word="line"):
+    """Return the writer of a replica that has printed numbered lines, from 0."""
+    return written(folder, "".join(f"{word} {number}\n" for number in range(count)), replica)

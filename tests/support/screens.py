@@ -1,4 +1,4 @@
-"""Drivers of the dashboard, its table of jobs and its launch screen: keys in, what a user reads out."""
+"""Drivers of the dashboard, its table of jobs, its logs and its launch screen: keys in, what a user reads out."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from rich.style import Style
 from support import launching
 from support.dashboard import key_bar, screen_text, settled, until
 from textual.pilot import Pilot
@@ -18,8 +19,13 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.form_field import Field, role_section
 from torchx_tui.tui.launch.role_rule import RoleRule
 from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.logs.pane import LogPane
+from torchx_tui.tui.logs.search_row import SearchRow
+from torchx_tui.tui.logs.status import LogStatus, StatusRow
+from torchx_tui.tui.logs.view import LogView
 from torchx_tui.tui.ui.bars import KeyBar, StatusLine, TopBar
 from torchx_tui.tui.ui.choice_field import ChoiceField
+from torchx_tui.tui.ui.palette import DARK
 
 WIDE = (120, 40)
 
@@ -199,6 +205,101 @@ class Job(Driver):
     def log_replica(self) -> int:
         """Return the replica whose log is shown."""
         return self.screen.logs.log_pane.status.replica
+
+
+class Logs(Driver):
+    """A log pane, on the logs screen or with nothing around it.
+
+    Its rows are as they are drawn; its lines are those without what stands before each.
+    """
+
+    app: Any
+
+    def __init__(self, pilot: Pilot[Any]) -> None:
+        super().__init__(pilot)
+        self.pane = self.screen.query_one(LogPane)
+        self.view = self.screen.query_one(LogView)
+        self.field = self.screen.query_one(SearchRow)
+
+    @property
+    def status(self) -> LogStatus:
+        return self.pane.status
+
+    def rows(self) -> list[str]:
+        """Return the rows on screen, without the blank ones at the end."""
+        rows = [self.view.render_line(y).text.rstrip() for y in range(self.view.size.height)]
+        while rows and not rows[-1]:
+            rows.pop()
+        return rows
+
+    def lines(self) -> list[str]:
+        return [row.partition("│ ")[2] for row in self.rows()]
+
+    def selected(self) -> list[str]:
+        """Return the lines on screen that are drawn as selected."""
+        strips = [self.view.render_line(y) for y in range(self.view.size.height)]
+        styles = [[segment.style for segment in strip if segment.style] for strip in strips]
+        return [
+            strip.text.rstrip().partition("│ ")[2]
+            for strip, each in zip(strips, styles, strict=True)
+            if each and (all(style.reverse for style in each) or all(_fill(style) == DARK.sel for style in each))
+        ]
+
+    def matches(self) -> list[str]:
+        """Return the texts on screen that are drawn as matches, the current one with a sign."""
+        segments = [segment for y in range(self.view.size.height) for segment in self.view.render_line(y)]
+        signs = {DARK.accent_fill.split()[-1]: ">", DARK.match_row.split()[-1]: ""}
+        return [signs[_fill(style)] + text for text, style, _ in segments if _fill(style) in signs]
+
+    def bar(self) -> str:
+        """Return the row of the log's state."""
+        return self.screen.query_one(StatusRow).render().plain
+
+    def words(self) -> str:
+        """Return what stands beside the search field, if that is there."""
+        words = [text_of(self.field, f"#pattern-{part}") for part in ("words", "kind")]
+        return "  ".join(words) if self.field.display else ""
+
+    async def has(self, *lines: str) -> None:
+        """Wait until just these lines are on screen."""
+        await self.until(lambda: self.lines() == list(lines), f"{lines}")
+
+    async def first(self, line: str) -> None:
+        await self.until(lambda: self.lines()[:1] == [line], line)
+
+    async def last(self, line: str) -> None:
+        await self.until(lambda: self.lines()[-1:] == [line], line)
+
+    async def finds(self, text: str) -> None:
+        """Wait until a text is on screen."""
+        await self.until(lambda: any(text in row for row in self.rows()), text)
+
+    async def selects(self, *lines: str) -> None:
+        """Wait until just these lines on screen are selected."""
+        await self.until(lambda: self.selected() == list(lines), f"{lines}")
+
+    async def counted(self, lines: int) -> None:
+        """Wait until the log is read to its start, and has so many lines."""
+        await self.until(lambda: self.status.exact and self.status.line_count == lines, f"{lines} lines")
+
+    async def to_be(self, **values: object) -> None:
+        """Wait until the status has these values."""
+        await self.until(lambda: values == {name: getattr(self.status, name) for name in values}, f"{values}")
+
+    async def ask(self, key: str) -> None:
+        """Open the field."""
+        await self.press(key)
+        await self.until(lambda: self.field.input.has_focus, "the field")
+
+    async def type(self, text: str, key: str = "slash") -> None:
+        """Search, filter or jump, depending on the key."""
+        await self.ask(key)
+        self.field.input.value = text
+        await self.press("enter")
+
+
+def _fill(style: Style | None) -> str:
+    return style.bgcolor.name if style and style.bgcolor else ""
 
 
 class Launch(Driver):

@@ -1,23 +1,18 @@
 """Going to lines, parts and times: what is understood of what is typed, and where it leads."""
 
-from __future__ import annotations
-
 import time
-from pathlib import Path
 
 import pytest
-from log_app import LogApp
+from log_app import LogApp, logs_of
 from log_writing import LogWriter
-from textual.pilot import Pilot
 
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.logs.jump import JumpError, Line, Moment, Share, Times, parse_jump
-from torchx_tui.tui.logs.search_row import SearchRow
 
 
 @pytest.fixture(autouse=True)
-def berlin(monkeypatch: pytest.MonkeyPatch):
-    """A zone that is not UTC."""
+def berlin(monkeypatch):
+    """Let the zone be one that is not UTC."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     yield
@@ -25,11 +20,11 @@ def berlin(monkeypatch: pytest.MonkeyPatch):
     time.tzset()
 
 
-def at(text: str) -> float:
+def at(text):
     return time.mktime(time.strptime(text, "%Y-%m-%d %H:%M:%S"))
 
 
-def day_and_night() -> Times:
+def day_and_night():
     last = at("2026-11-21 10:45:32")
     return Times(at("2026-11-20 22:00:00"), last, last)
 
@@ -48,120 +43,88 @@ def day_and_night() -> Times:
         ("2026-11-21T09:45:00Z", "2026-11-21 10:45:00"), ("2026-11-21T11:45:00+02:00", "2026-11-21 10:45:00"),
     ],
 )  # fmt: skip
-def test_what_is_typed_is_understood(typed: str, expected: Line | Share | str) -> None:
+def test_place_is_understood(typed, expected):
     place = Moment(at(expected)) if isinstance(expected, str) else expected
     assert parse_jump(typed, day_and_night()) == place
 
 
-def test_a_time_of_a_log_of_one_day_is_of_that_day() -> None:
+def test_time_in_a_log_of_one_day_is_of_that_day():
     times = Times(at("2026-11-21 08:00:00"), at("2026-11-21 09:00:00"), at("2026-11-22 12:00:00"))
     assert parse_jump("23:10", times) == Moment(at("2026-11-21 23:10:00"))
 
 
 @pytest.mark.parametrize("typed", ["", "x", "12:61", "25:00", "101%", "-10", "10m", "1h", "2026-13-01", "[/red]", "٣٤"])
-def test_what_is_no_place_is_said_with_examples(typed: str) -> None:
+def test_what_is_no_place_is_refused_with_examples(typed):
     with pytest.raises(JumpError, match=r"not a line number or a time: type 48112, 50%, 12:01:30, -10m, \+1h or 2026"):
         parse_jump(typed, day_and_night())
 
 
-def thousand_lines(folder: Path) -> ReplicaLog:
-    """A thousand lines, one a second."""
-    writer = LogWriter(folder)
+@pytest.fixture
+def log(tmp_path):
+    """Return a log of a thousand lines, one a second."""
+    writer = LogWriter(tmp_path)
     for number in range(1000):
         writer.write(b"line %d\n" % (number + 1), at=at("2026-11-21 10:00:00") + number)
     return writer.log
 
 
-@pytest.fixture
-def app(tmp_path: Path) -> LogApp:
-    return LogApp([thousand_lines(tmp_path)], lambda: True)
-
-
-async def jump(pilot: Pilot, app: LogApp, typed: str) -> None:
-    row = app.query_one(SearchRow)
-    await pilot.press("ctrl+g")
-    await app.until(lambda: row.input.has_focus and row.mode == "jump")
-    row.input.value = typed
-    await pilot.press("enter")
-
-
-async def test_lines_parts_and_times_lead_to_their_lines(app: LogApp) -> None:
-    async with app.run_test(size=(60, 11)) as pilot:
-        await app.until(lambda: app.pane.status.state == "ended" and app.pane.status.line_count == 1000)
+async def test_lines_parts_and_times_lead_to_their_lines(log):
+    async with logs_of(log, is_final=lambda: True, size=(100, 11), count=1000) as logs:
         for typed, number in (
-            ("500", 500), ("25%", 251), ("10:05", 301), ("10:05:30", 331), ("+10m", 601), ("-15m", 100),
-            ("2026-11-21 10:01", 61), ("1", 1),
+            ("25%", 251), ("10:05", 301), ("10:05:30", 331), ("+10m", 601), ("-15m", 100), ("2026-11-21 10:01", 61),
+            ("1", 1), ("500", 500),
         ):  # fmt: skip
-            await jump(pilot, app, typed)
-            await app.until(lambda number=number: app.rows()[:1] == [f" │ line {number}"])
-            assert app.pane.status.state in ("paused", "ended")
+            await logs.type(typed, "ctrl+g")
+            await logs.first(f"line {number}")
+            assert logs.status.state in ("paused", "ended")
+        # That line is the one to be selected.
+        await logs.press("v")
+        await logs.to_be(selected=1)
+        assert logs.view.selection.anchor == 499 - 1000
+        await logs.press("v")
         # Beyond the end is the end.
-        await jump(pilot, app, "12:00")
-        await app.until(lambda: app.rows()[-1:] == [" │ line 1000"])
+        await logs.type("12:00", "ctrl+g")
+        await logs.last("line 1000")
+        # What is no place can be typed anew.
+        await logs.type("soon", "ctrl+g")
+        await logs.shows("not a line number or a time", on="words")
+        assert logs.field.input.has_focus
+        logs.field.input.value = "77"
+        await logs.press("enter")
+        await logs.first("line 77")
+        await logs.until(lambda: not logs.field.display, "the field to go")
+        # A search is shown again after a jump.
+        await logs.press("G")
+        await logs.type("99")
+        await logs.shows("of 19", on="words")
+        await logs.type("5", "ctrl+g")
+        await logs.first("line 5")
+        await logs.shows("19 found", on="words")
+        assert logs.field.input.value == "99"
+        await logs.press("ctrl+g", "escape")
+        await logs.until(lambda: logs.field.input.value == "99" and not logs.field.input.has_focus, "the search")
+        assert logs.field.display
 
 
 class HiddenLogApp(LogApp):
     """Its pane has no size yet. Textual calls the `on_mount` of `LogApp` as well."""
 
-    def on_mount(self) -> None:
+    def on_mount(self):
         self.pane.display = False
 
 
-async def test_a_line_that_was_gone_to_before_anything_is_drawn_is_shown(tmp_path: Path) -> None:
-    app = HiddenLogApp([thousand_lines(tmp_path)], lambda: True)
-    async with app.run_test(size=(60, 11)):
-        await app.until(lambda: app.view.bounds.complete and app.view.bounds.end > app.view.bounds.first)
-        assert not app.view.size
-        app.view.go_to(app.view.bounds.first + 499)
-        app.pane.display = True
-        await app.until(lambda: app.rows()[:1] == [" │ line 500"])
+async def test_line_gone_to_before_anything_is_drawn_is_shown(log):
+    async with logs_of(app=HiddenLogApp(log, is_final=lambda: True)) as logs:
+        await logs.until(lambda: logs.view.bounds.complete and logs.view.bounds.end > logs.view.bounds.first)
+        assert not logs.view.size
+        logs.view.go_to(logs.view.bounds.first + 499)
+        logs.pane.display = True
+        await logs.first("line 500")
 
 
-async def test_the_line_gone_to_is_copied_and_selected_first(app: LogApp) -> None:
-    async with app.run_test(size=(60, 11)) as pilot:
-        await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 1000)
-        await jump(pilot, app, "500")
-        await app.until(lambda: app.rows()[:1] == [" │ line 500"])
-        await pilot.press("v")
-        await app.until(lambda: app.pane.status.selected == 1)
-        assert app.view.selection is not None
-        assert app.view.selection.anchor == 499 - 1000
-
-
-async def test_a_bad_place_is_said_and_can_be_typed_again(app: LogApp) -> None:
-    async with app.run_test(size=(100, 11)) as pilot:
-        row = app.query_one(SearchRow)
-        await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 1000)
-        await jump(pilot, app, "soon")
-        await app.until(lambda: "not a line number or a time" in app.search_words())
-        assert row.input.has_focus
-        row.input.value = "77"
-        await pilot.press("enter")
-        await app.until(lambda: app.rows()[0].endswith("line 77"))
-        await app.until(lambda: not row.display)
-
-
-async def test_a_search_is_shown_again_after_a_jump(app: LogApp) -> None:
-    async with app.run_test(size=(100, 11)) as pilot:
-        row = app.query_one(SearchRow)
-        await app.until(lambda: app.pane.status.exact and app.pane.status.line_count == 1000)
-        await pilot.press("slash", *"99", "enter")
-        await app.until(lambda: "of 19" in app.search_words())
-        await jump(pilot, app, "5")
-        await app.until(lambda: app.rows()[0].endswith("line 5"))
-        await app.until(lambda: row.input.value == "99" and "19 found" in app.search_words())
-        await pilot.press("ctrl+g", "escape")
-        await app.until(lambda: row.input.value == "99" and not row.input.has_focus)
-        assert row.display
-
-
-async def test_a_log_without_times_says_so(tmp_path: Path) -> None:
-    from torchx_tui.logs.source.replica_log import ReplicaLog
-
+async def test_log_without_times_has_no_time_to_go_to(tmp_path):
     path = tmp_path / "out"
     path.write_bytes(b"a\nb\n")
-    app = LogApp([ReplicaLog("r", 0, stdout=path)])
-    async with app.run_test(size=(100, 11)) as pilot:
-        await app.until(lambda: app.pane.status.exact and len(app.rows()) == 2)
-        await jump(pilot, app, "10:00")
-        await app.until(lambda: "no line of this log has a time" in app.search_words())
+    async with logs_of(ReplicaLog("r", 0, stdout=path), size=(100, 11), count=2) as logs:
+        await logs.type("10:00", "ctrl+g")
+        await logs.shows("no line of this log has a time", on="words")

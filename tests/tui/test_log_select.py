@@ -1,251 +1,161 @@
 """Selecting lines by keys and by mouse, and what is copied of them."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
-from log_app import LogApp
-from log_writing import LogWriter
-from support.dashboard import settled
+from log_app import logs_of, numbered, written
 from textual.events import MouseScrollUp
-from textual.pilot import Pilot
 
 from torchx_tui.logs.view.merge import Bounds, MergedLog
 from torchx_tui.tui.logs import output as log_copy
-from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.selection import LogSelection
 from torchx_tui.tui.logs.view import LogView
-from torchx_tui.tui.ui.palette import ANSI_DARK, DARK, NO_COLOR
-
-SIZE = (60, 11)
-
-
-class CopyApp(LogApp):
-    """Keeps what the pane wants to be copied, and what it says."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        self.copies: list[tuple[str, str]] = []
-        self.said: list[str] = []
-
-    def on_log_pane_copied(self, message: LogPane.Copied) -> None:
-        self.copies.append((message.text, message.what))
-
-    def on_log_pane_said(self, message: LogPane.Said) -> None:
-        self.said.append(message.text)
-
-    def selected(self) -> list[str]:
-        """The rows on screen that are drawn as selected ones, without the gutter."""
-        rows = []
-        for y in range(self.view.size.height):
-            strip = self.view.render_line(y)
-            styles = [segment.style for segment in strip if segment.style]
-            color = all(style.bgcolor is not None and style.bgcolor.name == DARK.sel for style in styles)
-            if styles and (color or all(style.reverse for style in styles)):
-                rows.append(strip.text.rstrip().partition("│ ")[2])
-        return rows
+from torchx_tui.tui.ui.palette import ANSI_DARK, NO_COLOR
 
 
 @pytest.fixture
-def writer(tmp_path: Path) -> LogWriter:
-    writer = LogWriter(tmp_path)
-    writer.write(b"".join(b"line %d\n" % number for number in range(100)))
-    return writer
+def writer(tmp_path):
+    return numbered(tmp_path, 100)
 
 
-@pytest.fixture
-def app(writer: LogWriter) -> CopyApp:
-    return CopyApp([writer.log])
-
-
-def lines(*span: int) -> list[str]:
+def lines(*span):
     return [f"line {number}" for number in range(*span)]
 
 
-async def filled(pilot: Pilot, app: CopyApp) -> None:
-    await app.until(lambda: app.rows()[-1:] == [" │ line 99"] and app.pane.status.exact)
-    await pilot.pause()
+async def copied(logs, *lines):
+    """Wait until these lines are the last that were copied."""
+    what = "1 line" if len(lines) == 1 else f"{len(lines)} lines"
+    await logs.until(lambda: logs.app.copies[-1:] == [("\n".join(lines), what)], f"a copy of {what}")
 
 
-async def test_v_selects_lines_that_motions_extend_and_y_copies_them(app: CopyApp) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await filled(pilot, app)
-        await pilot.press("v")
-        await app.until(lambda: app.selected() == ["line 99"])
-        assert app.status_row().startswith("Selecting  1 line of 100")
-        assert app.status_row().endswith("y copy   esc leave")
-        await pilot.press("k", "up", "k", "j")
-        await app.until(lambda: app.selected() == lines(97, 100))
-        await pilot.press("y")
-        await app.until(lambda: app.copies == [("line 97\nline 98\nline 99", "3 lines")])
-        await app.until(lambda: app.selected() == [])
-        assert app.pane.status.state == "paused"
+async def test_motions_extend_a_selection(writer, monkeypatch):
+    async with logs_of(writer, count=100) as logs:
+        # Without a selection the screen is copied.
+        await logs.press("y")
+        await copied(logs, *lines(90, 100))
+        await logs.press("v")
+        await logs.selects("line 99")
+        assert logs.bar().startswith("Selecting  1 line of 100")
+        assert logs.bar().endswith("y copy   esc leave")
+        await logs.press("k", "up", "k", "j")
+        await logs.selects(*lines(97, 100))
+        await logs.press("y")
+        await copied(logs, *lines(97, 100))
+        await logs.selects()
+        assert logs.status.state == "paused"
+        await logs.press("G", "v")
+        for keys, count, top in (
+            (["pageup"], 10, None), (["ctrl+u"], 14, None), (["ctrl+d", "pagedown"], 1, None), (["g"], 100, 0),
+            (["j"], 99, None), (["G"], 1, 90),
+        ):  # fmt: skip
+            await logs.press(*keys)
+            await logs.to_be(selected=count)
+            assert top is None or logs.lines() == lines(top, top + 10)
+        monkeypatch.setattr(log_copy, "MOST", 50)
+        await logs.press("g", "y")
+        await logs.until(lambda: logs.app.said == ["100 lines are more than 50 B: S saves them to a file"])
+        assert len(logs.app.copies) == 2
 
 
-async def test_pages_and_ends_extend_too(app: CopyApp) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await filled(pilot, app)
-        await pilot.press("v", "pageup")
-        await app.until(lambda: app.pane.status.selected == 10)
-        await pilot.press("ctrl+u")
-        await app.until(lambda: app.pane.status.selected == 14)
-        await pilot.press("ctrl+d", "pagedown")
-        await app.until(lambda: app.pane.status.selected == 1)
-        await pilot.press("g")
-        await app.until(lambda: app.pane.status.selected == 100)
-        assert app.rows()[0] == " │ line 0"
-        await pilot.press("j")
-        await app.until(lambda: app.pane.status.selected == 99)
-        await pilot.press("G")
-        await app.until(lambda: app.pane.status.selected == 1)
-        assert app.rows()[-1] == " │ line 99"
+async def test_search_and_filters_with_a_selection(writer):
+    async with logs_of(writer, count=100) as logs:
+        await logs.type("5")
+        await logs.finds("line 95")
+        await logs.press("y")
+        await copied(logs, "line 95")
+        await logs.press("v")
+        await logs.selects("line 95")
+        await logs.press("N")
+        await logs.to_be(selected=11)
+        # Esc leaves the selection first.
+        await logs.press("escape")
+        await logs.to_be(state="paused")
+        assert logs.field.display
+        await logs.press("escape")
+        await logs.until(lambda: not logs.field.display, "the end of the search")
+        await logs.type("7", "ampersand")
+        await logs.counted(19)
+        await logs.last("line 97")
+        await logs.settled()
+        await logs.press("v", "k", "k", "y")
+        await copied(logs, "line 79", "line 87", "line 97")
 
 
-async def test_matches_extend_it_and_esc_leaves_it_first(app: CopyApp) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await filled(pilot, app)
-        await pilot.press("slash", *"5", "enter")
-        await app.until(lambda: app.search.current == -5)
-        await pilot.press("v")
-        await app.until(lambda: app.selected() == ["line 95"])
-        await pilot.press("N")
-        await app.until(lambda: app.pane.status.selected == 11)
-        await pilot.press("escape")
-        await app.until(lambda: app.pane.status.state == "paused")
-        assert app.search.display
-        await pilot.press("escape")
-        await app.until(lambda: not app.search.display)
-
-
-async def test_new_lines_and_leaving_the_screen_change_no_selection(app: CopyApp, writer: LogWriter) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await filled(pilot, app)
-        await pilot.press("v", "k")
+async def test_new_lines_and_the_wheel_change_no_selection(writer):
+    async with logs_of(writer, count=100) as logs:
+        await logs.press("v", "k")
         writer.write(b"new\n" * 50)
-        await app.until(lambda: app.pane.status.line_count == 150)
-        assert app.selected() == ["line 98", "line 99"]
-        # The wheel scrolls and leaves the selection as it is.
+        await logs.counted(150)
+        assert logs.selected() == lines(98, 100)
         for _ in range(9):
-            await pilot._post_mouse_events([MouseScrollUp], LogView, button=0)
-        await app.until(lambda: app.rows()[0] == " │ line 63")
-        assert app.selected() == []
-        await pilot.press("y")
-        await app.until(lambda: app.copies == [("line 98\nline 99", "2 lines")])
+            await logs.pilot._post_mouse_events([MouseScrollUp], LogView, button=0)
+        await logs.first("line 63")
+        assert logs.selected() == []
+        await logs.press("y")
+        await copied(logs, *lines(98, 100))
 
 
-async def test_without_a_selection_the_current_line_is_copied_else_the_screen(app: CopyApp) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await filled(pilot, app)
-        await pilot.press("y")
-        await app.until(lambda: app.copies[-1:] == [("\n".join(lines(90, 100)), "10 lines")])
-        await pilot.press("slash", *"98", "enter")
-        await app.until(lambda: app.search.current is not None)
-        await pilot.press("y")
-        await app.until(lambda: app.copies[-1:] == [("line 98", "1 line")])
-
-
-async def test_dragging_selects_lines_also_beyond_the_edge(app: CopyApp) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await filled(pilot, app)
-        await pilot.mouse_down(LogView, offset=(5, 6))
-        await pilot.hover(LogView, offset=(9, 3))
-        await app.until(lambda: app.selected() == lines(93, 97))
+async def test_mouse_selects_lines_also_beyond_the_edge(writer):
+    async with logs_of(writer, count=100) as logs:
+        # A click alone selects nothing and ends a selection.
+        await logs.press("v")
+        await logs.to_be(state="selecting")
+        await logs.pilot.click(LogView, offset=(5, 3))
+        await logs.to_be(state="paused")
+        assert logs.selected() == []
+        await logs.pilot.mouse_down(LogView, offset=(5, 6))
+        await logs.pilot.hover(LogView, offset=(9, 3))
+        await logs.selects(*lines(93, 97))
         # A pointer that rests beyond the edge scrolls on.
-        app.view.drag.move(-1, 10, app.view.set_interval)
-        await app.until(lambda: app.pane.status.selected > 12)
-        await pilot.mouse_up(LogView, offset=(9, 0))
-        await app.until(lambda: app.view.drag.anchor is None)
-        count = app.pane.status.selected
-        await pilot.press("y")
-        await app.until(lambda: app.copies and app.copies[0][0].splitlines() == lines(97 - count, 97))
+        logs.view.drag.move(-1, 10, logs.view.set_interval)
+        await logs.until(lambda: logs.status.selected > 12, "more lines")
+        await logs.pilot.mouse_up(LogView, offset=(9, 0))
+        await logs.until(lambda: logs.view.drag.anchor is None, "the end of the drag")
+        count = logs.status.selected
+        await logs.press("y")
+        await copied(logs, *lines(97 - count, 97))
 
 
-async def test_a_click_alone_selects_nothing_and_ends_a_selection(app: CopyApp) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await filled(pilot, app)
-        await pilot.press("v")
-        await app.until(lambda: app.pane.status.state == "selecting")
-        await pilot.click(LogView, offset=(5, 3))
-        await app.until(lambda: app.pane.status.state == "paused")
-        assert app.selected() == []
+async def test_copy_is_safe_text_and_whole_where_the_screen_cuts(tmp_path):
+    text = "\x1b]52;c;ZXZpbA==\x07\x1b[31mred\x1b[0m\x1b[2J\n" + "x" * 300_000 + "\n"
+    async with logs_of(written(tmp_path, text), count=2) as logs:
+        await logs.press("y")
+        await copied(logs, "red", "x" * 300_000)
 
 
-async def test_filtered_lines_are_copied_as_they_are_shown(app: CopyApp) -> None:
-    async with app.run_test(size=SIZE) as pilot:
-        await filled(pilot, app)
-        await pilot.press("ampersand", *"7", "enter")
-        await app.until(lambda: app.pane.status.line_count == 19)
-        await settled(pilot)
-        await pilot.press("v", "k", "k", "y")
-        await app.until(lambda: app.copies == [("line 79\nline 87\nline 97", "3 lines")])
+@pytest.mark.parametrize("palette", [ANSI_DARK, NO_COLOR], ids=["16 colours", "no colour"])
+async def test_selected_rows_are_plain_reverse_where_colours_are_few(tmp_path, palette):
+    async with logs_of(written(tmp_path, "one\n\x1b[31mtwo\x1b[0m ERROR\n"), theme=palette.name, count=2) as logs:
+        await logs.press("v")
+        await logs.selects("two ERROR")
+        colors = {segment.style.color for segment in logs.view.render_line(1) if segment.style}
+        assert colors <= {None, logs.view.rich_style.color}
 
 
-async def test_a_copy_is_safe_text_and_whole_where_the_screen_cuts(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path)
-    writer.write(b"\x1b]52;c;ZXZpbA==\x07\x1b[31mred\x1b[0m\x1b[2J\n" + b"x" * 300_000 + b"\n")
-    app = CopyApp([writer.log])
-    async with app.run_test(size=SIZE) as pilot:
-        await app.until(lambda: len(app.rows()) == 2)
-        await pilot.press("y")
-        await app.until(lambda: app.copies)
-        assert app.copies[0][0] == "red\n" + "x" * 300_000
+async def test_wrapped_lines_are_selected_as_a_whole(tmp_path):
+    text = "".join(f"{number % 10}" * 100 + "\n" for number in range(20))
+    async with logs_of(written(tmp_path, text), count=20) as logs:
+        await logs.press("w", "v")
+        await logs.until(lambda: len(logs.selected()) == 2, "the two rows of a line")
+        await logs.press(*"k" * 8)
+        await logs.to_be(selected=9)
+        assert logs.lines()[0] == "1" * 57
+        await logs.press("j", "y")
+        await copied(logs, *(f"{number}" * 100 for number in range(2, 10)))
 
 
-async def test_too_much_is_not_copied_and_says_what_to_do(app: CopyApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_copy, "MOST", 50)
-    async with app.run_test(size=SIZE) as pilot:
-        await filled(pilot, app)
-        await pilot.press("v", "g", "y")
-        await app.until(lambda: app.said == ["100 lines are more than 50 B: S saves them to a file"])
-        assert app.copies == []
-
-
-@pytest.mark.parametrize("palette", [ANSI_DARK, NO_COLOR])
-async def test_without_colours_selected_rows_are_plain_reverse(tmp_path: Path, palette: object) -> None:
-    writer = LogWriter(tmp_path)
-    writer.write(b"one\n\x1b[31mtwo\x1b[0m ERROR\n")
-    app = CopyApp([writer.log], theme=palette.name)  # type: ignore[attr-defined]
-    async with app.run_test(size=SIZE) as pilot:
-        await app.until(lambda: len(app.rows()) == 2)
-        await pilot.press("v")
-        await app.until(lambda: app.selected() == ["two ERROR"])
-        [*_, row] = [app.view.render_line(y) for y in range(2)]
-        assert {segment.style.color for segment in row if segment.style} <= {None, app.view.rich_style.color}
-
-
-async def test_wrapped_lines_are_selected_as_a_whole(tmp_path: Path) -> None:
-    writer = LogWriter(tmp_path)
-    writer.write(b"".join(b"%d" % (number % 10) * 100 + b"\n" for number in range(20)))
-    app = CopyApp([writer.log])
-    async with app.run_test(size=SIZE) as pilot:
-        await app.until(lambda: len(app.rows()) == 10)
-        await pilot.press("w", "v")
-        await app.until(lambda: len(app.selected()) == 2)
-        for _ in range(8):
-            await pilot.press("k")
-        await app.until(lambda: app.pane.status.selected == 9)
-        assert app.rows()[0] == " │ " + "1" * 57
-        await pilot.press("j", "y")
-        await app.until(lambda: app.copies and app.copies[0][1] == "8 lines")
-
-
-def test_lines_that_were_dropped_are_selected_no_more() -> None:
+def test_selection_keeps_to_lines_that_are_known():
+    # Some were dropped.
     selection = LogSelection(-10, -5)
-    assert selection.numbers(Bounds(-100, 50, True)) == range(-10, -4)
-    assert selection.numbers(Bounds(-7, 50, True)) == range(-7, -4)
-    assert not selection.numbers(Bounds(3, 50, True))
+    for first, selected in ((-100, range(-10, -4)), (-7, range(-7, -4)), (3, range(3, -4))):
+        assert selection.numbers(Bounds(first, 50, True)) == selected
     selection.move(1, Bounds(3, 50, True))
     assert selection.cursor == 4
-
-
-def test_the_first_line_stays_selected_while_older_ones_become_known() -> None:
+    # The first line stays selected while older ones become known.
     selection = LogSelection(-1, -1)
     selection.move(float("-inf"), Bounds(-10, 0, False))
     assert selection.numbers(Bounds(-500, 0, True)) == range(-500, 0)
 
 
-def test_copying_stops_when_the_log_is_closed(tmp_path: Path, writer: LogWriter) -> None:
+def test_copying_stops_when_the_log_is_closed(writer):
     log = MergedLog([writer.log])
     log.open()
     while log.read_older(1):
