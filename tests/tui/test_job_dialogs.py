@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.canned import NOW
@@ -108,14 +109,14 @@ async def test_jobs_are_shown_before_anything_ends(app, kind, verb, labels, last
 
 async def test_dialogs_say_how_jobs_ended_and_scroll(app):
     async with jobs_of(app) as table:
-        for state, changes, replicas in (
-            ("✓ Succeeded", {"running": 2}, "2 of 2 succeeded"),
-            ("✗ Failed", {}, "1 of 2 succeeded"),
-            ("? Unknown", {"running": 0}, "2"),
-            ("✓ Succeeded", {"running": 0, "history": True}, "2"),
+        for state, row, replicas in (
+            ("✓ Succeeded", replace(ROW, running=2), "2 of 2 succeeded"),
+            ("✗ Failed", ROW, "1 of 2 succeeded"),
+            ("? Unknown", replace(ROW, running=0), "2"),
+            ("✓ Succeeded", replace(ROW, running=0, history=True), "2"),
         ):
-            row = replace(ROW, state=AppState[state[2:].upper()], finished_at=NOW - 30, **changes)
-            shown = await asked(table, DeleteDialog([row]), [])
+            ended = replace(row, state=AppState[state[2:].upper()], finished_at=NOW - 30)
+            shown = await asked(table, DeleteDialog([ended]), [])
             assert shown[2:5] == [
                 f"state      {state}  20s, ended {clock(NOW - 30, NOW)}",
                 "where      local",
@@ -150,7 +151,7 @@ async def scrolled(table, selector):
 
 def test_what_becomes_of_logs_is_said_for_each_backend():
     able = {"slurm": "They stay.", "local_cwd": "", "kubernetes": "They go with the pods."}
-    runner = SimpleNamespace(capabilities=lambda name: Capabilities(logs_after_cancel=able[name]))
+    runner: Any = SimpleNamespace(capabilities=lambda name: Capabilities(logs_after_cancel=able[name]))
     rows = [replace(ROW, scheduler=name) for name in able]
     assert _lost_logs(runner, rows[:1] * 2) == ["They stay."]
     assert _lost_logs(runner, rows[1:2]) == []

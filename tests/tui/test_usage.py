@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.canned import NOW, CannedScheduler
@@ -95,7 +96,7 @@ def test_what_is_known_of_a_replica(changes, lines):
         3, AppState.FAILED, "trainer", "pod-3", hostaddr="10.0.0.3", exit_code=7, reason="out of memory", pid=41,
         node="gpu7", started_at=NOW - 90, finished_at=NOW, restarts=2,
     )  # fmt: skip
-    widget = SimpleNamespace(app=SimpleNamespace(now=lambda: NOW))
+    widget: Any = SimpleNamespace(app=SimpleNamespace(now=lambda: NOW))
     assert [line.plain for line in replica_lines(replace(replica, **changes), widget)] == lines
 
 

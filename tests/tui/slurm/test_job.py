@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.screens import Launch, jobs_of, text_of
@@ -219,7 +220,7 @@ def continued(tmp_path):
         described = DescribeAppResponse("7", state, roles=[Role("r", "")] if logs else [], log_dir=str(tmp_path))
         open_log, said = lambda *_: ReplicaLog("r", 0, **logs), []
         runner = SimpleNamespace(describe=lambda _: described, replica_log=open_log)
-        app = SimpleNamespace(runner=runner, post_from_thread=said.append)
+        app: Any = SimpleNamespace(runner=runner, post_from_thread=said.append)
         options = find_continuation(app, JobRow("slurm://torchx/7", "slurm", "7", state), record)
         (message,) = said
         return options, message.text
