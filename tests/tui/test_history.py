@@ -1,59 +1,65 @@
 """The history of a long journal: shown in parts, newest first, while keys and the filter go on working."""
 
-from __future__ import annotations
-
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from support.canned import NOW, CannedScheduler
-from support.dashboard import make_app, screen_text, until
+from support.dashboard import make_app
+from support.screens import jobs_of
 
 from torchx_tui.backends.history import journal as journal_module
 from torchx_tui.backends.history.launch_record import LaunchRecord, encode_record
 from torchx_tui.specs import AppState
 from torchx_tui.specs.files import read_file
-from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.keys_screen import KeysScreen
 
-COUNT = 1500
+COUNT = 1100
 AT_ONCE = 300
+SIZE = (160, 40)
+
+
+def remember(folder, at, app_id, **fields):
+    """Write the record of a launch."""
+    record_id = f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(at))}-000000-{int(at) % 2**32:08x}"
+    app = {"name": "old", "roles": []}
+    record = LaunchRecord(record_id, at, fields.pop("scheduler"), "torchx", app, app_id=app_id, **fields)
+    (folder / f"{record.id}.json").write_bytes(encode_record(record))
 
 
 @pytest.fixture
-def app(scheduler: CannedScheduler, tmp_path: Path) -> TorchXTuiApp:
-    """The dashboard, with a journal of many launches that no backend knows any more."""
-    folder = tmp_path / "journal"
-    folder.mkdir()
-    for number in range(COUNT):
-        at = NOW - 10 * (COUNT - number)
-        record = LaunchRecord(
-            id=f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(at))}-000000-{number:08x}",
-            at=at,
-            scheduler="local_cwd",
-            session="torchx",
-            app={"name": "old", "roles": []},
-            app_id=f"old-{number:05}",
-            state="SUCCEEDED",
-        )
-        (folder / f"{record.id}.json").write_bytes(encode_record(record))
-    return make_app(scheduler, tmp_path)
-
-
-@pytest.fixture
-def scheduler() -> CannedScheduler:
+def scheduler():
     return CannedScheduler()
 
 
 @pytest.fixture
-def released(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+def journal(tmp_path):
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def long_journal(journal):
+    """Write many launches that no backend knows any more."""
+    for number in range(COUNT):
+        at = NOW - 10 * (COUNT - number)
+        remember(journal, at, f"old-{number:05}", scheduler="local_cwd", state="SUCCEEDED")
+
+
+@pytest.fixture
+def app(journal, scheduler, tmp_path):
+    return make_app(scheduler, tmp_path)
+
+
+@pytest.fixture
+def released(long_journal, monkeypatch):
     """Reading takes very long after so many records, until this is set."""
     event, read = threading.Event(), []
 
-    def reading(path: str, limit: int) -> bytes:
+    def reading(path, limit):
         read.append(path)
         if len(read) > AT_ONCE:
             event.wait(0.3)
@@ -63,109 +69,75 @@ def released(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     return event
 
 
-def past(screen: JobsScreen) -> list[str]:
-    return [row.app_id for row in screen.table.rows if row.history]
-
-
-async def test_the_newest_are_there_and_keys_work_before_the_rest_is_read(
-    app: TorchXTuiApp, released: threading.Event, monkeypatch: pytest.MonkeyPatch
-):
+async def test_history_is_filtered_while_it_is_read(app, released, monkeypatch):
     # A message of success goes after some seconds.
-    said: list[str] = []
+    said = []
     monkeypatch.setattr(app.status, "say", lambda text, **_: said.append(text))
-    async with app.run_test(size=(160, 40)) as pilot:
-        screen = app.screen
-        assert isinstance(screen, JobsScreen)
-        await pilot.press("H")
-        await until(pilot, lambda: past(screen), "the newest launches")
+    async with jobs_of(app, SIZE, 0) as table:
+        await table.press("H")
+        await table.until(table.rows, "the newest launches")
         assert said[0] == "Reading the journal"
         assert said[1].startswith("Reading the journal: ")
         assert said[1].endswith(" records left")
-        assert past(screen)[0] == f"old-{COUNT - 1:05}"
-        assert len(past(screen)) < COUNT
+        assert table.rows()[0] == f"old-{COUNT - 1:05}"
+        assert len(table.rows()) < COUNT
         # The filter is typed meanwhile, and holds for what comes later.
-        await pilot.press("slash", *"old-0000", "enter")
-        await until(pilot, lambda: past(screen) == [], "the filter")
+        await table.press("slash", *"old-0000", "enter")
+        await table.has(0)
         released.set()
-        await until(pilot, lambda: len(past(screen)) == 10, "the oldest")
-        await pilot.press("slash", *["backspace"] * 8, "enter")
-        await until(pilot, lambda: len(past(screen)) == COUNT, "all")
-        assert past(screen) == [f"old-{number:05}" for number in reversed(range(COUNT))]
-        assert f"{COUNT:,}" in screen_text(app)
-        await pilot.press("1")
-        info = f"{COUNT:,}  newest first, with history"
-        await until(pilot, lambda: screen.table_pane.rule.info.plain == info, "those of one backend")
-        await pilot.press("0")
+        await table.has(10)
+        await table.press("slash", *["backspace"] * 8, "enter")
+        await table.has(COUNT)
+        assert table.rows() == [f"old-{number:05}" for number in reversed(range(COUNT))]
+        # The cursor and the marks stay.
+        await table.press("G", "k", "space", "k")
+        before = table.at(), table.table.marks.copy()
+        await table.press("slash", *"old", "enter")
+        await table.shows(f"{COUNT:,} of {COUNT:,}", on="title")
+        await table.has(COUNT)
+        assert (table.at(), table.table.marks) == before
+        job = await table.open(JobScreen, "enter")
+        await table.shows("history: the backend keeps no log of it", on="drawn")
+        assert job.row.app_id == before[0]
+        await table.back("escape")
+        await table.press("slash", *["backspace"] * 3, "enter")
+        assert f"{COUNT:,}" in table.drawn()
+        await table.press("1")
+        await table.until(lambda: table.title() == f"{COUNT:,}  1 marked  newest first, with history", "one backend")
+        await table.press("0")
         assert said[2:] == [f"{COUNT:,} jobs of the past"]
-        await pilot.press("H")
-        await until(pilot, lambda: past(screen) == [], "no history")
+        await table.press("H")
+        await table.has(0)
         assert said[-1] == "History is hidden"
 
 
-async def test_the_cursor_stays_on_a_launch_of_the_past(app: TorchXTuiApp):
-    async with app.run_test(size=(160, 40)) as pilot:
-        screen = app.screen
-        assert isinstance(screen, JobsScreen)
-        await pilot.press("H")
-        await until(pilot, lambda: len(past(screen)) == COUNT, "all")
-        await pilot.press("G", "k", "space", "k")
-        assert screen.table.cursor_row is not None
-        cursor, marked = screen.table.cursor_row.app_id, screen.table.marks.copy()
-        await pilot.press("slash", *"old", "enter")
-        await until(pilot, lambda: len(past(screen)) == COUNT, "all again")
-        assert (screen.table.cursor_row.app_id, screen.table.marks) == (cursor, marked)
-        await pilot.press("enter")
-        await until(pilot, lambda: "history: the backend keeps no log of it" in screen_text(app), "its screen")
-
-
-async def test_history_is_hidden_while_it_is_read(app: TorchXTuiApp, released: threading.Event):
-    async with app.run_test(size=(160, 40)) as pilot:
-        screen = app.screen
-        assert isinstance(screen, JobsScreen)
-        await pilot.press("H")
-        await until(pilot, lambda: past(screen), "the newest launches")
-        await pilot.press("H")
+async def test_reading_the_journal_holds_up_no_key(app, scheduler, released):
+    async with jobs_of(app, SIZE, 0) as table:
+        # History is hidden while it is read.
+        await table.press("H")
+        await table.until(table.rows, "the newest launches")
+        await table.press("H")
+        await table.has(0)
+        # No launch of it is in the journal, which is only known once all of that was read.
+        scheduler.add("foreign-x", AppState.RUNNING, 1)
+        await table.press("R")
+        await table.has(1)
+        # The keys are shown before the command to launch it, and before its form.
+        await table.open(KeysScreen, "Y", "question_mark")
+        await table.back("escape")
+        await table.open(KeysScreen, "e", "question_mark")
+        await table.press("escape")
         released.set()
-        await until(pilot, lambda: all(one.name != "read-history" for one in threading.enumerate()), "the reader's end")
-        assert past(screen) == []
+        await table.until(lambda: isinstance(app.screen, LaunchScreen), "the form")
+        await table.until(lambda: all(one.name != "read-history" for one in threading.enumerate()), "the reader's end")
+        assert table.rows() == ["foreign-x"]
 
 
-async def test_what_reads_the_journal_for_a_job_holds_up_no_key(
-    app: TorchXTuiApp, scheduler: CannedScheduler, released: threading.Event
-):
-    # No launch of it is in the journal, which is only known once all of that was read.
-    scheduler.add("foreign-x", AppState.RUNNING, 1)
-    async with app.run_test(size=(160, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count, "the job")
-        await pilot.press("Y", "question_mark")
-        await until(pilot, lambda: isinstance(app.screen, KeysScreen), "the keys, before the command")
-        await pilot.press("escape", "e", "question_mark")
-        await until(pilot, lambda: isinstance(app.screen, KeysScreen), "the keys, before the form")
-        await pilot.press("escape")
-        released.set()
-        await until(pilot, lambda: isinstance(app.screen, LaunchScreen), "the form")
-
-
-async def test_a_launch_of_a_backend_that_is_gone_is_old_news(tmp_path: Path) -> None:
-    folder = tmp_path / "journal"
-    folder.mkdir()
-    record = LaunchRecord(
-        id="20260101-000000-000000-00000001",
-        at=NOW - 3600,
-        scheduler="local_docker",
-        session="torchx",
-        app={"name": "old", "roles": []},
-        app_id="old-1",
-        state="RUNNING",
-        state_at=NOW - 1800,
-    )
-    (folder / f"{record.id}.json").write_bytes(encode_record(record))
-    app = make_app(CannedScheduler(), tmp_path)
-    async with app.run_test(size=(160, 40)) as pilot:
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered, "the jobs")
-        await pilot.press("H")
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 1, "the launch")
-        assert isinstance(app.screen, JobsScreen)
-        row = app.screen.table.rows[0]
+async def test_launch_of_a_backend_that_is_gone_is_old_news(app, journal):
+    remember(journal, NOW - 3600, "old-1", scheduler="local_docker", state="RUNNING", state_at=NOW - 1800)
+    async with jobs_of(app, SIZE, 0) as table:
+        await table.press("H")
+        await table.has(1)
+        row = table.table.rows[0]
         assert (row.state, row.finished_at) == (AppState.RUNNING, None)
         assert row.why.startswith("last seen ")

@@ -1,6 +1,6 @@
 """The card under the table: the facts of the job at the cursor."""
 
-from __future__ import annotations
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +13,7 @@ from torchx_tui.tui.ui.glyphs import UNICODE
 ROW = JobRow("slurm://torchx/41", "slurm", "41", AppState.RUNNING)
 
 
-def lines(described: DescribeAppResponse | None, row: JobRow = ROW) -> list[str]:
+def lines(described, row=ROW):
     """Return the card's lines below its first two."""
     return [line.plain.rstrip() for line in card_lines(row, described, UNICODE, 0.0)[2:]]
 
@@ -67,8 +67,5 @@ def test_what_a_backend_does_not_tell_takes_no_line():
 
 
 def test_before_it_is_described_the_row_tells():
-    row = JobRow(
-        "slurm://torchx/41", "slurm", "41", AppState.RUNNING, component="utils.sh", arguments="--n 1", group="sweep-1",
-        running=1, wanted=2,
-    )  # fmt: skip
+    row = replace(ROW, component="utils.sh", arguments="--n 1", group="sweep-1", running=1, wanted=2)
     assert lines(None, row) == ["component   utils.sh  --n 1", "group       sweep-1", "replicas    1/2"]

@@ -1,13 +1,8 @@
 """The threads that watch one job, or how far several are: when they ask again, and what they do not ask twice."""
 
-from __future__ import annotations
-
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
@@ -30,11 +25,12 @@ from torchx_tui.tui.watch.poller import BackendPoller
 from torchx_tui.tui.watch.progress import ProgressWatcher
 
 SETTINGS = WatchSettings(interval_seconds=100, slowest_seconds=10_000, timeout_seconds=1000)
-ONE = "local_cwd://torchx/one-x"
+ONE, TWO = "local_cwd://torchx/one-x", "local_cwd://torchx/two-x"
+AWAY = SchedulerError("the server is away")
 
 
 @pytest.fixture
-def scheduler(tmp_path: Path) -> CannedScheduler:
+def scheduler(tmp_path):
     scheduler = CannedScheduler(logs=tmp_path / "logs")
     for name in ("one-x", "two-x", "three-x"):
         scheduler.add(name, AppState.RUNNING, 60)
@@ -43,25 +39,58 @@ def scheduler(tmp_path: Path) -> CannedScheduler:
 
 
 @pytest.fixture
-def runner(scheduler: CannedScheduler, tmp_path: Path) -> Runner:
+def runner(scheduler, tmp_path):
     schedulers = dict.fromkeys(("local_cwd", "kubernetes"), scheduler)
     return Runner(journal=Journal(tmp_path / "journal"), schedulers=schedulers)
 
 
 @pytest.fixture
-def described(scheduler: CannedScheduler, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def described(scheduler, monkeypatch):
     """Return the jobs that are asked about."""
-    asked: list[str] = []
-    describe = scheduler.describe
-    monkeypatch.setattr(scheduler, "describe", lambda app_id: (asked.append(app_id), describe(app_id))[1])
+    asked, describe = [], scheduler.describe
+    monkeypatch.setattr(scheduler, "describe", lambda app_id: asked.append(app_id) or describe(app_id))
     return asked
 
 
-def failing(error: Exception) -> Any:
-    def fail(*_: object) -> None:
+@pytest.fixture
+def posted():
+    return []
+
+
+@pytest.fixture
+def watcher(runner, posted):
+    """Give what describes a job, without its thread."""
+    watcher = JobWatcher(runner, posted.append, SETTINGS, time.monotonic)
+    watcher.watch(ONE)
+    return watcher
+
+
+@pytest.fixture
+def progress(runner, posted):
+    """Give what reads how far jobs are, without its thread."""
+    return ProgressWatcher(runner, posted.append, MetricsSettings())
+
+
+@pytest.fixture
+def feed(runner, posted):
+    feed = Feed(runner, posted.append, SETTINGS)
+    feed.start([])
+    yield feed
+    feed.end()
+
+
+def failing(error):
+    def fail(*_):
         raise error
 
     return fail
+
+
+def keep(step, total, printed):
+    """Keep the loss of a job, as the reader of its log does."""
+    series = Series("loss")
+    series.add(step, float(printed), printed=printed)
+    save_series(ONE, {"loss": series}, {"step": step, "total": total})
 
 
 @pytest.mark.parametrize(
@@ -72,12 +101,11 @@ def failing(error: Exception) -> Any:
         # Nothing of it will change.
         (AppState.FAILED, None, 0, None),
         (None, None, 0, None),
-        (AppState.RUNNING, SchedulerError("the server is away"), 0, 200),
+        (AppState.RUNNING, AWAY, 0, 200),
         (AppState.RUNNING, NotAllowedError("not yours"), 0, 10_000),
     ],
 )
-def test_when_a_job_is_asked_about_again(runner, scheduler, monkeypatch, state, error, idle, seconds):
-    posted: list[Any] = []
+def test_when_a_job_is_asked_about_again(runner, scheduler, posted, monkeypatch, state, error, idle, seconds):
     if state is None:
         del scheduler.described["one-x"]
     else:
@@ -94,22 +122,83 @@ def test_when_a_job_is_asked_about_again(runner, scheduler, monkeypatch, state, 
     assert (message.handle, message.error) == (ONE, str(error or ""))
 
 
-def test_a_description_is_posted_again_after_a_failure(runner, scheduler, monkeypatch):
-    posted: list[Any] = []
-    watcher = JobWatcher(runner, posted.append, SETTINGS, time.monotonic)
-    watcher.watch(ONE)
-    for error in (SchedulerError("away"), NoAnswerError("late")):
+def test_description_is_posted_until_it_fails_or_differs(watcher, scheduler, posted, monkeypatch, caplog):
+    # The very same object each time, as a scheduler may keep it.
+    for words in ("waits", "waits", "runs", "runs"):
+        scheduler.described["one-x"].msg = words
         watcher.describe(ONE)
+    assert [message.error for message in posted] == ["", ""]
+    for error in (AWAY, NoAnswerError("late")):
         with monkeypatch.context() as patched:
             patched.setattr(scheduler, "describe", failing(error))
             watcher.describe(ONE)
-    watcher.describe(ONE)
-    assert [message.error for message in posted] == ["", "away", "", "local_cwd: late", ""]
+            watcher.describe(ONE)
+        watcher.describe(ONE)
+    late = "local_cwd: late"
+    assert [message.error for message in posted[2:]] == [str(AWAY), str(AWAY), "", late, late, ""]
+    # Each failure is noted once.
+    assert caplog.text.count(f"describe of {ONE}: {AWAY}") == 1
 
 
-def test_there_is_a_pause_before_usage_is_measured_again(runner, scheduler, monkeypatch):
+def test_hanging_backend_holds_up_no_other_description(feed, scheduler, posted, monkeypatch):
+    released, describe = threading.Event(), scheduler.describe
+
+    def slow(app_id):
+        return describe(app_id) if app_id == "one-x" else released.wait(PATIENCE) and None
+
+    monkeypatch.setattr(scheduler, "describe", slow)
+    try:
+        feed.watch("kubernetes://torchx/two-x")
+        feed.watch(ONE)
+        wait_until(lambda: posted, "the other job")
+        assert (posted[0].handle, posted[0].described.state) == (ONE, AppState.RUNNING)
+    finally:
+        released.set()
+
+
+def test_description_asked_for_again_meanwhile_is_no_failure(feed, scheduler, posted, monkeypatch):
+    describe, asked, go_on = scheduler.describe, threading.Event(), threading.Event()
+
+    def slow(app_id):
+        asked.set()
+        assert go_on.wait(PATIENCE)
+        return describe(app_id)
+
+    monkeypatch.setattr(scheduler, "describe", slow)
+    try:
+        feed.watch(ONE)
+        assert asked.wait(PATIENCE)
+        feed.refresh()
+        # Longer than the thread takes to look whether its question is still wanted.
+        assert not go_on.wait(0.5)
+    finally:
+        go_on.set()
+    wait_until(lambda: posted, "the description")
+    assert (posted[0].error, posted[0].described is not None) == ("", True)
+
+
+def test_screen_that_begins_to_look_as_the_pause_ends_gets_the_job(runner, posted):
+    looks = iter([True])
+
+    class Wake(threading.Event):
+        def wait(self, timeout=None):
+            woken = super().wait(timeout)
+            if not woken and next(looks, False):
+                watcher.watch(ONE)
+            return woken
+
+    watcher = JobWatcher(runner, posted.append, replace(SETTINGS, interval_seconds=0.02), time.monotonic)
+    # It happens between two lines of the thread.
+    watcher._wake = Wake()
+    watcher.watch(ONE)
+    watcher.start()
+    wait_until(lambda: len(posted) == 2, "the job twice")
+    watcher.end()
+
+
+def test_usage_is_measured_after_a_pause(runner, scheduler, monkeypatch):
     monkeypatch.setattr(feed_module, "USAGE_INTERVAL_S", 3600.0)
-    asked: list[str] = []
+    asked = []
     monkeypatch.setattr(scheduler, "capabilities", Capabilities(usage=True))
     monkeypatch.setattr(scheduler, "usage", asked.append)
     watcher = UsageWatcher(runner, lambda _: None, SETTINGS.timeout_seconds)
@@ -117,164 +206,134 @@ def test_there_is_a_pause_before_usage_is_measured_again(runner, scheduler, monk
     try:
         watcher.watch(ONE)
         wait_until(lambda: asked, "the first job")
-        watcher.watch("local_cwd://torchx/two-x")
+        watcher.watch(TWO)
         wait_until(lambda: "two-x" in asked, "the second job")
         assert asked == ["one-x", "two-x"]
     finally:
         watcher.end()
 
 
-@pytest.fixture
-def feed(runner: Runner) -> Iterator[tuple[Feed, list[Any]]]:
-    posted: list[Any] = []
-    feed = Feed(runner, posted.append, SETTINGS)
-    feed.start([])
-    yield feed, posted
-    feed.end()
-
-
-def test_how_far_jobs_are_is_read_once_somebody_looks(feed):
-    watching, posted = feed
-    watching.watch_progress((), ())
-    assert watching._progress_watcher is None
-    series = Series("loss")
-    series.add(7, 0.5, printed="0.50")
-    save_series(ONE, {"loss": series}, {"step": 7, "total": 70})
-    watching.watch_progress((), [ONE])
+def test_progress_is_read_once_somebody_looks(feed, posted):
+    feed.watch_progress((), ())
+    assert feed._progress_watcher is None
+    keep(7, 70, "0.50")
+    feed.watch_progress((), [ONE])
     wait_until(lambda: posted, "how far it came")
     assert posted[0].progress == {ONE: RowProgress(7, 0.1, None, "loss", "0.50")}
 
 
-def test_all_its_threads_end(runner: Runner) -> None:
+def test_end_of_a_log_is_read_when_its_job_ends(scheduler, feed, posted):
+    """Whatever is on the screen, and whatever was kept of the job while it ran."""
+    keep(5, 10, "1.5")
+    lines = "".join(f"step {step}/10 loss: 0.{step}\n" for step in range(1, 11))
+    scheduler.write_log("one-x", 0, [(10, "o", lines)])
+    scheduler.set_state("one-x", AppState.SUCCEEDED)
+    feed.read_ends([ONE])
+    wait_until(lambda: posted, "how far it came")
+    assert posted[0].progress == {ONE: RowProgress(10, 1.0, None, "loss", "0.10")}
+
+
+def test_all_threads_of_a_feed_end(runner):
     others = set(threading.enumerate())
-    watching = Feed(runner, lambda message: None, SETTINGS)
-    watching.start(["local_cwd"])
-    watching.watch(ONE)
-    watching.watch_usage(ONE)
-    watching.watch_progress([ONE])
+    feed = Feed(runner, lambda message: None, SETTINGS)
+    feed.start(["local_cwd"])
+    feed.watch(ONE)
+    feed.watch_usage(ONE)
+    feed.watch_progress([ONE])
     assert len(set(threading.enumerate()) - others) >= 4
-    watching.end()
+    feed.end()
     wait_until(lambda: set(threading.enumerate()) <= others, "the end of its threads")
 
 
-def test_a_job_that_has_ended_is_asked_about_again_by_a_key(scheduler, feed):
+def test_ended_job_is_asked_about_again_by_a_key(scheduler, feed, posted):
     scheduler.set_state("one-x", AppState.FAILED)
-    watching, posted = feed
-    watching.watch(ONE)
+    feed.watch(ONE)
     wait_until(lambda: len(posted) == 1, "the job")
-    watching.refresh()
+    feed.refresh()
     wait_until(lambda: len(posted) == 2, "the job again")
     # Who comes back after a long time sees what is.
-    watching._last_key_at -= 3600
-    assert watching.seconds_without_keys >= 3600
-    watching.touch()
+    feed._last_key_at -= 3600
+    assert feed.seconds_without_keys >= 3600
+    feed.touch()
     wait_until(lambda: len(posted) == 3, "the job once more")
-    assert watching.seconds_without_keys < 3600
+    assert feed.seconds_without_keys < 3600
 
 
-def test_what_a_backend_fails_of_is_noted_once_until_it_answers(runner, scheduler, monkeypatch, caplog):
-    posted: list[Any] = []
+def test_failure_of_a_backend_is_noted_once_until_it_answers(runner, scheduler, posted, monkeypatch, caplog):
     poller = BackendPoller(runner, "local_cwd", posted.append, SETTINGS)
-    words = "local_cwd did not answer: the server is away"
     for _ in range(2):
         with monkeypatch.context() as patched:
-            patched.setattr(scheduler, "list", failing(SchedulerError("the server is away")))
+            patched.setattr(scheduler, "list", failing(AWAY))
             seconds = [poller.tick() for _ in range(3)]
         # Each wait is longer than the one before.
         assert seconds == sorted(seconds)
         poller.tick()
-    assert caplog.text.count(words) == 2
+    assert caplog.text.count(f"local_cwd did not answer: {AWAY}") == 2
     assert [type(message).__name__ for message in posted] == [*["BackendFailed"] * 3, "JobsChanged"] * 2
 
 
-def test_jobs_are_shown_although_the_journal_cannot_be_written(runner, monkeypatch, caplog):
+def test_jobs_are_shown_although_the_journal_cannot_be_written(runner, posted, monkeypatch, caplog):
     app = AppDef("one", [Role("r", "", entrypoint="x")])
     runner.journal.record_intent(app, "local_cwd", "torchx", {}, expected_app_id="one-x")
     monkeypatch.setattr(poller_module, "JOURNAL_TIMEOUT_S", NEVER)
     monkeypatch.setattr(runner, "remember", failing(OSError("the disk is full")))
-    posted: list[Any] = []
     BackendPoller(runner, "local_cwd", posted.append, SETTINGS).tick()
     assert [type(message).__name__ for message in posted] == ["JobsChanged"]
     assert "the journal cannot be written: the disk is full" in caplog.text
 
 
-def test_a_job_that_cannot_be_shown_is_noted_once(runner, scheduler, caplog):
-    scheduler.apps["bad"] = replace(scheduler.apps["one-x"], app_id="bad", image=3)
-    poller = BackendPoller(runner, "local_cwd", lambda _: None, SETTINGS)
+def test_job_that_cannot_be_shown_is_noted_once_and_hides_no_other(runner, scheduler, posted, caplog):
+    shown = set(scheduler.apps)
+    scheduler.apps["bad"] = replace(scheduler.apps["one-x"], app_id="bad", state=None, image=3)
+    poller = BackendPoller(runner, "local_cwd", posted.append, SETTINGS)
     for _ in range(3):
         poller.tick()
     assert caplog.text.count("a job that cannot be shown") == 1
+    assert {row.app_id for row in posted[0].changed.values()} == shown
 
 
-def test_where_the_logs_of_a_job_are_is_asked_once(runner, scheduler, described, monkeypatch):
-    watcher = ProgressWatcher(runner, lambda _: None, MetricsSettings())
+def test_where_the_logs_of_a_job_are_is_asked_once(progress, scheduler, described, monkeypatch):
     handles = [f"local_cwd://torchx/{name}" for name in scheduler.apps]
-    for _ in range(2):
-        for handle in handles:
-            found = watcher.look(handle)
-            assert found is not None
-            assert (found.step, found.fraction, found.metric, found.value) == (5, 0.5, "loss", "1.5")
+    for handle in handles * 2:
+        assert progress.look(handle) == RowProgress(5, 0.5, None, "loss", "1.5")
     assert described == ["one-x", "two-x", "three-x"]
     # Not more of them are kept than this.
     monkeypatch.setattr(progress_module, "MAX_CACHED_JOBS", 3)
     scheduler.add("four-x", AppState.RUNNING, 60)
     scheduler.write_log("four-x", 0, [(10, "o", "step 1/10\nstep 2/10\n")])
-    four = watcher.look("local_cwd://torchx/four-x")
-    assert four is not None
-    assert (four.step, four.metric, four.value, four.stalled, four.stalled_seconds) == (2, "", "", "", 0.0)
-    watcher.look(handles[0])
+    assert progress.look("local_cwd://torchx/four-x") == RowProgress(2, 0.2, None, "", "")
+    progress.look(handles[0])
     assert described[3:] == ["four-x", "one-x"]
 
 
-def test_a_server_is_asked_for_one_job_in_some_seconds(runner, scheduler, described, monkeypatch):
+def test_server_is_asked_for_one_job_in_some_seconds(progress, described, monkeypatch):
+    one, two = "kubernetes://torchx/one-x", "kubernetes://torchx/two-x"
     monkeypatch.setattr(progress_module, "SERVER_PAUSE_S", 3600.0)
-    watcher = ProgressWatcher(runner, lambda _: None, MetricsSettings())
-    assert watcher.look("kubernetes://torchx/one-x")
-    assert watcher.look("kubernetes://torchx/two-x") is None
-    assert watcher.look("kubernetes://torchx/one-x")
+    assert [bool(progress.look(handle)) for handle in (one, two, one)] == [True, False, True]
     assert described == ["one-x"]
     monkeypatch.setattr(progress_module, "SERVER_PAUSE_S", 0.0)
-    assert watcher.look("kubernetes://torchx/two-x")
+    assert progress.look(two)
 
 
-def test_a_job_that_its_backend_does_not_know_yet_is_asked_about_again(runner, scheduler, described):
+def test_job_that_its_backend_does_not_know_yet_is_asked_about_again(progress, scheduler, described):
     found = scheduler.described.pop("one-x")
-    watcher = ProgressWatcher(runner, lambda _: None, MetricsSettings())
-    assert watcher.look(ONE) is None
+    assert progress.look(ONE) is None
     scheduler.described["one-x"] = found
-    assert watcher.look(ONE)
+    assert progress.look(ONE)
     assert described == ["one-x", "one-x"]
 
 
-def test_a_backend_without_log_files_is_not_asked(runner, scheduler, described):
+def test_backend_without_log_files_is_not_asked(progress, scheduler, described):
     scheduler.capabilities = Capabilities()
-    assert ProgressWatcher(runner, lambda _: None, MetricsSettings()).look(ONE) is None
+    assert progress.look(ONE) is None
     assert described == []
 
 
-def test_the_thread_looks_at_what_is_on_the_screen(runner, scheduler):
-    posted: list[Any] = []
-    watcher = ProgressWatcher(runner, posted.append, MetricsSettings())
-    watcher.start()
-    try:
-        watcher.watch([ONE, "local_cwd://torchx/gone"], ["local_cwd://torchx/two-x"])
-        wait_until(lambda: posted, "how far it is")
-        assert list(posted[0].progress) == [ONE, "local_cwd://torchx/two-x"]
-    finally:
-        watcher.end()
-    watcher.join(PATIENCE)
-    assert watcher not in threading.enumerate()
-
-
-def test_the_end_of_a_log_is_read_when_its_job_ends(runner, scheduler, feed):
-    """Whatever is on the screen, and whatever was kept of the job while it ran."""
-    watching, posted = feed
-    series = Series("loss")
-    series.add(5, 1.5, printed="1.5")
-    save_series(ONE, {"loss": series}, {"step": 5, "total": 10})
-    lines = "".join(f"step {step}/10 loss: 0.{step}\n" for step in range(1, 11))
-    scheduler.write_log("one-x", 0, [(10, "o", lines)])
-    scheduler.set_state("one-x", AppState.SUCCEEDED)
-    watching.read_ends([ONE])
-    wait_until(lambda: posted, "how far it came")
-    assert posted[0].progress == {ONE: RowProgress(10, 1.0, None, "loss", "0.10")}
+def test_progress_of_what_is_on_the_screen_is_read(progress, posted):
+    progress.start()
+    progress.watch([ONE, "local_cwd://torchx/gone"], [TWO])
+    wait_until(lambda: posted, "how far it is")
+    assert list(posted[0].progress) == [ONE, TWO]
+    progress.end()
+    progress.join(PATIENCE)
+    assert not progress.is_alive()

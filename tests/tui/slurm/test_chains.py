@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-from support.dashboard import screen_text, until
+from support.screens import jobs_of
 from textual.widgets import Button
 
 from torchx_tui.specs import AppState
 from torchx_tui.tui.job.dialogs import ChainDialog
 from torchx_tui.tui.jobs.chains import Chains
-from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.rows import JobRow
 
 ME = {"UserName": "root"}
@@ -26,78 +24,64 @@ LINKS = (
 OTHER = {**ME, "JobID": "20", "Name": "alone"}
 
 
-async def shown(pilot, app, expected: list[tuple[str, str]]) -> JobsScreen:
-    """Wait until the table has these jobs, by id and link."""
-
-    def rows():
-        return sorted((row.app_id, row.link) for row in app.screen.table.rows)
-
-    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and rows() == expected, f"{expected}")
-    return app.screen
+async def has(table, links):
+    """Wait until the table has these jobs beside the other one, each with its link."""
+    expected = {"20": "", **links}
+    await table.until(lambda: {row.app_id: row.link for row in table.table.rows} == expected, f"{expected}")
 
 
-async def test_a_chain_is_one_row_that_unfolds(app, commands) -> None:
+async def test_chain_is_one_row_that_unfolds_and_the_cursor_follows(app, commands):
     commands.queue(*LINKS, OTHER)
-    async with app.run_test(size=(160, 45)) as pilot:
-        screen = await shown(pilot, app, [("20", ""), ("8", "2/3")])
-        screen.table.move_to("slurm://torchx/8")
-        await pilot.press("plus")
-        await shown(pilot, app, [("20", ""), ("7", "1/3"), ("8", "2/3"), ("9", "3/3")])
-        await until(pilot, lambda: "after train 8" in screen_text(app), "what it waits for")
-        assert screen.table.cursor_row
-        assert screen.table.cursor_row.app_id == "8"
-        await pilot.press("plus")
-        await shown(pilot, app, [("20", ""), ("8", "2/3")])
-
-
-async def test_the_cursor_follows_the_chain(app, commands) -> None:
-    commands.queue(*LINKS, OTHER)
-    async with app.run_test(size=(120, 40)) as pilot:
-        screen = await shown(pilot, app, [("20", ""), ("8", "2/3")])
-        screen.table.move_to("slurm://torchx/8")
+    async with jobs_of(app, (160, 45)) as table:
+        await has(table, {"8": "2/3"})
+        table.to("8")
+        await table.press("plus")
+        await has(table, {"7": "1/3", "8": "2/3", "9": "3/3"})
+        await table.shows("after train 8", on="drawn")
+        assert table.at() == "8"
+        await table.press("plus")
+        await has(table, {"8": "2/3"})
         ended = {**LINKS[1], "State": "COMPLETED", "EndTime": "1795258090", "Dependency": "(null)"}
         commands.queue(LINKS[0], ended, {**LINKS[2], "State": "RUNNING", "StartTime": "1795258091"}, OTHER)
         app.feed.refresh()
-        await shown(pilot, app, [("20", ""), ("9", "3/3")])
-        assert screen.table.cursor_row
-        assert screen.table.cursor_row.app_id == "9"
+        await has(table, {"9": "3/3"})
+        assert table.at() == "9"
 
 
-@pytest.mark.parametrize(
-    ("keys", "expected"),
-    [(["y"], ["8"]), (["a"], ["8", "9"]), (["right", "right", "enter"], ["8", "9"]), (["enter"], []), (["escape"], [])],
-)
-async def test_cancelling_asks_which_links(app, commands, keys, expected) -> None:
-    commands.queue(*LINKS)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await shown(pilot, app, [("8", "2/3")])
-        await pilot.press("x")
-        await until(pilot, lambda: isinstance(app.screen, ChainDialog), "the dialog")
-        assert [str(button.label) for button in app.screen.query(Button)] == [
-            "Keep running",
-            "y This link",
-            "a All 2 links",
-        ]
-        await pilot.press(*keys)
-        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "an answer")
-        await until(pilot, lambda: sorted(words[-1] for words in commands.calls("scancel")) == expected, "scancel")
+async def test_cancelling_asks_which_links(app, commands):
+    commands.queue(*LINKS, OTHER)
+    async with jobs_of(app, (80, 24)) as table:
+        await has(table, {"8": "2/3"})
+        table.to("8")
+        cancelled = []
+        for keys, links in (
+            ("enter", []),
+            ("escape", []),
+            ("y", ["8"]),
+            ("a", ["8", "9"]),
+            ("right right enter", ["8", "9"]),
+        ):
+            dialog = await table.dialog(ChainDialog, "x")
+            labels = [str(button.label) for button in dialog.query(Button)]
+            assert labels == ["Keep running", "y This link", "a All 2 links"]
+            await table.back(*keys.split())
+            cancelled = sorted(cancelled + links)
+            await table.until(lambda c=cancelled: sorted(words[-1] for words in commands.calls("scancel")) == c, keys)
 
 
-def link(number: int, *after: int, state: AppState = AppState.PENDING, why: str = "") -> JobRow:
+def link(number, *after, state=AppState.PENDING, why=""):
     """Return a job that is queued behind others, all submitted in the order of their numbers."""
     handles = tuple(f"slurm://torchx/{each}" for each in after)
     name = f"slurm://torchx/{number}"
     return JobRow(name, "slurm", str(number), state, submitted_at=float(number), after=handles, why=why)
 
 
-def kept(*links: JobRow) -> tuple[dict[str, JobRow], Chains]:
+def kept(*links):
     rows = {row.handle: row for row in links}
     return rows, Chains(rows)
 
 
-def fold(
-    chains: Chains, rows: dict[str, JobRow], is_wanted=lambda row: True
-) -> tuple[list[str], dict[str, str | None]]:
+def fold(chains, rows, is_wanted=lambda row: True):
     """Return the rows that are shown, each with its link and why, and those that are not."""
     shown, hidden = chains.fold(rows.values(), is_wanted)
     return [f"{row.app_id} {row.link} {row.why}".strip() for row in shown], {
@@ -105,7 +89,7 @@ def fold(
     }
 
 
-def test_the_row_of_a_chain_is_that_of_the_link_that_acts() -> None:
+def test_the_row_of_a_chain_is_that_of_the_link_that_acts():
     ended, runs, waits = link(1, state=AppState.SUCCEEDED), link(2, 1, state=AppState.RUNNING), link(3, 2, why="held")
     rows, chains = kept(link(9), waits, runs, ended)
     assert fold(chains, rows) == (["9", "2 2/3"], {"1": "2", "3": "2"})
@@ -120,7 +104,7 @@ def test_the_row_of_a_chain_is_that_of_the_link_that_acts() -> None:
     assert not chains.is_folded(link(9))
 
 
-def test_an_unfolded_chain_says_what_each_link_waits_for() -> None:
+def test_an_unfolded_chain_says_what_each_link_waits_for():
     rows, chains = kept(link(1, why="held"), link(2, 1, why="after 1"), link(3, 1, 2, why="low priority"), link(9))
     assert [row.app_id for row in chains.toggle(rows["slurm://torchx/3"])] == ["1", "2", "3"]
     unfolded = ["1 1/3 the first link; held", "2 2/3 after 1", "3 3/3 after 1, 2; low priority", "9"]
@@ -131,10 +115,10 @@ def test_an_unfolded_chain_says_what_each_link_waits_for() -> None:
     assert fold(chains, rows)[0] == ["1 1/3 held", "9"]
 
 
-def test_chains_change_as_jobs_come_and_go() -> None:
+def test_chains_change_as_jobs_come_and_go():
     rows, chains = kept(link(2, 1), link(9))
 
-    def take(*changed: JobRow, removed: tuple[int, ...] = ()) -> list[str]:
+    def take(*changed, removed=()):
         gone = [f"slurm://torchx/{number}" for number in removed]
         for handle in gone:
             rows.pop(handle)
