@@ -100,3 +100,9 @@ async def test_the_dashboard_in_a_folder_that_is_gone(gone: None, tmp_path: Path
         await until(pilot, lambda: "utils.echo" in screen_text(app), "the components")
         await pilot.press("escape")
     assert app.return_code in (0, None)
+
+
+def test_configure_names_a_folder_that_cannot_be_written(command: Command, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir("/proc")
+    ended = command("configure")
+    assert (ended.code, "/proc/.torchxconfig cannot be written" in ended.err) == (2, True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import signal
@@ -20,23 +19,6 @@ from support.waiting import PATIENCE, wait_until
 from torchx_tui.cli import COMMANDS
 from torchx_tui.cli.run_arguments import flag_names
 
-WAITER = '''
-def waiter(wait: str = "no", text: str = "") -> AppDef:
-    """Say what it was given.
-
-    Args:
-        wait: a parameter with the name of one of run's flags
-        text: another one
-    """
-    return AppDef("waiter", roles=[Role("r", image="", entrypoint="echo", args=[f"wait={wait}", text])])
-'''
-RUN_KEYS = {"handle", "app_id", "scheduler", "state", "ui_url"}
-
-
-def record() -> dict:
-    (path,) = launches()
-    return json.loads(path.read_text())
-
 
 def test_stdout_is_the_handle_and_stderr_the_logs():
     ended = shell("run", "-s", "local_cwd", "utils.echo", "--msg", "hello there")
@@ -46,38 +28,7 @@ def test_stdout_is_the_handle_and_stderr_the_logs():
     assert ended.stderr == "echo/0 hello there\n"
 
 
-def test_a_job_that_fails_ends_with_1_and_its_status(command: Command):
-    ended = command("run", "-s", "local_cwd", "utils.sh", "--", "sh", "-c", "echo oops >&2; exit 3")
-    assert ended.code == 1
-    assert "sh/0 oops\n" in ended.err
-    assert "State: FAILED" in ended.err
-
-
-def test_json_has_torchx_keys_and_nothing_else_on_stdout(command: Command):
-    ended = command("run", "-s", "local_cwd", "--json", "utils.echo", "--msg", "hi")
-    assert (ended.code, set(ended.data)) == (0, RUN_KEYS)
-    assert (ended.data["scheduler"], ended.data["state"]) == ("local_cwd", "SUCCEEDED")
-    assert ended.data["handle"] == f"local_cwd://torchx/{ended.data['app_id']}"
-    assert ended.err == "echo/0 hi\n"
-
-
 # Flags after the component
-
-
-def test_flags_of_run_are_understood_after_the_component(command: Command, tmp_path: Path):
-    argv = ["run", "utils.echo", "--msg", "hi", "--wait", "-s", "local_cwd", "--json", f"-cfg=log_dir={tmp_path}/logs"]
-    ended = command(*argv)
-    assert (ended.code, set(ended.data)) == (0, RUN_KEYS)
-    (log,) = (tmp_path / "logs").rglob("stdout.log")
-    assert log.read_text() == "hi\n"
-    assert record()["arguments"] == {"msg": "hi"}
-
-
-def test_a_parameter_of_the_component_wins_over_a_flag_of_the_same_name(command: Command, tmp_path: Path):
-    ComponentFile(tmp_path / "jobs.py").write(WAITER)
-    ended = command("run", "-s", "local_cwd", "jobs.py:waiter", "--wait", "soon", "--text=--detach", "--json")
-    assert (ended.code, ended.err) == (0, "r/0 wait=soon --detach\n")
-    assert ended.data["state"] == "SUCCEEDED"
 
 
 def test_a_parameter_may_be_a_prefix_of_any_flag(command: Command, tmp_path: Path):
@@ -105,130 +56,10 @@ def test_no_option_of_a_command_is_abbreviated(command: Command, name: str):
     assert "unrecognized arguments: --hel" in ended.err or "are required" in ended.err or "say what to" in ended.err
 
 
-@pytest.mark.parametrize(
-    ("words", "printed"),
-    [
-        (["--", "echo", "--json"], "--json"),
-        (["echo", "--wait", "--dryrun"], "--wait --dryrun"),
-        (["--num_replicas", "1", "--wait", "echo", "-s", "x"], "-s x"),
-    ],
-)
-def test_what_a_component_takes_as_words_stays_its_own(command: Command, words: list[str], printed: str):
-    ended = command("run", "-s", "local_cwd", "utils.sh", *words)
-    assert (ended.code, ended.err) == (0, f"sh/0 {printed}\n")
-
-
-def test_help_after_the_component_is_the_component_s(command: Command):
-    ended = command("run", "utils.echo", "--msg", "x", "--help")
-    assert ended.code == 0
-    assert "Print a message." in ended.out
-    assert "--msg  (str, hello world)\n        message to print" in ended.out
-    assert launches() == []
-
-
-def test_h_belongs_to_the_component(command: Command):
-    ended = command("dryrun", "-s", "local_cwd", "--json", "dist.torchrun", "--script", "x.py", "-h", "gpu.small")
-    assert ended.data["app"]["roles"][0]["resource"]["gpu"] == 1
-
-
 # What is launched
 
 
-def test_a_role_is_changed_with_set(command: Command):
-    ended = command(
-        "run", "-s", "local_cwd", "utils.echo", "--set", "echo.num_replicas=2", "--set", "echo.args=a 'b c'"
-    )
-    assert (ended.code, sorted(ended.err.splitlines())) == (0, ["echo/0 a b c", "echo/1 a b c"])
-    assert record()["overrides"] == {"echo": {"num_replicas": "2", "args": "a 'b c'"}}
-
-
-def test_dryrun_launches_nothing_and_has_torchx_keys(command: Command):
-    for argv in (["dryrun", "--json"], ["run", "--dryrun", "--json"]):
-        ended = command(argv[0], "-s", "local_cwd", *argv[1:], "--parent_run_id", "parent-1", "utils.echo")
-        assert (ended.code, set(ended.data)) == (0, {"scheduler", "cfg", "app", "request"})
-        assert ended.data["app"]["roles"][0]["env"]["TORCHX_PARENT_RUN_ID"] == "parent-1"
-        assert ended.data["cfg"] == {"log_dir": None, "prepend_cwd": False, "auto_set_cuda_visible_devices": False}
-    assert "hello world" in command("dryrun", "-s", "local_cwd", "utils.echo").out
-    assert launches() == []
-
-
-def test_stdin_has_torchx_fields(command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    given = {
-        "component_name": "utils.echo",
-        "component_args": {"msg": "from stdin", "num_replicas": 2},
-        "scheduler": "local_cwd",
-        "scheduler_args": {"log_dir": str(tmp_path / "logs")},
-    }
-    ended = subprocess.run(
-        [COMMAND, "run", "--stdin", "--json"], input=json.dumps(given), capture_output=True, text=True, check=False
-    )
-    assert sorted(ended.stderr.splitlines()) == ["echo/0 from stdin", "echo/1 from stdin"]
-    assert json.loads(ended.stdout)["state"] == "SUCCEEDED"
-    assert record()["cfg"] == {"log_dir": str(tmp_path / "logs")}
-    words = {"component_name": "utils.sh", "component_args_str": ["--", "echo", "a b"], "scheduler": "local_cwd"}
-    ended = subprocess.run(
-        [COMMAND, "run", "--stdin", "--dryrun"], input=json.dumps(words), capture_output=True, text=True, check=False
-    )
-    assert ended.returncode == 0
-    assert "echo 'a b'" in ended.stdout
-
-
 # Defaults of config
-
-
-def test_stdin_leaves_out_what_the_component_does_not_have(command: Command, monkeypatch: pytest.MonkeyPatch):
-    data = {"component_name": "utils.echo", "scheduler": "local_cwd", "component_args": {"msg": "hi", "mgs": 1}}
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(data)))
-    # The default scheduler beside the object says nothing.
-    ended = command("dryrun", "-s", "local_docker", "--stdin", "--json")
-    assert (ended.code, ended.data["app"]["roles"][0]["args"]) == (0, ["hi"])
-    words = "component_args: mgs is not an argument of utils.echo, and left out; did you mean msg?"
-    assert ended.err == f"torchx-tui: {words}\n"
-
-
-def test_a_job_knows_that_the_command_run_launched_it(command: Command, monkeypatch: pytest.MonkeyPatch):
-    argv = ("run", "-s", "local_cwd", "utils.sh", "--", "sh", "-c", "echo in $TORCHX_CONTEXT_NAME")
-    monkeypatch.setenv("TORCHX_CONTEXT_NAME", "pipeline")
-    assert command(*argv).err == "sh/0 in pipeline\n"
-    monkeypatch.delenv("TORCHX_CONTEXT_NAME")
-    assert command(*argv).err == "sh/0 in cli_run\n"
-    monkeypatch.setenv("TORCHX_CONTEXT_NAME", "")
-
-
-def test_config_gives_what_the_command_line_does_not(command: Command, tmp_path: Path, own_home: Path):
-    (tmp_path / ".torchxconfig").write_text(
-        "[cli:run]\ncomponent = utils.echo\nscheduler = local_cwd\nworkspace = .\n"
-        f"[local_cwd]\nlog_dir = {tmp_path}/logs\nlogdir = x\n"
-        "[component:utils.echo]\nmsg = from the file\nnum_replicas = 2\n"
-    )
-    ended = command("run", "--", "--num_replicas", "1")
-    assert ended.code == 0
-    assert ended.err.splitlines() == [
-        f"torchx-tui: {tmp_path}/.torchxconfig:7: [local_cwd] logdir is not a run option of local_cwd;"
-        " did you mean log_dir?",
-        "echo/0 from the file",
-    ]
-    kept = record()
-    assert kept["arguments"] == {"msg": "from the file", "num_replicas": "1"}
-    assert kept["config"] == {
-        "scheduler": "local_cwd",
-        "log_dir": f"{tmp_path}/logs",
-        "component.msg": "from the file",
-    }
-
-
-def test_a_profile_wins_over_the_file_and_the_command_line_over_both(command: Command, tmp_path: Path):
-    (tmp_path / ".torchxconfig").write_text("[local_cwd]\nlog_dir = /nowhere\n[component:utils.echo]\nmsg = file\n")
-    config = tmp_path / "config.toml"
-    config.write_text(
-        f'[profiles.here]\nscheduler = "local_cwd"\nrunopts = {{ log_dir = "{tmp_path}/logs", prepend_cwd = true }}\n'
-        'components."utils.echo" = { msg = "profile", num_replicas = 2 }\n'
-    )
-    ended = command("--config", str(config), "--profile", "here", "run", "-cfg", "prepend_cwd=no", "utils.echo")
-    assert sorted(ended.err.splitlines()) == ["echo/0 profile", "echo/1 profile"]
-    assert record()["cfg"] == {"log_dir": f"{tmp_path}/logs", "prepend_cwd": False}
-    ended = command("--config", str(config), "--profile", "here", "run", "utils.echo", "--msg", "typed")
-    assert sorted(ended.err.splitlines()) == ["echo/0 typed", "echo/1 typed"]
 
 
 # Processes
