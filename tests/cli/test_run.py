@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+from contextlib import suppress
 from keyword import iskeyword
 from pathlib import Path
 
-import pytest
 from support.command import Command
 from support.component_files import ComponentFile
 from support.shell import launches, shell
 from support.terminal import COMMAND, Terminal
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.cli import COMMANDS
 from torchx_tui.cli.run_arguments import flag_names
 
-
-def test_stdout_is_the_handle_and_stderr_the_logs():
-    ended = shell("run", "-s", "local_cwd", "utils.echo", "--msg", "hello there")
-    assert ended.returncode == 0
-    assert ended.stdout.splitlines() == [ended.stdout.strip()]
-    assert ended.stdout.startswith("local_cwd://torchx/echo-")
-    assert ended.stderr == "echo/0 hello there\n"
+RUN = ("run", "-s", "local_cwd")
 
 
-# Flags after the component
+def test_stdout_is_the_handle_and_stderr_the_log():
+    ended = shell(*RUN, "utils.echo", "--msg", "hello there")
+    assert (ended.returncode, ended.stderr) == (0, "echo/0 hello there\n")
+    assert re.fullmatch(r"local_cwd://torchx/echo-\w+\n", ended.stdout)
 
 
-def test_a_parameter_may_be_a_prefix_of_any_flag(command: Command, tmp_path: Path):
+def test_parameter_may_be_a_prefix_of_any_flag(command: Command, tmp_path: Path):
     flags = [flag.removeprefix("--") for flag in flag_names("run")]
     prefixes = {flag[:length] for flag in flags for length in range(1, len(flag))} - set(flags)
     names = sorted(name for name in prefixes if name.isidentifier() and not iskeyword(name))
@@ -49,24 +46,8 @@ def test_a_parameter_may_be_a_prefix_of_any_flag(command: Command, tmp_path: Pat
         assert ended.data["app"]["roles"][0]["args"] == [f"of {name}" for name in names]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_no_option_of_a_command_is_abbreviated(command: Command, name: str):
-    ended = command(name, "--hel")
-    assert (ended.code, ended.out) == (2, "")
-    assert "unrecognized arguments: --hel" in ended.err or "are required" in ended.err or "say what to" in ended.err
-
-
-# What is launched
-
-
-# Defaults of config
-
-
-# Processes
-
-
-def test_detach_leaves_it_running_until_it_is_cancelled():
-    ended = shell("run", "-s", "local_cwd", "utils.sh", "--detach", "--", "sleep", "3600")
+def test_detached_job_runs_until_it_is_cancelled():
+    ended = shell(*RUN, "utils.sh", "--detach", "--", "sleep", "3600")
     handle = ended.stdout.strip()
     assert (ended.returncode, ended.stderr) == (0, "")
     late = shell("wait", handle, "--timeout", "0.1")
@@ -78,44 +59,29 @@ def test_detach_leaves_it_running_until_it_is_cancelled():
     assert (again.returncode, again.stderr) == (0, f"torchx-tui: {handle} has ended already: CANCELLED\n")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_cancels_the_job(number: int):
-    process = subprocess.Popen(
-        [COMMAND, "run", "-s", "local_cwd", "utils.sh", "--", "sh", "-c", "echo begun; sleep 3600"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    handle = process.stdout.readline().strip()
-    assert process.stderr.readline() == "sh/0 begun\n"
-    process.send_signal(number)
-    assert process.wait(PATIENCE) == 128 + number
-    assert f"cancelled {handle}" in process.stderr.read()
+def test_interrupt_cancels_the_job():
+    argv = [COMMAND, *RUN, "utils.sh", "--", "sh", "-c", "echo begun; sleep 3600"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        handle = process.stdout.readline().strip()
+        assert process.stderr.readline() == "sh/0 begun\n"
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+        assert f"cancelled {handle}" in process.stderr.read()
     wait_until(lambda: json.loads(shell("status", "--json", handle).stdout)["state"] == "CANCELLED", "the cancel")
 
 
 def test_open_without_a_terminal_launches_nothing():
-    ended = shell("run", "-s", "local_cwd", "--open", "utils.echo")
+    ended = shell(*RUN, "--open", "utils.echo")
     assert (ended.returncode, "needs a terminal" in ended.stderr) == (2, True)
     assert launches() == []
 
 
 def test_open_shows_the_job():
-    argv = [
-        COMMAND,
-        "run",
-        "-s",
-        "local_cwd",
-        "utils.sh",
-        "--open",
-        "--",
-        "sh",
-        "-c",
-        "echo seen on the screen; sleep 3600",
-    ]
-    with Terminal(argv) as app:
+    with Terminal(
+        [COMMAND, *RUN, "utils.sh", "--open", "--", "sh", "-c", "echo seen on the screen; sleep 3600"]
+    ) as app:
         app.wait("seen on the screen")
         app.wait(r"Why|Replicas")
         app.press("escape")
@@ -127,8 +93,8 @@ def test_open_shows_the_job():
         assert app.wait_for_end() == 0
 
 
-def test_prefixes_are_green_in_a_terminal_alone():
-    argv = [COMMAND, "run", "-s", "local_cwd", "utils.echo", "--msg", "hi"]
+def test_prefixes_are_green_on_a_terminal():
+    argv = [COMMAND, *RUN, "utils.echo", "--msg", "hi"]
     with Terminal(argv) as app:
         app.wait_for_end()
         assert b"\x1b[32mecho/0\x1b[0m hi" in bytes(app.raw)
@@ -138,8 +104,8 @@ def test_prefixes_are_green_in_a_terminal_alone():
         assert b"echo/0 hi" in bytes(app.raw)
 
 
-def test_what_a_job_prints_cannot_drive_the_terminal():
-    argv = [COMMAND, "run", "-s", "local_cwd", "utils.sh", "--", "printf", r"a\033]0;pwned\007b\n"]
+def test_output_cannot_control_the_terminal():
+    argv = [COMMAND, *RUN, "utils.sh", "--", "printf", r"a\033]0;pwned\007b\n"]
     with Terminal(argv) as app:
         app.wait_for_end()
         assert b"\x1b]0;" not in bytes(app.raw)
@@ -149,19 +115,17 @@ def test_what_a_job_prints_cannot_drive_the_terminal():
     assert "\x1b]0;pwned\x07" in shell(*argv[1:]).stderr
 
 
-def test_a_launch_that_is_refused_leaves_no_supervisor(own_home: Path):
-    ended = shell("run", "-s", "local_cwd", "utils.echo", "--num_replicas", "0")
+def test_refused_launch_leaves_no_supervisor(own_home: Path):
+    ended = shell(*RUN, "utils.echo", "--num_replicas", "0")
     assert ended.returncode == 2
     mine = f"XDG_STATE_HOME={os.environ['XDG_STATE_HOME']}".encode()
 
     def left() -> list[str]:
         found = []
         for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
+            with suppress(OSError):
                 if b"supervisor.py" in path.read_bytes() and mine in (path.parent / "environ").read_bytes():
                     found.append(path.parent.name)
-            except OSError:
-                continue
         return found
 
     wait_until(lambda: not left(), "the end of the supervisor")
