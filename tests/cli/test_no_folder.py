@@ -11,8 +11,6 @@ from support.canned import CannedScheduler
 from support.command import Command, Ended
 from support.dashboard import make_app, screen_text, until
 
-from torchx_tui.specs.files import NoHomeError, state_folder
-
 FOLDER_WORDS = "torchx-tui: the current folder was deleted: change to another folder\n"
 HOME_WORDS = f"torchx-tui: there is no home folder: HOME is not set, and user {os.getuid()} is not in the password"
 XDG = ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
@@ -72,7 +70,7 @@ def test_jobs_of_a_folder_that_is_gone(gone: None, command: Command, argv: tuple
 @pytest.mark.parametrize("argv", [*OF_JOBS, *NEED_FOLDER, ("list", "-s", "local_cwd")], ids=" ".join)
 def test_without_a_home_folder(homeless: None, command: Command, argv: tuple[str, ...]):
     ended = command(*argv)
-    assert (ended.code, ended.err.startswith(HOME_WORDS), "XDG_STATE_HOME" in ended.err) == (2, True, True)
+    assert (ended.code, ended.err.startswith(HOME_WORDS), "Set HOME, or XDG_STATE_HOME" in ended.err) == (2, True, True)
 
 
 @pytest.mark.parametrize("argv", [*WORK, ("run", "-s", "local_cwd", "--wait", "utils.echo")], ids=" ".join)
@@ -86,11 +84,6 @@ def test_with_a_state_folder_alone(
     config = tmp_path / "config.toml"
     config.write_text("read_only = true\n")
     assert command("--config", str(config), "list", "-s", "local_cwd").code == 0
-
-
-def test_the_folder_of_state_says_what_to_set(homeless: None):
-    with pytest.raises(NoHomeError, match="Set HOME, or XDG_STATE_HOME"):
-        state_folder()
 
 
 async def test_the_dashboard_in_a_folder_that_is_gone(gone: None, tmp_path: Path):
