@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
+from support.tables import toml_table
 
 from torchx_tui.components import build_app
 from torchx_tui.specs import ArgumentError, ComponentLoadError, ComponentNotFoundException
+
+ROWS = toml_table(Path(__file__).with_name("build.toml"))
 
 
 def app(body: str, parameters: str = "") -> str:
@@ -200,17 +203,7 @@ def test_appdefs_of_torchx_become_ours(component_file: ComponentFile) -> None:
 
 @pytest.mark.parametrize(
     ("name", "texts", "words"),
-    [
-        ("utils.echo", {"mgs": "hi"}, "Valid arguments: msg, image, num_replicas"),
-        ("utils.touch", {}, "utils.touch needs a value for file"),
-        ("utils.echo", {"num_replicas": "two"}, "num_replicas: `two` is not a whole number"),
-        ("utils.python", {}, "give exactly one of m, c, script"),
-        ("utils.python", {"m": "a", "c": "b"}, "give exactly one of m, c, script"),
-        ("utils.sh", {"h": "gpu.smal"}, "Did you mean `gpu.small`?"),
-        ("utils.sh", {"mounts": "type=bind,src=/a"}, "wants `dst=`"),
-        ("dist.torchrun", {"script": "a.py", "j": "2by8"}, "use NODESxWORKERS, such as 2x8"),
-        ("dist.torchrun", {}, "give exactly one of script, m"),
-    ],
+    ROWS["arguments_that_are_refused"],
 )
 def test_arguments_that_are_refused(name: str, texts: dict[str, str], words: str) -> None:
     with pytest.raises(ArgumentError) as caught:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.tables import toml_table
 
 from torchx_tui.components import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
 from torchx_tui.specs import (
@@ -24,6 +26,8 @@ from torchx_tui.specs import (
     get_named_resources,
     named_resources,
 )
+
+ROWS = toml_table(Path(__file__).with_name("role_overrides.toml"))
 
 TEXTS = st.one_of(st.text(max_size=10), st.text("ab=,;:'\"\\ \n{}[]#~*&", max_size=10))
 WORDS = TEXTS.map(str.strip).filter(bool)
@@ -197,27 +201,7 @@ def test_nothing_to_change_is_the_same_app() -> None:
 
 @pytest.mark.parametrize(
     ("field", "text", "words"),
-    [
-        ("num_replicas", "0", "use 1 or more, not 0"),
-        ("num_replicas", "", "is not a whole number"),
-        ("num_replicas", "two", "`two` is not a whole number"),
-        ("cpu", "-1", "use 0 or more, not -1"),
-        ("gpu", "0.5", "`0.5` is not a whole number"),
-        ("memMB", "4GB", "`4GB` is not a whole number"),
-        ("resource", "gpu.smal", "Did you mean `gpu.small`?"),
-        ("env", "A", "KEY=value"),
-        ("env", "A=", "the value is missing"),
-        ("mounts", "src=/a", "`type=` must come first"),
-        ("mounts", "type=bind,src=/a", "wants `dst=`"),
-        ("mounts", "type=nfs,src=/a,dst=/b", "Valid types: bind, volume, device"),
-        ("mounts", "type=bind,src=~nobody.here/x,dst=/b", "src=~nobody.here/x"),
-        ("max_retries", "-1", "use 0 or more, not -1"),
-        ("retry_policy", "NEVER", "Use one of REPLICA, APPLICATION, ROLE"),
-        ("workspace", "{/a: b", "workspace:"),
-        ("workspace", "[/a, /b]", "use one path, or a mapping"),
-        ("entrypoint", " ", "use a program to run"),
-        ("args", "'one", "a quote has no partner"),
-    ],
+    ROWS["a_text_that_is_not_valid_says_what_is_wanted"],
 )
 def test_a_text_that_is_not_valid_says_what_is_wanted(field: str, text: str, words: str) -> None:
     assert words in check_role_field(field, text)
