@@ -72,12 +72,9 @@ def check(command: Command, step: dict[str, Any], monkeypatch: pytest.MonkeyPatc
         assert ended.err == step.get("err", "")
     assert ended.out == step.get("out", ended.out)
     assert sorted(ended.out.splitlines()) == step.get("lines", sorted(ended.out.splitlines()))
-    for pattern in step.get("out_has", ()):
-        assert re.search(pattern, ended.out, re.MULTILINE), (pattern, ended.out)
-    for pattern in step.get("err_has", ()):
-        assert re.search(pattern, ended.err, re.MULTILINE), (pattern, ended.err)
-    for pattern in step.get("out_lacks", ()):
-        assert not re.search(pattern, ended.out, re.MULTILINE), (pattern, ended.out)
+    for key, text in (("out_has", ended.out), ("err_has", ended.err), ("out_lacks", ended.out)):
+        for pattern in step.get(key, ()):
+            assert bool(re.search(pattern, text, re.MULTILINE)) == (key != "out_lacks"), (pattern, text)
     if "json" in step:
         assert part_of(ended.data, step["json"]) == step["json"]
     assert len(launches()) == step.get("launched", len(launches()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from support.tables import toml_table
 
 from torchx_tui.components import (
-    ValueType,
     build_app,
     component_key,
     describe,
@@ -227,17 +225,11 @@ def test_types_of_parameters(folder: Path) -> None:
     (folder / "train.sbatch").write_text(f"#!/bin/sh\n{directives}\n{body}\n")
     (folder / "plain.sbatch").write_text("#!/bin/sh\n#SBATCH --ntasks=many\nrun $1\n")
     each = [each for name in ("plain", "train") for each in describe(f"{name}.sbatch").parameters]
-    found = {parameter.name: (parameter.type, parameter.form) for parameter in each}
-    text, option = ValueType("str", "str"), ValueType("str", "str", optional=True)
-    whole, flag = ValueType("int", "int", optional=True), ValueType("bool", "bool", optional=True)
-    assert found.items() >= {
-        "arg1": (text, ""), "args": (text, ""), "LR": (text, ""), "opt_c": (option, ""),
-        "opt_v": (ValueType("bool", "bool"), ""), "partition": (option, ""), "hold": (flag, ""), "nodes": (option, ""),
-        "exclusive": (replace(option, choices=("yes", "user", "mcs", "topo", "")), ""),
-        "open-mode": (replace(option, choices=("append", "truncate", "")), ""), "kill-on-invalid-dep": (option, ""),
-        "nice": (option, ""), "ntasks": (whole, ""), "gpus": (option, ""), "time": (option, "time"),
-        "mem": (option, "memory"),
-    }.items()  # fmt: skip
+    found = {}
+    for one in each:
+        words = f"{one.type.name}{'?' * one.type.optional} {one.form} {' '.join(map(repr, one.choices))}"
+        found[one.name] = " ".join(words.split())
+    assert {name: found[name] for name in DATA["types"]} == DATA["types"]
     others = {"arg1": "positional", "args": "var_positional"}
     assert {parameter.kind for parameter in each if parameter.name not in others} == {"keyword_only"}
     assert {parameter.name: parameter.kind for parameter in each if parameter.name in others} == others
@@ -247,10 +239,10 @@ def test_types_of_parameters(folder: Path) -> None:
     assert [words for name, words in helps if name == "args"] == [
         *("Further arguments of the script", "The script's arguments"),
     ]
-    # What is no number in the script stays as it is.
+    # A value that is no number stays as it is.
     kept = describe("plain.sbatch").parameter("ntasks")
     assert kept is not None
-    assert (kept.type, kept.default) == (option, "many")
+    assert (kept.type_text, kept.optional, kept.default) == ("str", True, "many")
 
 
 @pytest.mark.parametrize(
