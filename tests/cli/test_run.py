@@ -32,18 +32,14 @@ def test_parameter_may_be_a_prefix_of_any_flag(command: Command, tmp_path: Path)
     flags = [flag.removeprefix("--") for flag in flag_names("run")]
     prefixes = {flag[:length] for flag in flags for length in range(1, len(flag))} - set(flags)
     names = sorted(name for name in prefixes if name.isidentifier() and not iskeyword(name))
-    parameters = ", ".join(f'{name}: str = ""' for name in names)
-    values = ", ".join(names)
     ComponentFile(tmp_path / "jobs.py").write(
-        f'def job({parameters}) -> AppDef:\n    """Do it."""\n'
-        f'    return AppDef("job", [Role("r", "", entrypoint="true", args=[{values}])])\n'
+        f'def job({": str, ".join(names)}: str) -> AppDef:\n    """Do it."""\n'
+        f'    return AppDef("job", [Role("r", "", entrypoint="true", args=[{", ".join(names)}])])\n'
     )
-    words = [word for name in names for word in (f"--{name}", f"of {name}")]
-    for way in ("run", "dryrun"):
-        rest = [*words, *(["--dryrun"] if way == "run" else []), "--json"]
-        ended = command(way, "-s", "local_cwd", "jobs.py:job", *rest)
-        assert ended.code == 0, ended.err
-        assert ended.data["app"]["roles"][0]["args"] == [f"of {name}" for name in names]
+    words = [f"--{name}=of {name}" for name in names]
+    ended = command("run", "-s", "local_cwd", "jobs.py:job", *words, "--dryrun", "--json")
+    assert ended.code == 0, ended.err
+    assert ended.data["app"]["roles"][0]["args"] == [f"of {name}" for name in names]
 
 
 def test_detached_job_runs_until_it_is_cancelled():

@@ -113,16 +113,7 @@ def test_a_module_that_was_edited_is_run_again(file: str, tmp_path: Path, monkey
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    [
-        ("import sys; sys.exit('no')", "it called sys.exit('no')"),
-        ("raise SystemExit", "it called sys.exit()"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("raise GeneratorExit", "GeneratorExit"),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("import no_such_package_at_all", "No module named 'no_such_package_at_all'"),
-        ("import torchx_that_is_not", "No module named"),
-        ("[][1]", "IndexError"),
-    ],
+    ROWS["whatever_a_component_raises_has_file_and_line"],
 )
 def test_whatever_a_component_raises_has_file_and_line(component_file: ComponentFile, body: str, words: str) -> None:
     component_file.write(app(body))

@@ -13,7 +13,7 @@ import pytest
 from support.tables import toml_table
 from support.waiting import PATIENCE
 
-from torchx_tui.components import DEFAULT_IMAGE, build_app, describe
+from torchx_tui.components import build_app, describe
 from torchx_tui.components.programs import program_text
 from torchx_tui.specs import ArgumentError, BindMount, Role, macros
 
@@ -35,11 +35,6 @@ def run(role: Role, number: int = 0, **env: str) -> subprocess.CompletedProcess[
     argv = [sys.executable if applied.entrypoint == "python3" else applied.entrypoint, *applied.args]
     variables = {**os.environ, **applied.env, **env}
     return subprocess.run(argv, capture_output=True, text=True, env=variables, timeout=PATIENCE, check=False)
-
-
-def test_echo() -> None:
-    role = role_of("utils.echo", msg="hi", num_replicas="3")
-    assert (role.args, role.num_replicas, role.image) == (["hi"], 3, DEFAULT_IMAGE)
 
 
 @pytest.mark.parametrize(("component", "texts", "names", "entrypoint", "replicas", "resource"), ROWS["defaults"])
@@ -67,17 +62,10 @@ def test_sh_with_mounts_environment_and_resource() -> None:
     assert role.resource.gpu == 1
 
 
-def test_python() -> None:
-    assert role_of("utils.python", m="a.b", args=["--x"]).args == ["-m", "a.b", "--x"]
-    assert role_of("utils.python", c="print(1)").args == ["-c", "print(1)"]
-    assert role_of("utils.python", script="a.py").args == ["a.py"]
-    assert role_of("utils.python", script="a.py").env == {}
-    assert role_of("utils.python", m="a.b").env == {"HYDRA_MAIN_MODULE": "a.b"}
-
-
-def test_binary_needs_no_image() -> None:
-    role = role_of("utils.binary", entrypoint="/bin/ls", args=["-l"])
-    assert (role.image, role.entrypoint, role.args) == ("<NONE>", "/bin/ls", ["-l"])
+@pytest.mark.parametrize(("component", "texts", "expected"), ROWS["roles"])
+def test_roles(component: str, texts: dict[str, str | list[str]], expected: dict[str, object]) -> None:
+    role = role_of(component, **texts)
+    assert {name: getattr(role, name) for name in expected} == expected
 
 
 def test_torchrun_on_one_node() -> None:

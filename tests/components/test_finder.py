@@ -32,6 +32,8 @@ from torchx_tui.components.finder import builtins
 from torchx_tui.components.source import read_source
 from torchx_tui.specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 
+ROWS = toml_table(Path(__file__).with_name("finder.toml"))
+
 BUILTINS = {
     *("utils.echo", "utils.touch", "utils.sh", "utils.python", "utils.binary", "utils.copy", "utils.booth"),
     *("dist.torchrun", "dist.ddp", "dist.spmd", "demo.train"),
@@ -285,14 +287,7 @@ def test_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize(
     ("name", "folder", "key"),
-    [
-        ("utils.echo", "/a", "utils.echo"),
-        ("package.module:f", "/a", "package.module:f"),
-        ("jobs.py:f", "/a", "/a/jobs.py:f"),
-        ("../b/jobs.py:f", "/a", "/b/jobs.py:f"),
-        ("/c/jobs.py:f", "/a", "/c/jobs.py:f"),
-        ("~/jobs.py:f", "/a", "{home}/jobs.py:f"),
-    ],
+    ROWS["component_key"],
 )
 def test_component_key(name: str, folder: str, key: str) -> None:
     assert component_key(name, folder) == key.format(home=Path.home())

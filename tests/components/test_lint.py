@@ -91,20 +91,22 @@ def test_syntax_error_has_its_line(tmp_path: Path) -> None:
     assert (message.name, message.line, message.char) == ("TorchXValidator", 2, 7)
 
 
-def test_file_that_python_cannot_parse(tmp_path: Path) -> None:
-    path = tmp_path / "jobs.py"
-    path.write_text("def f():\0 pass")
-    (fault,) = validate(str(path), "f")
+def test_file_with_a_null_byte(tmp_path: Path) -> None:
+    (fault,) = lint(tmp_path, "def f():\0 pass")
     assert (fault.name, fault.line, fault.char) == ("TorchXValidator", 0, 0)
     assert "Python" in fault.fix
-    # Too deep for Python's parser, for its tree, and for its memory. Python 3.10 reads the second.
-    for text in ("(" * 1000 + ")" * 1000, "1" + "+1" * 100_000, "-" * 100_000 + "1"):
-        path.write_text(text)
-        (fault,) = validate(str(path), "f")
-        assert fault.name == "TorchXValidator"
-        assert re.search("nested|Function f not found", fault.description)
-        # Python says where there are too many brackets.
-        assert text.startswith("(") or (fault.line, fault.char) == (0, 0)
+
+
+# Too deep for Python's parser, for its tree, and for its memory. Python 3.10 reads the second.
+@pytest.mark.parametrize(
+    "text", ["(" * 1000 + ")" * 1000, "1" + "+1" * 100_000, "-" * 100_000 + "1"], ids=["parser", "tree", "memory"]
+)
+def test_file_that_is_nested_too_deep(tmp_path: Path, text: str) -> None:
+    (fault,) = lint(tmp_path, text)
+    assert fault.name == "TorchXValidator"
+    assert re.search("nested|Function f not found", fault.description)
+    # Python says where there are too many brackets.
+    assert text.startswith("(") or (fault.line, fault.char) == (0, 0)
 
 
 def test_missing_function_or_file(tmp_path: Path) -> None:
