@@ -79,11 +79,6 @@ def test_script_is_submitted(folder: Path, script: str, arguments: dict[str, Any
     assert {key: found[key] for key in expected} == expected
 
 
-def test_settings_are_those_of_the_script_and_the_launch(folder: Path) -> None:
-    settings = submitted({"config": "a", "time": "2:00:00"})["settings"]
-    assert settings.items() >= {"comment": "my run", "nodes": "2", "time": "2:00:00", "job-name": "sft"}.items()
-
-
 def test_byte_order_mark_is_removed(folder: Path) -> None:
     (folder / "train.sbatch").write_text("\ufeff" + SCRIPT, encoding="utf-8")
     made = script_of(build_app("train.sbatch", {"config": "a"}).roles)
