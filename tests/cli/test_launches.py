@@ -61,7 +61,7 @@ def test_run_ends_as_its_job(command: Command, scheduler: LaunchingScheduler, st
 def test_signal_cancels_the_job(
     command: Command, scheduler: LaunchingScheduler, handlers: None, number: signal.Signals
 ) -> None:
-    scheduler.state, scheduler.interrupts = AppState.RUNNING, [number]
+    scheduler.state, scheduler.interrupts = AppState.RUNNING, [int(number)]
     ended = command(*RUN)
     assert (ended.code, ended.data["state"], scheduler.cancelled) == (128 + number, "CANCELLED", ["job-1"])
     assert f"torchx-tui: cancelled {HANDLE}\n" in ended.err

@@ -14,7 +14,7 @@ import struct
 import subprocess
 import sys
 import termios
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from support.command import Command, Ended
@@ -75,13 +75,11 @@ def test_usual_frames(environ, frames):
     assert cli.usual_frames(environ) == frames
 
 
-def run_program(*arguments: str, **options):
+def run_program(*arguments: str, **options: Any):
     """Run Python with a buffered output; its stdout is captured unless an option gives another one."""
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    return subprocess.run(
-        [sys.executable, *arguments], env=environ, text=True, timeout=PATIENCE, check=False, **options
-    )
+    given: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+    return subprocess.run([sys.executable, *arguments], env=environ, text=True, timeout=PATIENCE, check=False, **given)
 
 
 def test_leave_ends_with_the_code_while_threads_search():

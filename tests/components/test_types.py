@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support.tables import toml_table
@@ -30,7 +31,8 @@ def read(text: str, **enums: tuple[str, ...]) -> ValueType:
 
 @pytest.mark.parametrize("text", ROWS["types"])
 def test_supported_types(text: str) -> None:
-    fields = {key: tuple(one) if isinstance(one, list) else one for key, one in ROWS["types"][text].items()}
+    row: dict[str, Any] = ROWS["types"][text]
+    fields: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in row.items()}
     assert read(text) == ValueType(**fields)
 
 
