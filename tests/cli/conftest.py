@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 from support.command import Command, command_runner
+from support.launching_scheduler import LaunchingScheduler
 from support.waiting import NEVER
 
 from torchx_tui.backends.plugin import remote
+from torchx_tui.backends.scheduler_pool import SchedulerPool
 from torchx_tui.doctor import checks
 from torchx_tui.guest import host
 
@@ -20,5 +22,15 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
     monkeypatch.chdir(tmp_path)
     for module, limit in ((remote, "LOAD_SECONDS"), (checks, "PATIENCE_SECONDS"), (host, "START_TIMEOUT_S")):
         monkeypatch.setattr(module, limit, NEVER)
-    monkeypatch.setattr(host.guests.settings, "timeout_s", NEVER)
+    for name in ("timeout_s", "slow_s"):
+        monkeypatch.setattr(host.guests.settings, name, NEVER)
     return command_runner(capsys, monkeypatch)
+
+
+@pytest.fixture
+def scheduler(monkeypatch: pytest.MonkeyPatch) -> LaunchingScheduler:
+    """Give the scheduler that commands use as local_cwd."""
+    made = LaunchingScheduler()
+    before = SchedulerPool.get
+    monkeypatch.setattr(SchedulerPool, "get", lambda self, name: made if name == "local_cwd" else before(self, name))
+    return made

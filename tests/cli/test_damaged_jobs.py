@@ -33,11 +33,6 @@ def test_damaged_state_file_is_an_error(command: Command, ended: str, name: str)
     assert "ValueError" not in found.err
 
 
-def test_stacks_of_an_unknown_role_names_the_roles(command: Command, ended: str) -> None:
-    found = command("stacks", ended, "--role", "gone")
-    assert (found.code, found.err) == (2, f"torchx-tui: {ended} has no role gone. Its roles: echo\n")
-
-
 @pytest.mark.parametrize("name", ["log", "metrics"])
 @pytest.mark.parametrize(
     ("make", "fault"),

@@ -96,25 +96,6 @@ def test_log_follows_behind_the_last_lines(tmp_path: Path) -> None:
         assert followed.stdout.read() == b"python/0 c\n"
 
 
-@pytest.mark.parametrize(
-    ("code", "flags", "words"),
-    [
-        ("pass", [], "the log of {} is empty"),
-        ("print('line')", ["--regex", "no such"], "{} has no line that matches 'no such'"),
-    ],
-)
-def test_log_says_why_it_prints_nothing(code: str, flags: list[str], words: str) -> None:
-    handle = ended_job(code)
-    ran = subprocess.run([COMMAND, "log", *flags, handle], capture_output=True, text=True, timeout=PATIENCE)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", f"torchx-tui: {words.format(handle)}\n")
-
-
-def test_log_takes_a_number_of_lines() -> None:
-    ran = subprocess.run([COMMAND, "log", "-n", "-3", "x://y/z"], capture_output=True, text=True, timeout=PATIENCE)
-    assert ran.returncode == 2
-    assert "'-3' is not a number of lines, such as 50" in ran.stderr
-
-
 def test_log_json_keeps_carriage_returns() -> None:
     lines = [json.loads(line)["line"] for line in log_bytes(ended_job(WRITE_ODD), "--json").splitlines()]
     assert lines[:2] == ["bad \ufffd\ufffd\r", " 10%\r 20%\r"]

@@ -68,17 +68,12 @@ def test_listing_and_doctor_say_that_torchxconfig_is_not_used(command: Command, 
 @pytest.mark.parametrize("name", ["jobs.py", ".torchxconfig"])
 def test_terminal_asks_once(folder: Path, name: str) -> None:
     os.chown(folder / name, OTHER, OTHER)
-    question = f"{folder / name} belongs to the user {OTHER}"
-    with Terminal([COMMAND, *DRYRUN], size=(400, 40), cwd=folder) as shell:
-        shell.wait(f"{question}.*Trust everything in {folder} from now on")
-        shell.press("n", "enter")
-        assert shell.wait_for_end() == 2
-    assert not trusted_list().exists()
-    with Terminal([COMMAND, *DRYRUN], size=(400, 40), cwd=folder) as shell:
-        shell.wait("from now on")
-        shell.press("y", "enter")
-        assert shell.wait_for_end() == 0
-        assert "configured" in shell.text()
-    with Terminal([COMMAND, *DRYRUN], size=(400, 40), cwd=folder) as shell:
-        assert shell.wait_for_end() == 0
-        assert "from now on" not in shell.text()
+    question = f"{folder / name} belongs to the user {OTHER}.*Trust everything in {folder} from now on"
+    for answer, code in (("n", 2), ("y", 0), ("", 0)):
+        with Terminal([COMMAND, *DRYRUN], size=(400, 40), cwd=folder) as shell:
+            if answer:
+                shell.wait(question)
+                shell.press(answer, "enter")
+            assert shell.wait_for_end() == code
+            assert ("configured" in shell.text(), "from now on" in shell.text()) == (code == 0, answer != "")
+        assert trusted_list().exists() == (code == 0)

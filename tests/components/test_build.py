@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
+from support.tables import toml_table
 
 from torchx_tui.components import build_app
 from torchx_tui.specs import ArgumentError, ComponentLoadError, ComponentNotFoundException
+
+ROWS = toml_table(Path(__file__).with_name("build.toml"))
 
 
 def app(body: str, parameters: str = "") -> str:
@@ -110,16 +113,7 @@ def test_a_module_that_was_edited_is_run_again(file: str, tmp_path: Path, monkey
 
 @pytest.mark.parametrize(
     ("body", "words"),
-    [
-        ("import sys; sys.exit('no')", "it called sys.exit('no')"),
-        ("raise SystemExit", "it called sys.exit()"),
-        ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("raise GeneratorExit", "GeneratorExit"),
-        ("1 / 0", "ZeroDivisionError: division by zero"),
-        ("import no_such_package_at_all", "No module named 'no_such_package_at_all'"),
-        ("import torchx_that_is_not", "No module named"),
-        ("[][1]", "IndexError"),
-    ],
+    ROWS["whatever_a_component_raises_has_file_and_line"],
 )
 def test_whatever_a_component_raises_has_file_and_line(component_file: ComponentFile, body: str, words: str) -> None:
     component_file.write(app(body))
@@ -200,17 +194,7 @@ def test_appdefs_of_torchx_become_ours(component_file: ComponentFile) -> None:
 
 @pytest.mark.parametrize(
     ("name", "texts", "words"),
-    [
-        ("utils.echo", {"mgs": "hi"}, "Valid arguments: msg, image, num_replicas"),
-        ("utils.touch", {}, "utils.touch needs a value for file"),
-        ("utils.echo", {"num_replicas": "two"}, "num_replicas: `two` is not a whole number"),
-        ("utils.python", {}, "give exactly one of m, c, script"),
-        ("utils.python", {"m": "a", "c": "b"}, "give exactly one of m, c, script"),
-        ("utils.sh", {"h": "gpu.smal"}, "Did you mean `gpu.small`?"),
-        ("utils.sh", {"mounts": "type=bind,src=/a"}, "wants `dst=`"),
-        ("dist.torchrun", {"script": "a.py", "j": "2by8"}, "use NODESxWORKERS, such as 2x8"),
-        ("dist.torchrun", {}, "give exactly one of script, m"),
-    ],
+    ROWS["arguments_that_are_refused"],
 )
 def test_arguments_that_are_refused(name: str, texts: dict[str, str], words: str) -> None:
     with pytest.raises(ArgumentError) as caught:

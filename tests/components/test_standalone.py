@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import ast
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
+from support.tables import toml_table
 
 from torchx_tui.components import build_app, get_builtin_source, parse_command_line, validate
 from torchx_tui.components.finder import builtins
 
-LINES = {
-    "utils.echo": ["--msg", "a b", "--num_replicas", "2"],
-    "utils.touch": ["--file", "x"],
-    "utils.sh": ["--env", "A=1", "--mounts", "type=bind,src=/a,dst=/b", "--h", "gpu.small", "ls", "-l"],
-    "utils.python": ["--m", "a.b", "--cpu", "3", "--", "--x"],
-    "utils.binary": ["--entrypoint", "/bin/ls", "--", "-l"],
-    "utils.copy": ["--src", "a", "--dst", "b"],
-    "utils.booth": ["--x1", "1", "--x2", "3"],
-    "dist.torchrun": ["--script", "train.py", "-j", "1:2x8", "--debug", "true", "--", "--lr", "1"],
-    "dist.ddp": ["--m", "a.b", "-j", "2", "--rdzv_backend", "static", "--mounts", "type=bind,src=/a,dst=/b"],
-    "dist.spmd": ["--m", "a.b", "--h", "aws_p4d.24xlarge", "-j", "2"],
-    "demo.train": ["--steps", "3"],
-}
+DATA = toml_table(Path(__file__).with_name("standalone.toml"))
+LINES, OWN = DATA["lines"], DATA["texts"]["own"]
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-@pytest.fixture(autouse=True)
-def quiet() -> None:
-    warnings.simplefilter("ignore", DeprecationWarning)
-
-
-def test_every_builtin_is_tried() -> None:
+def test_every_builtin_has_a_line() -> None:
     assert set(LINES) == {component.name for component in builtins()}
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_copy_makes_the_same_app(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_makes_the_same_app(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "copy.py"
     path.write_text(get_builtin_source(name))
     function = name.partition(".")[2]
@@ -53,7 +38,7 @@ def test_a_copy_makes_the_same_app(name: str, tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_copy_has_nothing_that_it_does_not_use(name: str) -> None:
+def test_copy_has_nothing_unused(name: str) -> None:
     tree = ast.parse(get_builtin_source(name))
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
@@ -62,44 +47,7 @@ def test_a_copy_has_nothing_that_it_does_not_use(name: str) -> None:
     assert set(functions) - {name.partition(".")[2]} <= used
 
 
-OWN = '''
-import os.path
-import sys as system
-from json import *
-
-try:
-    import tomllib as toml
-except ImportError:
-    toml = None
-
-SIZES = [1, 2]
-SIZES += [3]
-UNUSED = system.argv
-
-
-class Program:
-    """A program."""
-
-    path = os.path.join("a", "b")
-
-
-# What is run.
-def program() -> str:
-    return Program.path if toml is not None and dumps else "gone"
-
-
-def job(size: int = 1) -> AppDef:
-    """Do it."""
-    return AppDef("job", [Role("r", "", entrypoint=program(), args=[str(SIZES[size])])])
-
-
-def other() -> AppDef:
-    """Do something else."""
-    return AppDef("other")
-'''
-
-
-def test_a_component_of_a_file_is_copied_with_what_it_uses_of_it(tmp_path: Path) -> None:
+def test_copy_of_a_component_in_a_file(tmp_path: Path) -> None:
     component = ComponentFile(tmp_path / "jobs.py").write(OWN).name("job")
     text = get_builtin_source(component)
     assert text.startswith("from __future__ import annotations\nfrom json import *\nimport os.path\n")
@@ -111,7 +59,7 @@ def test_a_component_of_a_file_is_copied_with_what_it_uses_of_it(tmp_path: Path)
     assert build_app(f"{copy}:job", {"size": "2"}) == build_app(component, {"size": "2"})
 
 
-def test_a_component_of_a_package_is_copied_with_whole_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_of_a_component_in_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package = tmp_path / "copied_package"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -131,24 +79,9 @@ def test_a_component_of_a_package_is_copied_with_whole_names(tmp_path: Path, mon
     assert "from . import names\nfrom .names import NAME\n" in text
 
 
-def test_a_copy_begins_with_sorted_imports_and_torchxs_names_where_torchx_is() -> None:
+def test_copy_imports_torchx_if_installed() -> None:
     head, _, body = get_builtin_source("dist.ddp").partition("\n\n\n")
-    assert (
-        head
-        == """import os
-import re
-import shlex
-import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import PurePath
-from torchx_tui.specs import ArgumentError, Mount, MountError, UnknownResourceError
-
-try:
-    from torchx.specs import AppDef, Resource, Role, macros, parse_mounts, resource
-except ImportError:
-    from torchx_tui.specs import AppDef, Resource, Role, macros, parse_mounts, resource"""
-    )
+    assert head == DATA["texts"]["head"]
     # What others use comes first, with the words above it.
     assert body.startswith("# TorchX's, so that a component")
     places = [body.index(text) for text in ("DEFAULT_IMAGE =", "def checked_resource(", "def ddp(")]
