@@ -1,5 +1,6 @@
 """Every test has a home of its own; nothing of the person's who runs it is read or written. Real services, by name."""
 
+import gc
 import itertools
 import os
 import re
@@ -39,6 +40,11 @@ def pytest_addoption(parser):
     """Add what `make test ARGS=...` takes beside pytest's own options."""
     parser.addoption("--changed", action="store_true", help="only the tests of what differs from main")
     parser.addoption("--times", action="store_true", help="tell the wall and CPU seconds of each folder")
+
+
+def pytest_collection_finish():
+    """Leave what was collected out of each later search for garbage: it stays to the end, and is large."""
+    gc.freeze()
 
 
 def pytest_configure(config):

@@ -98,15 +98,15 @@ class SchedulerContract:
     """What becomes of this end of a line: some runtimes keep half of it."""
 
     @pytest.fixture
-    def scheduler(self) -> Scheduler[Any]:
+    def scheduler(self):
         raise NotImplementedError
 
     @pytest.fixture
-    def cfg(self) -> Mapping[str, Any]:
+    def cfg(self):
         return {}
 
     @pytest.fixture
-    def jobs(self, scheduler: Scheduler[Any], cfg: Mapping[str, Any]) -> Jobs:
+    def jobs(self, scheduler, cfg):
         return Jobs(scheduler, cfg, self.image)
 
     def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:

@@ -1,9 +1,6 @@
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
-from support.command import Command, command_runner
+from support.command import command_runner
 from support.launching_scheduler import LaunchingScheduler
 from support.waiting import NEVER
 
@@ -14,7 +11,7 @@ from torchx_tui.guest import host
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+def command(capsys, monkeypatch, tmp_path):
     """Return what runs a command of the shell in this process, in a folder of the test's own.
 
     What is slow on a busy machine is not taken for something that hangs; tests of that set limits of their own.
@@ -28,7 +25,7 @@ def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
 
 
 @pytest.fixture
-def scheduler(monkeypatch: pytest.MonkeyPatch) -> LaunchingScheduler:
+def scheduler(monkeypatch):
     """Give the scheduler that commands use as local_cwd."""
     made = LaunchingScheduler()
     before = SchedulerPool.get

@@ -6,7 +6,6 @@ import os
 import subprocess
 
 import pytest
-from support.command import Command
 from support.shell import jobs
 from support.terminal import COMMAND
 from support.waiting import PATIENCE
@@ -24,19 +23,19 @@ def ran(command: str, redirection: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_closed_or_full_stdout_is_an_error(command: str) -> None:
+def test_closed_or_full_stdout_is_an_error(command):
     for redirection, reason in ((">&-", "Bad file descriptor"), (">/dev/full", "No space left on device")):
         ended = ran(command, redirection)
         assert (ended.returncode, ended.stderr) == (2, f"torchx-tui: the output cannot be written: {reason}\n")
 
 
-def test_closed_stderr_and_stdin_change_nothing() -> None:
+def test_closed_stderr_and_stdin_change_nothing():
     ended = ran("status local_cwd://torchx/none-there", "2>&- <&-")
     assert (ended.returncode, ended.stdout) == (1, "")
     assert ran("list -s local_cwd", "2>&- <&-").stdout.startswith("APP HANDLE")
 
 
-def test_run_names_the_job_if_stdout_is_full() -> None:
+def test_run_names_the_job_if_stdout_is_full():
     ended = ran("run -s local_cwd --detach utils.echo", ">/dev/full")
     (handle,) = jobs()
     assert ended.returncode == 2
@@ -46,7 +45,7 @@ def test_run_names_the_job_if_stdout_is_full() -> None:
 @pytest.mark.parametrize(
     "regex", ["(" * 5000 + ")" * 5000, "a{99999999999}", "(" * 5000], ids=["nested", "repeated", "open"]
 )
-def test_extreme_regex_is_refused_in_words(command: Command, regex: str) -> None:
+def test_extreme_regex_is_refused_in_words(command, regex):
     ended = command("log", "local_cwd://torchx/none-there", "--regex", regex)
     assert ended.code == 2
     assert ended.err.startswith("torchx-tui: ")

@@ -85,9 +85,7 @@ def check(command: Command, step: dict[str, Any], monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_case(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, name: str
-) -> None:
+def test_case(command, tmp_path, monkeypatch, request, name):
     case = filled(CASES[name], {"tmp": str(tmp_path), "MASK": re.escape(MASK)})
     for file, text in case.get("files", {}).items():
         (tmp_path / file).write_text((HEADER if file.endswith(".py") else "") + text)

@@ -1,12 +1,8 @@
 """Completion: what each shell is told to do, and what it is answered."""
 
-from __future__ import annotations
-
 import subprocess
-from pathlib import Path
 
 import pytest
-from support.command import Command
 from support.completion import completed
 from support.component_files import ComponentFile
 
@@ -14,12 +10,12 @@ from torchx_tui.cli import COMMANDS
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_every_shell_gets_its_text(command: Command, shell: str):
+def test_every_shell_gets_its_text(command, shell):
     ended = command("completion", shell)
     assert (ended.code, "torchx-tui" in ended.out, "_ARGCOMPLETE" in ended.out) == (0, True, True)
 
 
-def test_bash_takes_the_text(command: Command, tmp_path: Path):
+def test_bash_takes_the_text(command, tmp_path):
     (tmp_path / "completion.bash").write_text(command("completion", "bash").out)
     told = subprocess.run(
         ["bash", "--norc", "-c", "source ./completion.bash && complete -p torchx-tui"],
@@ -28,7 +24,7 @@ def test_bash_takes_the_text(command: Command, tmp_path: Path):
     assert (told.returncode, "_python_argcomplete torchx-tui" in told.stdout) == (0, True)
 
 
-def test_commands_flags_and_choices(tmp_path: Path):
+def test_commands_flags_and_choices(tmp_path):
     assert {"run", "runopts"} == completed("torchx-tui ru", tmp_path)
     # Flags are offered where one is begun.
     assert completed("torchx-tui ", tmp_path) == set(COMMANDS)
@@ -38,14 +34,14 @@ def test_commands_flags_and_choices(tmp_path: Path):
     assert completed("torchx-tui run -s local_", tmp_path) == {"local_docker", "local_cwd"}
 
 
-def test_components_and_their_flags(tmp_path: Path):
+def test_components_and_their_flags(tmp_path):
     ComponentFile(tmp_path / "jobs.py").write('def mine(size: int) -> AppDef:\n    """Do."""\n    return AppDef("a")\n')
     assert {"utils.echo", "dist.ddp", "jobs.py:mine"} <= completed("torchx-tui run ", tmp_path)
     assert {"--msg", "--num_replicas", "--wait", "--detach"} <= completed("torchx-tui run utils.echo --", tmp_path)
     assert completed("torchx-tui run jobs.py:mine --si", tmp_path) == {"--size"}
 
 
-def test_handles_and_profiles(command: Command, tmp_path: Path, own_home: Path):
+def test_handles_and_profiles(command, tmp_path, own_home):
     handle = command("run", "-s", "local_cwd", "utils.echo").out.strip()
     assert completed("torchx-tui status local_cwd:", tmp_path) == {handle}
     config = own_home / "config" / "torchx-tui" / "config.toml"

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from support.command import Command
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs import SchedulerError
@@ -19,13 +16,13 @@ from torchx_tui.specs import SchedulerError
         ("demo.train", ["--steps", "1", "--num_replicas", "1", "--step_seconds", "0"], "trainer/0 "),
     ],
 )
-def test_printed_builtin_can_be_launched(command: Command, tmp_path: Path, name: str, words: list[str], printed: str):
+def test_printed_builtin_can_be_launched(command, tmp_path, name, words, printed):
     (tmp_path / "printed.py").write_text(command("builtins", "--print", name).out)
     ended = command("run", "-s", "local_cwd", f"printed.py:{name.partition('.')[2]}", *words)
     assert (ended.code, printed in ended.err) == (0, True), ended.err
 
 
-def test_runopts_leaves_out_a_broken_scheduler(command: Command, monkeypatch: pytest.MonkeyPatch):
+def test_runopts_leaves_out_a_broken_scheduler(command, monkeypatch):
     run_opts = Runner.run_opts
 
     def broken(self: Runner, name: str) -> object:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.command import Command
 
 from torchx_tui.specs.files import state_folder
 
 
 @pytest.fixture
-def ended(command: Command) -> str:
+def ended(command):
     """The handle of a job that has ended."""
     return command("run", "-s", "local_cwd", "--wait", "utils.echo", "--msg", "step 1 loss 2").out.splitlines()[0]
 
@@ -23,7 +21,7 @@ def folder_of(handle: str) -> Path:
 
 
 @pytest.mark.parametrize("name", ["log", "cancel", "stacks", "metrics"])
-def test_damaged_state_file_is_an_error(command: Command, ended: str, name: str) -> None:
+def test_damaged_state_file_is_an_error(command, ended, name):
     path = folder_of(ended) / "state.json"
     path.write_text("{")
     found = command(name, ended)
@@ -43,9 +41,7 @@ def test_damaged_state_file_is_an_error(command: Command, ended: str, name: str)
     ],
     ids=["pipe", "folder", "device"],
 )
-def test_log_that_is_no_file_is_an_error(
-    command: Command, ended: str, name: str, make: Callable[[Path], object], fault: str
-) -> None:
+def test_log_that_is_no_file_is_an_error(command, ended, name, make, fault):
     path = folder_of(ended) / "echo" / "0" / "combined.log"
     path.unlink()
     make(path)

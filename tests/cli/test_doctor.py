@@ -42,7 +42,7 @@ def findings(command: Command, *argv: str) -> dict[str, list[tuple[str, str, str
     return found
 
 
-def test_every_subject_is_checked(command: Command):
+def test_every_subject_is_checked(command):
     found = findings(command)
     subjects = ["program", "config.toml", "profiles and .torchxconfig", "notify", "terminal", "folders", "logout"]
     backends = ["local_docker", "local_cwd", "kubernetes", "slurm"]
@@ -53,7 +53,7 @@ def test_every_subject_is_checked(command: Command):
     assert found["kubernetes"] == found["slurm"] == [("ok", "not set up here", "")]
 
 
-def test_faults_of_the_config(command: Command, tmp_path: Path, own_home: Path):
+def test_faults_of_the_config(command, tmp_path, own_home):
     config = own_home / "config" / "torchx-tui" / "config.toml"
     config.parent.mkdir(parents=True)
     config.write_text(CONFIG)
@@ -75,7 +75,7 @@ def test_faults_of_the_config(command: Command, tmp_path: Path, own_home: Path):
     assert any("utils.ecko" in what and "utils.echo" in what for what in faults)
 
 
-def test_hanging_backend_is_an_error(command: Command, monkeypatch: pytest.MonkeyPatch):
+def test_hanging_backend_is_an_error(command, monkeypatch):
     ended = threading.Event()
     monkeypatch.setattr(LocalScheduler, "check", lambda self: ended.wait(PATIENCE))
     monkeypatch.setattr(diagnosis, "PATIENCE_SECONDS", 0.2)
@@ -92,9 +92,7 @@ def test_hanging_backend_is_an_error(command: Command, monkeypatch: pytest.Monke
         (machine_checks.shutil, "disk_usage", "folders", "this check failed: ZeroDivisionError: no answer"),
     ],
 )
-def test_failing_check_is_an_error(
-    command: Command, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, subject: str, words: str
-):
+def test_failing_check_is_an_error(command, monkeypatch, owner, name, subject, words):
     def fails(_: object) -> None:
         raise ZeroDivisionError("no answer")
 
@@ -127,7 +125,7 @@ def test_small_terminal_is_an_error():
         assert app.wait_for_end() == 1
 
 
-def test_file_system_of_a_path(tmp_path: Path):
+def test_file_system_of_a_path(tmp_path):
     mounts = tmp_path / "mounts"
     mounts.write_text(
         f"/dev/sda1 / ext4 rw 0 0\nfiler:/x {tmp_path} nfs4 rw 0 0\ntmpfs {tmp_path}/a\\040b tmpfs rw 0 0\n"
@@ -146,7 +144,7 @@ def test_file_system_of_a_path(tmp_path: Path):
         ('command = ["false"]', 1, "  error    command false: false ended with exit code 1\n"),
     ],
 )
-def test_notify_says_which_channel_failed(command: Command, tmp_path: Path, lines: str, code: int, told: str):
+def test_notify_says_which_channel_failed(command, tmp_path, lines, code, told):
     (tmp_path / "own.toml").write_text(f"[notify]\n{lines}\n")
     ended = command("--config", "own.toml", "doctor", "--notify")
     assert (ended.code, ended.out) == (code, told)

@@ -7,14 +7,10 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import Command
 from support.completion import completed
-from support.launching_scheduler import LaunchingScheduler
 
 from torchx_tui.backends.scheduler_pool import SchedulerPool
 from torchx_tui.cli.follow import Interrupted, end_or_leave, interruptible
@@ -40,7 +36,7 @@ class Jobs:
 
 
 @pytest.fixture
-def handlers() -> Iterator[None]:
+def handlers():
     """Restore the handlers of signals."""
     before = [signal.getsignal(number) for number in SIGNALS]
     yield
@@ -49,7 +45,7 @@ def handlers() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("state", "code"), [(AppState.SUCCEEDED, 0), (AppState.FAILED, 1), (AppState.CANCELLED, 1)])
-def test_run_ends_as_its_job(command: Command, scheduler: LaunchingScheduler, state: AppState, code: int) -> None:
+def test_run_ends_as_its_job(command, scheduler, state, code):
     scheduler.state = state
     ended = command(*RUN)
     assert (ended.code, ended.data["state"]) == (code, state.name)
@@ -58,18 +54,14 @@ def test_run_ends_as_its_job(command: Command, scheduler: LaunchingScheduler, st
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_signal_cancels_the_job(
-    command: Command, scheduler: LaunchingScheduler, handlers: None, number: signal.Signals
-) -> None:
+def test_signal_cancels_the_job(command, scheduler, handlers, number):
     scheduler.state, scheduler.interrupts = AppState.RUNNING, [int(number)]
     ended = command(*RUN)
     assert (ended.code, ended.data["state"], scheduler.cancelled) == (128 + number, "CANCELLED", ["job-1"])
     assert f"torchx-tui: cancelled {HANDLE}\n" in ended.err
 
 
-def test_interrupt_before_there_is_a_job(
-    command: Command, scheduler: LaunchingScheduler, monkeypatch: pytest.MonkeyPatch, handlers: None
-) -> None:
+def test_interrupt_before_there_is_a_job(command, scheduler, monkeypatch, handlers):
     def interrupted(_: object) -> str:
         raise KeyboardInterrupt
 
@@ -87,9 +79,7 @@ def test_interrupt_before_there_is_a_job(
         ("", False, [], ""),
     ],
 )
-def test_interrupted_launch(
-    capsys: Any, handlers: None, handle: str, ends: bool, cancelled: list[str], words: str
-) -> None:
+def test_interrupted_launch(capsys, handlers, handle, ends, cancelled, words):
     jobs: Any = Jobs()
     assert end_or_leave(jobs, handle, Interrupted(signal.SIGTERM), ends=ends) == 143
     assert (jobs.ended, capsys.readouterr().err) == (cancelled, words)
@@ -97,7 +87,7 @@ def test_interrupted_launch(
     assert [signal.getsignal(number) for number in SIGNALS] == [signal.SIG_DFL] * 2
 
 
-def test_signals_interrupt_within_the_context_only(handlers: None) -> None:
+def test_signals_interrupt_within_the_context_only(handlers):
     before = [signal.getsignal(number) for number in SIGNALS]
     for number in SIGNALS:
         with pytest.raises(Interrupted, match=number.name) as raised, interruptible():
@@ -106,7 +96,7 @@ def test_signals_interrupt_within_the_context_only(handlers: None) -> None:
     assert [signal.getsignal(number) for number in SIGNALS] == before
 
 
-def test_detached_launch(command: Command, scheduler: LaunchingScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detached_launch(command, scheduler, monkeypatch):
     detached: list[str] = []
     schedule = scheduler.schedule
 
@@ -127,9 +117,7 @@ def test_detached_launch(command: Command, scheduler: LaunchingScheduler, monkey
 
 
 @pytest.mark.parametrize("error", [SchedulerError("no logs"), ValueError("no logs"), OSError("no logs")])
-def test_unreadable_logs_do_not_end_the_wait(
-    command: Command, scheduler: LaunchingScheduler, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_unreadable_logs_do_not_end_the_wait(command, scheduler, monkeypatch, error):
     def unreadable(*_: object, **__: object) -> None:
         raise error
 
@@ -141,9 +129,7 @@ def test_unreadable_logs_do_not_end_the_wait(
 
 @pytest.mark.parametrize("flag", ["wait", "log"])
 @pytest.mark.parametrize("value", [True, False])
-def test_remote_job_is_waited_for_on_request(
-    command: Command, scheduler: LaunchingScheduler, monkeypatch: pytest.MonkeyPatch, flag: str, value: bool
-) -> None:
+def test_remote_job_is_waited_for_on_request(command, scheduler, monkeypatch, flag, value):
     monkeypatch.setattr(SchedulerPool, "get", lambda self, name: scheduler)
     data = {"component_name": "utils.echo", "scheduler": "kubernetes", flag: value}
     monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(data)))
@@ -153,9 +139,7 @@ def test_remote_job_is_waited_for_on_request(
     assert ("trainer/0 a line" in ended.err) == (value and flag == "log")
 
 
-def test_end_is_sent_to_the_terminal(
-    command: Command, scheduler: LaunchingScheduler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_end_is_sent_to_the_terminal(command, scheduler, monkeypatch, tmp_path):
     (tmp_path / "own.toml").write_text("[notify]\nterminal = true\n")
     scheduler.add("job-1", AppState.SUCCEEDED, 60)
     wait = ("wait", HANDLE)
@@ -166,7 +150,7 @@ def test_end_is_sent_to_the_terminal(
     assert command("--config", "own.toml", *RUN).err.endswith("\n\x1b]9;job-1 succeeded\x07\x07")
 
 
-def test_dryrun_has_no_flags_about_the_job() -> None:
+def test_dryrun_has_no_flags_about_the_job():
     own = {"--dryrun", "--wait", "--log", "--tee_logs", "--detach", "--open", "--notify"}
     assert set(flag_names("run")) == {*flag_names("dryrun"), *own}
     assert own.isdisjoint(flag_names("dryrun"))
@@ -182,5 +166,5 @@ def test_dryrun_has_no_flags_about_the_job() -> None:
         ("run -- utils.ec", "utils.echo"),
     ],
 )
-def test_values_are_completed(tmp_path: Path, line: str, word: str) -> None:
+def test_values_are_completed(tmp_path, line, word):
     assert completed(f"torchx-tui {line}", tmp_path) == {word}

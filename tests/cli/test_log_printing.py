@@ -7,7 +7,6 @@ import os
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from support.shell import shell
@@ -51,17 +50,17 @@ def log_bytes(*arguments: str) -> bytes:
 
 
 @pytest.mark.parametrize("stream", ["stdout", "combined"])
-def test_log_into_a_pipe_keeps_every_byte(stream: str) -> None:
+def test_log_into_a_pipe_keeps_every_byte(stream):
     handle = ended_job(WRITE_ODD)
     assert log_bytes(handle, "--streams", stream) == PREFIXED
 
 
-def test_run_into_a_pipe_keeps_every_byte_of_a_line() -> None:
+def test_run_into_a_pipe_keeps_every_byte_of_a_line():
     ran = subprocess.run(python(WRITE_ODD), stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE)
     assert ran.stderr == PREFIXED + b"\n"
 
 
-def test_log_regex_into_a_pipe_keeps_every_byte() -> None:
+def test_log_regex_into_a_pipe_keeps_every_byte():
     assert log_bytes(ended_job(WRITE_ODD), "--regex", "bad|20") == b"python/0 bad \xff\xfe\r\npython/0  10%\r 20%\r\n"
 
 
@@ -76,13 +75,13 @@ def test_log_regex_into_a_pipe_keeps_every_byte() -> None:
     ],
 )
 @pytest.mark.parametrize("follow", [[], ["--tail"]], ids=["", "following"])
-def test_log_prints_the_last_lines(count: str, flags: list[str], lines: list[bytes], follow: list[str]) -> None:
+def test_log_prints_the_last_lines(count, flags, lines, follow):
     handle = ended_job("[print(number) for number in range(400)]; print('end', end='')")
     printed = log_bytes(handle, "-n", count, *flags, *follow).splitlines()
     assert printed == [b"python/0 " + line for line in lines]
 
 
-def test_log_follows_behind_the_last_lines(tmp_path: Path) -> None:
+def test_log_follows_behind_the_last_lines(tmp_path):
     go = tmp_path / "go"
     wait = f"import os,time\nwhile not os.path.exists({str(go)!r}): time.sleep(.01)"
     code = f"print('a'); print('b', flush=True)\n{wait}\nprint('c')"
@@ -96,13 +95,13 @@ def test_log_follows_behind_the_last_lines(tmp_path: Path) -> None:
         assert followed.stdout.read() == b"python/0 c\n"
 
 
-def test_log_json_keeps_carriage_returns() -> None:
+def test_log_json_keeps_carriage_returns():
     lines = [json.loads(line)["line"] for line in log_bytes(ended_job(WRITE_ODD), "--json").splitlines()]
     assert lines[:2] == ["bad \ufffd\ufffd\r", " 10%\r 20%\r"]
     assert lines[-1] == "é no end"
 
 
-def test_log_on_a_terminal_prints_the_last_frame() -> None:
+def test_log_on_a_terminal_prints_the_last_frame():
     frames = "import sys; sys.stderr.write(''.join(f'\\r{k:>9} of 99999' for k in range(100000)) + '\\nnext\\n')"
     handle = ended_job(frames)
     with Terminal([COMMAND, "log", handle]) as app:
@@ -111,7 +110,7 @@ def test_log_on_a_terminal_prints_the_last_frame() -> None:
         assert len(app.raw) < 1000
 
 
-def test_tail_shows_an_unfinished_line_and_redraws_it(tmp_path: Path) -> None:
+def test_tail_shows_an_unfinished_line_and_redraws_it(tmp_path):
     code = (
         "import sys, time, pathlib\n"
         f"go = pathlib.Path({str(tmp_path)!r})\n"
@@ -130,7 +129,7 @@ def test_tail_shows_an_unfinished_line_and_redraws_it(tmp_path: Path) -> None:
     assert b"\x1b[2J" not in app.raw
 
 
-def test_wide_unfinished_line_stays_in_its_row(tmp_path: Path) -> None:
+def test_wide_unfinished_line_stays_in_its_row(tmp_path):
     code = (
         "import sys, time, pathlib\n"
         "sys.stderr.write('a' * 95 + '\u4e2d' * 30); sys.stderr.flush()\n"
@@ -147,12 +146,12 @@ def test_wide_unfinished_line_stays_in_its_row(tmp_path: Path) -> None:
 # Standard input
 
 
-def test_run_passes_stdin_to_one_replica() -> None:
+def test_run_passes_stdin_to_one_replica():
     ran = subprocess.run([*RUN, "utils.sh", "cat"], input=b"one\ntwo\n", capture_output=True, timeout=PATIENCE)
     assert (ran.returncode, ran.stderr) == (0, b"sh/0 one\nsh/0 two\n")
 
 
-def test_run_leaves_stdin_that_its_job_does_not_read() -> None:
+def test_run_leaves_stdin_that_its_job_does_not_read():
     script = '"$@" >&2; cat'
     ran = subprocess.run(
         ["sh", "-c", script, "sh", *sh("true")], input=b"the rest\n", capture_output=True, timeout=PATIENCE
@@ -161,7 +160,7 @@ def test_run_leaves_stdin_that_its_job_does_not_read() -> None:
 
 
 @pytest.mark.parametrize("flags", [["--detach"], ["--set", "sh.num_replicas=2"]])
-def test_other_jobs_have_no_stdin(flags: list[str]) -> None:
+def test_other_jobs_have_no_stdin(flags):
     argv = sh("cat; echo end", *flags)
     with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as run:
         assert run.stdout is not None
@@ -172,7 +171,7 @@ def test_other_jobs_have_no_stdin(flags: list[str]) -> None:
     assert {line.partition(b" ")[2] for line in lines} == {b"end"}
 
 
-def test_pdb_can_be_used_in_run() -> None:
+def test_pdb_can_be_used_in_run():
     with Terminal(python(PDB)) as app:
         app.wait(r"^python/0 \(Pdb\)( *)$")
         app.press("p x", "enter")
@@ -182,7 +181,7 @@ def test_pdb_can_be_used_in_run() -> None:
         assert app.wait_for_end() == 0
 
 
-def test_ctrl_d_ends_the_input_of_a_job() -> None:
+def test_ctrl_d_ends_the_input_of_a_job():
     with Terminal(sh("cat; echo end")) as app:
         app.wait("^local_cwd://")
         app.press("text", "enter", "ctrl+d")
@@ -190,7 +189,7 @@ def test_ctrl_d_ends_the_input_of_a_job() -> None:
         assert app.wait_for_end() == 0
 
 
-def test_ctrl_c_at_a_prompt_cancels_the_job() -> None:
+def test_ctrl_c_at_a_prompt_cancels_the_job():
     with Terminal(python("input('really? ')")) as app:
         app.wait(r"^python/0 really\?( *)$")
         app.press("ctrl+c")
@@ -199,7 +198,7 @@ def test_ctrl_c_at_a_prompt_cancels_the_job() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the shell's job control")
-def test_ctrl_z_suspends_the_job_that_reads_the_terminal() -> None:
+def test_ctrl_z_suspends_the_job_that_reads_the_terminal():
     with Terminal(["bash", "--norc", "--noprofile", "-i"], environ={"PS1": "> ", "PATH": os.environ["PATH"]}) as app:
         app.press(shlex.join(python("print('got', input('name? '))")), "enter")
         app.wait(r"^python/0 name\?( *)$")
@@ -216,7 +215,7 @@ def test_ctrl_z_suspends_the_job_that_reads_the_terminal() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs the shell's job control")
-def test_job_in_the_background_leaves_the_terminal_alone() -> None:
+def test_job_in_the_background_leaves_the_terminal_alone():
     with Terminal(["bash", "--norc", "--noprofile", "-i"], environ={"PS1": "> ", "PATH": os.environ["PATH"]}) as app:
         app.press(f"{shlex.join(sh('cat; echo no input'))} &", "enter")
         app.wait("sh/0 no input")

@@ -17,7 +17,7 @@ import termios
 from typing import Any, get_args
 
 import pytest
-from support.command import Command, Ended
+from support.command import Ended
 from support.waiting import PATIENCE
 
 from torchx_tui import __version__
@@ -135,7 +135,7 @@ def take_terminal(monkeypatch: pytest.MonkeyPatch) -> Screen:
 
 
 @pytest.fixture
-def dashboard(monkeypatch: pytest.MonkeyPatch):
+def dashboard(monkeypatch):
     """What the dashboard was opened with and the program ended with; it ends at once, with a result and a code."""
     opened = {"result": 0, "return_code": 0}
 
@@ -160,7 +160,7 @@ def dashboard(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.fixture
-def on_terminal(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+def on_terminal(command, monkeypatch):
     """Return what runs a command on a terminal."""
 
     def run(*argv: str) -> Ended:
@@ -173,19 +173,19 @@ def on_terminal(command: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
 @pytest.mark.parametrize(
     ("result", "return_code", "code"), [(3, 0, 3), (0, 5, 0), (None, 5, 5), (None, None, 1), (None, 0, 1)]
 )
-def test_program_ends_as_the_dashboard(on_terminal: Command, dashboard, result, return_code, code):
+def test_program_ends_as_the_dashboard(on_terminal, dashboard, result, return_code, code):
     dashboard.update(result=result, return_code=return_code)
     on_terminal()
     assert (dashboard["code"], dashboard["closed"], dashboard["opens"]) == (code, True, "")
 
 
-def test_dashboard_opens_on_a_launched_job(on_terminal: Command, dashboard):
+def test_dashboard_opens_on_a_launched_job(on_terminal, dashboard):
     handle = on_terminal("run", "-s", "local_cwd", "--open", "utils.echo").out.strip()
     assert handle.startswith("local_cwd://torchx/echo-")
     assert (dashboard["opens"], dashboard["problem"], dashboard["config_file"]) == (handle, "", None)
 
 
-def test_dashboard_gets_the_options(on_terminal: Command, dashboard, tmp_path):
+def test_dashboard_gets_the_options(on_terminal, dashboard, tmp_path):
     config = tmp_path / "own.toml"
     config.touch()
     on_terminal("--fps", "60", "--no-mouse", "--config", str(config))
@@ -193,7 +193,7 @@ def test_dashboard_gets_the_options(on_terminal: Command, dashboard, tmp_path):
     assert (os.environ["TEXTUAL_FPS"], os.environ["TEXTUAL_ANIMATIONS"]) == ("60", "none")
 
 
-def test_dashboard_keeps_animations_of_the_environment(on_terminal: Command, dashboard, monkeypatch):
+def test_dashboard_keeps_animations_of_the_environment(on_terminal, dashboard, monkeypatch):
     monkeypatch.setenv("TEXTUAL_ANIMATIONS", "full")
     on_terminal("--theme", "torchx-light")
     assert (dashboard["settings"].theme, dashboard["mouse"], dashboard["config_file"]) == ("torchx-light", True, None)
@@ -201,7 +201,7 @@ def test_dashboard_keeps_animations_of_the_environment(on_terminal: Command, das
 
 
 @pytest.mark.parametrize("stream", ["stdin", "stderr"])
-def test_dashboard_needs_a_terminal(command: Command, dashboard, monkeypatch, stream):
+def test_dashboard_needs_a_terminal(command, dashboard, monkeypatch, stream):
     screen = take_terminal(monkeypatch)
     monkeypatch.setattr(getattr(sys, stream), "isatty", lambda: False)
     assert command().code == 2
@@ -210,7 +210,7 @@ def test_dashboard_needs_a_terminal(command: Command, dashboard, monkeypatch, st
 
 
 @pytest.mark.parametrize("name", ["dumb", "unknown"])
-def test_dashboard_needs_a_terminal_that_draws(command: Command, dashboard, monkeypatch, name):
+def test_dashboard_needs_a_terminal_that_draws(command, dashboard, monkeypatch, name):
     screen = take_terminal(monkeypatch)
     monkeypatch.setenv("TERM", name)
     assert command().code == 2
@@ -220,7 +220,7 @@ def test_dashboard_needs_a_terminal_that_draws(command: Command, dashboard, monk
 @pytest.mark.parametrize(
     ("size", "expected"), [((0, 0), (24, 80)), ((50, 0), (50, 80)), ((0, 100), (24, 100)), ((50, 100), (50, 100))]
 )
-def test_terminal_without_a_size_gets_one(command: Command, dashboard, monkeypatch, size, expected):
+def test_terminal_without_a_size_gets_one(command, dashboard, monkeypatch, size, expected):
     """Rows and columns."""
     primary, secondary = os.openpty()
     fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
@@ -234,7 +234,7 @@ def test_terminal_without_a_size_gets_one(command: Command, dashboard, monkeypat
     os.close(primary)
 
 
-def test_interrupted_command_is_silent(command: Command, monkeypatch):
+def test_interrupted_command_is_silent(command, monkeypatch):
     def interrupted():
         raise KeyboardInterrupt
 
@@ -243,7 +243,7 @@ def test_interrupted_command_is_silent(command: Command, monkeypatch):
     assert (ended.code, ended.out, ended.err) == (130, "", "")
 
 
-def test_dashboard_as_a_command_of_torchx(command: Command, dashboard, monkeypatch):
+def test_dashboard_as_a_command_of_torchx(command, dashboard, monkeypatch):
     """It has the same options; what TorchX logs to the terminal is kept off it."""
     parser = argparse.ArgumentParser()
     made = TuiCommand()
@@ -258,12 +258,12 @@ def test_dashboard_as_a_command_of_torchx(command: Command, dashboard, monkeypat
     assert (dashboard["settings"].read_only, dashboard["mouse"], dashboard["code"]) == (True, False, 0)
 
 
-def test_version(command: Command):
+def test_version(command):
     assert command("--version").out == f"torchx-tui {__version__}\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_of_a_command(command: Command, name):
+def test_help_of_a_command(command, name):
     words = COMMANDS[name][1]
     assert f" {words[0].upper()}{words[1:]}. " in " ".join(command(name, "--help").out.split())
     assert words in " ".join(command("--help").out.split())
@@ -273,13 +273,13 @@ def test_help_of_a_command(command: Command, name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_options_are_not_abbreviated(command: Command, name):
+def test_options_are_not_abbreviated(command, name):
     ended = command(name, "--hel")
     assert (ended.code, ended.out) == (2, "")
     assert re.search("unrecognized arguments: --hel|are required|say what to", ended.err)
 
 
-def test_process_ends_with_the_code_of_its_command(command: Command, monkeypatch):
+def test_process_ends_with_the_code_of_its_command(command, monkeypatch):
     ended = []
     monkeypatch.setattr(cli, "leave", ended.append)
     monkeypatch.setattr(sys, "argv", ["torchx-tui", "lint", "none.py"])
@@ -300,13 +300,13 @@ def test_closed_pipe_is_no_error(end):
     assert (ended.returncode, ended.stderr) == (0, "")
 
 
-def test_faults_of_the_config_are_logged(command: Command, faulty_config, caplog):
+def test_faults_of_the_config_are_logged(command, faulty_config, caplog):
     assert "nope is not a setting" in command("list", "-s", "local_cwd").err
     (record,) = [record for record in caplog.records if record.name == "torchx_tui.cli.main"]
     assert (record.levelname, "nope is not a setting" in record.message) == ("WARNING", True)
 
 
-def test_debug_option(command: Command, monkeypatch):
+def test_debug_option(command, monkeypatch):
     given = []
     monkeypatch.setattr(cli, "log_to_file", given.append)
     command("builtins")

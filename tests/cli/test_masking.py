@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import logging
 
-from support.command import Command
-from support.launching_scheduler import LaunchingScheduler
-
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.cli.main import MaskingFormatter
@@ -20,13 +17,13 @@ def assert_masked(text: str) -> None:
     assert (MASK in text, "hush" in text) == (True, False), text
 
 
-def test_copied_command_and_row(command: Command, scheduler: LaunchingScheduler) -> None:
+def test_copied_command_and_row(command, scheduler):
     record = Journal().find(command("run", "-s", "local_cwd", "utils.sh", *GIVEN).out.strip())
     assert record is not None
     assert_masked(" ".join(launch_command(record)))
     assert_masked(arguments_text(record))
 
 
-def test_log_file() -> None:
+def test_log_file():
     record = logging.LogRecord("n", logging.INFO, "p", 1, "it ran %s", ("--token hush a://u:hush@h",), None)
     assert_masked(MaskingFormatter("%(message)s").format(record))

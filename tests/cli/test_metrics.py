@@ -5,14 +5,12 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from support.command import Command
-from support.launching_scheduler import LaunchingScheduler
 from support.waiting import wait_until
 
 from torchx_tui.cli import progress
@@ -30,7 +28,7 @@ time.sleep(600)
 
 
 @pytest.fixture
-def running(command: Command, tmp_path: Path) -> Iterator[str]:
+def running(command, tmp_path):
     """The handle of a job that has printed 30 steps and goes on."""
     (tmp_path / "train.py").write_text(TRAINER)
     words = ["run", "-s", "local_cwd", "--detach", "utils.sh", "--", sys.executable, str(tmp_path / "train.py")]
@@ -42,7 +40,7 @@ def running(command: Command, tmp_path: Path) -> Iterator[str]:
         command("cancel", handle)
 
 
-def test_running_job(command: Command, running: str) -> None:
+def test_running_job(command, running):
     text = command("metrics", running).out
     assert text.startswith("Step 29 of 40, 72 %")
     assert re.search(r"^loss +2\.2100 +2\.21 +2\.5 +30 +log of sh/0$", text, re.MULTILINE)
@@ -57,9 +55,7 @@ def test_running_job(command: Command, running: str) -> None:
 
 
 @pytest.mark.parametrize("error", [UnknownAppException("it is not there"), SchedulerError("the connection is lost")])
-def test_list_leaves_out_unreadable_progress(
-    command: Command, scheduler: LaunchingScheduler, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
+def test_list_leaves_out_unreadable_progress(command, scheduler, monkeypatch, error):
     scheduler.add("job-1", AppState.RUNNING, 60)
     monkeypatch.setattr(progress, "progress_at_end", reading := Mock(side_effect=error))
     ended = command("list", "-s", "local_cwd", "--wide")
@@ -67,7 +63,7 @@ def test_list_leaves_out_unreadable_progress(
     assert re.fullmatch(r"local_cwd://torchx/job-1  job +RUNNING( +\d+[dhms]+)+", ended.out.splitlines()[1])
 
 
-def test_file_of_metrics(command: Command) -> None:
+def test_file_of_metrics(command):
     assert command("metrics", "--file", str(LOGS / "verl.src.log")).out.startswith("Step 40 of 105, 38 %")
     found = command("metrics", "--file", str(LOGS.parent / "hf.tfevents"), "train/loss", "--json").data
     assert found["metrics"][0]["from"] == "hf.tfevents"
@@ -83,7 +79,7 @@ class Screen(io.StringIO):
 
 
 @pytest.fixture
-def chart(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Chart:
+def chart(command, tmp_path, monkeypatch):
     """Return a function that prints the charts of a loss over decades, with a gap, and of a learning rate."""
     values = [10 / (1 + n) ** 1.5 if n != 7 else float("nan") for n in range(40)]
     (tmp_path / "a.log").write_text("".join(f"step {n}/80 loss {v:.5f} lr 0.1\n" for n, v in enumerate(values)))
@@ -100,7 +96,7 @@ def chart(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     return printed
 
 
-def test_chart_in_a_pipe(chart: Chart) -> None:
+def test_chart_in_a_pipe(chart):
     plain = chart("loss", "lr")
     assert "\x1b" not in plain
     heads = [" ".join(line.split()) for line in plain.splitlines() if "log of a.log" in line]
@@ -111,7 +107,7 @@ def test_chart_in_a_pipe(chart: Chart) -> None:
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("200", 120)])
-def test_chart_width(chart: Chart, monkeypatch: pytest.MonkeyPatch, columns: str, width: int) -> None:
+def test_chart_width(chart, monkeypatch, columns, width):
     """The loss alone, where no metric is named."""
     monkeypatch.setenv("COLUMNS", columns)
     summary, head, *rows = chart().splitlines()
@@ -123,13 +119,13 @@ def test_chart_width(chart: Chart, monkeypatch: pytest.MonkeyPatch, columns: str
 @pytest.mark.parametrize(
     ("encoding", "signs"), [("UTF-8", "│⣀"), ("utf8", "│⣀"), ("ascii", "|*"), ("latin-1", "|*"), (None, "|*")]
 )
-def test_chart_signs_of_an_encoding(chart: Chart, encoding: str | None, signs: str) -> None:
+def test_chart_signs_of_an_encoding(chart, encoding, signs):
     screen = Screen()
     screen.encoding = encoding
     assert {sign for sign in "│⣀|*" if sign in chart("loss", screen=screen)} == set(signs)
 
 
-def test_chart_has_colours_on_a_terminal(chart: Chart, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chart_has_colours_on_a_terminal(chart, monkeypatch):
     plain, painted = chart("loss"), chart("loss", screen=Screen())
     assert set(re.findall(r"\x1b\[([0-9;]*)m", painted)) == {"2;36", "1", "33", "2", "0"}
     # Raw values are dim, smoothed ones bold, gaps yellow.

@@ -9,7 +9,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from support.command import Command, Ended
+from support.command import Ended
 from support.shell import launches
 from support.tables import toml_table
 
@@ -25,27 +25,27 @@ def assert_refused(ended: Ended, words: str) -> None:
 
 
 @pytest.mark.parametrize("line", MISTAKES["lines"])
-def test_mistake_on_the_command_line(command: Command, tmp_path: Path, line: str) -> None:
+def test_mistake_on_the_command_line(command, tmp_path, line):
     for name, text in MISTAKES["files"].items():
         (tmp_path / name).write_text(text)
     assert_refused(command(*shlex.split(line)), MISTAKES["lines"][line])
 
 
 @pytest.mark.parametrize("text", MISTAKES["stdin"])
-def test_mistake_on_stdin(command: Command, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_mistake_on_stdin(command, monkeypatch, text):
     monkeypatch.setattr("sys.stdin", io.StringIO(text))
     assert_refused(command("run", "--stdin"), MISTAKES["stdin"][text])
 
 
 @pytest.mark.parametrize("flag", MISTAKES["beside_stdin"])
-def test_flag_beside_stdin(command: Command, monkeypatch: pytest.MonkeyPatch, flag: str) -> None:
+def test_flag_beside_stdin(command, monkeypatch, flag):
     monkeypatch.setattr("sys.stdin", io.StringIO('{"component_name": "utils.echo"}'))
     words = f"^torchx-tui: --stdin takes everything from the JSON object: leave out {MISTAKES['beside_stdin'][flag]}$"
     assert_refused(command("run", "--stdin", *shlex.split(flag)), words)
 
 
 @pytest.mark.parametrize("text", MISTAKES["config"])
-def test_broken_torchxconfig_stops_a_launch(command: Command, tmp_path: Path, text: str) -> None:
+def test_broken_torchxconfig_stops_a_launch(command, tmp_path, text):
     path = tmp_path / ".torchxconfig"
     path.write_text(text)
     ended = command(*DRYRUN)
@@ -56,6 +56,6 @@ def test_broken_torchxconfig_stops_a_launch(command: Command, tmp_path: Path, te
 
 
 @pytest.mark.parametrize("argv", [("run",), ("run", "--dryrun")], ids=" ".join)
-def test_broken_torchxconfig_stops_run(command: Command, tmp_path: Path, argv: tuple[str, ...]) -> None:
+def test_broken_torchxconfig_stops_run(command, tmp_path, argv):
     (tmp_path / ".torchxconfig").write_text("[local_cwd\n")
     assert_refused(command(*argv, "-s", "local_cwd", "utils.echo"), "must come first")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import pwd
-from pathlib import Path
 
 import pytest
 from support.canned import CannedScheduler
-from support.command import Command, Ended
+from support.command import Ended
 from support.dashboard import make_app, screen_text, until
 
 FOLDER_WORDS = "torchx-tui: the current folder was deleted: change to another folder\n"
@@ -28,7 +27,7 @@ def assert_plain(ended: Ended) -> None:
 
 
 @pytest.fixture
-def gone(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def gone(tmp_path, command, monkeypatch):
     """Stand in a folder that was removed."""
     folder = tmp_path / "gone"
     folder.mkdir()
@@ -37,7 +36,7 @@ def gone(tmp_path: Path, command: Command, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.fixture
-def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
+def homeless(monkeypatch):
     """Be a user without a home folder."""
 
     def unknown(uid: int) -> pwd.struct_passwd:
@@ -56,7 +55,7 @@ def homeless(monkeypatch: pytest.MonkeyPatch) -> None:
         *((argv, 1, "is not known") for argv in OF_JOBS),
     ],
 )
-def test_deleted_folder(gone: None, command: Command, argv: tuple[str, ...], code: int, words: str):
+def test_deleted_folder(gone, command, argv, code, words):
     ended = command(*argv)
     # There may be no Docker for doctor.
     assert ended.code == code or (argv == ("doctor",) and ended.code == 1)
@@ -65,15 +64,13 @@ def test_deleted_folder(gone: None, command: Command, argv: tuple[str, ...], cod
 
 
 @pytest.mark.parametrize("argv", [*OF_JOBS, *NEED_FOLDER, ("list", "-s", "local_cwd")], ids=" ".join)
-def test_without_a_home_folder(homeless: None, command: Command, argv: tuple[str, ...]):
+def test_without_a_home_folder(homeless, command, argv):
     ended = command(*argv)
     assert (ended.code, ended.err.startswith(HOME_WORDS), "Set HOME, or XDG_STATE_HOME" in ended.err) == (2, True, True)
 
 
 @pytest.mark.parametrize("argv", [*WORK, ("run", "-s", "local_cwd", "--wait", "utils.echo")], ids=" ".join)
-def test_with_a_state_folder_alone(
-    homeless: None, command: Command, argv: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_with_a_state_folder_alone(homeless, command, argv, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     ended = command(*argv)
     assert ended.code in ((0, 1) if argv == ("doctor",) else (0,))
@@ -83,7 +80,7 @@ def test_with_a_state_folder_alone(
     assert command("--config", str(config), "list", "-s", "local_cwd").code == 0
 
 
-async def test_the_dashboard_in_a_folder_that_is_gone(gone: None, tmp_path: Path):
+async def test_the_dashboard_in_a_folder_that_is_gone(gone, tmp_path):
     app = make_app(CannedScheduler(), tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("n")
@@ -92,7 +89,7 @@ async def test_the_dashboard_in_a_folder_that_is_gone(gone: None, tmp_path: Path
     assert app.return_code in (0, None)
 
 
-def test_configure_names_a_folder_that_cannot_be_written(command: Command, monkeypatch: pytest.MonkeyPatch):
+def test_configure_names_a_folder_that_cannot_be_written(command, monkeypatch):
     monkeypatch.chdir("/proc")
     ended = command("configure")
     assert (ended.code, "/proc/.torchxconfig cannot be written" in ended.err) == (2, True)

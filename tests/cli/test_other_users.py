@@ -1,12 +1,8 @@
 """Folders of state and caches that another user owns are refused at start."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
-from support.command import Command
 
 SOMEBODY = 54321
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
@@ -14,9 +10,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make fi
 
 @pytest.mark.parametrize("is_link", [False, True])
 @pytest.mark.parametrize("variable", ["XDG_STATE_HOME", "XDG_CACHE_HOME"])
-def test_folder_of_another_user_is_refused(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, is_link: bool
-) -> None:
+def test_folder_of_another_user_is_refused(command, tmp_path, monkeypatch, variable, is_link):
     monkeypatch.setenv(variable, str(tmp_path))
     folder, own = tmp_path / "torchx-tui", tmp_path / "own"
     own.mkdir()
@@ -27,9 +21,7 @@ def test_folder_of_another_user_is_refused(
     assert (ended.code, ended.out, ended.err, list(folder.iterdir())) == (2, "", words, [])
 
 
-def test_link_to_a_folder_of_another_user_is_refused(
-    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_link_to_a_folder_of_another_user_is_refused(command, tmp_path, monkeypatch):
     other = tmp_path / "other"
     other.mkdir()
     os.chown(other, SOMEBODY, SOMEBODY)

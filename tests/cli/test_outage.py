@@ -5,11 +5,9 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
 from support.canned import CannedScheduler
-from support.command import Command
 from support.scripted_server import scripted_server
 from support.terminal import COMMAND
 from support.volcano_jobs import make_job
@@ -68,7 +66,7 @@ class Remote(CannedScheduler):
 
 
 @pytest.fixture
-def remote(monkeypatch: pytest.MonkeyPatch) -> Remote:
+def remote(monkeypatch):
     scheduler = Remote()
 
     def make_runner(settings: object) -> Runner:
@@ -80,20 +78,20 @@ def remote(monkeypatch: pytest.MonkeyPatch) -> Remote:
     return scheduler
 
 
-def test_wait_survives_an_outage(command: Command, remote: Remote):
+def test_wait_survives_an_outage(command, remote):
     ended = command("wait", "--json", HANDLE)
     assert (ended.code, ended.data["state"]) == (0, "SUCCEEDED")
     assert ended.err == "torchx-tui: nothing listens; retrying until it answers\n"
 
 
-def test_run_wait_survives_an_outage(command: Command, remote: Remote):
+def test_run_wait_survives_an_outage(command, remote):
     ended = command("run", "-s", "local_cwd", "--wait", "utils.echo")
     assert (ended.code, ended.out) == (0, f"{HANDLE}\n")
     assert {f"trainer/{k} of {k}" for k in (0, 1, 2)} < set(ended.err.splitlines())
     assert "cannot be read" not in ended.err
 
 
-def test_log_tail_survives_an_outage(command: Command, remote: Remote):
+def test_log_tail_survives_an_outage(command, remote):
     ended = command("log", "--tail", f"{HANDLE}/trainer/1")
     assert (ended.code, ended.out) == (0, "trainer/1 of 1\n")
     assert ended.err == "torchx-tui: nothing listens; retrying until it answers\n"
@@ -105,7 +103,7 @@ def test_log_tail_survives_an_outage(command: Command, remote: Remote):
     ("flags", "line"),
     [([], "trainer/{0} of {0}"), (["--json"], '{{"role": "trainer", "replica": {0}, "line": "of {0}"}}')],
 )
-def test_log_of_some_replicas(command: Command, remote: Remote, flags: list[str], line: str):
+def test_log_of_some_replicas(command, remote, flags, line):
     remote.asked = 1
     remote.gone = {1: ValueError("the pod x-trainer-1 was deleted, and its log with it")}
     words = "trainer/1 cannot be read: ValueError: the pod x-trainer-1 was deleted, and its log with it"
@@ -115,14 +113,14 @@ def test_log_of_some_replicas(command: Command, remote: Remote, flags: list[str]
         assert ended.err.endswith(f"torchx-tui: {words}\n")
 
 
-def test_log_of_no_replica(command: Command, remote: Remote):
+def test_log_of_no_replica(command, remote):
     remote.asked = 1
     remote.gone = dict.fromkeys(range(3), SchedulerError("the pods are gone"))
     ended = command("log", HANDLE)
     assert (ended.code, ended.out, ended.err) == (2, "", "torchx-tui: the pods are gone\n")
 
 
-def test_log_that_breaks_off(command: Command, remote: Remote):
+def test_log_that_breaks_off(command, remote):
     remote.asked, remote.gone = 1, {10: SchedulerError("the node is gone")}
     ended = command("log", f"{HANDLE}/trainer/0")
     assert (ended.code, ended.out, "the node is gone" in ended.err) == (2, "trainer/0 of 0\n", True)
@@ -131,7 +129,7 @@ def test_log_that_breaks_off(command: Command, remote: Remote):
     assert (ended.code, ended.err) == (0, "torchx-tui: trainer/0 cannot be read: the node is gone\n")
 
 
-def test_wait_survives_a_refused_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_wait_survives_a_refused_connection(tmp_path, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as one:
         port = one.getsockname()[1]
     (tmp_path / "kubeconfig").write_text(KUBECONFIG.replace("PORT", str(port)))

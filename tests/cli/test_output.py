@@ -6,10 +6,8 @@ import io
 import os
 import sys
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
-from support.command import Command
 
 from torchx_tui.backends.types import Finding
 from torchx_tui.cli import doctor
@@ -25,14 +23,14 @@ class Screen(io.StringIO):
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("200", 200), ("0", 80), ("many", 80), ("", 80)])
-def test_help_width_of_columns(monkeypatch: pytest.MonkeyPatch, columns: str, width: int) -> None:
+def test_help_width_of_columns(monkeypatch, columns, width):
     monkeypatch.setenv("COLUMNS", columns)
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     assert terminal_width() == width
 
 
 @pytest.mark.parametrize(("columns", "width"), [(90, 90), (500, 120), (0, 80)])
-def test_help_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int, width: int) -> None:
+def test_help_width_of_a_terminal(monkeypatch, columns, width):
     monkeypatch.delenv("COLUMNS", raising=False)
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((columns, 24)))
     with open(os.devnull) as file:
@@ -40,7 +38,7 @@ def test_help_width_of_a_terminal(monkeypatch: pytest.MonkeyPatch, columns: int,
         assert terminal_width() == width
 
 
-def test_findings_have_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_findings_have_colours_on_a_terminal(monkeypatch):
     monkeypatch.setattr(sys, "stdout", screen := Screen())
     monkeypatch.delenv("NO_COLOR", raising=False)
     for level in ("ok", "warning", "error"):
@@ -56,9 +54,7 @@ def test_findings_have_colours_on_a_terminal(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(("last", "code"), [("warning", 0), ("error", 1)])
-def test_doctor_groups_findings_by_subject(
-    command: Command, monkeypatch: pytest.MonkeyPatch, last: Any, code: int
-) -> None:
+def test_doctor_groups_findings_by_subject(command, monkeypatch, last, code):
     found = [("a", Finding("ok", "1")), ("a", Finding("ok", "2")), ("b", Finding(last, "3", "do"))]
     monkeypatch.setattr(
         doctor, "diagnose", lambda *_: (SimpleNamespace(subject=subject, finding=one) for subject, one in found)
@@ -79,7 +75,7 @@ def test_doctor_groups_findings_by_subject(
         ([], ""),
     ],
 )
-def test_table_has_columns(capsys: pytest.CaptureFixture[str], rows: list[tuple[str, ...]], printed: str) -> None:
+def test_table_has_columns(capsys, rows, printed):
     put_table(rows)
     assert capsys.readouterr().out == printed
 
@@ -87,5 +83,5 @@ def test_table_has_columns(capsys: pytest.CaptureFixture[str], rows: list[tuple[
 @pytest.mark.parametrize(
     ("text", "shown"), [("a\nb\n", "a\nb"), ("a\x1b[2Jb\nc\n", "ab\nc"), ("é\tx\n", "é x"), ("", "")]
 )
-def test_plain_lines_have_no_control_characters(text: str, shown: str) -> None:
+def test_plain_lines_have_no_control_characters(text, shown):
     assert plain_lines(text) == shown

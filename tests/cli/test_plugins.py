@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from support.command import Command
-from support.torchx_plugins import Plugins, as_if_installed, has_torchx
+from support.torchx_plugins import as_if_installed, has_torchx
 from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends.plugin import remote
@@ -19,9 +17,7 @@ from torchx_tui.backends.plugin.found import FoundScheduler
 
 
 @pytest.fixture
-def plugins(
-    require: Callable[[str, bool, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Plugins]:
+def plugins(require, tmp_path, monkeypatch):
     require("interop", has_torchx(), "torchx-nightly is not installed: pip install 'torchx-tui[interop]'")
     monkeypatch.setenv("PROCESS_JOBS", str(tmp_path / "jobs"))
     with as_if_installed(tmp_path / "site", monkeypatch) as made:
@@ -32,7 +28,7 @@ def findings(command: Command) -> list[tuple[str, str, str]]:
     return [(one["subject"], one["level"], one["what"]) for one in command("doctor", "--json").data]
 
 
-def test_a_job_from_the_launch_to_its_end(command: Command, plugins: Plugins) -> None:
+def test_a_job_from_the_launch_to_its_end(command, plugins):
     plugins.process_jobs()
     options = command("runopts", "processes").out
     assert "folder=FOLDER (str)" in options
@@ -56,7 +52,7 @@ def test_a_job_from_the_launch_to_its_end(command: Command, plugins: Plugins) ->
     assert json.loads(command("list", "-s", "processes", "--json").out) == []
 
 
-def test_doctor_names_each_plugin_with_its_group(command: Command, plugins: Plugins) -> None:
+def test_doctor_names_each_plugin_with_its_group(command, plugins):
     plugins.process_jobs()
     plugins.module("acme_components", "def train() -> 'AppDef':\n    '''Train.'''\n")
     plugins.distribution("acme-components", "torchx.components", acme="acme_components")
@@ -75,9 +71,7 @@ def test_doctor_names_each_plugin_with_its_group(command: Command, plugins: Plug
     assert ("processes", "ok") in {(subject, level) for subject, level, _ in told}
 
 
-def test_doctor_says_why_one_is_broken_and_looks_at_the_others(
-    command: Command, plugins: Plugins, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_says_why_one_is_broken_and_looks_at_the_others(command, plugins, monkeypatch):
     create = remote._create
 
     def create_soon(found: FoundScheduler, *rest: Any) -> remote.RemoteScheduler:
@@ -102,7 +96,7 @@ def test_doctor_says_why_one_is_broken_and_looks_at_the_others(
     assert threading.active_count() - threads < 20
 
 
-def test_a_broken_one_is_left_out_of_lists(command: Command, plugins: Plugins) -> None:
+def test_a_broken_one_is_left_out_of_lists(command, plugins):
     plugins.process_jobs()
     plugins.module("acme_raises", "raise RuntimeError('no licence')")
     plugins.distribution("acme", "torchx.schedulers", raises="acme_raises:create")

@@ -11,7 +11,6 @@ from contextlib import suppress
 from keyword import iskeyword
 from pathlib import Path
 
-from support.command import Command
 from support.component_files import ComponentFile
 from support.shell import launches, shell
 from support.terminal import COMMAND, Terminal
@@ -28,7 +27,7 @@ def test_stdout_is_the_handle_and_stderr_the_log():
     assert re.fullmatch(r"local_cwd://torchx/echo-\w+\n", ended.stdout)
 
 
-def test_parameter_may_be_a_prefix_of_any_flag(command: Command, tmp_path: Path):
+def test_parameter_may_be_a_prefix_of_any_flag(command, tmp_path):
     flags = [flag.removeprefix("--") for flag in flag_names("run")]
     prefixes = {flag[:length] for flag in flags for length in range(1, len(flag))} - set(flags)
     names = sorted(name for name in prefixes if name.isidentifier() and not iskeyword(name))
@@ -111,7 +110,7 @@ def test_output_cannot_control_the_terminal():
     assert "\x1b]0;pwned\x07" in shell(*argv[1:]).stderr
 
 
-def test_refused_launch_leaves_no_supervisor(own_home: Path):
+def test_refused_launch_leaves_no_supervisor(own_home):
     ended = shell(*RUN, "utils.echo", "--num_replicas", "0")
     assert ended.returncode == 2
     mine = f"XDG_STATE_HOME={os.environ['XDG_STATE_HOME']}".encode()

@@ -6,8 +6,6 @@ import json
 import signal
 import subprocess
 
-from support.command import Command
-from support.kubernetes_cluster import KubernetesCluster
 from support.shell import shell
 from support.terminal import COMMAND
 from support.waiting import PATIENCE, wait_until
@@ -16,7 +14,7 @@ DOCKER = ("run", "-s", "local_docker")
 WORDS = ("utils.sh", "--image", "busybox:local", "--memMB", "64", "--")
 
 
-def test_a_docker_job_is_waited_for_as_torchx_does(command: Command, docker_engine: str):
+def test_a_docker_job_is_waited_for_as_torchx_does(command, docker_engine):
     ended = command(*DOCKER, "--json", *WORDS, "echo", "from a container")
     try:
         assert (ended.code, ended.data["state"]) == (0, "SUCCEEDED")
@@ -26,7 +24,7 @@ def test_a_docker_job_is_waited_for_as_torchx_does(command: Command, docker_engi
         command("delete", ended.data["handle"])
 
 
-def test_a_signal_ends_a_docker_job_and_detach_leaves_it(docker_engine: str):
+def test_a_signal_ends_a_docker_job_and_detach_leaves_it(docker_engine):
     detached = shell(*DOCKER, "--detach", *WORDS, "sleep", "3600").stdout.strip()
     argv = [COMMAND, *DOCKER, *WORDS, "sh", "-c", "echo begun; sleep 3600"]
     handle = ""
@@ -49,9 +47,7 @@ def test_a_signal_ends_a_docker_job_and_detach_leaves_it(docker_engine: str):
             shell("delete", one)
 
 
-def test_a_kubernetes_job_is_left_alone_and_waited_for_when_asked(
-    command: Command, kubernetes_cluster: KubernetesCluster
-):
+def test_a_kubernetes_job_is_left_alone_and_waited_for_when_asked(command, kubernetes_cluster):
     cfg = f"queue=default,namespace={kubernetes_cluster.namespace},reserved_millicpu=1000"
     argv = ["run", "-s", "kubernetes", "-cfg", cfg]
     submitted = command(*argv, *WORDS, "echo", "from a pod")

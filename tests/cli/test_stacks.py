@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
-import pytest
-from support.command import Command
 from support.waiting import wait_until
 
 from torchx_tui.cli import stacks
@@ -16,7 +13,7 @@ from torchx_tui.cli import stacks
 SCRIPT = "import time\ndef rests():\n    time.sleep(600)\nrests()"
 
 
-def test_running_job_and_ended_job(command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_running_job_and_ended_job(command, tmp_path, monkeypatch):
     path = tmp_path / "rests.py"
     path.write_text(SCRIPT)
     words = ("--num_replicas", "2", "--env", "RANK=${replica_id},WORLD_SIZE=2", "--", sys.executable, str(path))
@@ -54,7 +51,7 @@ def test_running_job_and_ended_job(command: Command, tmp_path: Path, monkeypatch
     assert "has ended" in over.out
 
 
-def test_running_job_without_python_has_not_ended(command: Command) -> None:
+def test_running_job_without_python_has_not_ended(command):
     handle = command("run", "-s", "local_cwd", "--detach", "utils.sh", "sleep", "600").out.strip()
 
     answer = wait_until(lambda: command("stacks", handle, "--once").out, "an answer about the running job")

@@ -9,10 +9,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-from support.command import Command
-from support.launching_scheduler import LaunchingScheduler
-
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs import AppState, RoleStatus
@@ -20,16 +16,14 @@ from torchx_tui.specs import AppState, RoleStatus
 HANDLE = "local_cwd://torchx/job-1"
 
 
-def test_status_names_the_rank_that_failed(command: Command) -> None:
+def test_status_names_the_rank_that_failed(command):
     stderr = Path(__file__).parents[1] / "logs" / "recordings" / "torchrun_ddp.stderr"
     ran = command("run", "-s", "local_cwd", "utils.sh", "--", "sh", "-c", f"cat {stderr} >&2; exit 1")
     ended = command("status", ran.out.strip())
     assert "    Msg: rank 1 failed: exit 1, ValueError: loss is nan at step 2" in ended.out.splitlines()
 
 
-def test_list_fills_a_wide_terminal(
-    command: Command, scheduler: LaunchingScheduler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_list_fills_a_wide_terminal(command, scheduler, monkeypatch):
     scheduler.add("job-1", AppState.FAILED, 60, why=f"exit 1: {'x' * 200}")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
@@ -43,14 +37,14 @@ def test_list_fills_a_wide_terminal(
     assert " ".join(lines(139)[0].split()) == "APP HANDLE APP NAME APP STATUS"
 
 
-def test_status_has_the_page_of_the_job(command: Command, scheduler: LaunchingScheduler) -> None:
+def test_status_has_the_page_of_the_job(command, scheduler):
     scheduler.add("job-1", AppState.RUNNING, 60)
     scheduler.described["job-1"].ui_url = "https://x"
     data = command("status", "--json", HANDLE).data
     assert (data["handle"], data["app_id"], data["ui_url"], data["url"]) == (HANDLE, "job-1", "https://x", "https://x")
 
 
-def test_unknown_role_is_named_with_the_known_ones(command: Command, scheduler: LaunchingScheduler) -> None:
+def test_unknown_role_is_named_with_the_known_ones(command, scheduler):
     scheduler.add("job-1", AppState.RUNNING, 60)
     found = scheduler.described["job-1"]
 
@@ -66,7 +60,7 @@ def test_unknown_role_is_named_with_the_known_ones(command: Command, scheduler: 
     assert "its roles are not known" in said()
 
 
-def test_describe_is_a_literal(command: Command, scheduler: LaunchingScheduler) -> None:
+def test_describe_is_a_literal(command, scheduler):
     scheduler.add("job-1", AppState.RUNNING, 60)
     scheduler.described["job-1"].metadata = {"team": "z"}
     text = command("describe", HANDLE).out
@@ -77,7 +71,7 @@ def test_describe_is_a_literal(command: Command, scheduler: LaunchingScheduler) 
     assert command("describe", HANDLE).out.startswith("{ 'name': 'job-1',")
 
 
-def test_unexpected_error_is_a_sentence(command: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_error_is_a_sentence(command, monkeypatch):
     def fails(self: Runner, *_: object) -> None:
         raise OSError(5, "Input/output error", "/dev/broken")
 
@@ -86,7 +80,7 @@ def test_unexpected_error_is_a_sentence(command: Command, monkeypatch: pytest.Mo
     assert (ended.code, ended.err) == (2, "torchx-tui: /dev/broken: Input/output error\n")
 
 
-def test_deleted_job_of_torchx_keeps_its_logs(command: Command, scheduler: LaunchingScheduler) -> None:
+def test_deleted_job_of_torchx_keeps_its_logs(command, scheduler):
     scheduler.add("job-1", AppState.SUCCEEDED, 60)
     scheduler.described["job-1"].notes = [BY_TORCHX]
     scheduler.described["job-1"].log_dir = "/logs/job-1"
@@ -96,9 +90,7 @@ def test_deleted_job_of_torchx_keeps_its_logs(command: Command, scheduler: Launc
     assert command("delete", HANDLE).err == ""
 
 
-def test_prune_deletes_own_old_jobs(
-    command: Command, scheduler: LaunchingScheduler, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prune_deletes_own_old_jobs(command, scheduler, monkeypatch):
     for app_id in ("old-1", "other-1", "foreign-1"):
         scheduler.add(app_id, AppState.SUCCEEDED, 3600)
     scheduler.add("runs-1", AppState.RUNNING, 3600)
@@ -114,7 +106,7 @@ def test_prune_deletes_own_old_jobs(
     assert set(scheduler.apps) == {"other-1", "foreign-1", "runs-1"}
 
 
-def test_prune_by_the_settings(command: Command, own_home: Path) -> None:
+def test_prune_by_the_settings(command, own_home):
     handle = command("run", "-s", "local_cwd", "utils.echo").out.strip()
     (state,) = (own_home / "state").rglob("state.json")
     document = json.loads(state.read_text())

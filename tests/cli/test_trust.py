@@ -1,12 +1,8 @@
 """Components and `.torchxconfig` of another user: refused without a terminal, asked about on one."""
 
-from __future__ import annotations
-
 import os
-from pathlib import Path
 
 import pytest
-from support.command import Command
 from support.component_files import ComponentFile
 from support.terminal import COMMAND, Terminal
 
@@ -24,7 +20,7 @@ OTHER = 12345
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     """Return a folder with a component and a `.torchxconfig`; a test gives one of them away."""
     ComponentFile(tmp_path / "jobs.py").write(JOB)
     (tmp_path / ".torchxconfig").write_text("[component:jobs.py:job]\nmsg = configured\n")
@@ -32,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["jobs.py", ".torchxconfig"])
-def test_file_of_another_user_is_refused_without_terminal(command: Command, folder: Path, name: str) -> None:
+def test_file_of_another_user_is_refused_without_terminal(command, folder, name):
     os.chown(folder / name, OTHER, OTHER)
     ended = command(*DRYRUN)
     assert (ended.code, ended.out) == (2, "")
@@ -43,21 +39,19 @@ def test_file_of_another_user_is_refused_without_terminal(command: Command, fold
     assert (ended.code, "configured" in ended.out) == (0, True)
 
 
-def test_torchxconfig_of_another_user_can_be_ignored(command: Command, folder: Path) -> None:
+def test_torchxconfig_of_another_user_can_be_ignored(command, folder):
     os.chown(folder / ".torchxconfig", OTHER, OTHER)
     ended = command(*DRYRUN, "--ignore-config")
     assert (ended.code, "configured" in ended.out) == (0, False)
 
 
-def test_torchxconfig_that_the_environment_names_is_used(
-    command: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_torchxconfig_that_the_environment_names_is_used(command, folder, monkeypatch):
     os.chown(folder / ".torchxconfig", OTHER, OTHER)
     monkeypatch.setenv("TORCHXCONFIG", str(folder / ".torchxconfig"))
     assert "configured" in command(*DRYRUN).out
 
 
-def test_listing_and_doctor_say_that_torchxconfig_is_not_used(command: Command, folder: Path) -> None:
+def test_listing_and_doctor_say_that_torchxconfig_is_not_used(command, folder):
     (folder / ".torchxconfig").write_text("[cli:list]\nscheduler = gone\n")
     os.chown(folder / ".torchxconfig", OTHER, OTHER)
     ended = command("list", "-s", "local_cwd")
@@ -66,7 +60,7 @@ def test_listing_and_doctor_say_that_torchxconfig_is_not_used(command: Command, 
 
 
 @pytest.mark.parametrize("name", ["jobs.py", ".torchxconfig"])
-def test_terminal_asks_once(folder: Path, name: str) -> None:
+def test_terminal_asks_once(folder, name):
     os.chown(folder / name, OTHER, OTHER)
     question = f"{folder / name} belongs to the user {OTHER}.*Trust everything in {folder} from now on"
     for answer, code in (("n", 2), ("y", 0), ("", 0)):

@@ -1,11 +1,8 @@
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
 
 
 @pytest.fixture
-def component_file(tmp_path: Path) -> ComponentFile:
+def component_file(tmp_path):
     return ComponentFile(tmp_path / "jobs.py")

@@ -20,7 +20,7 @@ def app(body: str, parameters: str = "") -> str:
     return f'def f({parameters}) -> AppDef:\n    """Do."""\n{lines}\n'
 
 
-def test_texts_become_values_of_the_parameters_types(component_file: ComponentFile) -> None:
+def test_texts_become_values_of_the_parameters_types(component_file):
     parameters = "a: int, b: bool, c: list[int], d: dict[str, float], e: float | None = 1.0, f: str = 'x', *, g: str"
     more = ", h: List[int], i: Dict[str, int], j: Tuple[int, str]"
     body = "return AppDef('app', [Role(repr((a, b, c, d, e, f, g)), repr((h, i, j)))])"
@@ -32,7 +32,7 @@ def test_texts_become_values_of_the_parameters_types(component_file: ComponentFi
     assert built.roles[0].image == repr(([1, 2], {"x": 1}, (1, "b")))
 
 
-def test_varargs_follow_what_stands_before_them(component_file: ComponentFile) -> None:
+def test_varargs_follow_what_stands_before_them(component_file):
     component_file.write(
         app(
             "return AppDef(name, [Role('r', 'i', args=list(args))], {'k': k})",
@@ -44,7 +44,7 @@ def test_varargs_follow_what_stands_before_them(component_file: ComponentFile) -
     assert build_app(component_file.name("f"), {"args": "'a b' -c"}).roles[0].args == ["a b", "-c"]
 
 
-def test_enums_and_aliases_of_the_file(component_file: ComponentFile) -> None:
+def test_enums_and_aliases_of_the_file(component_file):
     text = "import enum\nCount = int\nclass Size(enum.Enum):\n    SMALL = 's'\n    LARGE = 'l'\n"
     text += app("return AppDef(f'{size!r} {count!r} {more!r}')", "size: Size, count: Count, more: Size | None = None")
     name = component_file.write(text).name("f")
@@ -59,12 +59,12 @@ def test_enums_and_aliases_of_the_file(component_file: ComponentFile) -> None:
         build_app(name, {"size": "LARGE", "count": "x"})
 
 
-def test_a_type_that_is_there_for_type_checkers_only_takes_the_text(component_file: ComponentFile) -> None:
+def test_a_type_that_is_there_for_type_checkers_only_takes_the_text(component_file):
     name = component_file.write(app("return AppDef(f'{kind!r}')", "kind: Nowhere")).name("f")
     assert build_app(name, {"kind": "x"}).name == "'x'"
 
 
-def test_classes_are_built(component_file: ComponentFile) -> None:
+def test_classes_are_built(component_file):
     text = """
 class Trainer:
     def __init__(self, lr: float = 0.1):
@@ -75,7 +75,7 @@ class Trainer:
     assert build_app(component_file.write(text).name("Trainer"), {"lr": "0.5"}).name == "lr 0.5"
 
 
-def test_an_edited_file_is_read_again(component_file: ComponentFile) -> None:
+def test_an_edited_file_is_read_again(component_file):
     name = component_file.write(app("return AppDef('old')")).name("f")
     assert build_app(name, {}).name == "old"
     component_file.write(app("return AppDef('new')"))
@@ -83,7 +83,7 @@ def test_an_edited_file_is_read_again(component_file: ComponentFile) -> None:
     assert not (component_file.path.parent / "__pycache__").exists()
 
 
-def test_neighbours_and_packages_can_be_imported(tmp_path: Path) -> None:
+def test_neighbours_and_packages_can_be_imported(tmp_path):
     inner = tmp_path / "a_package_of_jobs"
     inner.mkdir()
     (inner / "__init__.py").write_text("")
@@ -99,7 +99,7 @@ def test_neighbours_and_packages_can_be_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file", ["module_of_jobs.py", "module_of_jobs/__init__.py"])
-def test_a_module_that_was_edited_is_run_again(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_was_edited_is_run_again(file, tmp_path, monkeypatch):
     path = tmp_path / file
     path.parent.mkdir(exist_ok=True)
     head = "from torchx_tui.specs import AppDef\n"
@@ -115,7 +115,7 @@ def test_a_module_that_was_edited_is_run_again(file: str, tmp_path: Path, monkey
     ("body", "words"),
     ROWS["whatever_a_component_raises_has_file_and_line"],
 )
-def test_whatever_a_component_raises_has_file_and_line(component_file: ComponentFile, body: str, words: str) -> None:
+def test_whatever_a_component_raises_has_file_and_line(component_file, body, words):
     component_file.write(app(body))
     for where in (component_file, ComponentFile(component_file.path).write(body + "\n" + app("pass"))):
         with pytest.raises(ComponentLoadError) as caught:
@@ -124,14 +124,14 @@ def test_whatever_a_component_raises_has_file_and_line(component_file: Component
         assert words in str(caught.value)
 
 
-def test_the_line_is_the_innermost_of_the_components_file(component_file: ComponentFile) -> None:
+def test_the_line_is_the_innermost_of_the_components_file(component_file):
     component_file.write("def inner():\n    int('x')\n" + app("inner()"))
     with pytest.raises(ComponentLoadError, match="invalid literal") as caught:
         build_app(component_file.name("f"), {})
     assert caught.value.line == component_file.line_of("int('x')")
 
 
-def test_a_syntax_error_of_an_imported_file_names_that_file(component_file: ComponentFile) -> None:
+def test_a_syntax_error_of_an_imported_file_names_that_file(component_file):
     beside = component_file.path.with_name("a_broken_neighbour.py")
     beside.write_text("x = 1\ndef f(:\n")
     component_file.write("import a_broken_neighbour\n" + app("pass"))
@@ -141,7 +141,7 @@ def test_a_syntax_error_of_an_imported_file_names_that_file(component_file: Comp
 
 
 @pytest.mark.parametrize("body", ["return None", "return 'app'", "pass"])
-def test_what_is_no_appdef_is_refused(component_file: ComponentFile, body: str) -> None:
+def test_what_is_no_appdef_is_refused(component_file, body):
     with pytest.raises(ComponentLoadError) as caught:
         build_app(component_file.write(app(body)).name("f"), {})
     assert caught.value.line == component_file.line_of("def f")
@@ -181,7 +181,7 @@ class AppDef:
 """
 
 
-def test_appdefs_of_torchx_become_ours(component_file: ComponentFile) -> None:
+def test_appdefs_of_torchx_become_ours(component_file):
     role = "Role('r', 'i', RetryPolicy.ROLE, Resource(1, 2, 3, {'a': 'b'}), [BindMount('/a', '/b', True)])"
     component_file.write(FOREIGN + app(f"return AppDef('app', [{role}], {{'k': 'v'}})"), header="")
     built = build_app(component_file.name("f"), {})
@@ -196,12 +196,12 @@ def test_appdefs_of_torchx_become_ours(component_file: ComponentFile) -> None:
     ("name", "texts", "words"),
     ROWS["arguments_that_are_refused"],
 )
-def test_arguments_that_are_refused(name: str, texts: dict[str, str], words: str) -> None:
+def test_arguments_that_are_refused(name, texts, words):
     with pytest.raises(ArgumentError) as caught:
         build_app(name, texts)
     assert words in str(caught.value)
 
 
-def test_no_such_component() -> None:
+def test_no_such_component():
     with pytest.raises(ComponentNotFoundException):
         build_app("utils.nothing", {})

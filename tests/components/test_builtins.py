@@ -38,9 +38,7 @@ def run(role: Role, number: int = 0, **env: str) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.parametrize(("component", "texts", "names", "entrypoint", "replicas", "resource"), ROWS["defaults"])
-def test_defaults(
-    component: str, texts: dict[str, str], names: list[str], entrypoint: str, replicas: int, resource: list[int]
-) -> None:
+def test_defaults(component, texts, names, entrypoint, replicas, resource):
     app = build_app(component, texts)
     (role,) = app.roles
     assert ([app.name, role.name], role.entrypoint) == (names, entrypoint)
@@ -48,13 +46,13 @@ def test_defaults(
     assert [role.resource.cpu, role.resource.gpu, role.resource.memMB] == resource
 
 
-def test_sh_quotes_each_argument() -> None:
+def test_sh_quotes_each_argument():
     role = role_of("utils.sh", args=["printf", "%s|", "a b", "$HOME", ";"])
     assert role.entrypoint == "sh"
     assert run(role).stdout == "a b|$HOME|;|"
 
 
-def test_sh_with_mounts_environment_and_resource() -> None:
+def test_sh_with_mounts_environment_and_resource():
     role = role_of("utils.sh", env="A=1", mounts="type=bind,src=/a,dst=/b,readonly", h="gpu.small", args=["ls"])
     assert role.env["A"] == "1"
     assert "LOGLEVEL" in role.env
@@ -63,12 +61,12 @@ def test_sh_with_mounts_environment_and_resource() -> None:
 
 
 @pytest.mark.parametrize(("component", "texts", "expected"), ROWS["roles"])
-def test_roles(component: str, texts: dict[str, str | list[str]], expected: dict[str, object]) -> None:
+def test_roles(component, texts, expected):
     role = role_of(component, **texts)
     assert {name: getattr(role, name) for name in expected} == expected
 
 
-def test_torchrun_on_one_node() -> None:
+def test_torchrun_on_one_node():
     app = build_app("dist.torchrun", {"script": "jobs/train.py", "j": "1x2", "script_args": ["--lr", "0.1"]})
     (role,) = app.roles
     assert (app.name, role.name, role.num_replicas, role.min_replicas, role.port_map) == (
@@ -84,7 +82,7 @@ def test_torchrun_on_one_node() -> None:
 
 
 @pytest.mark.parametrize(("backend", "words"), [("c10d", ""), ("static", " --node_rank '${replica_id}'")])
-def test_torchrun_on_two_nodes(backend: str, words: str) -> None:
+def test_torchrun_on_two_nodes(backend, words):
     assert role_of("dist.torchrun", script="a.py", j="2x2", rdzv_backend=backend).args[-1] == (
         f"torchrun --rdzv_backend {backend} --rdzv_endpoint $${{${{rank0_env}}:=localhost}}:29500"
         f" --rdzv_id '${{app_id}}' --nnodes 2 --nproc_per_node 2 --tee 3 --role ''{words} a.py"
@@ -92,7 +90,7 @@ def test_torchrun_on_two_nodes(backend: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(("env", "host"), [({"FIRST_HOST": "node-0"}, "node-0"), ({}, "localhost")])
-def test_torchrun_meets_at_the_first_node(tmp_path: Path, env: dict[str, str], host: str) -> None:
+def test_torchrun_meets_at_the_first_node(tmp_path, env, host):
     role = role_of("dist.torchrun", m="a.b", j="1:3x8", rdzv_conf="join_timeout=9")
     assert (role.num_replicas, role.min_replicas, role.name) == (3, 1, "b")
     fake = tmp_path / "torchrun"
@@ -116,7 +114,7 @@ def test_torchrun_meets_at_the_first_node(tmp_path: Path, env: dict[str, str], h
         ("exp/run", "exp", "run"),
     ],
 )
-def test_names_of_experiment_and_run(name: str, experiment: str, run_name: str) -> None:
+def test_names_of_experiment_and_run(name, experiment, run_name):
     app = build_app("dist.torchrun", {"script": "train.py", "name": name})
     assert app.name == run_name
     assert app.roles[0].env["TORCHX_TRACKING_EXPERIMENT_NAME"] == experiment
@@ -126,13 +124,13 @@ def test_names_of_experiment_and_run(name: str, experiment: str, run_name: str) 
     ("component", "texts", "nodes", "workers"),
     ROWS["nodes_and_workers"],
 )
-def test_nodes_and_workers(component: str, texts: dict[str, str], nodes: int, workers: int) -> None:
+def test_nodes_and_workers(component, texts, nodes, workers):
     role = role_of(component, script="a.py", **texts)
     assert role.num_replicas == nodes
     assert f"--nproc_per_node {workers} " in role.args[1]
 
 
-def test_deprecated_components() -> None:
+def test_deprecated_components():
     with pytest.warns(DeprecationWarning, match=r"use dist\.torchrun"):
         build_app("dist.ddp", {"script": "a.py"})
     ddp, spmd, usual = (
@@ -142,7 +140,7 @@ def test_deprecated_components() -> None:
     assert spmd.items() <= {**usual, "args": (), "h": "gpu.small", "j": "1x1"}.items()
 
 
-def test_log_level_of_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_level_of_the_launch(monkeypatch):
     monkeypatch.delenv("LOGLEVEL", raising=False)
     assert role_of("dist.torchrun", script="a.py").env["LOGLEVEL"] == "WARNING"
     monkeypatch.setenv("LOGLEVEL", "DEBUG")
@@ -150,7 +148,7 @@ def test_log_level_of_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert role_of("dist.torchrun", script="a.py", env="LOGLEVEL=INFO").env["LOGLEVEL"] == "INFO"
 
 
-def test_debug_variables() -> None:
+def test_debug_variables():
     role = role_of("dist.torchrun", script="a.py", debug="yes")
     plain = role_of("dist.torchrun", script="a.py")
     assert dict(role.env.items() - plain.env.items()) == {
@@ -161,7 +159,7 @@ def test_debug_variables() -> None:
     }
 
 
-def test_booth(tmp_path: Path) -> None:
+def test_booth(tmp_path):
     done = run(role_of("utils.booth", x1="1", x2="3", trial_idx="7", tracker_base=str(tmp_path / "a" / "out")))
     assert done.stdout == "booth(1, 3) = 0\n"
     assert json.loads((tmp_path / "a" / "out" / "7").read_text()) == {"booth_eval": 0.0}
@@ -172,7 +170,7 @@ def test_booth(tmp_path: Path) -> None:
         assert json.loads((tmp_path / "a" / "out" / str(number)).read_text()) == {"booth_eval": 41.0}
 
 
-def test_copy(tmp_path: Path) -> None:
+def test_copy(tmp_path):
     (tmp_path / "a").write_bytes(b"\0data")
     assert run(role_of("utils.copy", src=str(tmp_path / "a"), dst=f"file://{tmp_path}/b")).returncode == 0
     for target in (tmp_path / "new" / "b", tmp_path / "new" / "c"):
@@ -184,14 +182,14 @@ def test_copy(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "names"), [("booth.py", "--x1, --x2, --tracker_base"), ("copy.py", "--src, --dst")]
 )
-def test_programs_require_their_arguments(program: str, names: str) -> None:
+def test_programs_require_their_arguments(program, names):
     argv = [sys.executable, "-c", program_text(program)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.rpartition(": ")[2]) == (2, f"{names}\n")
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_have_no_macros(name: str) -> None:
+def test_programs_have_no_macros(name):
     text = program_text(name)
     assert "$" not in text
     compile(text, name, "exec")
@@ -202,7 +200,7 @@ def demo(**texts: str) -> Role:
     return role_of("demo.train", steps="12", step_seconds="0.001", **texts)
 
 
-def test_demo_is_one_rank_of_twenty_steps() -> None:
+def test_demo_is_one_rank_of_twenty_steps():
     done = run(role_of("demo.train", step_seconds="0", num_replicas="1"))
     assert done.returncode == 0, done.stderr
     first, *steps, last = done.stdout.splitlines()
@@ -220,13 +218,13 @@ def test_demo_is_one_rank_of_twenty_steps() -> None:
     assert (len(warned), all(20 <= int(waited) <= 90 for waited in warned)) == (2, True)
 
 
-def test_demo_knows_its_rank() -> None:
+def test_demo_knows_its_rank():
     role = demo(num_replicas="3")
     assert role.args[-4:] == ["--fail_at_step", "-1", "--fail_rank", "0"]
     assert "rank 2" in run(role, 2).stdout
 
 
-def test_demo_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_sleeps(monkeypatch):
     naps: list[float] = []
     monkeypatch.setattr("time.sleep", naps.append)
     monkeypatch.setattr("sys.argv", ["demo.train", "--steps", "3", "--step_seconds", "1"])
@@ -234,7 +232,7 @@ def test_demo_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
     assert naps == [0.2] * 10 + [1.0] * 3 + [0.2] * 5
 
 
-def test_demo_fails(tmp_path: Path) -> None:
+def test_demo_fails(tmp_path):
     role = demo(fail_at_step="3", fail_rank="1")
     error_file = tmp_path / "error.json"
     assert run(role, 0, TORCHELASTIC_ERROR_FILE=str(error_file)).returncode == 0
@@ -253,7 +251,7 @@ def test_demo_fails(tmp_path: Path) -> None:
     assert message["extraInfo"] == {}
 
 
-def test_demo_flushes_each_line() -> None:
+def test_demo_flushes_each_line():
     applied = macros.Values("", "app", "0").apply(role_of("demo.train", step_seconds="0.2"))
     process = subprocess.Popen(
         [sys.executable, *applied.args], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
@@ -268,6 +266,6 @@ def test_demo_flushes_each_line() -> None:
 
 
 @pytest.mark.parametrize(("component", "texts"), [("utils.python", {"m": ""}), ("dist.torchrun", {"script": ""})])
-def test_empty_program(component: str, texts: dict[str, str]) -> None:
+def test_empty_program(component, texts):
     with pytest.raises(ArgumentError, match="give exactly one of"):
         build_app(component, texts)

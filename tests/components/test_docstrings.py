@@ -1,9 +1,6 @@
 """What is taken from a docstring: its first sentence, the rest, and the words about each parameter."""
 
-from __future__ import annotations
-
 import pytest
-from support.component_files import ComponentFile
 
 from torchx_tui.components import read_component
 from torchx_tui.components.docstrings import Docstring, first_sentence, read_docstring
@@ -21,18 +18,18 @@ from torchx_tui.components.docstrings import Docstring, first_sentence, read_doc
         ("What? Yes.", "What?"),
     ],
 )
-def test_the_first_sentence_in_one_line(docstring: str | None, sentence: str) -> None:
+def test_the_first_sentence_in_one_line(docstring, sentence):
     assert first_sentence(docstring) == sentence
     if docstring is None or "\n    " not in docstring:
         assert read_docstring(docstring).summary == sentence
 
 
-def test_a_docstring_of_arguments_alone_has_no_sentence() -> None:
+def test_a_docstring_of_arguments_alone_has_no_sentence():
     found = read_docstring("\n    Args:\n        lr: the rate\n    ")
     assert (found.summary, found.parameters) == ("", {"lr": "the rate"})
 
 
-def test_the_parts_of_a_docstring() -> None:
+def test_the_parts_of_a_docstring():
     text = """Train it. Then save it.
 
     More words.
@@ -54,7 +51,7 @@ def test_the_parts_of_a_docstring() -> None:
     assert read_docstring("Alone.") == Docstring("Alone.", "", {})
 
 
-def test_a_component_may_stand_in_any_statement_of_a_module(component_file: ComponentFile) -> None:
+def test_a_component_may_stand_in_any_statement_of_a_module(component_file):
     names = ["try", "except", "else", "finally"]
     component_file.write("".join(f'{name}:\n    def {name}_(a) -> AppDef:\n        "Do."\n' for name in names))
     assert all(read_component(component_file.name(f"{name}_")).summary == "Do." for name in names)

@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.component_files import ComponentFile
 from support.tables import toml_table
 
 from torchx_tui import components
@@ -40,21 +39,21 @@ BUILTINS = {
 }
 
 
-def test_builtins() -> None:
+def test_builtins():
     listed = {summary.name: summary for summary in list_components()}
     assert {name for name, summary in listed.items() if summary.kind == "builtin"} == BUILTINS
     assert all(listed[name].error is None and listed[name].summary.endswith(".") for name in BUILTINS)
 
 
 @pytest.mark.parametrize("name", sorted(BUILTINS))
-def test_builtin_describes_its_parameters(name: str) -> None:
+def test_builtin_describes_its_parameters(name):
     doc = describe(name)
     assert doc.summary
     assert [parameter.name for parameter in doc.parameters if not parameter.help] == []
     assert [parameter.name for parameter in doc.parameters if isinstance(parameter.default, Computed)] == []
 
 
-def test_parameters_of_torchrun() -> None:
+def test_parameters_of_torchrun():
     doc = describe("dist.torchrun")
     assert (doc.parameters[0].kind, doc.parameters[0].required, doc.parameter("nothing")) == (
         *("var_positional", False, None),
@@ -104,7 +103,7 @@ class Trainer:
 '''
 
 
-def test_file_is_described_without_running_it(component_file: ComponentFile) -> None:
+def test_file_is_described_without_running_it(component_file):
     name = component_file.write(COMPONENTS).name("train")
     doc = describe(name)
     assert (doc.kind, doc.summary) == ("file", "Train a model.")
@@ -123,14 +122,14 @@ def test_file_is_described_without_running_it(component_file: ComponentFile) -> 
     ]
 
 
-def test_class_is_described_by_its_constructor(component_file: ComponentFile) -> None:
+def test_class_is_described_by_its_constructor(component_file):
     doc = describe(component_file.write(COMPONENTS).name("Trainer"))
     assert [(parameter.name, parameter.default, parameter.help) for parameter in doc.parameters] == [
         ("lr", 0.1, "rate")
     ]
 
 
-def test_dataclass_is_described_by_its_fields(component_file: ComponentFile) -> None:
+def test_dataclass_is_described_by_its_fields(component_file):
     text = """
 from dataclasses import dataclass, field
 import dataclasses
@@ -167,12 +166,12 @@ class Trainer:
     ]
 
 
-def test_names_of_the_package() -> None:
+def test_names_of_the_package():
     assert all(getattr(components, name) is not None for name in components.__all__)
     assert {component.kind for component in builtins()} == {"builtin"}
 
 
-def test_folder_is_listed_with_its_faults(component_file: ComponentFile, tmp_path: Path) -> None:
+def test_folder_is_listed_with_its_faults(component_file, tmp_path):
     component_file.write(COMPONENTS)
     bad = tmp_path / "bad.py"
     bad.write_text("from torchx_tui.specs import AppDef\ndef f(:\n")
@@ -183,23 +182,21 @@ def test_folder_is_listed_with_its_faults(component_file: ComponentFile, tmp_pat
     assert errors == {"train": "None", "Trainer": "None", "broken": "Missing type annotation"}
 
 
-def test_names_in_the_working_folder(
-    component_file: ComponentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_names_in_the_working_folder(component_file, tmp_path, monkeypatch):
     component_file.write(COMPONENTS)
     monkeypatch.chdir(tmp_path)
     assert "jobs.py:train" in {summary.name for summary in list_components([tmp_path])}
     assert find("jobs.py:train").path == component_file.path
 
 
-def test_faulty_component_is_refused_with_its_line(component_file: ComponentFile) -> None:
+def test_faulty_component_is_refused_with_its_line(component_file):
     component_file.write(COMPONENTS)
     with pytest.raises(ComponentValidationException) as caught:
         describe(component_file.name("broken"))
     assert f"{component_file.path}:{component_file.line_of('def broken')}: Missing type" in str(caught.value)
 
 
-def test_file_that_is_not_python(component_file: ComponentFile) -> None:
+def test_file_that_is_not_python(component_file):
     component_file.write("def f(:\n", header="")
     with pytest.raises(ComponentLoadError) as caught:
         find(component_file.name("f"))
@@ -217,13 +214,13 @@ def test_file_that_is_not_python(component_file: ComponentFile) -> None:
         ("no.such.module:f", "no module no.such.module"),
     ],
 )
-def test_unknown_names(name: str, words: str) -> None:
+def test_unknown_names(name, words):
     with pytest.raises(ComponentNotFoundException) as caught:
         find(name)
     assert words in str(caught.value)
 
 
-def test_unknown_function_of_a_file(component_file: ComponentFile) -> None:
+def test_unknown_function_of_a_file(component_file):
     component_file.write(COMPONENTS)
     for name, words in (
         ("trian", r"Did you mean train or Trainer\?"),
@@ -233,14 +230,14 @@ def test_unknown_function_of_a_file(component_file: ComponentFile) -> None:
             find(component_file.name(name))
 
 
-def test_faulty_component_is_described(component_file: ComponentFile) -> None:
+def test_faulty_component_is_described(component_file):
     component_file.write('def f(msg, n: int) -> AppDef:\n    """Say it."""\n')
     doc = read_component(component_file.name("f"))
     assert (doc.summary, [parameter.name for parameter in doc.parameters]) == ("Say it.", ["msg", "n"])
     assert [(one.line, one.fix.partition(",")[0]) for one in doc.findings] == [(3, "write `msg: str`")]
 
 
-def test_builtins_come_before_files(tmp_path: Path) -> None:
+def test_builtins_come_before_files(tmp_path):
     folder = tmp_path / "jobs"
     folder.mkdir()
     for number in range(30):
@@ -254,7 +251,7 @@ def test_builtins_come_before_files(tmp_path: Path) -> None:
     assert [one.name for part in parts for one in part if one.kind == "file"] == [str(folder / "late.py:f")]
 
 
-def test_unreadable_files_are_listed_with_the_reason(tmp_path: Path) -> None:
+def test_unreadable_files_are_listed_with_the_reason(tmp_path):
     ok, gone = tmp_path / "ok.py", tmp_path / "gone"
     ok.write_text('def f() -> "AppDef":\n    """Do."""\n')
     os.mkfifo(tmp_path / "pipe.py")
@@ -275,7 +272,7 @@ def test_unreadable_files_are_listed_with_the_reason(tmp_path: Path) -> None:
     assert listed[str(gone)].line == 0
 
 
-def test_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_is_listed_once(tmp_path, monkeypatch):
     (tmp_path / "jobs.py").write_text('def f() -> "AppDef": ...\n')
     monkeypatch.chdir(tmp_path)
     names = [one.name for one in list_components([Path(), tmp_path, Path("../" + tmp_path.name)])]
@@ -287,18 +284,18 @@ def test_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     ("name", "folder", "key"),
     ROWS["component_key"],
 )
-def test_component_key(name: str, folder: str, key: str) -> None:
+def test_component_key(name, folder, key):
     assert component_key(name, folder) == key.format(home=Path.home())
 
 
-def test_component_key_in_a_deleted_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_component_key_in_a_deleted_folder(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
     assert component_key("jobs.py:f") == "jobs.py:f"
 
 
-def test_listed_by_key(component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_listed_by_key(component_file, monkeypatch):
     component_file.write(COMPONENTS)
     monkeypatch.chdir(component_file.path.parent)
     shown = listed_by_key(f"{component_file.path}:train")
@@ -324,14 +321,14 @@ def package(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", ["a_job_package.inner.jobs:deep", "a_job_package.inner.jobs.deep"])
-def test_modules_are_not_imported(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_are_not_imported(name, tmp_path, monkeypatch):
     package(tmp_path, monkeypatch)
     doc = describe(name)
     assert (doc.kind, doc.summary) == ("module", "Go deep.")
     assert "a_job_package" not in sys.modules
 
 
-def test_entry_points_do_not_replace_builtins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_points_do_not_replace_builtins(tmp_path, monkeypatch):
     package(tmp_path, monkeypatch)
     (tmp_path / "a_job_package" / "utils.py").write_text('def echo() -> "AppDef": ...\n')
     with (tmp_path / "a_job_package" / "inner" / "jobs.py").open("a") as file:
@@ -353,7 +350,7 @@ def test_entry_points_do_not_replace_builtins(tmp_path: Path, monkeypatch: pytes
     assert "a_job_package" not in sys.modules
 
 
-def test_broken_entry_points_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_entry_points_are_listed(tmp_path, monkeypatch):
     package(tmp_path, monkeypatch)
     (tmp_path / "a_job_package" / "inner" / "broken.py").write_text("def f(:\n")
     for name, text in (
@@ -374,7 +371,7 @@ def test_broken_entry_points_are_listed(tmp_path: Path, monkeypatch: pytest.Monk
     assert find("team.jobs.deep").function == "deep"
 
 
-def test_threads_parse_at_once(tmp_path: Path) -> None:
+def test_threads_parse_at_once(tmp_path):
     """CPython before 3.11.9 raises SystemError where another thread comes between, as it does in a finalizer."""
     path = tmp_path / "jobs.py"
     path.write_text("x = [[1], (2, {3: 4})]\n" * 200)
@@ -395,14 +392,14 @@ DEFAULTS = toml_table(Path(__file__).with_name("defaults.toml"))
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
-def test_defaults_of_a_builtin(name: str) -> None:
+def test_defaults_of_a_builtin(name):
     given = [one for one in describe(name).parameters if not one.required and one.kind != "var_positional"]
     assert {one.name: to_text(one.default) for one in given} == {
         key: text.replace("<image>", DEFAULT_IMAGE) for key, text in DEFAULTS[name].items()
     }
 
 
-def test_parameter_without_help(component_file: ComponentFile) -> None:
+def test_parameter_without_help(component_file):
     component_file.write('def f(a: int, b) -> AppDef:\n    """Do.\n\n    Args:\n        b: words\n    """\n')
     a, b = read_component(component_file.name("f")).parameters
     assert (a.help, b.help) == ("", "words")

@@ -36,12 +36,12 @@ def lint(tmp_path: Path, text: str, function: str = "f") -> list[LinterMessage]:
         "a: JobName",
     ],
 )
-def test_accepted_parameters(tmp_path: Path, parameters: str) -> None:
+def test_accepted_parameters(tmp_path, parameters):
     assert lint(tmp_path, f'def f({parameters}) -> AppDef:\n    """Do."""\n') == []
 
 
 @pytest.mark.parametrize("returns", ["AppDef", "specs.AppDef", "torchx.specs.AppDef", "'AppDef'"])
-def test_accepted_return_types(tmp_path: Path, returns: str) -> None:
+def test_accepted_return_types(tmp_path, returns):
     assert lint(tmp_path, f'def f() -> {returns}:\n    """Do."""\n') == []
 
 
@@ -49,26 +49,26 @@ def test_accepted_return_types(tmp_path: Path, returns: str) -> None:
     ("parameters", "description"),
     ROWS["refused_parameters"],
 )
-def test_refused_parameters(tmp_path: Path, parameters: str, description: str) -> None:
+def test_refused_parameters(tmp_path, parameters, description):
     messages = lint(tmp_path, f'\ndef f({parameters}) -> AppDef:\n    """Do."""\n')
     (place,) = [(message.name, message.line, message.char, message.severity) for message in messages]
     assert place == (RULES, 2, 0, "error")
     assert messages[0].description.startswith(description)
 
 
-def test_refused_return_types(tmp_path: Path) -> None:
+def test_refused_return_types(tmp_path):
     (missing,) = lint(tmp_path, 'def f():\n    """Do."""\n')
     assert "missing return annotation" in missing.description
     (wrong,) = lint(tmp_path, 'def f() -> int:\n    """Do."""\n')
     assert wrong.description == "Function: f has incorrect return annotation, supported annotation: AppDef"
 
 
-def test_missing_docstring_is_a_warning(tmp_path: Path) -> None:
+def test_missing_docstring_is_a_warning(tmp_path):
     (message,) = lint(tmp_path, "\ndef f() -> AppDef:\n    pass\n")
     assert (message.name, message.line, message.char, message.severity) == (RULES, 2, 0, "warning")
 
 
-def test_constructors_of_classes_are_checked(tmp_path: Path) -> None:
+def test_constructors_of_classes_are_checked(tmp_path):
     text = """
 class Good:
     def __init__(self, a: str): ...
@@ -86,12 +86,12 @@ class Empty: ...
     assert "no method build" in lint(tmp_path, text, "Empty")[0].description
 
 
-def test_syntax_error_has_its_line(tmp_path: Path) -> None:
+def test_syntax_error_has_its_line(tmp_path):
     (message,) = lint(tmp_path, "x = 1\ndef f(:\n")
     assert (message.name, message.line, message.char) == ("TorchXValidator", 2, 7)
 
 
-def test_file_with_a_null_byte(tmp_path: Path) -> None:
+def test_file_with_a_null_byte(tmp_path):
     (fault,) = lint(tmp_path, "def f():\0 pass")
     assert (fault.name, fault.line, fault.char) == ("TorchXValidator", 0, 0)
     assert "Python" in fault.fix
@@ -101,7 +101,7 @@ def test_file_with_a_null_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["(" * 1000 + ")" * 1000, "1" + "+1" * 100_000, "-" * 100_000 + "1"], ids=["parser", "tree", "memory"]
 )
-def test_file_that_is_nested_too_deep(tmp_path: Path, text: str) -> None:
+def test_file_that_is_nested_too_deep(tmp_path, text):
     (fault,) = lint(tmp_path, text)
     assert fault.name == "TorchXValidator"
     assert re.search("nested|Function f not found", fault.description)
@@ -109,7 +109,7 @@ def test_file_that_is_nested_too_deep(tmp_path: Path, text: str) -> None:
     assert text.startswith("(") or (fault.line, fault.char) == (0, 0)
 
 
-def test_missing_function_or_file(tmp_path: Path) -> None:
+def test_missing_function_or_file(tmp_path):
     (message,) = lint(tmp_path, "", "nope")
     assert (message.name, message.description) == ("TorchXValidator", "Function nope not found")
     assert (message.line, message.char) == (0, 0)
@@ -119,7 +119,7 @@ def test_missing_function_or_file(tmp_path: Path) -> None:
         validate(str(tmp_path / "gone.py"), "f")
 
 
-def test_lint_runs_nothing(tmp_path: Path) -> None:
+def test_lint_runs_nothing(tmp_path):
     ran = tmp_path / "ran"
     (message,) = lint(tmp_path, f"open({str(ran)!r}, 'w')\nraise SystemExit(3)\ndef f() -> AppDef: ...\n")
     assert (message.line, ran.exists()) == (3, False)
@@ -129,37 +129,37 @@ def test_lint_runs_nothing(tmp_path: Path) -> None:
     ("parameter", "written"),
     ROWS["fixes"],
 )
-def test_fix_is_what_to_write(tmp_path: Path, parameter: str, written: str) -> None:
+def test_fix_is_what_to_write(tmp_path, parameter, written):
     (message,) = lint(tmp_path, f'def f({parameter}) -> AppDef:\n    """Do."""\n')
     assert message.fix.startswith(f"write `{written}`")
     assert lint(tmp_path, f'def f({written}) -> AppDef:\n    """Do."""\n') == []
 
 
 @pytest.mark.parametrize(("text", "written"), ROWS["rules"])
-def test_fix_of_each_rule(tmp_path: Path, text: str, written: str) -> None:
+def test_fix_of_each_rule(tmp_path, text, written):
     (message,) = lint(tmp_path, text)
     assert written in message.fix
 
 
-def test_message_has_the_line_of_its_argument(tmp_path: Path) -> None:
+def test_message_has_the_line_of_its_argument(tmp_path):
     source = 'def f(\n    a: str,\n    b,\n    c: Set[str],\n    **d: str,\n) -> AppDef:\n    """Do."""\n'
     assert [message.line for message in lint(tmp_path, source)] == [3, 4, 5]
 
 
 @pytest.mark.parametrize("returns", ["None", "list[AppDef]", "Optional[AppDef]", "f()"])
-def test_annotation_that_is_no_name(tmp_path: Path, returns: str) -> None:
+def test_annotation_that_is_no_name(tmp_path, returns):
     (message,) = lint(tmp_path, f'def f() -> {returns}:\n    """Do."""\n')
     assert "missing return annotation or has unknown annotations" in message.description
 
 
 @pytest.mark.parametrize(("kind", "words"), ROWS["types"])
-def test_types_that_python_refuses(tmp_path: Path, kind: str, words: str) -> None:
+def test_types_that_python_refuses(tmp_path, kind, words):
     (message,) = lint(tmp_path, f'def f(a: {kind}) -> AppDef:\n    """Do."""\n')
     assert words in message.description
 
 
 @pytest.mark.parametrize("block", ["with x:", "for x in y:", "while x:", "if x:"])
-def test_function_in_a_block(tmp_path: Path, block: str) -> None:
+def test_function_in_a_block(tmp_path, block):
     assert lint(tmp_path, f'{block}\n    def f(a: str) -> AppDef:\n        """Do."""\n') == []
 
 
@@ -173,7 +173,7 @@ def test_function_in_a_block(tmp_path: Path, block: str) -> None:
         ("*a: set[str]", "write `*a: list[str]`, or another type: "),
     ],
 )
-def test_fix_offers_other_types(tmp_path: Path, parameter: str, advice: str) -> None:
+def test_fix_offers_other_types(tmp_path, parameter, advice):
     (message,) = lint(tmp_path, f'def f({parameter}) -> AppDef:\n    """Do."""\n')
     assert message.fix.startswith(advice)
     assert message.fix == advice or advice.endswith(": ")

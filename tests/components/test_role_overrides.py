@@ -74,7 +74,7 @@ def changed(role: Role, **texts: str) -> Role:
 
 
 @given(ROLES)
-def test_texts_of_a_role_make_the_same_role(role: Role) -> None:
+def test_texts_of_a_role_make_the_same_role(role):
     """Of a bare role with the same name, the texts alone make the role that they were taken from."""
     texts = role_texts(role)
     assert list(texts) == list(ROLE_FIELDS)
@@ -89,7 +89,7 @@ def test_texts_of_a_role_make_the_same_role(role: Role) -> None:
     assert role_texts(made) == role_texts(role)
 
 
-def test_mapping_of_a_workspace_is_one_line() -> None:
+def test_mapping_of_a_workspace_is_one_line():
     role = Role("r", "", workspace=Workspace({f"/{number:050}": "x" for number in range(3)}))
     assert role_texts(role)["workspace"] == f"{{{', '.join(f'/{number:050}: x' for number in range(3))}}}"
 
@@ -98,11 +98,11 @@ def test_mapping_of_a_workspace_is_one_line() -> None:
     ("projects", "text"),
     ROWS["workspace_of_one_folder_is_a_path"],
 )
-def test_workspace_of_one_folder_is_a_path(projects: dict[str, str], text: str) -> None:
+def test_workspace_of_one_folder_is_a_path(projects, text):
     assert role_texts(Role("r", "", workspace=Workspace(projects)))["workspace"] == text
 
 
-def test_empty_role_has_empty_texts() -> None:
+def test_empty_role_has_empty_texts():
     texts = role_texts(Role("r", ""))
     assert {name for name, text in texts.items() if text} == {"num_replicas", "max_retries", "retry_policy"}
 
@@ -111,7 +111,7 @@ def test_empty_role_has_empty_texts() -> None:
 
 
 @pytest.mark.parametrize(("field", "text", "attribute", "value"), ROWS["fields"])
-def test_text_replaces_a_field(field: str, text: str, attribute: str, value: str) -> None:
+def test_text_replaces_a_field(field, text, attribute, value):
     role = Role(
         "r", "old", entrypoint="old", args=["old"], env={"OLD": "1"}, num_replicas=2, max_retries=1,
         resource=Resource(1, 1, 2), mounts=[BindMount("/old", "/old")], workspace=Workspace({"/old": ""}),
@@ -123,18 +123,18 @@ def test_text_replaces_a_field(field: str, text: str, attribute: str, value: str
     assert as_dict(made) == {**before, attribute: as_dict(made)[attribute]}
 
 
-def test_every_field_has_a_row() -> None:
+def test_every_field_has_a_row():
     assert {row[0] for row in ROWS["fields"]} == set(ROLE_FIELDS)
 
 
-def test_figure_changes_a_named_resource() -> None:
+def test_figure_changes_a_named_resource():
     made = changed(Role("r", ""), cpu="3", resource="gpu.small").resource
     small = get_named_resources("gpu.small")
     assert (made.cpu, made.gpu, made.memMB) == (3, small.gpu, small.memMB)
     assert made.get_resource_name() is None
 
 
-def test_text_wins_over_a_late_value() -> None:
+def test_text_wins_over_a_late_value():
     role = Role("r", "old", overrides={"image": lambda: "late", "resource": lambda: Resource(9, 9, 9)})
     made = changed(role, image="typed", cpu="3")
     assert made.image == "typed"
@@ -142,14 +142,14 @@ def test_text_wins_over_a_late_value() -> None:
     assert role.image == "late"
 
 
-def test_all_roles_of_a_name_are_changed() -> None:
+def test_all_roles_of_a_name_are_changed():
     app = AppDef("a", [Role("r", "1"), Role("s", "2"), Role("r", "3")])
     made = override_roles(app, {"r": {"image": "new"}})
     assert [role.image for role in made.roles] == ["new", "2", "new"]
     assert [role.image for role in app.roles] == ["1", "2", "3"]
 
 
-def test_no_change_returns_the_same_app() -> None:
+def test_no_change_returns_the_same_app():
     app = AppDef("a", [Role("r", "1")])
     assert override_roles(app, {}) is app
     assert override_roles(app, {"r": {}}) is app
@@ -162,7 +162,7 @@ def test_no_change_returns_the_same_app() -> None:
     ("field", "text", "words"),
     ROWS["invalid_texts"],
 )
-def test_invalid_texts(field: str, text: str, words: str) -> None:
+def test_invalid_texts(field, text, words):
     assert words in check_role_field(field, text)
     with pytest.raises(RoleOverrideError) as caught:
         changed(Role("r", "", entrypoint="x"), **{field: text})
@@ -170,7 +170,7 @@ def test_invalid_texts(field: str, text: str, words: str) -> None:
     assert words in caught.value.reason
 
 
-def test_named_resource_is_checked_once_all_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_resource_is_checked_once_all_are_known(monkeypatch):
     monkeypatch.setattr(named_resources, "is_loaded", False)
     assert check_role_field("resource", "gpu.smal") == ""
     assert "whole number" in check_role_field("gpu", "0.5")
@@ -178,7 +178,7 @@ def test_named_resource_is_checked_once_all_are_known(monkeypatch: pytest.Monkey
     assert "gpu.small" in check_role_field("resource", "gpu.smal")
 
 
-def test_unknown_roles_and_fields() -> None:
+def test_unknown_roles_and_fields():
     app = AppDef("a", [Role("trainer", ""), Role("reader", "")])
     with pytest.raises(RoleOverrideError, match="Its roles: trainer, reader"):
         override_roles(app, {"triner": {"cpu": "1"}})
@@ -189,7 +189,7 @@ def test_unknown_roles_and_fields() -> None:
 # Of a command line
 
 
-def test_changes_of_a_command_line() -> None:
+def test_changes_of_a_command_line():
     texts = ["trainer.cpu=2", "a.b.env=A=1,B=2", "trainer.cpu=3", "trainer.image=", "r.args=--x=1 y"]
     assert read_overrides(texts) == {
         "trainer": {"cpu": "3", "image": ""},
@@ -203,12 +203,12 @@ def test_changes_of_a_command_line() -> None:
     ("text", "words"),
     ROWS["unreadable_change"],
 )
-def test_unreadable_change(text: str, words: str) -> None:
+def test_unreadable_change(text, words):
     with pytest.raises(RoleOverrideError, match=words):
         read_overrides([text])
 
 
-def test_unreadable_change_hides_its_value() -> None:
+def test_unreadable_change_hides_its_value():
     with pytest.raises(RoleOverrideError) as caught:
         read_overrides(["HF_TOKEN=hunter2"])
     assert "HF_TOKEN" in str(caught.value)

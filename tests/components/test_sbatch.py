@@ -30,7 +30,7 @@ SCRIPT, INPUTS = DATA["scripts"]["sft"], DATA["scripts"]["inputs"]
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("HF_TOKEN", raising=False)
     (tmp_path / "train.sbatch").write_text(SCRIPT)
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("body", DATA["read"])
-def test_script_is_read(body: str) -> None:
+def test_script_is_read(body):
     script = SbatchScript(Path("x"), f"#!/bin/bash\n{body}\n")
     found = {
         "options": script.options,
@@ -69,7 +69,7 @@ def submitted(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("script", "arguments", "expected"), DATA["built"]["rows"])
-def test_script_is_submitted(folder: Path, script: str, arguments: dict[str, Any], expected: Any) -> None:
+def test_script_is_submitted(folder, script, arguments, expected):
     (folder / "train.sbatch").write_text(DATA["scripts"].get(script, f"#!/bin/sh\n{script}\nrun\n"))
     if isinstance(expected, str):
         with pytest.raises(ArgumentError, match=expected):
@@ -79,21 +79,21 @@ def test_script_is_submitted(folder: Path, script: str, arguments: dict[str, Any
     assert {key: found[key] for key in expected} == expected
 
 
-def test_byte_order_mark_is_removed(folder: Path) -> None:
+def test_byte_order_mark_is_removed(folder):
     (folder / "train.sbatch").write_text("\ufeff" + SCRIPT, encoding="utf-8")
     made = script_of(build_app("train.sbatch", {"config": "a"}).roles)
     assert made is not None
     assert made.text.startswith("#!")
 
 
-def test_variable_of_the_environment_is_not_required(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variable_of_the_environment_is_not_required(folder, monkeypatch):
     (folder / "train.sbatch").write_text(INPUTS)
     # What is set here travels anyway.
     monkeypatch.setenv("HF_TOKEN", "secret")
     assert submitted({})["env"] == {}
 
 
-def test_options_and_arguments_are_parameters(folder: Path) -> None:
+def test_options_and_arguments_are_parameters(folder):
     doc = describe("train.sbatch")
     assert (doc.kind, doc.scheduler, doc.line, doc.summary, doc.description) == (
         "script", "slurm", 1, "Fine-tunes a model.", "One task a node.",
@@ -120,7 +120,7 @@ def test_options_and_arguments_are_parameters(folder: Path) -> None:
         (b"#!/bin/sh\n\0\n", "NUL"),
     ],
 )
-def test_file_that_sbatch_refuses(folder: Path, data: bytes, fault: str) -> None:
+def test_file_that_sbatch_refuses(folder, data, fault):
     (folder / "bad.sbatch").write_bytes(data)
     with pytest.raises(ComponentLoadError, match=fault) as caught:
         describe("bad.sbatch")
@@ -128,14 +128,14 @@ def test_file_that_sbatch_refuses(folder: Path, data: bytes, fault: str) -> None
     assert [listed.error for listed in list_components([folder]) if listed.name == "bad.sbatch"] != [None]
 
 
-def test_script_that_is_no_file(folder: Path) -> None:
+def test_script_that_is_no_file(folder):
     os.mkfifo(folder / "pipe.sbatch")
     with pytest.raises(ComponentLoadError) as caught:
         describe("pipe.sbatch")
     assert caught.value.reason == "it is a named pipe, not a regular file"
 
 
-def test_scripts_are_listed_and_found(folder: Path) -> None:
+def test_scripts_are_listed_and_found(folder):
     (folder / "run.sh").write_text("#!/bin/sh\n#SBATCH -n 1\nsrun hostname\n")
     (folder / "other.sh").write_text("#!/bin/sh\necho\n")
     (folder / "part.sh").write_text("#SBATCH -n 1\n")
@@ -152,13 +152,13 @@ def test_scripts_are_listed_and_found(folder: Path) -> None:
         describe("./none.sh")
 
 
-def test_command_line_and_back(folder: Path) -> None:
+def test_command_line_and_back(folder):
     texts = parse_command_line("train.sbatch", ["--time", "2:00:00", "--", "a.yaml", "2e-5", "x", "-y"])
     assert texts == {"time": "2:00:00", "config": "a.yaml", "LR": "2e-5", "arg3": "x", "args": ["-y"]}
     assert parse_command_line("train.sbatch", to_command_line("train.sbatch", texts)) == texts
 
 
-def test_differing_lines() -> None:
+def test_differing_lines():
     assert differing_lines("a\nb\nc\n", "a\nB\nc\nd\n") == [(2, "b", "B"), (4, "", "d")]
     assert differing_lines("a\n" * 300, "b\n" + "a\n" * 300) == [(1, "", "b")]
     assert len(differing_lines("a\n" * 60, "b\n" * 60)) == 50
@@ -169,7 +169,7 @@ def test_differing_lines() -> None:
     assert differing_lines("".join(before), "".join(before)) == []
 
 
-def test_changes_beside_the_lines_of_a_script() -> None:
+def test_changes_beside_the_lines_of_a_script():
     text = "#!/bin/sh\n#SBATCH -p a --nodes=4\n#SBATCH --nodes=2\nLR=${LR:-1}\n#SBATCH --time=1\nsrun a ${TOKENS}\n"
     changed = {"partition": "b", "nodes": "8", "time": "2", "LR": "3", "TOKEN": "4", "args": "5"}
     found = lines_with_changes(text, changed)
@@ -180,20 +180,20 @@ def test_changes_beside_the_lines_of_a_script() -> None:
     assert [line.text for line in found if line.number] == text.splitlines()
 
 
-def test_added_options_follow_the_first_line() -> None:
+def test_added_options_follow_the_first_line():
     found = lines_with_changes("#!/bin/sh\nrun ${2} $1 $12\nrun $1\n", {"time": "2", "arg1": "x", "arg2": "y"})
     assert found == [
         (1, "#!/bin/sh", ()), (0, "", ("time=2",)), (2, "run ${2} $1 $12", ("arg1=x", "arg2=y")), (3, "run $1", ()),
     ]  # fmt: skip
 
 
-def test_python_file_is_no_script(folder: Path) -> None:
+def test_python_file_is_no_script(folder):
     (folder / "train.py").write_text("#!/usr/bin/env python\n")
     with pytest.raises(ComponentNotFoundException, match="There is no component"):
         describe("./train.py")
 
 
-def test_variables_and_letters_are_parameters(folder: Path) -> None:
+def test_variables_and_letters_are_parameters(folder):
     (folder / "train.sbatch").write_text(INPUTS)
     found = {each.name: each for each in describe("train.sbatch").parameters}
     defaults = {name: found[name].default for name in ("CONFIG", "count", "opt_v", "LR", "OUT")}
@@ -205,14 +205,14 @@ def test_variables_and_letters_are_parameters(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(("line", "expected"), DATA["tables"]["messages"])
-def test_message_of_an_argument(folder: Path, line: str, expected: list[Any]) -> None:
+def test_message_of_an_argument(folder, line, expected):
     (folder / "train.sbatch").write_text(f"#!/bin/sh\n{line}\nrun $1 ${{2:-fast}}\n")
     first, second, *_ = describe("train.sbatch").parameters
     assert [first.name, first.required, first.help] == expected
     assert (second.name, second.default, second.help) == ("arg2", "", "The script's argument $2")
 
 
-def test_types_of_parameters(folder: Path) -> None:
+def test_types_of_parameters(folder):
     directives = (
         "#SBATCH -p a --hold --exclusive --nodes=2 --open-mode=append --signal=9 --nice=2 --kill-on-invalid-dep=x"
     )
@@ -247,7 +247,7 @@ def test_types_of_parameters(folder: Path) -> None:
         ("#SBATCH -n 1\n#SBATCH hetjob\n#SBATCH -n 2", "a heterogeneous job"),
     ],
 )
-def test_finding_about_a_script(folder: Path, lines: str, words: str) -> None:
+def test_finding_about_a_script(folder, lines, words):
     (folder / "train.sbatch").write_text(f"#!/bin/sh\n{lines}\nrun\n")
     doc = describe("train.sbatch")
     (found,) = doc.findings
@@ -257,7 +257,7 @@ def test_finding_about_a_script(folder: Path, lines: str, words: str) -> None:
     assert ([one.name for one in doc.parameters] == ["args"]) == ("hetjob" in lines)
 
 
-def test_options_of_sbatch() -> None:
+def test_options_of_sbatch():
     assert OPTIONS["gres"] == SbatchOption("gres", help='Generic resources of each node, such as "gpu:a100:4"')
     assert OPTIONS["core-spec"] == SbatchOption("core-spec", "S", "int")
     assert OPTIONS["wait-all-nodes"] == SbatchOption("wait-all-nodes", choices=("0", "1"))
@@ -265,13 +265,13 @@ def test_options_of_sbatch() -> None:
     assert all(LETTERS[letter].letter == letter for letter in LETTERS)
 
 
-def test_comment_reads_no_variable() -> None:
+def test_comment_reads_no_variable():
     found = lines_with_changes("#!/bin/sh\n# $LR and $1\nrun ${LR:-1} $1\n", {"LR": "2", "arg1": "x"})
     assert [line.given for line in found] == [(), (), ("LR=2", "arg1=x")]
 
 
 @pytest.mark.parametrize("part", ["$(", "${A:-", '"$(', '"`', "`", "'", '"', "((", "<<A\n", "\\"])
-def test_endless_nesting(tmp_path: Path, part: str) -> None:
+def test_endless_nesting(tmp_path, part):
     script = tmp_path / "deep.sbatch"
     script.write_text("#!/bin/bash\n#SBATCH --time=5\nLR=${LR:-1}\n" + part * 20_000)
     names = [parameter.name for parameter in describe(str(script)).parameters]

@@ -1,7 +1,5 @@
 """A component's source as a file of its own: what it prints can be launched, and makes the same AppDef."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from pathlib import Path
@@ -18,12 +16,12 @@ LINES, OWN = DATA["lines"], DATA["texts"]["own"]
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
-def test_every_builtin_has_a_line() -> None:
+def test_every_builtin_has_a_line():
     assert set(LINES) == {component.name for component in builtins()}
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_copy_makes_the_same_app(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_makes_the_same_app(name, tmp_path, monkeypatch):
     path = tmp_path / "copy.py"
     path.write_text(get_builtin_source(name))
     function = name.partition(".")[2]
@@ -38,7 +36,7 @@ def test_copy_makes_the_same_app(name: str, tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_copy_has_nothing_unused(name: str) -> None:
+def test_copy_has_nothing_unused(name):
     tree = ast.parse(get_builtin_source(name))
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
@@ -47,7 +45,7 @@ def test_copy_has_nothing_unused(name: str) -> None:
     assert set(functions) - {name.partition(".")[2]} <= used
 
 
-def test_copy_of_a_component_in_a_file(tmp_path: Path) -> None:
+def test_copy_of_a_component_in_a_file(tmp_path):
     component = ComponentFile(tmp_path / "jobs.py").write(OWN).name("job")
     text = get_builtin_source(component)
     assert text.startswith("from __future__ import annotations\nfrom json import *\nimport os.path\n")
@@ -59,7 +57,7 @@ def test_copy_of_a_component_in_a_file(tmp_path: Path) -> None:
     assert build_app(f"{copy}:job", {"size": "2"}) == build_app(component, {"size": "2"})
 
 
-def test_copy_of_a_component_in_a_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copy_of_a_component_in_a_package(tmp_path, monkeypatch):
     package = tmp_path / "copied_package"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -79,7 +77,7 @@ def test_copy_of_a_component_in_a_package(tmp_path: Path, monkeypatch: pytest.Mo
     assert "from . import names\nfrom .names import NAME\n" in text
 
 
-def test_copy_imports_torchx_if_installed() -> None:
+def test_copy_imports_torchx_if_installed():
     head, _, body = get_builtin_source("dist.ddp").partition("\n\n\n")
     assert head == DATA["texts"]["head"]
     # What others use comes first, with the words above it.

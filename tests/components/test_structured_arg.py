@@ -13,7 +13,7 @@ from torchx_tui.components import structured_arg as ours
 
 
 @pytest.fixture
-def theirs(require: Callable[[str, bool, str], None]) -> Any:
+def theirs(require):
     try:
         from torchx.components import structured_arg
     except ImportError:
@@ -24,7 +24,7 @@ def theirs(require: Callable[[str, bool, str], None]) -> Any:
 
 @pytest.mark.parametrize("name", ["foo/bar", "foo/", "/bar", "foo", "/", "a/b/c", ""])
 @pytest.mark.parametrize("program", [{"m": "foo.bar.baz"}, {"script": "bar/baz.py"}, {}, {"m": "a", "script": "b"}])
-def test_names(theirs: Any, name: str, program: dict[str, str]) -> None:
+def test_names(theirs, name, program):
     assert told(lambda: ours.StructuredNameArgument.parse_from(name, **program)) == told(
         lambda: theirs.StructuredNameArgument.parse_from(name, **program)
     )
@@ -32,7 +32,7 @@ def test_names(theirs: Any, name: str, program: dict[str, str]) -> None:
 
 @pytest.mark.parametrize("j", ["2", "2x8", "2x4", "1x2x3", "x", "", "2x"])
 @pytest.mark.parametrize("h", ["aws_p4d.24xlarge", "aws_trn1.32xlarge"])
-def test_nodes_and_workers(theirs: Any, h: str, j: str) -> None:
+def test_nodes_and_workers(theirs, h, j):
     assert told(lambda: ours.StructuredJArgument.parse_from(h, j)) == told(
         lambda: theirs.StructuredJArgument.parse_from(h, j)
     )
@@ -49,7 +49,7 @@ def told(parse: Callable[[], Any]) -> tuple[str, str, int]:
     return f"{made!r} {made}", "", sum(warning.category is UserWarning for warning in caught)
 
 
-def test_a_run_without_an_experiment() -> None:
+def test_a_run_without_an_experiment():
     assert str(ours.StructuredNameArgument("", "run")) == "/run"
 
 
@@ -64,6 +64,6 @@ def test_a_run_without_an_experiment() -> None:
         ),
     ],
 )
-def test_refusals_have_the_sentences_of_torchx(parse: Callable[[], Any], sentence: str) -> None:
+def test_refusals_have_the_sentences_of_torchx(parse, sentence):
     with pytest.raises(ValueError, match=re.escape(sentence)):
         parse()

@@ -30,13 +30,13 @@ def read(text: str, **enums: tuple[str, ...]) -> ValueType:
 
 
 @pytest.mark.parametrize("text", ROWS["types"])
-def test_supported_types(text: str) -> None:
+def test_supported_types(text):
     row: dict[str, Any] = ROWS["types"][text]
     fields: dict[str, Any] = {key: tuple(one) if isinstance(one, list) else one for key, one in row.items()}
     assert read(text) == ValueType(**fields)
 
 
-def test_names_of_an_enum_are_choices() -> None:
+def test_names_of_an_enum_are_choices():
     assert read("Mode", Mode=("FAST", "SLOW")) == ValueType("other", "Mode", choices=("FAST", "SLOW"))
 
 
@@ -44,12 +44,12 @@ def test_names_of_an_enum_are_choices() -> None:
     ("text", "words"),
     ROWS["unsupported_types"],
 )
-def test_unsupported_types(text: str, words: str) -> None:
+def test_unsupported_types(text, words):
     with pytest.raises(AnnotationError, match=words):
         read(text)
 
 
-def test_parameter() -> None:
+def test_parameter():
     given = Parameter("n", "keyword_only", ValueType("int", "int", optional=True, choices=("1",)))
     assert (given.type_text, given.optional, given.choices, given.required) == ("int", True, ("1",), True)
     assert (given.help, given.form, given.default is REQUIRED, bool(REQUIRED)) == ("", "", True, False)
@@ -68,7 +68,7 @@ def test_parameter() -> None:
     ("form", "good", "bad"),
     [("topology", "1x2", "2by2"), ("resource", "gpu.small", "gpu.none"), ("mounts", "type=bind,src=/a,dst=/b", "x")],
 )
-def test_form_of_a_parameter(form: str, good: str, bad: str) -> None:
+def test_form_of_a_parameter(form, good, bad):
     # A named resource is checked once all are loaded.
     assert named_resource_names()
     kind = ValueType("list", "list[str]", ("str",)) if form == "mounts" else ValueType("str", "str")
@@ -79,7 +79,7 @@ def test_form_of_a_parameter(form: str, good: str, bad: str) -> None:
     assert check_argument(Parameter("p", "keyword_only", kind), bad) is None
 
 
-def test_named_resource_has_figures() -> None:
+def test_named_resource_has_figures():
     named = checked_resource(0, 0, 0, "gpu.small")
     assert (named.cpu, named.gpu > 0, named.memMB > 0) == (8, True, True)
 
@@ -87,7 +87,7 @@ def test_named_resource_has_figures() -> None:
 # Fields of a role
 
 
-def test_types_of_role_fields() -> None:
+def test_types_of_role_fields():
     types = {
         name: (field.kind, field.type.kind, field.type.name, field.type.items) for name, field in ROLE_FIELDS.items()
     }

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.component_files import ComponentFile
 from support.tables import toml_table
 
 from torchx_tui.components import (
@@ -36,7 +35,7 @@ def annotated(annotation: str) -> Parameter:
 
 
 @pytest.mark.parametrize(("annotation", "text", "value"), ROWS["values"])
-def test_values(annotation: str, text: str, value: str) -> None:
+def test_values(annotation, text, value):
     wanted = annotated(annotation)
     assert check_argument(wanted, text) is None
     parsed = parse_value(wanted, text)
@@ -45,7 +44,7 @@ def test_values(annotation: str, text: str, value: str) -> None:
 
 
 @pytest.mark.parametrize(("annotation", "text", "words"), ROWS["refused_texts"])
-def test_refused_texts(annotation: str, text: str, words: str) -> None:
+def test_refused_texts(annotation, text, words):
     assert words in str(check_argument(annotated(annotation), text))
     with pytest.raises(ArgumentError) as caught:
         parse_value(annotated(annotation), text)
@@ -53,7 +52,7 @@ def test_refused_texts(annotation: str, text: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(("component", "name", "text", "words"), ROWS["builtin_arguments"])
-def test_arguments_of_builtins(component: str, name: str, text: str, words: str) -> None:
+def test_arguments_of_builtins(component, name, text, words):
     # A named resource is checked once all are loaded.
     assert named_resource_names()
     found = describe(component).parameter(name)
@@ -66,7 +65,7 @@ ITEMS = st.text(st.characters(exclude_categories=["C"], exclude_characters="'\"\
 
 
 @given(st.dictionaries(st.from_regex(r"[A-Z_]+", fullmatch=True), ITEMS, min_size=1))
-def test_dicts_are_written_as_they_are_read(value: dict[str, str]) -> None:
+def test_dicts_are_written_as_they_are_read(value):
     assert parse_value(annotated("dict[str, str]"), to_text(value)) == value
 
 
@@ -74,7 +73,7 @@ def test_dicts_are_written_as_they_are_read(value: dict[str, str]) -> None:
     ("value", "text"),
     [(None, ""), (Computed("torchx.IMAGE"), "torchx.IMAGE"), (Enum("Colour", {"RED": "#f00"})["RED"], "RED")],
 )
-def test_text_of_a_value(value: object, text: str) -> None:
+def test_text_of_a_value(value, text):
     assert to_text(value) == text
 
 
@@ -82,17 +81,17 @@ def test_text_of_a_value(value: object, text: str) -> None:
     ("component", "argv", "arguments"),
     ROWS["command_lines"],
 )
-def test_command_lines(component: str, argv: list[str], arguments: dict[str, str | list[str]]) -> None:
+def test_command_lines(component, argv, arguments):
     assert parse_command_line(component, argv) == arguments
     assert parse_command_line(component, to_command_line(component, arguments)) == arguments
 
 
-def test_empty_values_of_a_command_line(component_file: ComponentFile) -> None:
+def test_empty_values_of_a_command_line(component_file):
     name = component_file.write("def f(x: str, args: str) -> AppDef: ...").name("f")
     assert parse_command_line(name, ["--x=", "--args", ""]) == {"x": "", "args": ""}
 
 
-def test_items_are_one_word() -> None:
+def test_items_are_one_word():
     assert to_command_line("utils.sh", {"mounts": ["type=bind", "src=/a"]}) == ["--mounts", "type=bind,src=/a"]
 
 
@@ -100,20 +99,20 @@ def test_items_are_one_word() -> None:
     ("argv", "words"),
     ROWS["refused_command_lines"],
 )
-def test_refused_command_lines(argv: list[str], words: str) -> None:
+def test_refused_command_lines(argv, words):
     with pytest.raises(ArgumentError, match=words):
         parse_command_line("utils.echo", argv)
 
 
 @given(st.text(), st.lists(st.text(), max_size=4))
-def test_any_words_of_a_command_line(entrypoint: str, words: list[str]) -> None:
+def test_any_words_of_a_command_line(entrypoint, words):
     arguments: dict[str, str | list[str]] = {"entrypoint": entrypoint}
     if words:
         arguments["args"] = words
     assert parse_command_line("utils.sh", to_command_line("utils.sh", arguments)) == arguments
 
 
-def test_command_line_of_arguments() -> None:
+def test_command_line_of_arguments():
     rest = Parameter("args", "var_positional", ValueType("str", "str"))
     number = Parameter("n", "keyword_only", ValueType("int", "int"))
     name = Parameter("name", "keyword_only", ValueType("str", "str", flags=("-nm", "--call")))
@@ -124,7 +123,7 @@ def test_command_line_of_arguments() -> None:
         assert to_command_line("x", arguments, known) == words
 
 
-def test_words_after_two_dashes() -> None:
+def test_words_after_two_dashes():
     assert parse_command_line("utils.sh", ["--num_replicas", "2", "--", "-x", "y"]) == {
         "num_replicas": "2",
         "args": ["-x", "y"],

@@ -76,11 +76,11 @@ def report(*entries: tuple[int, int, int, int, str]) -> str:
         ("term", ("torchrun itself was sent SIGTERM, and ended its ranks",)),
     ],
 )
-def test_recorded_runs(kind: str, sentences: tuple[str, ...]) -> None:
+def test_recorded_runs(kind, sentences):
     assert told((DATA / f"{kind}.log").read_text()) == sentences
 
 
-def test_a_rank_that_aborts() -> None:
+def test_a_rank_that_aborts():
     """What C++ says at its end is its error."""
     cause, follows = told((DATA / "mismatch.log").read_text())
     assert cause.startswith("rank 0 failed: killed by SIGABRT, what():")
@@ -88,7 +88,7 @@ def test_a_rank_that_aborts() -> None:
     assert follows == "torchrun ended ranks 1-3"
 
 
-def test_several_nodes() -> None:
+def test_several_nodes():
     """Each node's torchrun tells of its own ranks; a rank's output is found by its number on its machine."""
     first = report((1, 1, 1, 11, "RuntimeError: Connection reset by peer"), (0, 0, -15, 10, "Signal 15 (SIGTERM)"))
     first = f"W api.py:1028] Sending process 10 closing signal SIGTERM\n{first}"
@@ -103,7 +103,7 @@ def test_several_nodes() -> None:
     assert told(second.replace("[default0]:[rank2]", "[rank0]"))[0] == "rank 2 failed: exit 1"
 
 
-def test_causes_of_their_own() -> None:
+def test_causes_of_their_own():
     """A rank that somebody else ended is a cause; so is one that fails while torchrun ends it."""
     closing = "W api.py:1028] Sending process 10 closing signal SIGTERM\n"
     two = report((0, 0, 1, 10, "KeyError: 'x'"), (1, 1, 1, 11, "ValueError: y"))
@@ -119,7 +119,7 @@ def test_causes_of_their_own() -> None:
     assert told(closing.replace("10", "12") + closing.replace("10", "11") + lost)[0].startswith("rank 0 lost the")
 
 
-def test_the_last_run_of_several() -> None:
+def test_the_last_run_of_several():
     """Where the scheduler started torchrun again, the report before is not told."""
     before, after = report((0, 0, 3, 10, "<N/A>")), report((1, 1, 4, 21, "<N/A>"))
     first = f"[default0]:x\nfailed (exitcode: 3) local_rank: 0 (pid: 10)\n{before}[default0]:y\n"
@@ -127,7 +127,7 @@ def test_the_last_run_of_several() -> None:
     assert told(first) == ()  # the second one goes on, or left no report
 
 
-def test_an_exception_of_several_lines() -> None:
+def test_an_exception_of_several_lines():
     """Its first line is told, and of exceptions that were raised from others the last one."""
     body = 'Traceback (most recent call last):\n    File "t.py", line 1, in main\n'
     several = f"{body}  ValueError: bad batch:\n  its shape is [1, 2]"
@@ -139,7 +139,7 @@ def test_an_exception_of_several_lines() -> None:
 TIMEOUT = "RuntimeError: [gloo/unbound_buffer.cc:78] Timed out waiting 40000ms for recv operation to complete"
 
 
-def test_a_collective_that_timed_out() -> None:
+def test_a_collective_that_timed_out():
     """Ranks that say so waited for another: it is the cause, or unknown."""
     closing = "W api.py:1028] Sending process 11 closing signal SIGTERM\n"
     nccl = "what(): [Rank 2] Watchdog caught collective operation timeout: WorkNCCL("
@@ -159,7 +159,7 @@ def test_a_collective_that_timed_out() -> None:
     )
 
 
-def test_a_rank_that_left_is_not_told_beside_a_cause() -> None:
+def test_a_rank_that_left_is_not_told_beside_a_cause():
     lost = (0, 0, 1, 10, "RuntimeError: Connection closed by peer")
     assert told(report(lost, (2, 2, 7, 12, "<N/A>"))) == (
         "rank 2 failed: exit 7",
@@ -180,14 +180,14 @@ def test_a_rank_that_left_is_not_told_beside_a_cause() -> None:
         "[" * 20_000 + "]" * 20_000,
     ],
 )
-def test_odd_logs(text: str) -> None:
+def test_odd_logs(text):
     """They tell nothing, and take no time."""
     began = time.process_time()
     assert told(text) == ()
     assert time.process_time() - began < 5
 
 
-def test_what_is_said_is_short() -> None:
+def test_what_is_said_is_short():
     (sentence,) = told(report((0, 0, 1, 1, "ValueError: " + "x" * 100_000)))
     assert len(sentence) < 400
 
@@ -224,7 +224,7 @@ needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch
         ("os.kill(os.getpid(), signal.SIGKILL)", "rank 1 failed: killed by SIGKILL"),
     ],
 )
-def test_a_real_run(tmp_path: Path, ends: str, sentence: str) -> None:
+def test_a_real_run(tmp_path, ends, sentence):
     """From a launched job to the sentences, with `@record` and torchrun's own error file."""
     found = ended(tmp_path, f"if RANK == '1':\n    {ends}", "--tee", "3")
     assert sentence in found
@@ -233,9 +233,7 @@ def test_a_real_run(tmp_path: Path, ends: str, sentence: str) -> None:
 
 @needs_torch
 @pytest.mark.parametrize("options", [[], ["--log-dir", "own/logs"]], ids=["", "log-dir"])
-def test_real_run_with_errors_in_error_files_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
-) -> None:
+def test_real_run_with_errors_in_error_files_only(tmp_path, monkeypatch, options):
     """torchrun reports the last attempt, and with redirected output nothing of the others is in its log."""
     monkeypatch.chdir(tmp_path)
     body = "if RANK == AGAIN:\n    raise KeyError('batch ' + AGAIN)"
@@ -246,7 +244,7 @@ def test_real_run_with_errors_in_error_files_only(
 
 @needs_torch
 @pytest.mark.parametrize("has_folder", [True, False])
-def test_a_real_run_whose_torchrun_was_killed(tmp_path: Path, has_folder: bool) -> None:
+def test_a_real_run_whose_torchrun_was_killed(tmp_path, has_folder):
     """It leaves no report: a rank's own error file tells what happened."""
     body = """
     if RANK == "1":
@@ -285,7 +283,7 @@ def described(folder: Path, *args: str, env: dict[str, str] | None = None) -> De
     return DescribeAppResponse("42", AppState.FAILED, roles=[role], started_at=time.time())
 
 
-def test_which_folder_is_that_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_folder_is_that_of_a_job(tmp_path, monkeypatch):
     """By the id that torchrun was given, or the only one of the job's time; of two nobody knows."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     monkeypatch.chdir(tmp_path)
@@ -327,12 +325,12 @@ def test_which_folder_is_that_of_a_job(tmp_path: Path, monkeypatch: pytest.Monke
     ],
     ids=range(8),
 )
-def test_error_files(tmp_path: Path, value: object, said: str) -> None:
+def test_error_files(tmp_path, value, said):
     raw = value if isinstance(value, str) and value[0] in '{"' else json.dumps({"message": value})
     assert read_error(left(tmp_path, a0_0=raw) / "attempt_0" / "0") == said
 
 
-def test_an_error_file_that_is_a_pipe(tmp_path: Path) -> None:
+def test_an_error_file_that_is_a_pipe(tmp_path):
     os.mkfifo(tmp_path / "error.json")
     assert read_error(tmp_path) == ""
 
@@ -359,9 +357,7 @@ def end_after_a_take(tmp_path: Path, role: Role, pace: str = "", dumps: Iterable
     ("text", "order"),
     [(TIMEOUT, ("While it ran, ", "rank 0 ended as")), ("KeyError: 1", ("rank 0 failed", "Before that, "))],
 )
-def test_a_hang_is_told_before_the_timeout_that_it_ended_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, order: tuple[str, ...]
-) -> None:
+def test_a_hang_is_told_before_the_timeout_that_it_ended_in(tmp_path, monkeypatch, text, order):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     (tmp_path / "report").write_text(report((0, 0, 1, 10, text)))
     role = Role("trainer", str(tmp_path), entrypoint="sh", args=["-c", f"cat {tmp_path}/report >&2; exit 1"])
@@ -370,9 +366,7 @@ def test_a_hang_is_told_before_the_timeout_that_it_ended_in(
 
 
 @pytest.mark.parametrize("has_dumps", [True, False])
-def test_where_the_ranks_of_a_failed_job_stood(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_dumps: bool
-) -> None:
+def test_where_the_ranks_of_a_failed_job_stood(tmp_path, monkeypatch, has_dumps):
     """By the recorders that they left, else by those of the last take; its stack tells what the rank did."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     role = Role("trainer", str(tmp_path), entrypoint="false", num_replicas=4, env={"RANK": "${replica_id}"})

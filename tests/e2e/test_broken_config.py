@@ -1,8 +1,5 @@
 """A mistake in config.toml stops neither the dashboard nor the shell; a file that was named by hand must be sound."""
 
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from support.shell import shell
@@ -12,7 +9,7 @@ WORDS = "local.max_runing is not a setting; did you mean max_running?"
 
 
 @pytest.fixture
-def broken(own_home: Path) -> Path:
+def broken(own_home):
     path = own_home / "config" / "torchx-tui" / "config.toml"
     path.parent.mkdir(parents=True)
     path.write_text(BROKEN)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from pathlib import Path
 
 import pytest
 from actions import launch
@@ -25,7 +24,7 @@ FAULTS = {
 
 
 @pytest.fixture
-def plugin(tmp_path: Path):
+def plugin(tmp_path):
     """Return the environment of a dashboard with 300 made-up jobs, and the file that says how their backend does."""
     folder = install_plugin(tmp_path / "plugin")
     settings, fault = tmp_path / "config.toml", tmp_path / "fault"

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -17,7 +16,7 @@ from support.waiting import PATIENCE
 
 
 @pytest.fixture
-def backend(tmp_path: Path) -> Backend:
+def backend(tmp_path):
     return Backend(tmp_path / "slow")
 
 

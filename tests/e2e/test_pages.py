@@ -51,7 +51,7 @@ def scripts() -> list[tuple[str, str, str]]:
     ("need", "text"),
     [pytest.param(need, text, id=f"{page} {need}".strip()) for page, need, text in scripts()],
 )
-def test_the_commands_of_a_page_run(need: str, text: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+def test_the_commands_of_a_page_run(need, text, tmp_path, request):
     assert need in ("", NETWORK, *SERVICES)
     if need in SERVICES:
         request.getfixturevalue(SERVICES[need])
@@ -73,7 +73,7 @@ def anchors(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(PROJECT)))
-def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
+def test_the_links_of_a_page_lead_somewhere(page):
     for link in _LINK.findall(_BLOCK.sub("", page.read_text(encoding="utf-8"))):
         if link.startswith(("https://", "http://")):
             continue
@@ -83,21 +83,21 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-def test_no_page_is_longer_than_a_reader_is_patient() -> None:
+def test_no_page_is_longer_than_a_reader_is_patient():
     pages = [page for page in PAGES if "reference" not in page.parts]
     lengths = {page.name: len(page.read_text(encoding="utf-8").splitlines()) for page in pages}
     assert {name: length for name, length in lengths.items() if length > _LONGEST_PAGE} == {}
 
 
 @pytest.fixture(scope="module")
-def messages() -> list[str]:
+def messages():
     """All that the program says, as docs/reference/messages.py lists it."""
     listing = runpy.run_path(str(PROJECT / "docs" / "reference" / "messages.py"))
     files = (path for room in listing["ROOMS"] for path in (PROJECT / room).rglob("*.py"))
     return [message.text for path in files for message in listing["messages"](path)]
 
 
-def test_troubleshooting_quotes_what_the_program_prints(messages: list[str]) -> None:
+def test_troubleshooting_quotes_what_the_program_prints(messages):
     printed = [*messages, (PROJECT / "Makefile").read_text()]
     quoted = _QUOTE.findall((PROJECT / "docs" / "troubleshooting.md").read_text(encoding="utf-8"))
     assert len(quoted) >= 20
@@ -117,9 +117,9 @@ def test_troubleshooting_quotes_what_the_program_prints(messages: list[str]) -> 
         "its time limit{limit} was reached: ask for more time, or resume from a checkpoint",
     ],
 )
-def test_the_list_of_messages_has_each_kind(messages: list[str], message: str) -> None:
+def test_the_list_of_messages_has_each_kind(messages, message):
     assert any(message in text for text in messages)
 
 
-def test_messages_use_the_words_of_the_field(messages: list[str]) -> None:
+def test_messages_use_the_words_of_the_field(messages):
     assert [text for text in messages if _DIALECT.search(text)] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 from actions import fill, launch, open_form, submit
@@ -13,7 +12,7 @@ from actions import fill, launch, open_form, submit
 pytestmark = pytest.mark.slow
 
 
-def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path: Path):
+def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path):
     (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
     app = terminal(environ={"SLURM_CONF": slurm_cluster})
     # Slurm lists the jobs of other tests, too.
@@ -34,7 +33,7 @@ def test_launch_read_and_cancel(terminal, slurm_cluster, tmp_path: Path):
     assert app.wait_for_end() == 0
 
 
-def test_four_replicas_on_two_nodes(terminal, slurm_cluster, tmp_path: Path):
+def test_four_replicas_on_two_nodes(terminal, slurm_cluster, tmp_path):
     (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
     app = terminal(environ={"SLURM_CONF": slurm_cluster})
     app.wait("No jobs yet|Asking|STATE")
@@ -68,7 +67,7 @@ sleep 600
 """
 
 
-def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path: Path):
+def test_a_script_of_ones_own(terminal, slurm_cluster, tmp_path):
     (tmp_path / "own.sbatch").write_text(SCRIPT)
     app = terminal(environ={"SLURM_CONF": slurm_cluster})
     app.wait("No jobs yet|Asking|STATE")
@@ -118,7 +117,7 @@ echo "task $SLURM_ARRAY_TASK_ID of the array"
 """
 
 
-def test_an_array_of_20_tasks_two_at_once(terminal, slurm_cluster, tmp_path: Path):
+def test_an_array_of_20_tasks_two_at_once(terminal, slurm_cluster, tmp_path):
     (tmp_path / "sweep.sbatch").write_text(ARRAY)
     app = terminal(environ={"SLURM_CONF": slurm_cluster})
     app.wait("No jobs yet|Asking|STATE")

@@ -1,8 +1,5 @@
 """Schedulers that are written against TorchX's classes, in the dashboard: one that works, beside some that do not."""
 
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from actions import fill, open_form, submit
@@ -12,7 +9,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def environ(require, tmp_path: Path) -> dict[str, str]:
+def environ(require, tmp_path):
     """Return the environment of a dashboard with a plugin, one that hangs and one that raises."""
     require("interop", has_torchx(), "torchx-nightly is not installed: pip install 'torchx-tui[interop]'")
     plugins = Plugins(tmp_path / "site")

@@ -1,8 +1,5 @@
 """What the tests of guests share."""
 
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from support.component_files import ComponentFile
@@ -12,12 +9,12 @@ from torchx_tui.guest import host
 
 
 @pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def patient(monkeypatch):
     """Give a guest on a busy machine the time that it takes; tests of its limits set their own."""
     monkeypatch.setattr(host, "START_TIMEOUT_S", NEVER)
     monkeypatch.setattr(host.guests.settings, "timeout_s", NEVER)
 
 
 @pytest.fixture
-def component_file(tmp_path: Path) -> ComponentFile:
+def component_file(tmp_path):
     return ComponentFile(tmp_path / "jobs.py")

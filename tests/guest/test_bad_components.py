@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,7 @@ HEAD = "import os, signal, subprocess, sys, threading, time\n"
 
 
 @pytest.fixture(autouse=True)
-def left_nothing(tmp_path: Path) -> Iterator[None]:
+def left_nothing(tmp_path):
     yield
     guests.close()
     wait_until(lambda: not left_in(tmp_path), "the end of all that a component started")
@@ -93,7 +92,7 @@ def failure(component_file: ComponentFile, text: str) -> ComponentLoadError:
         ("os.closerange(3, 5000)", "its process"),
     ],
 )
-def test_it_says_what_happened(component_file: ComponentFile, body: str, reason: str) -> None:
+def test_it_says_what_happened(component_file, body, reason):
     error = failure(component_file, component(body))
     assert reason in str(error)
     assert "\33" not in str(error)
@@ -118,9 +117,7 @@ def test_it_says_what_happened(component_file: ComponentFile, body: str, reason:
     ],
     ids=["sleeps", "spins", "at import", "waits for a program", "signals blocked"],
 )
-def test_what_hangs_is_ended_and_says_where(
-    component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch, text: str, line: str
-) -> None:
+def test_what_hangs_is_ended_and_says_where(component_file, monkeypatch, text, line):
     monkeypatch.chdir(component_file.path.parent)
     # On a busy machine it may not be there yet when its time is over.
     for seconds in (1, 4, 16, 64):
@@ -144,9 +141,7 @@ def test_what_hangs_is_ended_and_says_where(
     ],
     ids=["a thread", "a program", "a daemon", "fifty forks", "at exit"],
 )
-def test_nothing_that_it_started_is_left(
-    component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch, body: str
-) -> None:
+def test_nothing_that_it_started_is_left(component_file, monkeypatch, body):
     monkeypatch.chdir(component_file.path.parent)
     component_file.write(component(body))
     assert build_app(component_file.name("f"), {}).name == "fine"
@@ -155,9 +150,7 @@ def test_nothing_that_it_started_is_left(
     wait_until(lambda: not left_in(component_file.path.parent), "the end of all that it started")
 
 
-def test_it_cannot_end_the_parent_of_its_process(
-    component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_cannot_end_the_parent_of_its_process(component_file, monkeypatch):
     monkeypatch.chdir(component_file.path.parent)
     component_file.write(component("os.kill(os.getppid(), signal.SIGTERM)"))
     assert build_app(component_file.name("f"), {}).name == "fine"
@@ -165,7 +158,7 @@ def test_it_cannot_end_the_parent_of_its_process(
     assert error.reason.endswith("its process was ended by SIGKILL")
 
 
-def test_its_process_is_not_ours(component_file: ComponentFile, tmp_path: Path) -> None:
+def test_its_process_is_not_ours(component_file, tmp_path):
     body = """
 os.chdir("/"); os.environ["CHANGED"] = "1"; os.environ.pop("PATH", None)
 sys.stdout = sys.stderr = None
@@ -183,41 +176,39 @@ os.remove(__file__)
     assert build_app(component_file.name("f"), {}).name == os.getcwd()
 
 
-def test_the_environment_is_as_it_was_at_each_call(component_file: ComponentFile) -> None:
+def test_the_environment_is_as_it_was_at_each_call(component_file):
     component_file.write(
         component("seen = os.environ.get('SEEN', 'nothing'); os.environ['SEEN'] = 'x'; return AppDef(seen)")
     )
     assert [build_app(component_file.name("f"), {}).name for _ in range(2)] == ["nothing", "nothing"]
 
 
-def test_ten_megabytes_of_output(component_file: ComponentFile) -> None:
+def test_ten_megabytes_of_output(component_file):
     component_file.write(component("for _ in range(1000): print('x' * 10_000)\nos.write(2, b'y' * 1_000_000)"))
     assert build_app(component_file.name("f"), {}).name == "fine"
 
 
-def test_memory_beyond_the_limit(component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_beyond_the_limit(component_file, monkeypatch):
     monkeypatch.setattr(guests.settings, "memory_gigabytes", 1.0)
     error = failure(component_file, component("x = bytearray(2 << 30)"))
     assert "raise memory_gigabytes of [components] in config.toml" in error.reason
 
 
-def test_memory_that_is_only_reserved_is_not_counted(
-    component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_is_only_reserved_is_not_counted(component_file, monkeypatch):
     monkeypatch.setattr(guests.settings, "memory_gigabytes", 1.0)
     reserve = "import mmap\nkept = mmap.mmap(-1, 8 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)"
     component_file.write(component(reserve))
     assert build_app(component_file.name("f"), {}).name == "fine"
 
 
-def test_a_text_that_cannot_be_printed(component_file: ComponentFile) -> None:
+def test_a_text_that_cannot_be_printed(component_file):
     head = "class Bad(str):\n    def __str__(self): raise OSError('no')\n    __repr__ = __str__\n"
     component_file.write(component("return AppDef(Bad('name'), [Role(Bad('r'), Bad('i'), env={'A': Bad('b')})])", head))
     app = build_app(component_file.name("f"), {})
     assert (app.name, type(app.name), app.roles[0].env) == ("name", str, {"A": "b"})
 
 
-def test_numbers_and_paths_of_other_classes_become_plain(component_file: ComponentFile) -> None:
+def test_numbers_and_paths_of_other_classes_become_plain(component_file):
     head = "import pathlib\nclass Two:\n    def __index__(self): return 2\n"
     component_file.write(
         component("return AppDef('a', [Role('r', 'i', args=[pathlib.Path('x')], num_replicas=Two())])", head)
@@ -226,7 +217,7 @@ def test_numbers_and_paths_of_other_classes_become_plain(component_file: Compone
     assert (role.args, role.num_replicas) == (["x"], 2)
 
 
-def test_overrides_are_resolved_and_a_pre_proc_is_refused(component_file: ComponentFile) -> None:
+def test_overrides_are_resolved_and_a_pre_proc_is_refused(component_file):
     component_file.write(component("return AppDef('a', [Role('r', 'i', overrides={'image': lambda: 'resolved'})])"))
     assert build_app(component_file.name("f"), {}).roles[0].image == "resolved"
     head = "class Mine(Role):\n    def pre_proc(self, scheduler, dryrun_info): return dryrun_info\n"
@@ -234,7 +225,7 @@ def test_overrides_are_resolved_and_a_pre_proc_is_refused(component_file: Compon
     assert "role r: it has a pre_proc of its own" in error.reason
 
 
-def test_one_that_hangs_holds_no_other_up(tmp_path: Path) -> None:
+def test_one_that_hangs_holds_no_other_up(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     hanging = ComponentFile(tmp_path / "a" / "jobs.py").write(component("time.sleep(1000)"))
@@ -260,7 +251,7 @@ def test_one_that_hangs_holds_no_other_up(tmp_path: Path) -> None:
     assert [type(error) for error in errors] == [KeyError]
 
 
-def test_an_answer_that_was_given_up_is_not_the_next_one(component_file: ComponentFile, tmp_path: Path) -> None:
+def test_an_answer_that_was_given_up_is_not_the_next_one(component_file, tmp_path):
     """What takes long goes on, so that its imports are there for the next question."""
     go = tmp_path / "go"
     text = f"""
@@ -282,7 +273,7 @@ def f(name: str) -> AppDef:
     assert build_app(component_file.name("f"), {"name": "next"}).name == f"next{first}"
 
 
-def test_it_is_said_that_an_answer_takes_long(component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_said_that_an_answer_takes_long(component_file, monkeypatch):
     monkeypatch.setattr(guests.settings, "slow_s", 0.2)
     said: list[str] = []
     is_said = component_file.path.with_name("said")
@@ -305,7 +296,7 @@ time.sleep(1000)
 """
 
 
-def test_it_ends_with_a_host_that_is_killed(component_file: ComponentFile, tmp_path: Path) -> None:
+def test_it_ends_with_a_host_that_is_killed(component_file, tmp_path):
     component_file.write(component("subprocess.Popen(['sleep', '1000'], start_new_session=True)"))
     host: Any = subprocess.Popen(
         [sys.executable, "-c", HOST, component_file.name("f")], cwd=tmp_path, stdout=subprocess.PIPE, text=True
@@ -317,7 +308,7 @@ def test_it_ends_with_a_host_that_is_killed(component_file: ComponentFile, tmp_p
     wait_until(lambda: not left_in(tmp_path), "the end of the guest")
 
 
-def test_it_ends_when_nobody_asks(component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_ends_when_nobody_asks(component_file, monkeypatch):
     # It must not end between its start and the first question.
     monkeypatch.setattr(guests.settings, "idle_s", 3.0)
     monkeypatch.chdir(component_file.path.parent)
@@ -335,7 +326,7 @@ class Keeping(Background):
             guests.keep()
 
 
-def test_it_is_kept_while_somebody_says_so(component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_kept_while_somebody_says_so(component_file, monkeypatch):
     monkeypatch.setattr(guests.settings, "idle_s", 5.0)
     monkeypatch.chdir(component_file.path.parent)
     component_file.write(component("return AppDef(str(os.getpid()))"))

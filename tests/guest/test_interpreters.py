@@ -21,7 +21,7 @@ PATHS = 'def f() -> AppDef:\n    """Do."""\n    import sys\n    return AppDef(sy
 
 
 @pytest.fixture(autouse=True)
-def no_active_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_active_environment(monkeypatch):
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     monkeypatch.delenv("CONDA_PREFIX", raising=False)
 
@@ -37,7 +37,7 @@ def fake_python(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_the_environment_of_the_project(tmp_path: Path) -> None:
+def test_the_environment_of_the_project(tmp_path):
     """Only the project's has the library."""
     environment = make_environment(tmp_path / ".venv")
     add_module(environment, "theirs", "NAME = 'theirs'\n")
@@ -50,7 +50,7 @@ def test_the_environment_of_the_project(tmp_path: Path) -> None:
     assert build_app(file.name("f"), {}).name == "theirs"
 
 
-def test_which_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_which_comes_first(tmp_path, monkeypatch):
     project = tmp_path / "project"
     (project / "jobs").mkdir(parents=True)
     file = project / "jobs" / "train.py"
@@ -84,7 +84,7 @@ def linked_environment(tmp_path: Path) -> tuple[ComponentFile, Path]:
     return ComponentFile(tmp_path / "project" / "train.py").write(PATHS), tmp_path / "ran"
 
 
-def test_a_linked_environment_runs_only_a_chosen_component(tmp_path: Path) -> None:
+def test_a_linked_environment_runs_only_a_chosen_component(tmp_path):
     file, ran = linked_environment(tmp_path)
     describe(file.name("f"))
     assert not ran.exists()
@@ -94,7 +94,7 @@ def test_a_linked_environment_runs_only_a_chosen_component(tmp_path: Path) -> No
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
 @pytest.mark.parametrize("entry", [".venv", "elsewhere", "elsewhere/bin/python"])
-def test_an_environment_of_another_user_is_refused(tmp_path: Path, entry: str) -> None:
+def test_an_environment_of_another_user_is_refused(tmp_path, entry):
     file, ran = linked_environment(tmp_path)
     os.lchown(tmp_path / entry, 4242, 4242)
     with pytest.raises(ComponentLoadError) as caught:
@@ -109,9 +109,7 @@ def test_an_environment_of_another_user_is_refused(tmp_path: Path, entry: str) -
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
 @pytest.mark.parametrize("variable", ["VIRTUAL_ENV", "CONDA_PREFIX"])
-def test_an_environment_that_the_user_activated_is_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
-) -> None:
+def test_an_environment_that_the_user_activated_is_run(tmp_path, monkeypatch, variable):
     """Software of a cluster often belongs to an account of its own."""
     file, ran = linked_environment(tmp_path)
     os.lchown(tmp_path / "elsewhere", 4242, 4242)
@@ -121,7 +119,7 @@ def test_an_environment_that_the_user_activated_is_run(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
-def test_a_component_of_another_user_is_not_run(tmp_path: Path) -> None:
+def test_a_component_of_another_user_is_not_run(tmp_path):
     file = ComponentFile(tmp_path / "train.py").write(f"open({str(tmp_path / 'ran')!r}, 'w')\n{PATHS}")
     os.chown(file.path, 4242, 4242)
     assert describe(file.name("f")).summary == "Do."
@@ -150,16 +148,14 @@ os.write(json.loads(sys.argv[2])["answers"], json.dumps({{"hello": hello}}).enco
         (HELLO % (99, [3, 11, 1]), "did not start torchx-tui's program"),
     ],
 )
-def test_an_interpreter_that_cannot_be_used(
-    component_file: ComponentFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
-) -> None:
+def test_an_interpreter_that_cannot_be_used(component_file, tmp_path, monkeypatch, text, reason):
     monkeypatch.setattr(guests.settings, "python", fake_python(tmp_path / "python", text))
     with pytest.raises(ComponentLoadError) as caught:
         build_app(component_file.write(PATHS).name("f"), {})
     assert reason in str(caught.value)
 
 
-def test_an_interpreter_that_is_not_there(component_file: ComponentFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interpreter_that_is_not_there(component_file, monkeypatch):
     monkeypatch.setattr(guests.settings, "python", "/no/such/python")
     with pytest.raises(ComponentLoadError, match=r"\[components\] python of config\.toml\) cannot be started: No such"):
         build_app(component_file.write(PATHS).name("f"), {})
@@ -223,7 +219,7 @@ def greeting(msg: str) -> AppDef:
 '''
 
 
-def test_components_written_for_torchx_run_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_components_written_for_torchx_run_without_it(tmp_path, monkeypatch):
     environment = make_environment(tmp_path / "environment")
     monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
     file = ComponentFile(tmp_path / "jobs.py").write(WRITTEN_FOR_TORCHX, header="")
@@ -280,22 +276,20 @@ from torchx.workspace.docker_workspace import DockerWorkspaceMixin
         ("LABEL_APP_ID", "torchx.pytorch.org/app-id"),
     ],
 )
-def test_names_of_torchx_work_without_it(
-    tmp_path: Path, bare_environment: None, expression: str, value: object
-) -> None:
+def test_names_of_torchx_work_without_it(tmp_path, bare_environment, expression, value):
     text = f'{IMPORTS}\ndef f() -> AppDef:\n    """Do."""\n    return AppDef(repr(({expression})))\n'
     file = ComponentFile(tmp_path / "jobs.py").write(text)
     assert build_app(file.name("f"), {}).name == repr(value)
 
 
 @pytest.fixture
-def bare_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def bare_environment(tmp_path, monkeypatch):
     """Run components by a Python without any package."""
     environment = make_environment(tmp_path / "environment")
     monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
 
 
-def test_missing_module_of_torchx_is_named_once(tmp_path: Path, bare_environment: None) -> None:
+def test_missing_module_of_torchx_is_named_once(tmp_path, bare_environment):
     file = ComponentFile(tmp_path / "jobs.py").write(f"import torchx.components.base\n{PATHS}")
     with pytest.raises(ComponentLoadError) as caught:
         build_app(file.name("f"), {})
@@ -311,9 +305,7 @@ def test_missing_module_of_torchx_is_named_once(tmp_path: Path, bare_environment
         ("from torchx.specs import no_such_name", "It is part of TorchX, which is not installed for"),
     ],
 )
-def test_what_torchx_has_beyond_ours_is_said_to_be_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, reason: str
-) -> None:
+def test_what_torchx_has_beyond_ours_is_said_to_be_missing(tmp_path, monkeypatch, text, reason):
     environment = make_environment(tmp_path / "environment")
     monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
     file = ComponentFile(tmp_path / "jobs.py").write(f"{text}\n{PATHS}")
@@ -322,7 +314,7 @@ def test_what_torchx_has_beyond_ours_is_said_to_be_missing(
     assert reason in str(caught.value)
 
 
-def test_a_torchx_that_is_there_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torchx_that_is_there_is_used(tmp_path, monkeypatch):
     environment = make_environment(tmp_path / "environment")
     add_module(environment, "torchx", "NAME = 'the real torchx'\n")
     monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
@@ -330,7 +322,7 @@ def test_a_torchx_that_is_there_is_used(tmp_path: Path, monkeypatch: pytest.Monk
     assert build_app(ComponentFile(tmp_path / "jobs.py").write(text).name("f"), {}).name == "the real torchx"
 
 
-def test_hostile_files_beside_a_component_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_files_beside_a_component_are_not_run(tmp_path, monkeypatch):
     """Files named like modules that the guest needs are imported by nothing but the component itself."""
     for name in ("sitecustomize", "usercustomize", "json", "typing", "docker", "conftest", "yaml", "select", "enum"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'a').write('{name} ')\n")

@@ -57,7 +57,7 @@ class Project:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+def project(tmp_path, monkeypatch):
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         monkeypatch.delenv(variable, raising=False)
     (tmp_path / "jobs").mkdir()
@@ -69,7 +69,7 @@ def listed() -> dict[str, str | None]:
     return {item.name: item.error for item in list_components() if item.kind == "plugin"}
 
 
-def test_components_of_entry_points_are_listed_and_run_there(project: Project) -> None:
+def test_components_of_entry_points_are_listed_and_run_there(project):
     project.install("acme", "site = acme")
     assert listed() == {"site.jobs.train": None}
     doc = describe("site.jobs.train")
@@ -82,7 +82,7 @@ def test_components_of_entry_points_are_listed_and_run_there(project: Project) -
     assert component.interpreter.source == str(project.environment)
 
 
-def test_modules_of_that_environment_are_found_by_name(project: Project) -> None:
+def test_modules_of_that_environment_are_found_by_name(project):
     project.install("acme", "")
     assert build_app("acme.jobs:train", {}).roles[0].entrypoint == "only there"
     assert build_app("acme.jobs.train", {}).roles[0].args == ["3"]
@@ -91,7 +91,7 @@ def test_modules_of_that_environment_are_found_by_name(project: Project) -> None
             find(name)
 
 
-def test_an_editable_install_is_found_without_its_finder(project: Project, tmp_path: Path) -> None:
+def test_an_editable_install_is_found_without_its_finder(project, tmp_path):
     """As setuptools writes it; the finder is only read."""
     source = project.install("acme", "site = acme.jobs", folder=tmp_path / "source")
     module = "__editable___acme_1_0_finder"
@@ -112,13 +112,13 @@ def test_an_editable_install_is_found_without_its_finder(project: Project, tmp_p
     assert build_app("site.train", {}).roles[0].entrypoint == "only there"
 
 
-def test_an_editable_install_is_found_by_its_path(project: Project, tmp_path: Path) -> None:
+def test_an_editable_install_is_found_by_its_path(project, tmp_path):
     project.install("acme", "site = acme.jobs", folder=tmp_path / "source")
     (project.packages / "acme.pth").write_text(f"# comment\n\n{tmp_path / 'source'}\n/gone\nimport os\n")
     assert listed() == {"site.train": None}
 
 
-def test_a_package_that_comes_or_changes_meanwhile_is_listed(project: Project) -> None:
+def test_a_package_that_comes_or_changes_meanwhile_is_listed(project):
     assert listed() == {}
     package = project.install("acme", "site = acme")
     assert listed() == {"site.jobs.train": None}
@@ -126,7 +126,7 @@ def test_a_package_that_comes_or_changes_meanwhile_is_listed(project: Project) -
     assert listed() == {"site.jobs.train": None, "site.more.train": None}
 
 
-def test_what_is_broken_there_is_listed_with_its_reason(project: Project) -> None:
+def test_what_is_broken_there_is_listed_with_its_reason(project):
     project.install("acme", "site = acme\ngone = no_such_module")
     project.install("bad", "bad = bad", text="def f(:\n")
     names = listed()
@@ -135,7 +135,7 @@ def test_what_is_broken_there_is_listed_with_its_reason(project: Project) -> Non
     assert "syntax error" in str(names["bad.jobs"])
 
 
-def test_what_cannot_be_read_there_costs_one_row(project: Project) -> None:
+def test_what_cannot_be_read_there_costs_one_row(project):
     project.install("acme", "site = acme")
     for name, make in {
         "fifo": os.mkfifo,
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_there_costs_one_row(project: Project) -> None:
 
 
 @pytest.mark.parametrize("way", ["builtins", "doctor", "completion", "picker", "a name"])
-def test_nothing_of_the_project_is_run_to_list_it(project: Project, tmp_path: Path, way: str) -> None:
+def test_nothing_of_the_project_is_run_to_list_it(project, tmp_path, way):
     project.install("acme", "site = acme")
     program = project.environment / "bin" / "python"
     program.unlink()

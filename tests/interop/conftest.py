@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 
 import pytest
 from hypothesis.internal.conjecture import providers
@@ -20,7 +19,7 @@ _getsource = functools.lru_cache(maxsize=256)(inspect.getsource)
 
 
 @pytest.fixture(autouse=True)
-def same_cases_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def same_cases_each_time(monkeypatch):
     """Keep hypothesis from trying constants of the modules that happen to be loaded: those of the tests before."""
     if hasattr(providers, "_get_local_constants"):
         none = type(providers._get_local_constants())()
@@ -29,7 +28,7 @@ def same_cases_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def torchx(require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+def torchx(require, monkeypatch):
     """Skip without TorchX, and keep it from reading the user's settings."""
     present = importlib.util.find_spec("torchx") is not None
     require("interop", present, "install torchx-nightly, `pip install -e .[interop]`")
@@ -38,7 +37,7 @@ def torchx(require: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.fixture
-def python(torchx: None, tmp_path: Path) -> Launcher:
+def python(torchx, tmp_path):
     """Return a function that runs Python, with TorchX installed, in the current environment, and returns its stdout."""
 
     def run(*arguments: str) -> str:
@@ -53,7 +52,7 @@ def python(torchx: None, tmp_path: Path) -> Launcher:
 
 
 @pytest.fixture
-def cli(python: Launcher) -> Launcher:
+def cli(python):
     """Return a function that runs TorchX's command line and returns its stdout."""
 
     def ask(arguments: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -99,7 +99,7 @@ class Backend:
 
 
 @pytest.fixture(params=["local_docker", "kubernetes"])
-def backend(request, python: Launcher, cli: Launcher, tmp_path: Path) -> Iterator[Backend]:
+def backend(request, python, cli, tmp_path):
     scheduler, params = request.param, {}
     cfg = dict(CFG[scheduler])
     if scheduler == "local_docker":
@@ -134,7 +134,7 @@ def assert_is_the_job(described, folder):
 
 
 class TestTheirs:
-    def test_is_described_read_launched_again_and_deleted(self, backend: Backend):
+    def test_is_described_read_launched_again_and_deleted(self, backend):
         handle = backend.launch_theirs()
         app_id = parse_app_handle(handle).app_id
         assert_is_the_job(backend.ran_again(handle), backend.folder)
@@ -158,7 +158,7 @@ class TestTheirs:
         assert row(backend.runner, handle) is None
         assert row(backend.runner, again) is not None
 
-    def test_is_cancelled(self, backend: Backend):
+    def test_is_cancelled(self, backend):
         handle = backend.launch_theirs(UNTIL_CANCELLED, replicas=2)
         described = reached(backend.runner, handle, AppState.RUNNING)
         (role,) = described.roles
@@ -168,7 +168,7 @@ class TestTheirs:
         assert described.msg.startswith("cancelled by ") or not backend.is_docker
         assert row(backend.runner, handle).state == AppState.CANCELLED
 
-    def test_fails_the_same_when_launched_again(self, backend: Backend):
+    def test_fails_the_same_when_launched_again(self, backend):
         handle = backend.launch_theirs("echo once; exit 3")
         assert reached(backend.runner, handle, AppState.FAILED).msg == "exit 3: sh/0"
         again = backend.noted(backend.runner.relaunch(handle))
@@ -177,7 +177,7 @@ class TestTheirs:
 
 
 class TestOurs:
-    def test_is_described_read_and_deleted_by_them(self, backend: Backend):
+    def test_is_described_read_and_deleted_by_them(self, backend):
         handle = backend.launch_ours()
         app_id = parse_app_handle(handle).app_id
         backend.ran_again(handle)
@@ -199,7 +199,7 @@ class TestOurs:
         else:
             wait_until(lambda: backend.runner.describe(handle) is None, "the job's end")
 
-    def test_success_is_seen_by_them(self, backend: Backend):
+    def test_success_is_seen_by_them(self, backend):
         handle = backend.launch_ours("echo hello from here", replicas=2)
         reached(backend.runner, handle, AppState.SUCCEEDED)
         assert "SUCCEEDED" in backend.listed_by_them(handle)
@@ -210,7 +210,7 @@ class TestOurs:
             assert [sorted(one["id"] for one in role["replicas"]) for role in status["roles"]] == [[0, 1]]
         assert "hello from here" in backend.cli("log", f"{handle}/worker/1")
 
-    def test_is_cancelled_by_them(self, backend: Backend):
+    def test_is_cancelled_by_them(self, backend):
         handle = backend.launch_ours(UNTIL_CANCELLED)
         reached(backend.runner, handle, AppState.RUNNING)
         backend.cli("cancel", handle)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from interop.documented import PARTS, Documented
+from interop.documented import PARTS
 
 import torchx_tui.specs as specs
 from torchx_tui.backends.registry import get_scheduler_factories
@@ -163,7 +163,7 @@ def _no_cluster(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("entry", DOCUMENTED)
-def test_a_documented_name_is_here(entry: Documented):
+def test_a_documented_name_is_here(entry):
     assert CHECKS.get(entry.what, check_called)(entry) in (None, True)
 
 

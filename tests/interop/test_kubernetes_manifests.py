@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from interop.apps import KUBERNETES, made, pinned
 from interop.oracle import theirs
-from support.kubernetes_cluster import KubernetesCluster
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.kubernetes import labels
@@ -170,7 +169,7 @@ def test_labels_end_with_letters(job, name):
 class TestServer:
     """A real server accepts all of them."""
 
-    def test_every_job_passes_its_dry_run(self, kubernetes_cluster: KubernetesCluster):
+    def test_every_job_passes_its_dry_run(self, kubernetes_cluster):
         server, path = ApiServer(), pods_path(kubernetes_cluster.namespace)
         accounts = path.replace("/pods", "/serviceaccounts")
         server.request("POST", accounts, body={"metadata": {"name": "account"}})
@@ -193,7 +192,7 @@ class TestServer:
         assert server.request("GET", path)["items"] == []
 
     @pytest.mark.parametrize("policy", list(RetryPolicy))
-    def test_every_retry_policy(self, kubernetes_cluster: KubernetesCluster, policy):
+    def test_every_retry_policy(self, kubernetes_cluster, policy):
         roles = [
             our_specs.Role(name, "i", entrypoint="e", max_retries=1, retry_policy=policy, num_replicas=2)
             for name in ("a", "b")

@@ -6,7 +6,7 @@ import importlib.util
 import json
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,7 @@ def pair(folder: str) -> specs.AppDef:
 
 
 @pytest.fixture
-def torchx_run(torchx: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Launch]:
+def torchx_run(torchx, monkeypatch, tmp_path):
     """Return what runs ``torchx run`` in the test's folder; jobs of TorchX are looked for."""
     monkeypatch.setenv("TORCHX_TUI_SHOWS_TORCHX_JOBS", "1")
     started: list[TorchXRun] = []
@@ -60,14 +60,14 @@ def torchx_run(torchx: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 @pytest.fixture
-def runner(tmp_path: Path) -> Iterator[Runner]:
+def runner(tmp_path):
     params = {**Settings().scheduler_params()["local_cwd"], "grace_seconds": 2.0}
     with Runner(journal=Journal(tmp_path / "journal"), scheduler_params={"local_cwd": params}) as made:
         yield made
 
 
 @pytest.fixture
-def pair(torchx_run: Launch, tmp_path: Path) -> TorchXRun:
+def pair(torchx_run, tmp_path):
     """Launch a job of two roles, three replicas in all."""
     (tmp_path / "jobs.py").write_text(TWO_ROLES)
     return torchx_run("jobs.py:pair", "--folder", "none")
@@ -78,7 +78,7 @@ def until_there(path: Path) -> str:
     return f"while [ ! -e {path} ]; do sleep 0.1; done"
 
 
-def test_listed_described_and_tailed(pair: TorchXRun, runner: Runner):
+def test_listed_described_and_tailed(pair, runner):
     described = reached(runner, pair.handle, AppState.RUNNING, running=3)
     leader, worker = described.roles
     assert (leader.name, leader.num_replicas, leader.entrypoint) == ("leader", 1, "sh")
@@ -113,7 +113,7 @@ def test_listed_described_and_tailed(pair: TorchXRun, runner: Runner):
     assert paths == [folder / "leader" / "0" / f"{stream.value}.log" for stream in Stream]
 
 
-def test_cancelled(pair: TorchXRun, runner: Runner):
+def test_cancelled(pair, runner):
     reached(runner, pair.handle, AppState.RUNNING, running=3)
     tail: Any = runner.log_lines(pair.handle, "leader", 0, should_tail=True)
     assert next(line for line in tail if line == "line 1\n")
@@ -130,7 +130,7 @@ def test_cancelled(pair: TorchXRun, runner: Runner):
         assert another.describe(pair.handle).state is AppState.CANCELLED  # type: ignore[union-attr]
 
 
-def test_what_torchx_says_of_local_jobs_is_another(pair: TorchXRun, runner: Runner, tmp_path: Path):
+def test_what_torchx_says_of_local_jobs_is_another(pair, runner, tmp_path):
     described = reached(runner, pair.handle, AppState.RUNNING, running=3)
     specs = theirs()
     with closing(theirs("torchx.schedulers.local_scheduler").create_scheduler("torchx")) as scheduler:
@@ -147,7 +147,7 @@ def test_what_torchx_says_of_local_jobs_is_another(pair: TorchXRun, runner: Runn
         hold("local jobs", their, our, lambda *both: "replicas" if both == ([], [1, 2]) else None)
 
 
-def test_one_that_ignores_sigterm_is_cancelled_too(torchx_run: Launch, runner: Runner):
+def test_one_that_ignores_sigterm_is_cancelled_too(torchx_run, runner):
     job = torchx_run("utils.sh", "sh", "-c", f"trap '' TERM; {LOOP}")
     reached(runner, job.handle, AppState.RUNNING)
     runner.cancel(job.handle)
@@ -155,7 +155,7 @@ def test_one_that_ignores_sigterm_is_cancelled_too(torchx_run: Launch, runner: R
     assert processes_of_job(f"TORCHX_JOB_ID={job.handle}") == []
 
 
-def test_an_orphan(pair: TorchXRun, runner: Runner):
+def test_an_orphan(pair, runner):
     reached(runner, pair.handle, AppState.RUNNING, running=3)
     followed: Any = runner.log_lines(pair.handle, "worker", 0, should_tail=True)
     # Which of the two streams comes first into combined.log is a race of TorchX's own.
@@ -185,7 +185,7 @@ def test_an_orphan(pair: TorchXRun, runner: Runner):
     assert processes_of_job(f"TORCHX_JOB_ID={pair.handle}") == []
 
 
-def test_ended_as_its_record_says(torchx_run: Launch, runner: Runner, tmp_path: Path):
+def test_ended_as_its_record_says(torchx_run, runner, tmp_path):
     job = torchx_run(
         "utils.sh", "--num_replicas", "2", "sh", "-c", f"echo once; {until_there(tmp_path / 'end')}; exit 3"
     )
@@ -202,7 +202,7 @@ def test_ended_as_its_record_says(torchx_run: Launch, runner: Runner, tmp_path: 
     assert row(runner, again).notes == []
 
 
-def test_ended_before_we_came(torchx_run: Launch, runner: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_ended_before_we_came(torchx_run, runner, tmp_path, monkeypatch):
     job = torchx_run("utils.echo", "--msg", "once", "--num_replicas", "2")
     assert job.wait() == 0
     assert row(runner, job.handle) is None  # its log folder is not known yet
@@ -222,7 +222,7 @@ def test_ended_before_we_came(torchx_run: Launch, runner: Runner, tmp_path: Path
     assert [file.read_text() for file in files] == texts  # TorchX's folder is TorchX's
 
 
-def test_in_a_folder_that_torchx_removes(torchx_run: Launch, runner: Runner, tmp_path: Path):
+def test_in_a_folder_that_torchx_removes(torchx_run, runner, tmp_path):
     job = torchx_run("utils.sh", "sh", "-c", f"echo hello; {until_there(tmp_path / 'end')}", log_dir=False)
     described = reached(runner, job.handle, AppState.RUNNING)
     assert described.cfg == {}
@@ -237,9 +237,7 @@ def test_in_a_folder_that_torchx_removes(torchx_run: Launch, runner: Runner, tmp
 
 
 @pytest.mark.torch
-def test_the_workers_of_torchrun_belong_to_their_replica(
-    torchx_run: Launch, runner: Runner, require: Callable[..., None], tmp_path: Path
-):
+def test_the_workers_of_torchrun_belong_to_their_replica(torchx_run, runner, require, tmp_path):
     require("torch", importlib.util.find_spec("torch") is not None, "`pip install -e .[examples]`")
     (tmp_path / "train.py").write_text("import time\nprint('worker starts', flush=True)\ntime.sleep(300)\n")
     job = torchx_run("dist.ddp", "-j", "1x2", "--script", "train.py")
@@ -255,7 +253,7 @@ def test_the_workers_of_torchrun_belong_to_their_replica(
     assert processes_of_job(f"TORCHX_JOB_ID={job.handle}") == []
 
 
-def test_by_the_commands_of_the_shell(pair: TorchXRun, runner: Runner):
+def test_by_the_commands_of_the_shell(pair, runner):
     reached(runner, pair.handle, AppState.RUNNING, running=3)
     assert pair.handle in shell("list", "-s", "local_cwd").stdout
     status = json.loads(shell("status", "--json", pair.handle).stdout)

@@ -1,8 +1,5 @@
 """The arguments of components compared with TorchX's: every type that a text can be converted to."""
 
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -45,7 +42,7 @@ MORE = st.sampled_from(WORDS[AREA]["more"])
 
 
 @pytest.fixture(scope="module")
-def components(tmp_path_factory) -> Path:
+def components(tmp_path_factory):
     path = tmp_path_factory.mktemp("components") / "oracle_components.py"
     path.write_text(HEADER + "".join(ONE.format(*one) for one in TYPES.items()) + MIXED)
     return path

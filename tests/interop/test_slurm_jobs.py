@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 from interop import cross_launched
 from interop.seen import reached, row
@@ -22,13 +19,13 @@ SCRIPT = "echo replica $SLURM_PROCID says $GREETING; echo an aside >&2; exec sle
 
 
 @pytest.fixture
-def runner(slurm_cluster: str, tmp_path: Path) -> Iterator[Runner]:
+def runner(slurm_cluster, tmp_path):
     with Runner(journal=Journal(tmp_path / "journal"), scheduler_params={"slurm": {"quick_interval": 0.2}}) as made:
         yield made
 
 
 @pytest.fixture
-def handle(slurm_cluster: str, python: Callable[..., str]) -> str:
+def handle(slurm_cluster, python):
     """Launch two replicas by TorchX; return the handle."""
     arguments = ["--num_replicas", "2", "--env", "GREETING=hello", "sh", "-c", SCRIPT]
     return python(str(cross_launched.__file__), "slurm", "{}", "", *arguments).splitlines()[-1].strip()
@@ -39,7 +36,7 @@ def second_replica(runner: Runner, handle: str) -> list[str]:
     return wait_until(lambda: [*runner.log_lines(handle, "sh", 1, streams=Stream.STDOUT)], "its log")
 
 
-def test_they_are_listed_read_and_cancelled(runner: Runner, handle: str):
+def test_they_are_listed_read_and_cancelled(runner, handle):
     found = reached(runner, handle, AppState.RUNNING)
     assert found.name == "sh"
     assert [(role.role, len(role.replicas)) for role in found.roles_statuses] == [("sh", 2)]
@@ -50,7 +47,7 @@ def test_they_are_listed_read_and_cancelled(runner: Runner, handle: str):
     assert reached(runner, handle, AppState.CANCELLED).msg.startswith("cancelled")
 
 
-def test_one_is_launched_again(runner: Runner, handle: str):
+def test_one_is_launched_again(runner, handle):
     reached(runner, handle, AppState.RUNNING)
     again = runner.relaunch(handle)
     assert again.rpartition("/")[2] != handle.rpartition("/")[2]

@@ -8,7 +8,6 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -68,7 +67,7 @@ class Terminals:
 
 
 @pytest.fixture
-def terminals(torchx: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Terminals]:
+def terminals(torchx, tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHX_TUI_SHOWS_TORCHX_JOBS", "1")
     made = Terminals(tmp_path)
     yield made
@@ -79,7 +78,7 @@ def terminals(torchx: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
             os.kill(pid, signal.SIGKILL)
 
 
-def test_this_machine(terminals: Terminals) -> None:
+def test_this_machine(terminals):
     (_, first, printed), *others = transcript("local_cwd")
     assert _HANDLE.fullmatch(printed[0])
     terminals.handle = terminals.run(first, waits=True).strip()
@@ -99,7 +98,7 @@ def test_this_machine(terminals: Terminals) -> None:
     assert processes_of_job(f"TORCHX_JOB_ID={terminals.handle}") == []
 
 
-def test_docker_and_back(terminals: Terminals, docker_engine: str, remove_apps: Callable[[str], None]) -> None:
+def test_docker_and_back(terminals, docker_engine, remove_apps):
     (_, first, printed), *others = transcript("local_docker")
     assert _HANDLE.fullmatch(printed[0])
     terminals.handle = terminals.run(first).strip()
@@ -110,7 +109,7 @@ def test_docker_and_back(terminals: Terminals, docker_engine: str, remove_apps: 
 
 
 @pytest.fixture
-def remove_apps(docker_engine: str) -> Iterator[Callable[[str], None]]:
+def remove_apps(docker_engine):
     """Return what takes a handle whose containers are removed afterwards."""
     from torchx_tui.backends.runner import Runner
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,13 @@ HANDLE = "slow://torchx/train-1"
 
 
 @pytest.fixture
-def backend(tmp_path: Path, hook: Hook) -> Backend:
+def backend(tmp_path, hook):
     """A backend that runs jobs elsewhere: no supervisor of ours tells of them."""
     return Backend(tmp_path / "slow", f'[notify]\nevents = ["failure"]\nwebhook = "{hook.url}"\n')
 
 
 @pytest.fixture
-def dashboard(backend: Backend, tmp_path: Path) -> Iterator[Callable[[], Terminal]]:
+def dashboard(backend, tmp_path):
     opened: list[Terminal] = []
 
     def start() -> Terminal:
@@ -50,9 +49,7 @@ def told(hook: Hook, number: int) -> list[tuple[str, str]]:
     return [(body["handle"], body["state"]) for _, _, body in hook.posted]
 
 
-def test_a_dashboard_tells_of_jobs_that_run_elsewhere(
-    backend: Backend, hook: Hook, dashboard: Callable[[], Terminal]
-) -> None:
+def test_a_dashboard_tells_of_jobs_that_run_elsewhere(backend, hook, dashboard):
     """Once, however many dashboards see the end; what succeeds is told only where it is wanted."""
     backend.has_named({"train-1": "RUNNING", "eval-1": "RUNNING"})
     first, second = dashboard(), dashboard()
@@ -69,7 +66,7 @@ def test_a_dashboard_tells_of_jobs_that_run_elsewhere(
     assert told(hook, 2) == [(HANDLE, "FAILED"), ("slow://torchx/train-2", "FAILED")]
 
 
-def test_wait_tells_of_the_end(backend: Backend, hook: Hook) -> None:
+def test_wait_tells_of_the_end(backend, hook):
     """Of a failure, with what `wait` itself says and its exit code."""
     backend.has_named({"train-1": "FAILED", "eval-1": "SUCCEEDED"})
     assert shell("wait", "slow://torchx/eval-1", environ=backend.environ).returncode == 0
@@ -78,7 +75,7 @@ def test_wait_tells_of_the_end(backend: Backend, hook: Hook) -> None:
     assert told(hook, 1) == [(HANDLE, "FAILED")]
 
 
-def test_run_with_notify_tells_of_one_job(tmp_path: Path, hook: Hook) -> None:
+def test_run_with_notify_tells_of_one_job(tmp_path, hook):
     """All that happens to it, though the settings want nothing told; a second job is not told of."""
     environ = config(tmp_path, "events = []", f'webhook = "{hook.url}"')
     quiet = shell("run", "-s", "local_cwd", "utils.echo", cwd=tmp_path, environ=environ)
@@ -91,14 +88,14 @@ def test_run_with_notify_tells_of_one_job(tmp_path: Path, hook: Hook) -> None:
     assert not is_wanted(quiet.stdout.split()[0])
 
 
-def test_run_with_notify_needs_a_way(tmp_path: Path) -> None:
+def test_run_with_notify_needs_a_way(tmp_path):
     """It says which settings there are, and launches nothing."""
     done = shell("run", "-s", "local_cwd", "--notify", "utils.echo", cwd=tmp_path)
     assert (done.returncode != 0, done.stdout) == (True, "")
     assert "set notify.command, webhook, mail or terminal in config.toml" in done.stderr
 
 
-def test_doctor_sends_a_message(tmp_path: Path, hook: Hook) -> None:
+def test_doctor_sends_a_message(tmp_path, hook):
     """On every way, and says which of them fails, with no secret."""
     out = tmp_path / "told.json"
     program = tmp_path / "tell"

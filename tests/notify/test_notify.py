@@ -12,7 +12,6 @@ from email import message_from_string
 from pathlib import Path
 
 import pytest
-from support.hook import Hook
 from support.hostile_server import hostile_server
 from support.hung import hung_take
 from support.waiting import PATIENCE, wait_until
@@ -31,7 +30,7 @@ MESSAGE = Message("failure", "slurm://torchx/7", "llama", "FAILED", "out of memo
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     return tmp_path
 
@@ -42,7 +41,7 @@ def script(path: Path, text: str) -> str:
     return str(path)
 
 
-def test_a_webhook_takes_its_secrets_from_the_environment(hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_webhook_takes_its_secrets_from_the_environment(hook, monkeypatch):
     monkeypatch.setenv("HOOK_PATH", "T0/secret")
     monkeypatch.setenv("HOOK_TOKEN", "abc")
     settings = NotifySettings(webhook=f"{hook.url}/$HOOK_PATH", headers={"Authorization": "Bearer ${HOOK_TOKEN}"})
@@ -54,7 +53,7 @@ def test_a_webhook_takes_its_secrets_from_the_environment(hook: Hook, monkeypatc
     assert "out of memory" in body["text"]
 
 
-def test_forms_of_known_hosts() -> None:
+def test_forms_of_known_hosts():
     assert "llama failed: out of memory &lt;!channel&gt;" in str(webhook_body("hooks.slack.com", MESSAGE)["text"])
     assert webhook_body("discord.com", MESSAGE)["allowed_mentions"] == {"parse": []}
 
@@ -63,9 +62,7 @@ def test_forms_of_known_hosts() -> None:
     ("answers", "tries", "words"),
     [([503, 200], 2, ""), ([503], 3, "503 Service Unavailable; tried 3 times"), ([404], 1, "404"), ([302], 1, "302")],
 )
-def test_a_webhook_is_tried_again_a_bounded_number_of_times(
-    hook: Hook, monkeypatch: pytest.MonkeyPatch, answers: list[int], tries: int, words: str
-) -> None:
+def test_a_webhook_is_tried_again_a_bounded_number_of_times(hook, monkeypatch, answers, tries, words):
     monkeypatch.setattr("torchx_tui.notify.channels.FIRST_WAIT_S", 0.01)
     hook.answers = answers
     [error] = deliver(MESSAGE, NotifySettings(webhook=f"{hook.url}/secret"), tries=3).values()
@@ -82,13 +79,13 @@ def test_a_webhook_is_tried_again_a_bounded_number_of_times(
         (b"/T0/secret \x1b[2J\r\n\r\n", "cannot be reached: BadStatusLine"),
     ],
 )
-def test_words_of_a_webhooks_server_are_not_logged(answer: bytes, words: str) -> None:
+def test_words_of_a_webhooks_server_are_not_logged(answer, words):
     with hostile_server(lambda _: iter([answer])) as address:
         [error] = deliver(MESSAGE, NotifySettings(webhook=f"http://{address}/T0/secret"), tries=1).values()
     assert error == f"127.0.0.1 {words}"
 
 
-def test_error_of_a_command_is_masked_and_plain(tmp_path: Path) -> None:
+def test_error_of_a_command_is_masked_and_plain(tmp_path):
     program = script(tmp_path / "tell", "import sys\nsys.exit('\\x1b[2Jpassword=hunter22')")
     [error] = deliver(MESSAGE, NotifySettings(command=(program,)), tries=1).values()
     assert "ended with exit code 1" in error
@@ -96,7 +93,7 @@ def test_error_of_a_command_is_masked_and_plain(tmp_path: Path) -> None:
     assert "\x1b" not in error
 
 
-def test_a_webhook_that_hangs_holds_up_nothing(hook: Hook, tmp_path: Path) -> None:
+def test_a_webhook_that_hangs_holds_up_nothing(hook, tmp_path):
     hook.answers = [0]
     # A shell starts quickly on a busy machine, too.
     program = str(tmp_path / "told")
@@ -108,7 +105,7 @@ def test_a_webhook_that_hangs_holds_up_nothing(hook: Hook, tmp_path: Path) -> No
     assert (tmp_path / "out").read_text() == "told\n"
 
 
-def test_a_command_and_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_and_mail(tmp_path, monkeypatch):
     out = tmp_path / "out.json"
     keep = (
         f"import json, os, sys\njson.dump([sys.argv[1:], sys.stdin.read(), dict(os.environ)], open({str(out)!r}, 'w'))"
@@ -128,7 +125,7 @@ def test_a_command_and_mail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert "killed" in mail
 
 
-def test_what_cannot_work_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_work_is_said(tmp_path, monkeypatch):
     monkeypatch.delenv("NOT_SET", raising=False)
     settings = NotifySettings(command=(str(tmp_path / "none"),), webhook="http://127.0.0.1:9/$NOT_SET")
     errors = deliver(MESSAGE, settings)
@@ -139,7 +136,7 @@ def test_what_cannot_work_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert any("NOT_SET is not set" in what for what in said)
 
 
-def test_an_event_is_claimed_once(home: Path) -> None:
+def test_an_event_is_claimed_once(home):
     assert claim("slurm://torchx/1", "end")
     assert not claim("slurm://torchx/1", "end")
     assert claim("slurm://torchx/1", "stall")
@@ -148,7 +145,7 @@ def test_an_event_is_claimed_once(home: Path) -> None:
     assert is_wanted("slurm://torchx/1")
 
 
-def test_the_terminals_own(home: Path) -> None:
+def test_the_terminals_own(home):
     assert terminal_sequence("a\x1b]0;evil\x07b", {}) == "\x1b]9;ab\x07\x07"
     assert terminal_sequence("a", {"TMUX": "x"}).startswith("\x1bPtmux;")
 
@@ -161,7 +158,7 @@ def launch(settings: Settings, program: str) -> str:
     return handle
 
 
-def test_a_local_job_tells_with_no_dashboard(home: Path, hook: Hook) -> None:
+def test_a_local_job_tells_with_no_dashboard(home, hook):
     settings = Settings(notify=NotifySettings(("failure", "first_step"), webhook=hook.url))
     go = home / "go"
     program = (
@@ -185,7 +182,7 @@ def test_a_local_job_tells_with_no_dashboard(home: Path, hook: Hook) -> None:
     assert len(hook.posted) == 2
 
 
-def test_a_stall_and_the_end_are_told_on_every_way(home: Path, hook: Hook, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stall_and_the_end_are_told_on_every_way(home, hook, monkeypatch):
     keep = "import os, sys\nopen(os.path.join({!r}, {!r} + str(os.getpid())), 'w').write(sys.stdin.read())"
     command = script(home / "command", keep.format(str(home), "command-"))
     script(home / "sendmail", keep.format(str(home), "mail-"))
@@ -217,7 +214,7 @@ def test_a_stall_and_the_end_are_told_on_every_way(home: Path, hook: Hook, monke
     assert (hook.posted[1][2]["event"], hook.posted[1][2]["state"]) == ("end", "CANCELLED")
 
 
-def test_a_job_ends_while_its_webhook_hangs(home: Path, hook: Hook) -> None:
+def test_a_job_ends_while_its_webhook_hangs(home, hook):
     hook.answers = [0]
     settings = Settings(notify=NotifySettings(("end",), webhook=hook.url))
     handle = launch(settings, "print(1)")

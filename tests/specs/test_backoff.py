@@ -10,7 +10,7 @@ from torchx_tui.specs.backoff import Backoff, jittered
 
 
 @pytest.fixture
-def without_jitter(monkeypatch: pytest.MonkeyPatch) -> None:
+def without_jitter(monkeypatch):
     monkeypatch.setattr(backoff, "jittered", lambda seconds: seconds)
 
 
@@ -27,7 +27,7 @@ class RecordingEvent(threading.Event):
 
 
 @pytest.mark.usefixtures("without_jitter")
-def test_waits_double_until_a_reset() -> None:
+def test_waits_double_until_a_reset():
     waits = Backoff(0.5, 3.0)
     assert [waits.next() for _ in range(5)] == [0.5, 1.0, 2.0, 3.0, 3.0]
     waits.reset()
@@ -35,14 +35,14 @@ def test_waits_double_until_a_reset() -> None:
 
 
 @pytest.mark.usefixtures("without_jitter")
-def test_the_first_wait_is_never_longer_than_the_longest() -> None:
+def test_the_first_wait_is_never_longer_than_the_longest():
     waits = Backoff(5.0, 2.0)
     assert [waits.next(), waits.next()] == [2.0, 2.0]
     waits.reset()
     assert waits.next() == 2.0
 
 
-def test_each_wait_is_jittered_by_a_fifth_also_the_longest() -> None:
+def test_each_wait_is_jittered_by_a_fifth_also_the_longest():
     firsts = {Backoff(1.0, 8.0).next() for _ in range(200)}
     longest = Backoff(8.0, 8.0)
     longests = {longest.next() for _ in range(200)}
@@ -53,26 +53,26 @@ def test_each_wait_is_jittered_by_a_fifth_also_the_longest() -> None:
     assert 0.8 <= jittered(1.0) <= 1.2
 
 
-def test_jitter_does_not_add_up() -> None:
+def test_jitter_does_not_add_up():
     waits = Backoff(1.0, 1000.0)
     for doubled in range(9):
         assert 0.8 * 2**doubled <= waits.next() <= 1.2 * 2**doubled
 
 
-def test_many_failures_do_not_overflow() -> None:
+def test_many_failures_do_not_overflow():
     waits = Backoff(1.0, 30.0)
     assert max(waits.next() for _ in range(5000)) <= 36.0
 
 
 @pytest.mark.usefixtures("without_jitter")
-def test_wait_keeps_to_its_limit() -> None:
+def test_wait_keeps_to_its_limit():
     waits, event = Backoff(1.0, 8.0), RecordingEvent()
     assert not any([waits.wait(event), waits.wait(event, limit=0.3), waits.wait(event, limit=-1.0), waits.wait(event)])
     # What a limit cut short counts as a wait: the next one doubles all the same.
     assert event.waits == [1.0, 0.3, 0.0, 8.0]
 
 
-def test_a_wait_ends_when_its_event_is_set() -> None:
+def test_a_wait_ends_when_its_event_is_set():
     event = threading.Event()
     threading.Timer(0.05, event.set).start()
     began = time.monotonic()

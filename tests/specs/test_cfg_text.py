@@ -36,7 +36,7 @@ def typed_mappings(draw: st.DrawFn) -> tuple[runopts, dict[str, Any]]:
 
 
 @given(typed_mappings())
-def test_any_mapping_of_typed_values_comes_back(given_: tuple[runopts, dict[str, Any]]) -> None:
+def test_any_mapping_of_typed_values_comes_back(given_):
     opts, cfg = given_
     again = opts.cfg_from_str(format_cfg(cfg))
     assert again == cfg
@@ -44,7 +44,7 @@ def test_any_mapping_of_typed_values_comes_back(given_: tuple[runopts, dict[str,
 
 
 @given(typed_mappings())
-def test_any_value_comes_back_by_itself_as_in_a_form(given_: tuple[runopts, dict[str, Any]]) -> None:
+def test_any_value_comes_back_by_itself_as_in_a_form(given_):
     opts, cfg = given_
     for name, value in cfg.items():
         option = opts.get(name)
@@ -53,22 +53,22 @@ def test_any_value_comes_back_by_itself_as_in_a_form(given_: tuple[runopts, dict
 
 
 @given(st.dictionaries(st.from_regex(r"[a-zA-Z_][a-zA-Z0-9_.-]{0,8}", fullmatch=True), TEXTS, max_size=5))
-def test_quoted_pairs_come_back(pairs: dict[str, str]) -> None:
+def test_quoted_pairs_come_back(pairs):
     assert split_cfg(",".join(f"{key}={quoted(value)}" for key, value in pairs.items())) == pairs
 
 
 @given(TEXTS)
-def test_quotes_come_off_as_they_were_put_on(text: str) -> None:
+def test_quotes_come_off_as_they_were_put_on(text):
     assert unquoted(quoted(text)) == text
 
 
 @given(st.lists(TEXTS, max_size=5))
-def test_quoted_items_come_back(items: list[str]) -> None:
+def test_quoted_items_come_back(items):
     assert split_items(";".join(quoted(item) for item in items)) == items
 
 
 @given(st.one_of(st.text(max_size=20), st.text("ab=,;'\"\\ ", max_size=20)))
-def test_any_text_is_pairs_or_a_sentence(text: str) -> None:
+def test_any_text_is_pairs_or_a_sentence(text):
     try:
         pairs = split_cfg(text)
     except ValueError as error:
@@ -98,7 +98,7 @@ def test_any_text_is_pairs_or_a_sentence(text: str) -> None:
         (['it\'s "so"'], "'it\\'s \"so\"'"),
     ],
 )
-def test_how_a_value_is_written(value: Any, text: str) -> None:
+def test_how_a_value_is_written(value, text):
     assert format_value(value) == text
 
 
@@ -112,10 +112,10 @@ def test_how_a_value_is_written(value: Any, text: str) -> None:
         ({"tags": []}, "tags=''"),
     ],
 )
-def test_how_options_are_written(cfg: dict[str, Any], text: str) -> None:
+def test_how_options_are_written(cfg, text):
     assert format_cfg(cfg) == text
 
 
-def test_what_stands_between_two_keys_is_named() -> None:
+def test_what_stands_between_two_keys_is_named():
     with pytest.raises(ValueError, match=re.escape("`1` is not a value, `,` or `;`, and the next key")):
         split_cfg("a=1=2")

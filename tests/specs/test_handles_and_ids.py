@@ -1,7 +1,5 @@
 """Handles, ids and the errors' words."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
@@ -40,43 +38,43 @@ from torchx_tui.specs.handles import torchx_handle
         ("k8s:///app", ("k8s", "", "app")),
     ],
 )
-def test_handles(handle: str, parts: tuple[str, str, str]) -> None:
+def test_handles(handle, parts):
     assert parse_app_handle(handle) == parts
     assert make_app_handle(*parts) == handle
     assert torchx_handle(make_app_handle(f"{parts[0]}@prod", *parts[1:])) == handle
 
 
 @pytest.mark.parametrize("text", ["", "app", "local_cwd://app", "://s/a", "local_cwd://s/", "a/b/c"])
-def test_what_is_no_handle(text: str) -> None:
+def test_what_is_no_handle(text):
     with pytest.raises(MalformedAppHandleException) as caught:
         parse_app_handle(text)
     assert isinstance(caught.value, ValueError)
     assert "<scheduler_backend>://<session_name>/<app_id>" in str(caught.value)
 
 
-def test_ids_are_unique_and_fit_kubernetes() -> None:
+def test_ids_are_unique_and_fit_kubernetes():
     ids = {make_unique("app") for _ in range(1000)}
     assert len(ids) == 1000
     assert all(re.fullmatch(r"app-[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz012345679]*", one) for one in ids)
     assert max(map(len, ids)) <= len("app-") + 15
 
 
-def test_ids_can_be_short() -> None:
+def test_ids_can_be_short():
     assert len(random_id(4)) <= 4
     assert random_id(0) == ""
     assert len(make_unique("app", 5)) <= len("app-") + 5
 
 
 @given(st.text())
-def test_normalised_names(text: str) -> None:
+def test_normalised_names(text):
     assert re.fullmatch(r"([a-z0-9][a-z0-9-]*)?", normalize_str(text))
 
 
-def test_normalising_is_torchxs() -> None:
+def test_normalising_is_torchxs():
     assert normalize_str("-Trainer_x.y-1") == "trainerxy-1"
 
 
-def test_errors_are_sentences() -> None:
+def test_errors_are_sentences():
     assert str(InvalidRunConfigException("Bad", "key", {})) == "Bad. Given: <EMPTY>"
     assert str(InvalidRunConfigException("Bad", "key", {"a": 1})) == "Bad. Given: {'a': 1}"
     text = str(UnknownSchedulerException("slurmy", ["local_docker", "local_cwd"]))
@@ -99,7 +97,7 @@ def test_errors_are_sentences() -> None:
     ]
 
 
-def test_any_exception_in_one_line() -> None:
+def test_any_exception_in_one_line():
     assert describe_error(ValueError("first\nsecond")) == "ValueError: first"
     assert describe_error(KeyboardInterrupt()) == "KeyboardInterrupt"
     assert describe_error(TorchXTuiError("ours\nmore")) == "ours"

@@ -12,7 +12,7 @@ from torchx_tui.specs import Role, macros
 VALUES = macros.Values("/img", "app-1", "2", rank0_env="HOST")
 
 
-def test_the_values_by_placeholder() -> None:
+def test_the_values_by_placeholder():
     told = {
         "img_root": "/img",
         "app_id": "app-1",
@@ -23,7 +23,7 @@ def test_the_values_by_placeholder() -> None:
     assert VALUES.to_dict() == told
 
 
-def test_they_are_replaced_in_entrypoint_args_env_and_metadata() -> None:
+def test_they_are_replaced_in_entrypoint_args_env_and_metadata():
     role = Role(
         name="trainer",
         image="${app_id}",
@@ -42,7 +42,7 @@ def test_they_are_replaced_in_entrypoint_args_env_and_metadata() -> None:
     assert role == before
 
 
-def test_values_by_placeholder() -> None:
+def test_values_by_placeholder():
     assert VALUES.to_dict() == {
         "img_root": "/img",
         "app_id": "app-1",
@@ -52,33 +52,33 @@ def test_values_by_placeholder() -> None:
     }
 
 
-def test_the_first_hosts_variable_is_left_for_the_shell() -> None:
+def test_the_first_hosts_variable_is_left_for_the_shell():
     assert VALUES.substitute(f"$${{{macros.rank0_env}:=localhost}}:29500") == "${HOST:=localhost}:29500"
 
 
-def test_what_is_no_placeholder_stays() -> None:
+def test_what_is_no_placeholder_stays():
     assert VALUES.substitute("${other} $HOME ${ $ 5$") == "${other} $HOME ${ $ 5$"
     assert VALUES.substitute("$app_id/$$app_id") == "app-1/$app_id"
 
 
-def test_early_positional_form() -> None:
+def test_early_positional_form():
     assert macros.Values("/img", "app", "0").base_img_root == "DEPRECATED"
 
 
 @given(st.text())
-def test_any_text_survives(text: str) -> None:
+def test_any_text_survives(text):
     replaced = VALUES.substitute(text)
     if "$" not in text:
         assert replaced == text
 
 
 @given(st.text(), st.text(), st.text())
-def test_values_are_not_read_again(img_root: str, app_id: str, replica_id: str) -> None:
+def test_values_are_not_read_again(img_root, app_id, replica_id):
     values = macros.Values(img_root, app_id, replica_id)
     assert values.substitute("${img_root}|${app_id}|${replica_id}") == f"{img_root}|{app_id}|{replica_id}"
 
 
-def test_overrides_are_made_and_their_placeholders_replaced() -> None:
+def test_overrides_are_made_and_their_placeholders_replaced():
     calls: list[int] = []
 
     async def args() -> list[str]:

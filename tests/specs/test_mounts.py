@@ -1,15 +1,12 @@
 """Mounts from their text form."""
 
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 
 from torchx_tui.specs import BindMount, DeviceMount, MountError, VolumeMount, format_mounts, parse_mounts
 
 
-def test_all_kinds_in_one_list() -> None:
+def test_all_kinds_in_one_list():
     text = "type=bind,src=/a,dst=/b,readonly,type=volume,source=data,target=/d,type=device,src=/dev/fuse,perm=r"
     assert parse_mounts(text.split(",")) == [
         BindMount("/a", "/b", read_only=True),
@@ -20,7 +17,7 @@ def test_all_kinds_in_one_list() -> None:
 
 @pytest.mark.parametrize("source", ["src", "source"])
 @pytest.mark.parametrize("target", ["dst", "destination", "target"])
-def test_all_names_of_an_option(source: str, target: str) -> None:
+def test_all_names_of_an_option(source, target):
     assert parse_mounts(["type=bind", f"{source}=/a", f"{target}=/b"]) == [BindMount("/a", "/b")]
 
 
@@ -39,11 +36,11 @@ def test_all_names_of_an_option(source: str, target: str) -> None:
         ("readonly=no", False),
     ],
 )
-def test_the_value_of_readonly_counts(option: str, read_only: bool) -> None:
+def test_the_value_of_readonly_counts(option, read_only):
     assert parse_mounts(["type=bind", "src=/a", "dst=/b", option]) == [BindMount("/a", "/b", read_only)]
 
 
-def test_home_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_home_is_expanded(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert parse_mounts(["type=bind", "src=~/data", "dst=/data"]) == [BindMount(f"{tmp_path}/data", "/data")]
     assert parse_mounts(["type=bind", "src=~/data/", "dst=/data"]) == [BindMount(f"{tmp_path}/data/", "/data")]
@@ -65,7 +62,7 @@ def test_home_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         ("type=device,src=/dev/x,readonly", "a device mount has no `readonly`"),
     ],
 )
-def test_what_is_refused(text: str, words: str) -> None:
+def test_what_is_refused(text, words):
     with pytest.raises(MountError) as caught:
         parse_mounts(text.split(","))
     assert words in str(caught.value)
@@ -73,6 +70,6 @@ def test_what_is_refused(text: str, words: str) -> None:
     assert isinstance(caught.value, KeyError)
 
 
-def test_what_is_written_is_read() -> None:
+def test_what_is_written_is_read():
     text = "type=bind,src=/a,dst=/b,readonly,type=volume,src=data,dst=/d,type=device,src=/dev/a,dst=/dev/b,perm=r"
     assert format_mounts(parse_mounts(text.split(","))) == text

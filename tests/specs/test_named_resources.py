@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ from torchx_tui.specs.resource_names import has_registered_resources
 
 
 @pytest.fixture(autouse=True)
-def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def fresh(monkeypatch):
     monkeypatch.delenv("TORCHX_CUSTOM_NAMED_RESOURCES", raising=False)
     monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", "3")
     named_resources.reset()
@@ -29,7 +28,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     named_resources.reset()
 
 
-def test_generic_and_aws() -> None:
+def test_generic_and_aws():
     small = named_resources["gpu.small"]
     assert (small.cpu, small.gpu, small.memMB) == (8, 1, 32768)
     assert small.get_resource_name() == "gpu.small"
@@ -44,28 +43,28 @@ def test_generic_and_aws() -> None:
     assert named_resources["aws_t3.medium"].memMB == 3932
 
 
-def test_there_are_61_of_aws() -> None:
+def test_there_are_61_of_aws():
     assert sum(name.startswith("aws_") for name in named_resource_names()) == 61
     assert {"NULL", "MISSING"}.isdisjoint(named_resource_names())
 
 
-def test_null_is_nothing() -> None:
+def test_null_is_nothing():
     assert named_resources["NULL"] == named_resources["MISSING"] == NULL_RESOURCE
 
 
-def test_case_does_not_count() -> None:
+def test_case_does_not_count():
     assert named_resources["AWS_P4D.24XLARGE"].get_resource_name() == "aws_p4d.24xlarge"
     assert "GPU.Small" in named_resources
     assert "gpu.tiny" not in named_resources
     assert 3 not in named_resources
 
 
-def test_each_look_up_makes_a_new_one() -> None:
+def test_each_look_up_makes_a_new_one():
     named_resources["cpu.small"].capabilities["x"] = 1
     assert named_resources["cpu.small"].capabilities == {}
 
 
-def test_an_unknown_name_gets_the_closest() -> None:
+def test_an_unknown_name_gets_the_closest():
     with pytest.raises(KeyError) as caught:
         named_resources["gpu.smal"]
     assert isinstance(caught.value, UnknownResourceError)
@@ -74,7 +73,7 @@ def test_an_unknown_name_gets_the_closest() -> None:
         named_resources["zzzzzz"]
 
 
-def test_figures_or_a_name() -> None:
+def test_figures_or_a_name():
     assert resource() == Resource(2, 0, 1024)
     assert resource(cpu=1, gpu=3, memMB=5) == Resource(1, 3, 5)
     assert resource(cpu=1, h="cpu.large").cpu == 2
@@ -86,7 +85,7 @@ def write_module(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, text:
     monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-def test_a_sites_module_adds_and_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sites_module_adds_and_wins(tmp_path, monkeypatch):
     text = """
 from torchx_tui.specs import Resource
 NAMED_RESOURCES = {"big": lambda: Resource(1, 2, 3), "cpu.small": lambda: Resource(9, 0, 9)}
@@ -98,14 +97,14 @@ NAMED_RESOURCES = {"big": lambda: Resource(1, 2, 3), "cpu.small": lambda: Resour
     assert "big" in named_resource_names()
 
 
-def test_a_broken_module_of_a_site_takes_nothing_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_module_of_a_site_takes_nothing_away(monkeypatch):
     monkeypatch.setenv("TORCHX_CUSTOM_NAMED_RESOURCES", "no_such_module_here")
     assert named_resources["cpu.small"].cpu == 1
     with pytest.raises(UnknownResourceError, match="no_such_module_here could not be read"):
         named_resources["big"]
 
 
-def test_a_module_that_needs_torchx_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_that_needs_torchx_says_what_to_do(tmp_path, monkeypatch):
     write_module(tmp_path, monkeypatch, "site_resources_b", "import torchx\n")
     monkeypatch.setitem(sys.modules, "torchx", None)  # type: ignore[arg-type]
     monkeypatch.setenv("TORCHX_CUSTOM_NAMED_RESOURCES", "site_resources_b")
@@ -141,7 +140,7 @@ def of_another_package():
 """
 
 
-def test_modules_of_the_plugins_namespace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_modules_of_the_plugins_namespace(tmp_path, monkeypatch):
     """Those that TorchX's decorator marks, by the module that they are written in."""
     write_module(tmp_path, monkeypatch, "marks_of_resources", MARKS)
     folder = tmp_path / "torchx_plugins" / "named_resources"
@@ -173,7 +172,7 @@ def install(folder: Path, monkeypatch: pytest.MonkeyPatch, group: str, lines: st
     monkeypatch.syspath_prepend(str(folder))
 
 
-def test_entry_points(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_points(tmp_path, monkeypatch):
     text = """
 from torchx_tui.specs import Resource
 class Foreign:

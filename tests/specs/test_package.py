@@ -1,7 +1,5 @@
 """The package's face: what it exports, and what importing it costs."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -20,18 +18,18 @@ print(json.dumps(sorted(set(sys.modules) - before)))
 """
 
 
-def test_every_name_is_there() -> None:
+def test_every_name_is_there():
     for name in specs.__all__:
         assert getattr(specs, name) is not None
     assert set(specs.__all__) <= set(dir(specs))
 
 
-def test_no_module_hides_an_export() -> None:
+def test_no_module_hides_an_export():
     modules = {path.stem for path in Path(str(specs.__file__)).parent.glob("*.py")}
     assert modules.isdisjoint(specs.__all__)
 
 
-def test_importing_is_cheap() -> None:
+def test_importing_is_cheap():
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True, timeout=PATIENCE)
     loaded = set(json.loads(done.stdout))
     assert loaded.isdisjoint({"yaml", "importlib.metadata", "asyncio", "datetime", "concurrent.futures"})

@@ -1,12 +1,9 @@
 """Real processes are told apart, on Linux by /proc and elsewhere by ps."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,7 +15,7 @@ from torchx_tui.specs.processes import boot_id, has_job_id, is_running, job_proc
 
 
 @pytest.fixture(params=["proc", "ps"], autouse=True)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request, monkeypatch):
     """Read processes as on Linux, and as elsewhere."""
     if request.param == "ps":
         monkeypatch.setattr(processes, "IS_LINUX", False)
@@ -28,7 +25,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture
-def child() -> Iterator[subprocess.Popen[str]]:
+def child():
     """A process in a group of its own that has started another, whose number is its first line of output."""
     command = ["sh", "-c", "sleep 300 & echo $!; wait"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, preexec_fn=os.setpgrp) as started:
@@ -37,7 +34,7 @@ def child() -> Iterator[subprocess.Popen[str]]:
             os.killpg(started.pid, signal.SIGKILL)
 
 
-def test_a_boot_has_the_id_that_the_kernel_gives_it(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_boot_has_the_id_that_the_kernel_gives_it(way, tmp_path, monkeypatch):
     if way == "proc":
         assert boot_id() == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return
@@ -48,7 +45,7 @@ def test_a_boot_has_the_id_that_the_kernel_gives_it(way: str, tmp_path: Path, mo
     assert boot_id() == "8C0F-1"
 
 
-def test_a_process_is_known_by_its_number_and_its_start(child: subprocess.Popen[str]) -> None:
+def test_a_process_is_known_by_its_number_and_its_start(child):
     found = read_process(child.pid)
     assert found is not None
     assert (found.pid, found.parent, found.group, found.zombie) == (child.pid, os.getpid(), child.pid, False)
@@ -61,7 +58,7 @@ def test_a_process_is_known_by_its_number_and_its_start(child: subprocess.Popen[
     assert not is_running(None, found.start)
 
 
-def test_a_process_that_has_ended_is_not_signalled(child: subprocess.Popen[str]) -> None:
+def test_a_process_that_has_ended_is_not_signalled(child):
     found = read_process(child.pid)
     assert found is not None
     send_signal(found._replace(start="another"), signal.SIGKILL)
@@ -74,7 +71,7 @@ def test_a_process_that_has_ended_is_not_signalled(child: subprocess.Popen[str])
     send_signal(found, signal.SIGTERM)
 
 
-def test_a_process_has_a_parent_and_a_group() -> None:
+def test_a_process_has_a_parent_and_a_group():
     started = subprocess.Popen(["sleep", "600"], preexec_fn=os.setpgrp)
     try:
         found = read_process(started.pid)
@@ -85,7 +82,7 @@ def test_a_process_has_a_parent_and_a_group() -> None:
         started.wait()
 
 
-def test_a_job_has_its_roots_and_what_they_started(child: subprocess.Popen[str]) -> None:
+def test_a_job_has_its_roots_and_what_they_started(child):
     assert child.stdout
     grandchild = int(child.stdout.readline())
     found = job_processes("none", {child.pid})
@@ -93,7 +90,7 @@ def test_a_job_has_its_roots_and_what_they_started(child: subprocess.Popen[str])
     assert all(is_running(process.pid, process.start) for process in found)
 
 
-def test_a_job_has_what_was_started_with_its_id(way: str) -> None:
+def test_a_job_has_what_was_started_with_its_id(way):
     if way == "ps" and sys.platform.startswith("linux"):
         pytest.skip("ps tells environments on macOS only")
     command = ["sleep", "300"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import copy
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields, replace
 
@@ -25,14 +24,14 @@ from torchx_tui.specs import (
 from torchx_tui.specs.batch_script import BatchScript, script_of
 
 
-def test_fields_of_a_role_stand_in_their_documented_order() -> None:
+def test_fields_of_a_role_stand_in_their_documented_order():
     assert [field.name for field in fields(Role)] == [
         *("name", "image", "base_image", "entrypoint", "args", "env", "num_replicas", "max_retries", "retry_policy"),
         *("resource", "port_map", "metadata", "min_replicas", "mounts", "workspace", "overrides"),
     ]
 
 
-def test_a_role_with_defaults() -> None:
+def test_a_role_with_defaults():
     role = Role("trainer", "image")
     assert role.entrypoint == MISSING
     assert role.resource == NULL_RESOURCE
@@ -41,7 +40,7 @@ def test_a_role_with_defaults() -> None:
     assert Role("other", "image").resource == NULL_RESOURCE
 
 
-def test_roles_are_found_by_name() -> None:
+def test_roles_are_found_by_name():
     app = AppDef("app", [Role("trainer", "a"), Role("reader", "b")])
     assert app["reader"] is app.roles[1]
     assert app.get_role("trainer") is app.roles[0]
@@ -55,13 +54,13 @@ def test_roles_are_found_by_name() -> None:
         iter(app)  # type: ignore[arg-type]
 
 
-def test_pre_proc_is_a_hook() -> None:
+def test_pre_proc_is_a_hook():
     info = AppDryRunInfo("request", str.upper)
     assert Role("r", "i").pre_proc("local_cwd", info) is info
     assert str(info) == "REQUEST"
 
 
-def test_dry_run_info_has_the_names_of_every_generation() -> None:
+def test_dry_run_info_has_the_names_of_every_generation():
     app = AppDef("app")
     info = AppDryRunInfo({"a": 1}, repr)
     assert (info.app, info.cfg, info.notes) == (None, {}, [])
@@ -73,7 +72,7 @@ def test_dry_run_info_has_the_names_of_every_generation() -> None:
     assert info.request == {"a": 1}
 
 
-def test_an_override_is_called_once_and_shared_by_copies() -> None:
+def test_an_override_is_called_once_and_shared_by_copies():
     calls: list[int] = []
 
     def image() -> str:
@@ -86,7 +85,7 @@ def test_an_override_is_called_once_and_shared_by_copies() -> None:
     assert calls == [1]
 
 
-def test_a_role_whose_override_was_read_becomes_a_dict() -> None:
+def test_a_role_whose_override_was_read_becomes_a_dict():
     role = Role("r", "written", overrides={"image": lambda: "made"})
     assert role.image == "made"
     as_dict = asdict(role)
@@ -95,7 +94,7 @@ def test_a_role_whose_override_was_read_becomes_a_dict() -> None:
     assert role.overrides["image"]() == "made"
 
 
-def test_an_override_that_fails_is_tried_again() -> None:
+def test_an_override_that_fails_is_tried_again():
     answers = iter([ValueError("no"), "made"])
 
     def image() -> str:
@@ -111,7 +110,7 @@ def test_an_override_that_fails_is_tried_again() -> None:
     assert role.image == role.image == "made"
 
 
-def test_copies_share_nothing_else() -> None:
+def test_copies_share_nothing_else():
     role = Role("r", "i", args=["a"], metadata={"k": {"deep": []}})
     twin = copy.deepcopy(role)
     twin.args.append("b")
@@ -122,14 +121,14 @@ def test_copies_share_nothing_else() -> None:
     assert role.image == "i"
 
 
-def test_a_resource_is_copied_with_capabilities() -> None:
+def test_a_resource_is_copied_with_capabilities():
     original = Resource(1, 2, 3, {"a": 1, "b": 2}, {"efa": 4}, {"tag": 5})
     twin = Resource.copy(original, b=3, c=4)
     assert twin == Resource(1, 2, 3, {"a": 1, "b": 3, "c": 4}, {"efa": 4}, {"tag": 5})
     assert original.capabilities == {"a": 1, "b": 2}
 
 
-def test_an_override_may_wait_for_another_role_in_another_thread() -> None:
+def test_an_override_may_wait_for_another_role_in_another_thread():
     other = Role("other", "written", overrides={"image": lambda: "made"})
 
     def image() -> str:
@@ -140,7 +139,7 @@ def test_an_override_may_wait_for_another_role_in_another_thread() -> None:
 
 
 @pytest.fixture
-def loop() -> Iterator[asyncio.AbstractEventLoop]:
+def loop():
     """Give an event loop that runs in a thread of its own."""
     made = asyncio.new_event_loop()
     thread = threading.Thread(target=made.run_forever)
@@ -151,7 +150,7 @@ def loop() -> Iterator[asyncio.AbstractEventLoop]:
     made.close()
 
 
-def test_override_may_be_a_future_of_another_loop(loop: asyncio.AbstractEventLoop) -> None:
+def test_override_may_be_a_future_of_another_loop(loop):
     async def begin() -> asyncio.Future[str]:
         future = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_later(0.05, future.set_result, "made")
@@ -161,7 +160,7 @@ def test_override_may_be_a_future_of_another_loop(loop: asyncio.AbstractEventLoo
     assert Role("r", "written", overrides={"image": future}).image == "made"
 
 
-def test_a_future_of_a_loop_that_stands_still_is_driven() -> None:
+def test_a_future_of_a_loop_that_stands_still_is_driven():
     loop = asyncio.new_event_loop()
     future = loop.create_future()
     loop.call_soon(future.set_result, "made")
@@ -170,13 +169,13 @@ def test_a_future_of_a_loop_that_stands_still_is_driven() -> None:
     assert Role("another", "written", overrides={"image": future}).image == "made"
 
 
-async def test_future_of_the_running_loop_is_refused() -> None:
+async def test_future_of_the_running_loop_is_refused():
     role = Role("r", "written", overrides={"image": asyncio.get_running_loop().create_future()})
     with pytest.raises(RuntimeError, match="await"):
         _ = role.image
 
 
-def test_a_batch_script_travels_in_a_role() -> None:
+def test_a_batch_script_travels_in_a_role():
     script = BatchScript("#!/bin/sh\n", ("--hold",), ("a", "b"), {"nodes": "2"}, {"LR": "1"})
     role = script.role()
     assert (role.name, role.image, role.env) == ("batch", "", {"LR": "1"})
@@ -194,6 +193,6 @@ def test_a_batch_script_travels_in_a_role() -> None:
         *({"script": "", "variables": [[]]}, {"script": "", "settings": {"a": 1}}),
     ],
 )
-def test_what_is_no_batch_script(told: object) -> None:
+def test_what_is_no_batch_script(told):
     assert script_of([Role("batch", "", metadata={"sbatch": told})]) is None
     assert script_of([Role("batch", "", metadata={"sbatch": {"script": "x"}})]) == BatchScript("x")

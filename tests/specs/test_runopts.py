@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Union
+from typing import Union
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ QUOTABLE = st.text(st.characters(codec="utf-8", exclude_characters="'\\", exclud
 
 
 @pytest.fixture
-def options() -> runopts:
+def options():
     return declared()
 
 
@@ -34,7 +34,7 @@ def declared() -> runopts:
     return opts
 
 
-def test_help_is_printed_as_torchx_prints_it() -> None:
+def test_help_is_printed_as_torchx_prints_it():
     opts = runopts()
     opts.add("log_dir", type_=str, help="where logs go")
     opts.add("tags", type_=list[str], help="words", default=["a"])
@@ -55,7 +55,7 @@ def test_help_is_printed_as_torchx_prints_it() -> None:
     )
 
 
-def test_resolve_fills_in_defaults_in_a_new_mapping(options: runopts) -> None:
+def test_resolve_fills_in_defaults_in_a_new_mapping(options):
     given_cfg: dict[str, CfgVal] = {"queue": "q"}
     resolved = options.resolve(given_cfg)
     assert given_cfg == {"queue": "q"}
@@ -83,7 +83,7 @@ def test_resolve_fills_in_defaults_in_a_new_mapping(options: runopts) -> None:
         ({"queue": "q", "logDir": "a", "log_dir": "b"}, "as `logDir` and as `log_dir`"),
     ],
 )
-def test_resolve_refuses(options: runopts, cfg: dict[str, CfgVal], words: str) -> None:
+def test_resolve_refuses(options, cfg, words):
     with pytest.raises(InvalidRunConfigException) as caught:
         options.resolve(cfg)
     assert words in str(caught.value)
@@ -92,12 +92,12 @@ def test_resolve_refuses(options: runopts, cfg: dict[str, CfgVal], words: str) -
         options.check(cfg)
 
 
-def test_unknown_options_pass_through_when_asked(options: runopts) -> None:
+def test_unknown_options_pass_through_when_asked(options):
     assert options.resolve({"queue": "q", "other": 1}, ignore_unknown=True)["other"] == 1
 
 
 @pytest.mark.parametrize("name", ["log_dir", "logDir"])
-def test_spellings_are_equal(options: runopts, name: str) -> None:
+def test_spellings_are_equal(options, name):
     assert options.cfg_from_str(f"{name}=/x") == {"log_dir": "/x"}
     assert options.resolve({"queue": "q", name: "/x"})["log_dir"] == "/x"
     found = options.get(name)
@@ -105,13 +105,13 @@ def test_spellings_are_equal(options: runopts, name: str) -> None:
     assert found.help == "where logs go"
 
 
-def test_an_option_declared_in_camel_case_is_found_in_snake_case() -> None:
+def test_an_option_declared_in_camel_case_is_found_in_snake_case():
     opts = runopts()
     opts.add("clusterName", type_=str, help="")
     assert opts.cfg_from_str("cluster_name=x") == {"clusterName": "x"}
 
 
-def test_aliases_are_accepted(options: runopts) -> None:
+def test_aliases_are_accepted(options):
     options.add("identity", type_=str, help="", aliases=["hpcIdentity"], deprecated_aliases=["id"])
     assert options.cfg_from_str("hpcIdentity=a") == {"identity": "a"}
     assert options.cfg_from_str("id=a") == {"identity": "a"}
@@ -119,12 +119,12 @@ def test_aliases_are_accepted(options: runopts) -> None:
 
 
 @pytest.mark.parametrize("word", ["true", "1", "yes", "on", "True", "YES"])
-def test_words_for_true(options: runopts, word: str) -> None:
+def test_words_for_true(options, word):
     assert options.cfg_from_str(f"prepend_cwd={word}") == {"prepend_cwd": True}
 
 
 @pytest.mark.parametrize("word", ["false", "0", "no", "off", "False", "OFF"])
-def test_words_for_false(options: runopts, word: str) -> None:
+def test_words_for_false(options, word):
     assert options.cfg_from_str(f"prepend_cwd={word}") == {"prepend_cwd": False}
 
 
@@ -147,7 +147,7 @@ def test_words_for_false(options: runopts, word: str) -> None:
         ("queue=it's", {"queue": "it's"}),
     ],
 )
-def test_text_forms(options: runopts, text: str, cfg: dict[str, CfgVal]) -> None:
+def test_text_forms(options, text, cfg):
     assert options.cfg_from_str(text) == cfg
 
 
@@ -165,14 +165,14 @@ def test_text_forms(options: runopts, text: str, cfg: dict[str, CfgVal]) -> None
         ("quue=q", "Valid options are"),
     ],
 )
-def test_text_forms_that_are_refused(options: runopts, text: str, words: str) -> None:
+def test_text_forms_that_are_refused(options, text, words):
     with pytest.raises(InvalidRunConfigException) as caught:
         options.cfg_from_str(text)
     assert words in str(caught.value)
 
 
 @given(queue=QUOTABLE, tags=st.lists(PLAIN, min_size=1), retries=st.integers(), flag=st.booleans(), share=st.floats())
-def test_what_is_written_is_read(queue: str, tags: list[str], retries: int, flag: bool, share: float) -> None:
+def test_what_is_written_is_read(queue, tags, retries, flag, share):
     text = f"queue='{queue}',tags={','.join(tags)},retries={retries},prepend_cwd={flag},share={share!r}"
     cfg = declared().cfg_from_str(text)
     assert repr(cfg.pop("share")) == repr(share)
@@ -180,7 +180,7 @@ def test_what_is_written_is_read(queue: str, tags: list[str], retries: int, flag
 
 
 @given(st.text())
-def test_any_text_is_read_or_refused(text: str) -> None:
+def test_any_text_is_read_or_refused(text):
     try:
         cfg = declared().cfg_from_str(text)
     except InvalidRunConfigException:
@@ -188,7 +188,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     assert set(cfg) <= {key for key, _ in declared()}
 
 
-def test_json_form(options: runopts) -> None:
+def test_json_form(options):
     cfg = options.cfg_from_json_repr(json.dumps({"queue": "q", "tags": [1, "a"], "env": {"A": 1}, "logDir": None}))
     assert cfg == {"queue": "q", "tags": ["1", "a"], "env": {"A": "1"}, "log_dir": None}
     assert options.cfg_from_json_repr('{"tags": null, "env": null}') == {"tags": None, "env": None}
@@ -196,19 +196,19 @@ def test_json_form(options: runopts) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"other": 1}', '{"tags": "a"}', '{"env": ["a"]}'])
-def test_json_that_is_refused(options: runopts, text: str) -> None:
+def test_json_that_is_refused(options, text):
     with pytest.raises(InvalidRunConfigException):
         options.cfg_from_json_repr(text)
 
 
-def test_declaring_nonsense_is_refused(options: runopts) -> None:
+def test_declaring_nonsense_is_refused(options):
     with pytest.raises(ValueError, match="no default"):
         options.add("x", type_=int, help="", default=1, required=True)
     with pytest.raises(TypeError, match="is int"):
         options.add("x", type_=int, help="", default="one")
 
 
-def test_sets_are_merged(options: runopts) -> None:
+def test_sets_are_merged(options):
     other = runopts()
     other.add("retries", type_=int, help="", default=9)
     assert (options | other).resolve({"queue": "q"})["retries"] == 9
@@ -228,7 +228,7 @@ def test_sets_are_merged(options: runopts) -> None:
         ("a", list[str], False),
     ],
 )
-def test_is_type(value: CfgVal, kind: object, expected: bool) -> None:
+def test_is_type(value, kind, expected):
     assert runopts.is_type(value, kind) is expected
 
 
@@ -236,7 +236,7 @@ def test_is_type(value: CfgVal, kind: object, expected: bool) -> None:
     ("kind", "text", "value"),
     [("bool", "yes", True), ("int", "3", 3), ("float", "3", 3.0), ("str", "3", "3"), ("other", "yes", "yes")],
 )
-def test_one_value_of_a_type(kind: str, text: str, value: object) -> None:
+def test_one_value_of_a_type(kind, text, value):
     found = parse_scalar(kind, text)
     assert (found, type(found)) == (value, type(value))
 
@@ -244,7 +244,7 @@ def test_one_value_of_a_type(kind: str, text: str, value: object) -> None:
 @pytest.mark.parametrize(
     ("kind", "words"), [("bool", "true or false"), ("int", "a whole number"), ("float", "a number")]
 )
-def test_one_value_that_is_refused(kind: str, words: str) -> None:
+def test_one_value_that_is_refused(kind, words):
     with pytest.raises(ValueError, match=f"`x` is not {words}"):
         parse_scalar(kind, "x")
 
@@ -253,5 +253,5 @@ def test_one_value_that_is_refused(kind: str, words: str) -> None:
     ("kind", "name"),
     [(int, "int"), (list[str], "list"), (dict[str, str], "dict"), (Union[str, int], str(Union[str, int]))],  # noqa: UP007
 )
-def test_names_of_types(kind: Any, name: str) -> None:
+def test_names_of_types(kind, name):
     assert get_type_name(kind) == name

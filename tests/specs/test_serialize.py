@@ -66,7 +66,7 @@ apps = st.builds(AppDef, name=names, roles=st.lists(roles, max_size=3), metadata
 
 
 @given(apps)
-def test_round_trip_is_exact(app: AppDef) -> None:
+def test_round_trip_is_exact(app):
     text = appdef_to_json(app)
     assert "\n" not in text
     again = appdef_from_json(text)
@@ -75,19 +75,19 @@ def test_round_trip_is_exact(app: AppDef) -> None:
     assert repr(again) == repr(app)
 
 
-def test_the_form() -> None:
+def test_the_form():
     tree = appdef_to_dict(AppDef("app", [Role("trainer", "img", mounts=[BindMount("/a", "/b")])]))
     assert tree["format"] == 1
     assert tree["roles"][0]["retry_policy"] == "APPLICATION"
     assert tree["roles"][0]["mounts"] == [{"type": "bind", "src_path": "/a", "dst_path": "/b", "read_only": False}]
 
 
-def test_only_what_is_needed_must_be_there() -> None:
+def test_only_what_is_needed_must_be_there():
     role = {"name": "trainer", "image": "img"}
     assert appdef_from_dict({"name": "app", "roles": [role]}) == AppDef("app", [Role("trainer", "img")])
 
 
-def test_numbers_become_the_texts_that_a_process_gets() -> None:
+def test_numbers_become_the_texts_that_a_process_gets():
     role = {"name": "trainer", "image": "img", "args": [1, "a"], "env": {"LR": 0.5}}
     (made,) = appdef_from_dict({"name": "app", "roles": [role]}).roles
     assert (made.args, made.env) == (["1", "a"], {"LR": "0.5"})
@@ -115,18 +115,18 @@ def test_numbers_become_the_texts_that_a_process_gets() -> None:
         ({"name": "app", 3: "x", "metadata": {}}, "AppDef: "),
     ],
 )
-def test_what_is_refused(tree: Any, words: str) -> None:
+def test_what_is_refused(tree, words):
     with pytest.raises(AppDefError) as caught:
         appdef_from_dict(tree)
     assert words in f"{caught.value}\n"
 
 
-def test_broken_json_is_refused() -> None:
+def test_broken_json_is_refused():
     with pytest.raises(AppDefError, match="not JSON"):
         appdef_from_json("{")
 
 
-def test_foreign_objects_in_metadata() -> None:
+def test_foreign_objects_in_metadata():
     app = AppDef("app", [Role("trainer", "img", metadata={"kubernetes": {"pod": object()}})])
     for write in (appdef_to_json, appdef_to_dict):
         with pytest.raises(AppDefError, match=r"role trainer: metadata\.kubernetes\.pod: a object"):
@@ -137,6 +137,6 @@ def test_foreign_objects_in_metadata() -> None:
     assert tree["roles"][0]["metadata"]["kubernetes"]["pod"].startswith("<object")
 
 
-def test_overrides_are_written_as_what_they_make() -> None:
+def test_overrides_are_written_as_what_they_make():
     app = AppDef("app", [Role("trainer", "img", overrides={"image": lambda: "made"})])
     assert appdef_from_json(appdef_to_json(app)).roles[0].image == "made"

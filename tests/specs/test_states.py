@@ -1,7 +1,5 @@
 """States and how they may follow one another."""
 
-from __future__ import annotations
-
 import itertools
 
 from torchx_tui.specs import AppState, ReplicaState, is_started, is_terminal, may_follow
@@ -9,7 +7,7 @@ from torchx_tui.specs import AppState, ReplicaState, is_started, is_terminal, ma
 S = AppState
 
 
-def test_numbers_and_names_are_torchxs() -> None:
+def test_numbers_and_names_are_torchxs():
     assert [(state.name, state.value) for state in S] == [
         *(("UNSUBMITTED", 0), ("SUBMITTED", 1), ("PENDING", 2), ("RUNNING", 3)),
         *(("SUCCEEDED", 4), ("FAILED", 5), ("CANCELLED", 6), ("UNKNOWN", 7)),
@@ -18,17 +16,17 @@ def test_numbers_and_names_are_torchxs() -> None:
     assert ReplicaState is AppState
 
 
-def test_final_and_started() -> None:
+def test_final_and_started():
     assert {state for state in S if is_terminal(state)} == {S.SUCCEEDED, S.FAILED, S.CANCELLED}
     assert {state for state in S if is_started(state)} == {S.RUNNING, S.SUCCEEDED, S.FAILED, S.CANCELLED}
 
 
-def test_nothing_follows_a_final_state() -> None:
+def test_nothing_follows_a_final_state():
     for before, after in itertools.product([S.SUCCEEDED, S.FAILED, S.CANCELLED], S):
         assert may_follow(before, after) is (before is after)
 
 
-def test_live_states_move_forward_and_back_by_preemption() -> None:
+def test_live_states_move_forward_and_back_by_preemption():
     assert may_follow(S.SUBMITTED, S.PENDING)
     assert may_follow(S.SUBMITTED, S.FAILED)
     assert may_follow(S.RUNNING, S.PENDING)
@@ -36,7 +34,7 @@ def test_live_states_move_forward_and_back_by_preemption() -> None:
     assert not may_follow(S.PENDING, S.UNSUBMITTED)
 
 
-def test_unknown_comes_and_goes() -> None:
+def test_unknown_comes_and_goes():
     for state in (S.SUBMITTED, S.PENDING, S.RUNNING):
         assert may_follow(state, S.UNKNOWN)
         assert may_follow(S.UNKNOWN, state)

@@ -22,7 +22,7 @@ def replica(number: int, state: ReplicaState, error: str = "<NONE>") -> ReplicaS
     return ReplicaStatus(number, state, "trainer", "host", error)
 
 
-def test_text_is_torchxs() -> None:
+def test_text_is_torchxs():
     app = status(replica(1, ReplicaState.FAILED), replica(0, ReplicaState.SUCCEEDED))
     assert app.format() == (
         "AppStatus:\n"
@@ -43,7 +43,7 @@ def test_text_is_torchxs() -> None:
     [NESTED, {"message": "ValueError: bad", "errorCode": 3, "timestamp": 1700000000}],
     ids=["torchelastic", "flat"],
 )
-def test_an_error_file_is_told(error: dict[str, object]) -> None:
+def test_an_error_file_is_told(error):
     text = status(replica(0, ReplicaState.FAILED, json.dumps(error))).format()
     assert (
         " *trainer[0]:FAILED (exitcode: 3)\n"
@@ -57,7 +57,7 @@ def error_text(message: str) -> str:
     return status(replica(0, ReplicaState.FAILED, json.dumps({"message": message}))).format()
 
 
-def test_long_messages_are_broken_at_spaces() -> None:
+def test_long_messages_are_broken_at_spaces():
     text = error_text("word " * 40)
     lines = [line for line in text.splitlines() if "word" in line]
     assert len(lines) == 3
@@ -65,7 +65,7 @@ def test_long_messages_are_broken_at_spaces() -> None:
     assert all(line.startswith("                word") for line in lines[1:])
 
 
-def test_wrappings_of_messages_are_taken_off() -> None:
+def test_wrappings_of_messages_are_taken_off():
     assert "error_msg: CUDA error: lost\n" in error_text("CUDA error: lost\nException raised from here\nmore")
     # It is cut before the first space that is behind 80 characters, so that this one has less.
     wrapped = "RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\nValueError: bad\n')"
@@ -74,19 +74,19 @@ def test_wrappings_of_messages_are_taken_off() -> None:
 
 
 @pytest.mark.parametrize("error", ["not json", "[1]", '{"message": 3}', '{"other": "x"}'])
-def test_what_is_neither_form_is_shown_as_it_is(error: str) -> None:
+def test_what_is_neither_form_is_shown_as_it_is(error):
     assert f"Roles: {error}\n" in status(replica(0, ReplicaState.FAILED, error)).format()
 
 
 @pytest.mark.parametrize("timestamp", [None, "soon", 1e300, []])
-def test_an_odd_timestamp_is_no_reason_to_fail(timestamp: object) -> None:
+def test_an_odd_timestamp_is_no_reason_to_fail(timestamp):
     error = json.dumps({"message": "bad", "timestamp": timestamp})
     text = status(replica(0, ReplicaState.FAILED, error)).format()
     assert "timestamp: <N/A>" in text
     assert "(exitcode: <N/A>)" in text
 
 
-def test_json_has_torchxs_keys_and_ours_where_they_say_something() -> None:
+def test_json_has_torchxs_keys_and_ours_where_they_say_something():
     plain = replica(0, ReplicaState.RUNNING)
     ended = ReplicaStatus(1, ReplicaState.FAILED, "trainer", "host", exit_code=1, signal="SIGKILL", restarts=2)
     tree = json.loads(json.dumps(status(plain, ended).to_json()))
@@ -105,14 +105,14 @@ def test_json_has_torchxs_keys_and_ours_where_they_say_something() -> None:
     assert "pid" not in second
 
 
-def test_roles_can_be_chosen() -> None:
+def test_roles_can_be_chosen():
     app = status(replica(0, ReplicaState.RUNNING))
     app.roles.append(RoleStatus("reader", []))
     assert [role["role"] for role in app.to_json(["reader"])["roles"]] == ["reader"]
     assert "trainer" not in app.format(["reader"])
 
 
-def test_repr_is_plain_yaml() -> None:
+def test_repr_is_plain_yaml():
     app = status(replica(0, ReplicaState.FAILED))
     app.structured_error_msg = json.dumps(NESTED)
     tree = yaml.safe_load(repr(app))["AppStatus"]
@@ -121,7 +121,7 @@ def test_repr_is_plain_yaml() -> None:
     assert tree["roles"][0]["replicas"][0]["state"] == "FAILED (5)"
 
 
-def test_only_success_raises_nothing() -> None:
+def test_only_success_raises_nothing():
     AppStatus(AppState.SUCCEEDED).raise_for_status()
     for state in (AppState.FAILED, AppState.RUNNING, AppState.CANCELLED):
         with pytest.raises(AppStatusError) as caught:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files aw
 
 
 @pytest.fixture
-def program(tmp_path: Path) -> Path:
+def program(tmp_path):
     """Return a program in an environment that a link in the project names."""
     (tmp_path / "env" / "bin").mkdir(parents=True)
     (tmp_path / "env" / "bin" / "python3").touch(0o755)
@@ -30,32 +29,32 @@ def give(path: Path) -> None:
     os.lchown(path, OTHER, OTHER)
 
 
-def test_own_program_is_run(program: Path) -> None:
+def test_own_program_is_run(program):
     assert program_fault(program) == ""
 
 
 @as_root
 @pytest.mark.parametrize("entry", ["project/.venv", "env", "env/bin", "env/bin/python", "env/bin/python3", "project"])
-def test_program_on_way_of_another_user_is_refused(program: Path, tmp_path: Path, entry: str) -> None:
+def test_program_on_way_of_another_user_is_refused(program, tmp_path, entry):
     give(tmp_path / entry)
     assert program_fault(program) == f"{tmp_path / entry} belongs to the user {OTHER}"
 
 
 @pytest.mark.parametrize("entry", ["env", "env/bin", "env/bin/python3", "project"])
-def test_program_that_others_can_write_is_refused(program: Path, tmp_path: Path, entry: str) -> None:
+def test_program_that_others_can_write_is_refused(program, tmp_path, entry):
     (tmp_path / entry).chmod(0o777)
     assert program_fault(program) == f"{tmp_path / entry} can be written by everybody"
 
 
 @as_root
-def test_program_that_a_group_can_write_is_refused(program: Path, tmp_path: Path) -> None:
+def test_program_that_a_group_can_write_is_refused(program, tmp_path):
     os.chown(tmp_path / "env", -1, OTHER)
     (tmp_path / "env").chmod(0o775)
     assert program_fault(program) == f"{tmp_path / 'env'} can be written by the group {OTHER}"
 
 
 @as_root
-def test_group_may_write_to_a_folder_of_root(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_group_may_write_to_a_folder_of_root(program, tmp_path, monkeypatch):
     """The usual project folder of a cluster; what another member puts there belongs to that member."""
     os.chown(tmp_path / "project", 0, OTHER)
     (tmp_path / "project").chmod(0o2775)
@@ -65,19 +64,19 @@ def test_group_may_write_to_a_folder_of_root(program: Path, tmp_path: Path, monk
     assert "belongs to" in program_fault(program)
 
 
-def test_sticky_folder_is_no_fault(program: Path, tmp_path: Path) -> None:
+def test_sticky_folder_is_no_fault(program, tmp_path):
     (tmp_path / "project").chmod(0o1777)
     assert program_fault(program) == ""
 
 
-def test_links_in_a_circle_are_a_fault(tmp_path: Path) -> None:
+def test_links_in_a_circle_are_a_fault(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
     assert "Too many levels of symbolic links" in program_fault(tmp_path / "a" / "python")
 
 
 @pytest.fixture
-def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def theirs(tmp_path, monkeypatch):
     """Return a file in a repository of another user: every file here, as this process is somebody else."""
     (tmp_path / "repository" / ".git").mkdir(parents=True)
     file = tmp_path / "repository" / "jobs" / "train.py"
@@ -90,7 +89,7 @@ def theirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_repository_of_another_user_is_trusted_once(theirs: Path) -> None:
+def test_repository_of_another_user_is_trusted_once(theirs):
     repository = theirs.parents[1]
     with pytest.raises(UntrustedError) as caught:
         check_owner(theirs)
@@ -107,7 +106,7 @@ def test_repository_of_another_user_is_trusted_once(theirs: Path) -> None:
         check_owner(repository.parent / "beside.py")
 
 
-def test_trusted_repository_has_trusted_programs(theirs: Path) -> None:
+def test_trusted_repository_has_trusted_programs(theirs):
     program = theirs.parent / "python"
     program.touch()
     assert "belongs to" in program_fault(program)
@@ -116,7 +115,7 @@ def test_trusted_repository_has_trusted_programs(theirs: Path) -> None:
 
 
 @pytest.mark.parametrize("written", ["# a comment\nrelative\n\n{}", "/elsewhere\n{}\n"])
-def test_list_that_a_person_wrote_is_read(theirs: Path, written: str) -> None:
+def test_list_that_a_person_wrote_is_read(theirs, written):
     trusted_list().parent.mkdir(parents=True, exist_ok=True)
     trusted_list().write_text(written.format(theirs.parent))
     check_owner(theirs)
@@ -124,14 +123,14 @@ def test_list_that_a_person_wrote_is_read(theirs: Path, written: str) -> None:
     assert trusted_list().read_text().splitlines()[-2:] == [str(theirs.parent), "/more"]
 
 
-def test_name_with_line_break_cannot_be_trusted(tmp_path: Path) -> None:
+def test_name_with_line_break_cannot_be_trusted(tmp_path):
     with pytest.raises(ConfigError, match="has a control character"):
         trust_folder(tmp_path / "mine\n/")
     assert not trusted_list().exists()
 
 
 @as_root
-def test_repository_does_not_reach_beyond_its_owner(tmp_path: Path) -> None:
+def test_repository_does_not_reach_beyond_its_owner(tmp_path):
     """Anybody can put a `.git` into a shared folder; a yes must not trust all of that."""
     (tmp_path / ".git").mkdir()
     give(tmp_path / ".git")
@@ -146,7 +145,7 @@ def test_repository_does_not_reach_beyond_its_owner(tmp_path: Path) -> None:
 
 @as_root
 @pytest.mark.parametrize("change", [lambda path: give(path), lambda path: give(path.parent)], ids=["file", "folder"])
-def test_file_or_folder_of_another_user_is_refused(tmp_path: Path, change: Callable[[Path], None]) -> None:
+def test_file_or_folder_of_another_user_is_refused(tmp_path, change):
     (tmp_path / "jobs").mkdir()
     file = tmp_path / "jobs" / "a.py"
     file.touch()
@@ -157,13 +156,13 @@ def test_file_or_folder_of_another_user_is_refused(tmp_path: Path, change: Calla
         check_owner(file)
 
 
-def test_missing_file_is_left_to_who_opens_it(tmp_path: Path) -> None:
+def test_missing_file_is_left_to_who_opens_it(tmp_path):
     check_owner(tmp_path / "gone" / "a.py")
     assert owner_of(tmp_path / "gone" / "a.py") is None
 
 
 @as_root
-def test_owner_is_named_unless_it_is_this_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_owner_is_named_unless_it_is_this_user(tmp_path, monkeypatch):
     """Root's files may be used, but are root's; those of a trusted folder stay their owner's."""
     (tmp_path / "a.py").touch()
     assert owner_of(tmp_path / "a.py") == ""

@@ -20,17 +20,17 @@ from torchx_tui.specs import AppDefError, Workspace
         ("/a: x\n/b: y", {"/a": "x", "/b": "y"}),
     ],
 )
-def test_text_form(text: str | None, projects: dict[str, str]) -> None:
+def test_text_form(text, projects):
     assert Workspace.from_str(text) == Workspace(projects)
 
 
 @pytest.mark.parametrize("text", ["[a, b]", "{a: b"])
-def test_what_is_no_workspace(text: str) -> None:
+def test_what_is_no_workspace(text):
     with pytest.raises(AppDefError, match="workspace:"):
         Workspace.from_str(text)
 
 
-def test_what_it_says_of_itself() -> None:
+def test_what_it_says_of_itself():
     one, two, none = Workspace({"/a": ""}), Workspace({"/a": "x", "/b": ""}), Workspace({})
     assert one.is_unmapped_single_project()
     assert not two.is_unmapped_single_project()
@@ -40,7 +40,7 @@ def test_what_it_says_of_itself() -> None:
     assert hash(one) == hash(Workspace({"/a": ""}))
 
 
-def test_merging_copies_each_project_to_its_place(tmp_path: Path) -> None:
+def test_merging_copies_each_project_to_its_place(tmp_path):
     source = tmp_path / "source"
     source.mkdir()
     copied: list[tuple[str | Path, Path]] = []
@@ -49,6 +49,6 @@ def test_merging_copies_each_project_to_its_place(tmp_path: Path) -> None:
     assert copied == [(source, tmp_path / "out" / "sub")]
 
 
-def test_a_project_that_is_not_there(tmp_path: Path) -> None:
+def test_a_project_that_is_not_there(tmp_path):
     with pytest.raises(AppDefError, match="does not exist"):
         Workspace({str(tmp_path / "gone"): ""}).merge_into(tmp_path, lambda *_: None)

@@ -1,9 +1,6 @@
 """Copying through the terminal, within what it takes, and to a file where it takes none."""
 
-from __future__ import annotations
-
 import base64
-from pathlib import Path
 
 import pytest
 from support.canned import busy_scheduler
@@ -14,14 +11,14 @@ from torchx_tui.tui.terminal.clipboard import MOST_ENCODED, copy_to_file, osc52
 XTERM = {"TERM": "xterm-256color"}
 
 
-def test_the_sequence_holds_the_text() -> None:
+def test_the_sequence_holds_the_text():
     sequence = osc52("zwei\nZeilen ü", XTERM)
     assert sequence is not None
     assert sequence.startswith("\x1b]52;c;")
     assert base64.b64decode(sequence[7:-1]).decode() == "zwei\nZeilen ü"
 
 
-def test_multiplexers_hand_it_on() -> None:
+def test_multiplexers_hand_it_on():
     plain = osc52("x", XTERM)
     assert plain is not None
     in_tmux = osc52("x", {**XTERM, "TMUX": "/tmp/tmux-0/default,1,0"})
@@ -31,18 +28,18 @@ def test_multiplexers_hand_it_on() -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"TERM": "dumb"}])
-def test_a_dumb_terminal_takes_nothing(environ: dict[str, str]) -> None:
+def test_a_dumb_terminal_takes_nothing(environ):
     assert osc52("x", environ) is None
 
 
-def test_it_is_capped_by_its_encoded_length() -> None:
+def test_it_is_capped_by_its_encoded_length():
     most = MOST_ENCODED // 4 * 3
     assert osc52("x" * most, XTERM) is not None
     assert osc52("x" * (most + 3), XTERM) is None
     assert osc52("ü" * most, XTERM) is None
 
 
-def test_a_file_is_for_this_user_only_and_there_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_is_for_this_user_only_and_there_is_one(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     path = copy_to_file("one")
     assert copy_to_file("two") == path
@@ -52,7 +49,7 @@ def test_a_file_is_for_this_user_only_and_there_is_one(tmp_path: Path, monkeypat
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-async def test_long_text_is_written_to_a_file(tmp_path: Path, own_home: Path) -> None:
+async def test_long_text_is_written_to_a_file(tmp_path, own_home):
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     async with app.run_test(size=(160, 40)) as pilot:
         app.terminal_clipboard.copy("x" * 100_000, "5 lines")
@@ -62,9 +59,7 @@ async def test_long_text_is_written_to_a_file(tmp_path: Path, own_home: Path) ->
         assert path.read_text() == "x" * 100_000
 
 
-async def test_where_nothing_can_be_written_it_is_said(
-    tmp_path: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_where_nothing_can_be_written_it_is_said(tmp_path, own_home, monkeypatch):
     monkeypatch.setenv("TERM", "dumb")
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     (own_home / "state").mkdir(exist_ok=True)

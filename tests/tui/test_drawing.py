@@ -6,12 +6,10 @@ import importlib
 import inspect
 import logging
 import pkgutil
-from pathlib import Path
 
 import pytest
 from rich.text import Text
 from support import undrawn
-from support.canned import CannedScheduler
 from support.dashboard import make_app, screen_text, until
 from support.pictures import RUNNING, at_job
 from textual.app import App, ComposeResult
@@ -49,7 +47,7 @@ class Both(App[None]):
         yield Rows()
 
 
-async def test_what_raises_is_replaced_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_raises_is_replaced_and_logged_once(caplog):
     app = Both()
     async with app.run_test(size=(60, 10)) as pilot:
         await until(pilot, lambda: screen_text(app).count(NOTE) == 2, "both notes")  # type: ignore[arg-type]
@@ -67,7 +65,7 @@ async def test_what_raises_is_replaced_and_logged_once(caplog: pytest.LogCapture
     undrawn.failures.clear()
 
 
-def test_every_widget_that_draws_is_guarded() -> None:
+def test_every_widget_that_draws_is_guarded():
     names = [module.name for module in pkgutil.walk_packages(tui.__path__, f"{tui.__name__}.")]
     classes = {
         found
@@ -81,9 +79,7 @@ def test_every_widget_that_draws_is_guarded() -> None:
 
 
 @pytest.mark.parametrize("values", [[1e308, -1e308] * 4, [5e-324] * 8, [1.0, 1e308] * 4])
-async def test_extreme_values_leave_the_job_on_the_screen(
-    values: list[float], scheduler: CannedScheduler, tmp_path: Path
-) -> None:
+async def test_extreme_values_leave_the_job_on_the_screen(values, scheduler, tmp_path):
     app = make_app(scheduler, tmp_path)
     async with app.run_test(size=(120, 40)) as pilot:
         await at_job(RUNNING, "enter")(pilot)

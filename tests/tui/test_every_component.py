@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import warnings
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from support.component_kinds import BUILTINS, KINDS, Kind, write_files
+from support.component_kinds import BUILTINS, KINDS, write_files
 from support.dashboard import make_app
 from support.launching import (
     LaunchingScheduler,
@@ -31,7 +30,7 @@ BY_NAME = {kind.name: kind for kind in KINDS}
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
+def here(tmp_path, monkeypatch):
     """Give the folder that components are picked in, with the files of `component_kinds`."""
     folder = tmp_path / "here"
     folder.mkdir()
@@ -102,7 +101,7 @@ async def test_every_kind_of_field_is_launched_and_comes_back(app, scheduler):
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_parameter_of_every_kind_is_what_was_typed(here, kind: Kind):
+def test_parameter_of_every_kind_is_what_was_typed(here, kind):
     model = form(kind.name)
     for name, text in kind.typed.items():
         model.set("argument", name, text)
@@ -111,7 +110,7 @@ def test_parameter_of_every_kind_is_what_was_typed(here, kind: Kind):
 
 
 @pytest.mark.parametrize("name", BUILTINS)
-def test_builtin_is_launched_as_its_form_says(app, scheduler, name: str):
+def test_builtin_is_launched_as_its_form_says(app, scheduler, name):
     needed, more = BUILTINS[name]
     model = FormModel(describe(name))
     model.choose_scheduler("local_cwd", app.runner.run_opts("local_cwd"))
@@ -258,7 +257,7 @@ def fill_anyhow(model: FormModel, data: st.DataObject) -> None:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
 @given(name=st.sampled_from(NAMES_OF_COMPONENTS), data=st.data())
-def test_form_comes_back_from_the_journal(here, name: str, data: st.DataObject):
+def test_form_comes_back_from_the_journal(here, name, data):
     first = form(name)
     fill_anyhow(first, data)
     record = as_journal_has_it(first)
@@ -305,7 +304,7 @@ def test_one_change_is_the_whole_difference(here):
         ("classes.py:Fields", None, "0.5"),
     ],
 )
-def test_form_runs_on_this_machine(here, tmp_path, name: str, texts: dict[str, str] | None, line: str):
+def test_form_runs_on_this_machine(here, tmp_path, name, texts, line):
     with Runner(journal=Journal(tmp_path / "journal")) as runner:
         model = FormModel(describe(name))
         model.choose_scheduler("local_cwd", runner.run_opts("local_cwd"))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from pathlib import Path
 
-import pytest
 from support.canned import CannedScheduler
 from support.dashboard import make_app, screen_text, until
 
 
-async def test_failed_thread_is_in_the_status_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_failed_thread_is_in_the_status_line(tmp_path, caplog):
     app = make_app(CannedScheduler(), tmp_path)
     before = threading.excepthook
 
@@ -26,7 +24,7 @@ async def test_failed_thread_is_in_the_status_line(tmp_path: Path, caplog: pytes
     assert threading.excepthook is before
 
 
-async def test_journal_that_cannot_be_read_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_journal_that_cannot_be_read_is_shown(tmp_path, monkeypatch):
     app = make_app(CannedScheduler(), tmp_path)
 
     def fail(handles: object) -> object:

@@ -37,14 +37,14 @@ def filled(one: Field, text: str) -> Field:
 
 
 @given(st.lists(ODD_LINES.filter(lambda word: word.strip() != "''"), max_size=6))
-def test_words_come_back_the_empty_ones_too(words: list[str]) -> None:
+def test_words_come_back_the_empty_ones_too(words):
     one = filled(words_field(), shlex.join(words))
     again = text_of(one, items_of(one))
     assert shlex.split(again) == words
 
 
 @given(st.lists(ODD_LINES.map(str.strip).filter(lambda item: item and "," not in item), max_size=6))
-def test_items_of_an_argument_come_back(items: list[str]) -> None:
+def test_items_of_an_argument_come_back(items):
     one = argument("list", "str")
     text = text_of(one, items)
     assert items_of(filled(one, text)) == items
@@ -53,7 +53,7 @@ def test_items_of_an_argument_come_back(items: list[str]) -> None:
 
 
 @given(st.lists(ODD_LINES.map(str.strip).filter(bool), max_size=6))
-def test_items_of_an_option_come_back(items: list[str]) -> None:
+def test_items_of_an_option_come_back(items):
     option = runopt(None, list[str], False, "")
     one = option_field("tags", option)
     text = text_of(one, items)
@@ -62,7 +62,7 @@ def test_items_of_an_option_come_back(items: list[str]) -> None:
 
 
 @given(st.dictionaries(NAMES, ODD_LINES, max_size=5))
-def test_pairs_of_an_argument_come_back(pairs: dict[str, str]) -> None:
+def test_pairs_of_an_argument_come_back(pairs):
     one = argument("dict", "str", "str", name="env")
     lines = [f"{name}={value}" for name, value in pairs.items()]
     text = text_of(one, lines)
@@ -72,7 +72,7 @@ def test_pairs_of_an_argument_come_back(pairs: dict[str, str]) -> None:
 
 
 @given(st.dictionaries(ODD_LINES.map(str.strip).filter(lambda name: name and "=" not in name), ODD_LINES, max_size=5))
-def test_pairs_of_an_option_come_back(pairs: dict[str, str]) -> None:
+def test_pairs_of_an_option_come_back(pairs):
     option = runopt(None, dict[str, str], False, "")
     one = option_field("labels", option)
     lines = [f"{name}={value}" for name, value in pairs.items()]
@@ -84,7 +84,7 @@ def test_pairs_of_an_option_come_back(pairs: dict[str, str]) -> None:
 @pytest.mark.parametrize(
     "one", [argument("list", "str", name="mounts", form="mounts"), role_field("r", "mounts", "")], ids=["own", "role"]
 )
-def test_mounts_are_one_a_line(one: Field) -> None:
+def test_mounts_are_one_a_line(one):
     lines = ["type=bind,src=/a,dst=/b,readonly", "type=volume,src=v,dst=/c", "type=device,src=/dev/fuse"]
     text = text_of(one, [lines[0], "", f" {lines[1]}, ", lines[2]])
     assert text == ",".join(lines)
@@ -97,7 +97,7 @@ def test_mounts_are_one_a_line(one: Field) -> None:
     [words_field(), argument("list", "str"), argument("tuple", "str", "str"), argument("dict", "str", "str")],
     ids=lambda one: one.editor,
 )
-def test_nothing_is_nothing(one: Field) -> None:
+def test_nothing_is_nothing(one):
     assert items_of(one) == []
     assert text_of(one, ["", "  "] if one.editor != "words" else [""]) == ""
     assert HINTS[one.editor]
@@ -119,7 +119,7 @@ def test_nothing_is_nothing(one: Field) -> None:
         (role_field("r", "env", ""), ["A;B=2"], "A;B: a name has no comma"),
     ],
 )
-def test_a_line_that_is_no_item_says_so(one: Field, lines: list[str], words: str) -> None:
+def test_a_line_that_is_no_item_says_so(one, lines, words):
     with pytest.raises(ValueError) as caught:
         text_of(one, lines)
     assert words in str(caught.value)
@@ -133,6 +133,6 @@ def test_a_line_that_is_no_item_says_so(one: Field, lines: list[str], words: str
         (option_field("labels", runopt(None, dict[str, str], False, "")), "A"),
     ],
 )
-def test_a_text_that_has_no_items_is_refused(one: Field, text: str) -> None:
+def test_a_text_that_has_no_items_is_refused(one, text):
     with pytest.raises(ValueError):
         items_of(filled(one, text))

@@ -89,6 +89,6 @@ OTHERS = [
         (JobView(torchx_only=False, filter="!bobs"), "mine script", ["not only TorchX's"]),
     ],
 )
-def test_a_view_has_some_of_the_jobs_and_says_which(view: JobView, shown: str, words: list[str]) -> None:
+def test_a_view_has_some_of_the_jobs_and_says_which(view, shown, words):
     assert " ".join(row.app_id for row in OTHERS if view.has(row)) == shown
     assert view.words == words

@@ -40,7 +40,7 @@ def app(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def config(app) -> Path:
+def config(app):
     """Return the `.torchxconfig` of the working folder."""
     path = Path(".torchxconfig").absolute()
     path.write_text(f"{CORRECT}[component:{NAME}]\ndata = corpus\nlr = 0.3\n")

@@ -45,7 +45,7 @@ service_acount = me
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def project(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".torchxconfig").write_text(FILE)
     return tmp_path
@@ -65,7 +65,7 @@ def values(given: dict[str, Given]) -> dict[str, tuple[object, str]]:
     return {name: (one.value, one.origin) for name, one in given.items()}
 
 
-def test_the_file_alone(project: Path) -> None:
+def test_the_file_alone(project):
     defaults = loaded(project)
     assert defaults.profile == ""
     assert defaults.scheduler() == Given("local_cwd", ".torchxconfig", f"{project}/.torchxconfig, section [cli:run]")
@@ -79,7 +79,7 @@ def test_the_file_alone(project: Path) -> None:
     assert defaults.options("local_cwd", LocalOpts.as_runopts()) == {}
 
 
-def test_a_profile_wins_over_the_file(project: Path) -> None:
+def test_a_profile_wins_over_the_file(project):
     defaults = loaded(project, "prod")
     assert defaults.scheduler() == Given("kubernetes", "profile", "profile prod")
     workspace = defaults.workspace()
@@ -97,19 +97,19 @@ def test_a_profile_wins_over_the_file(project: Path) -> None:
     }
 
 
-def test_options_of_a_profile_are_for_its_scheduler_alone(project: Path) -> None:
+def test_options_of_a_profile_are_for_its_scheduler_alone(project):
     defaults = loaded(project, "prod")
     assert defaults.options("local_cwd", LocalOpts.as_runopts()) == {}
     assert not defaults.problems
 
 
-def test_profile_values_become_text_as_typed(project: Path) -> None:
+def test_profile_values_become_text_as_typed(project):
     given = loaded(project, "prod").arguments("utils.sh", describe("utils.sh"))
     assert given["args"].value == "echo 'two words'"
     assert given["env"].value == "A=1,B='x,y'"
 
 
-def test_words_of_the_file_are_split_at_spaces_as_by_torchx(project: Path) -> None:
+def test_words_of_the_file_are_split_at_spaces_as_by_torchx(project):
     (project / ".torchxconfig").write_text("[component:utils.sh]\nargs = -- echo 'two words'\n")
     given = loaded(project).arguments("utils.sh", describe("utils.sh"))
     parameter = describe("utils.sh").parameter("args")
@@ -117,7 +117,7 @@ def test_words_of_the_file_are_split_at_spaces_as_by_torchx(project: Path) -> No
     assert parse_value(parameter, given["args"].value) == ("echo", "'two", "words'")
 
 
-def test_what_is_not_known_is_a_problem_and_left_out(project: Path) -> None:
+def test_what_is_not_known_is_a_problem_and_left_out(project):
     defaults = loaded(project, "here")
     assert list(defaults.options("local_cwd", LocalOpts.as_runopts())) == ["log_dir"]
     defaults.options("kubernetes", kubernetes_options())
@@ -135,20 +135,20 @@ def test_what_is_not_known_is_a_problem_and_left_out(project: Path) -> None:
     assert rest[-1] == f"{file}:12: [component:utils.echo] mgs is not an argument of utils.echo; did you mean msg?"
 
 
-def test_the_settings_choose_a_profile_and_none_takes_it_back(project: Path) -> None:
+def test_the_settings_choose_a_profile_and_none_takes_it_back(project):
     before = '[launch]\nprofile = "prod"\n'
     assert loaded(project, before=before).profile == "prod"
     assert loaded(project, "here", before).profile == "here"
     assert loaded(project, None, before).profile == ""
 
 
-def test_an_unknown_profile_is_a_problem(project: Path) -> None:
+def test_an_unknown_profile_is_a_problem(project):
     defaults = loaded(project, "prd")
     assert defaults.profile == ""
     assert defaults.problems == ("prd is not a profile of config.toml; there are prod, here",)
 
 
-def test_a_broken_file_is_a_fault_and_the_other_one_is_read(project: Path, own_home: Path) -> None:
+def test_a_broken_file_is_a_fault_and_the_other_one_is_read(project, own_home):
     (project / ".torchxconfig").write_text("[local_cwd\n")
     (own_home / ".torchxconfig").write_text("[cli:run]\nscheduler = kubernetes\n")
     defaults = loaded(project)
@@ -160,7 +160,7 @@ def test_a_broken_file_is_a_fault_and_the_other_one_is_read(project: Path, own_h
     assert (defaults.faults, defaults.scheduler()) == ((), None)
 
 
-def test_a_missing_file_that_the_environment_names_is_a_fault(project: Path) -> None:
+def test_a_missing_file_that_the_environment_names_is_a_fault(project):
     defaults = LaunchDefaults.load(load_settings(), environ={"TORCHXCONFIG": "/gone"})
     assert defaults.faults == ("TORCHXCONFIG names /gone, which is not a file: correct it, or unset it",)
     assert defaults.scheduler() is None

@@ -62,7 +62,7 @@ CHANGED = {"r": {"image": "x", "env": "TOKEN=abc"}}
         ),
     ],
 )  # fmt: skip
-def test_the_command_that_does_the_same(component, scheduler, cfg, more, command) -> None:
+def test_the_command_that_does_the_same(component, scheduler, cfg, more, command):
     parameters = [Parameter("msg", "keyword_only", ValueType("str", "str"), "")]
     words = run_command(component, {"msg": "a b"}, scheduler, cfg, parameters=parameters, **more)
     assert shlex.join(words) == f"{command} --msg 'a b'"
@@ -78,9 +78,7 @@ def test_the_command_that_does_the_same(component, scheduler, cfg, more, command
         (False, True, "utils.echo", "torchx-tui"),
     ],
 )
-def test_torchx_is_named_where_project_has_it(
-    has_torchx: bool, wants_torchx: bool, component: str, program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_torchx_is_named_where_project_has_it(has_torchx, wants_torchx, component, program, tmp_path, monkeypatch):
     """Programs of the project are looked at and not run."""
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
@@ -94,7 +92,7 @@ def test_torchx_is_named_where_project_has_it(
     assert not (tmp_path / "run").exists()
 
 
-def test_a_job_of_no_component_has_no_command() -> None:
+def test_a_job_of_no_component_has_no_command():
     plan = LaunchPlan("", {}, {}, "local_cwd", {}, base=AppDef("train", []))
     assert plan_command(plan, []) == ["#", "train", "was not made by a component that is known here"]
     assert (plan.name, plan.interpreter()) == ("train", "")
@@ -109,12 +107,12 @@ def test_a_job_of_no_component_has_no_command() -> None:
         (Interpreter("/venv/bin/python", "VIRTUAL_ENV"), "/venv/bin/python (VIRTUAL_ENV)"),
     ],
 )
-def test_the_interpreter_is_named_where_it_is_not_our_own(monkeypatch, chosen, shown) -> None:
+def test_the_interpreter_is_named_where_it_is_not_our_own(monkeypatch, chosen, shown):
     monkeypatch.setattr("torchx_tui.components.interpreter_of", lambda component: chosen)
     assert LaunchPlan("utils.echo", {}, {}, "local_cwd", {}).interpreter() == shown
 
 
-def test_what_would_be_shipped(monkeypatch) -> None:
+def test_what_would_be_shipped(monkeypatch):
     monkeypatch.setattr(preview, "MAX_FILES", 2)
     assert workspace_text(None, "it is \x1b[31mgone").plain == "it is gone"
     assert workspace_text(None, "").plain == "Reading the workspace"
@@ -130,7 +128,7 @@ def test_what_would_be_shipped(monkeypatch) -> None:
     ]  # fmt: skip
 
 
-def test_the_lines_of_a_script(monkeypatch) -> None:
+def test_the_lines_of_a_script(monkeypatch):
     monkeypatch.setattr(preview, "MAX_SCRIPT_LINES", 3)
     changed, added = ScriptLine(2, "#SBATCH --time=10", ("time=20",)), ScriptLine(0, "", ("a=1", "b=2"))
     lines = [ScriptLine(1, "#!/bin/sh"), changed, added, ScriptLine(3, "srun")]
@@ -140,13 +138,13 @@ def test_the_lines_of_a_script(monkeypatch) -> None:
     assert script_text(lines[:3], UNICODE).plain.splitlines() == [*shown, *end]
 
 
-def test_the_difference_to_the_last_launch() -> None:
+def test_the_difference_to_the_last_launch():
     assert diff_text([], False).plain == "This component has not been launched here before"
     assert diff_text([], True).plain == "Same as the last launch"
     assert diff_text([("lr", "0.1", ""), ("n", "", "2")], True).plain == "lr\n  - 0.1\n  + none\nn\n  - none\n  + 2\n"
 
 
-def test_partitions() -> None:
+def test_partitions():
     places = [
         Place({}, "main", 3, 10, 8, 16, 7200, NOW + 7200),
         Place({}, "a-very-long-name", 0, 5, fault="not [now]"),
@@ -171,7 +169,7 @@ def test_partitions() -> None:
         ]
 
 
-def test_a_look_at_partitions_takes_the_place_of_one_that_waits() -> None:
+def test_a_look_at_partitions_takes_the_place_of_one_that_waits():
     waiting: set[int] = set()
 
     def set_timer(_delay: float, _ask: object) -> SimpleNamespace:
@@ -198,7 +196,7 @@ def test_a_look_at_partitions_takes_the_place_of_one_that_waits() -> None:
         ("日本" * 20, f"{'日本' * 5}日 …  mine"),
     ],
 )
-def test_a_row_of_the_picker_fits_its_width(name, row) -> None:
+def test_a_row_of_the_picker_fits_its_width(name, row):
     shown = option_text(ComponentSummary(name, "file", Path(), 0), "", Text("mine"), 30, UNICODE)
     assert shown.plain == row
     assert shown.cell_len == 30
@@ -208,7 +206,7 @@ def test_a_row_of_the_picker_fits_its_width(name, row) -> None:
     ("state", "wide", "words"),
     [(AppState.FAILED, True, "✗ Failed   1h"), (AppState.FAILED, False, "✗   1h"), (None, True, "   1h")],
 )
-def test_how_the_last_launch_went(state, wide, words) -> None:
+def test_how_the_last_launch_went(state, wide, words):
     assert launch_text(LastLaunch(NOW - 3600, state), NOW, wide, UNICODE).plain == words
 
 
@@ -242,7 +240,7 @@ PARAMETERS = [
         ),
     ],
 )
-def test_the_documentation_of_a_component(width, table) -> None:
+def test_the_documentation_of_a_component(width, table):
     doc = ComponentDoc("job", "file", "Train.", "More\n words.", PARAMETERS)
     assert docs_text(doc, width, UNICODE).plain.splitlines() == ["Train.", "More words.", "", *table]
     assert docs_text(ComponentDoc("job", "file", "", ""), width, UNICODE).plain == "\nNo arguments\n"
@@ -260,14 +258,14 @@ def test_the_documentation_of_a_component(width, table) -> None:
         (80, {"state": ""}, "  train-zq2wmx7v5hkdfd"),
     ],
 )
-def test_how_often_a_component_was_launched(width, fields, words) -> None:
+def test_how_often_a_component_was_launched(width, fields, words):
     record = LaunchRecord("1", NOW - 3600, "local_cwd", "torchx", {}, state="FAILED", app_id="train-zq2wmx7v5hkdfd")
     record = replace(record, **fields)
     text = last_launch_text([record, record], NOW, width, UNICODE).plain
     assert text == f"\nLaunched 2 times, last 1h ago: {words}\n"
 
 
-def test_a_path_is_completed_by_the_first_that_begins_so(tmp_path, monkeypatch) -> None:
+def test_a_path_is_completed_by_the_first_that_begins_so(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "data").mkdir()

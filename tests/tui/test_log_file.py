@@ -1,13 +1,11 @@
 """The file that loggers write to."""
 
-from __future__ import annotations
-
 import logging
 
 from torchx_tui.cli import main as cli
 
 
-def test_a_process_keeps_one_log_file_open() -> None:
+def test_a_process_keeps_one_log_file_open():
     root = logging.getLogger()
     before, level = list(root.handlers), root.level
     try:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.command import Command
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.history.journal import Journal
@@ -34,7 +33,7 @@ ODD = pytest.mark.parametrize("make", [os.mkfifo, device, huge], ids=["pipe", "d
 
 
 @ODD
-def test_config(make: Make, command: Command, tmp_path: Path):
+def test_config(make, command, tmp_path):
     make(path := tmp_path / "config.toml")
     ended = command("--config", str(path), "list", "-s", "local_cwd")
     assert (ended.code, ended.out) == (2, "")
@@ -42,7 +41,7 @@ def test_config(make: Make, command: Command, tmp_path: Path):
 
 
 @ODD
-def test_lint(make: Make, command: Command, tmp_path: Path):
+def test_lint(make, command, tmp_path):
     make(path := tmp_path / "jobs.py")
     for place in (str(path), f"{path}:job"):
         ended = command("lint", place)
@@ -51,7 +50,7 @@ def test_lint(make: Make, command: Command, tmp_path: Path):
 
 
 @ODD
-def test_component_file(make: Make, command: Command, tmp_path: Path):
+def test_component_file(make, command, tmp_path):
     make(path := tmp_path / "jobs.py")
     ended = command("run", "-s", "local_cwd", f"{path}:job")
     assert (ended.code, ended.out) == (2, "")
@@ -62,7 +61,7 @@ def test_component_file(make: Make, command: Command, tmp_path: Path):
 
 
 @ODD
-def test_torchxconfig(make: Make, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_torchxconfig(make, command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     make(Path(".torchxconfig"))
     ended = command("list", "-s", "local_cwd")
@@ -71,20 +70,20 @@ def test_torchxconfig(make: Make, command: Command, tmp_path: Path, monkeypatch:
 
 
 @ODD
-def test_ignore_file(make: Make, tmp_path: Path):
+def test_ignore_file(make, tmp_path):
     make(tmp_path / ".torchxignore")
     with pytest.raises(OSError, match=r"it is a|it has more"):
         read_patterns(tmp_path, [".torchxignore", ".dockerignore"])
 
 
 @ODD
-def test_screen_file(make: Make, tmp_path: Path):
+def test_screen_file(make, tmp_path):
     make(path := tmp_path / "screen.json")
     assert UiStateFile(path).state == UiState()
 
 
 @ODD
-def test_log_file(make: Make):
+def test_log_file(make):
     """Own process: handlers of the root logger stay."""
     import subprocess
     import sys
@@ -99,7 +98,7 @@ def test_log_file(make: Make):
 
 
 @ODD
-def test_journal(make: Make, tmp_path: Path):
+def test_journal(make, tmp_path):
     journal = Journal(tmp_path / "journal")
     record = journal.record_intent(AppDef("job", []), "local_cwd", "torchx", {}, expected_app_id="job-1")
     make(tmp_path / "journal" / "20990101-000000-000000-aaaaaaaa.json")
@@ -110,7 +109,7 @@ def test_journal(make: Make, tmp_path: Path):
 
 @ODD
 @pytest.mark.parametrize("name", ["state.json", "record", "cancel.json", "delete"])
-def test_local_job(make: Make, name: str, command: Command):
+def test_local_job(make, name, command):
     handles = [command("run", "--wait", "-s", "local_cwd", "utils.echo", "--msg", "hi").out.split()[-1] for _ in "ab"]
     app_id = handles[0].rpartition("/")[2]
     root = state_folder() / "local"

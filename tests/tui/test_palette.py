@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, HIGH_CONTRAST, LIGHT, NO_COLOR, PALETTES, Palette
+from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, HIGH_CONTRAST, LIGHT, NO_COLOR, PALETTES
 
 TEXT = (
     "text", "log", "muted", "faint", "accent", "submitted", "pending", "running", "failed", "cancelled", "unknown",
@@ -32,7 +32,7 @@ def color(style: str) -> str:
 
 
 @pytest.mark.parametrize("palette", [DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND], ids=lambda palette: palette.name)
-def test_text_is_legible_on_every_background(palette: Palette):
+def test_text_is_legible_on_every_background(palette):
     backgrounds = {name: color(getattr(palette, name)) for name in ("bg", "bar", "raised", "sel", "error_row")}
     weak = [
         f"{name} on {where}: {contrast(color(getattr(palette, name)), background):.2f}"
@@ -44,7 +44,7 @@ def test_text_is_legible_on_every_background(palette: Palette):
 
 
 @pytest.mark.parametrize("palette", [DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND], ids=lambda palette: palette.name)
-def test_filled_accent_matches_and_replicas(palette: Palette):
+def test_filled_accent_matches_and_replicas(palette):
     text, fill = re.findall(r"#[0-9a-f]{6}", palette.accent_fill)
     assert contrast(text, fill) >= 4.5
     assert contrast(palette.log, color(palette.match_row)) >= 4.5
@@ -53,7 +53,7 @@ def test_filled_accent_matches_and_replicas(palette: Palette):
 
 
 @pytest.mark.parametrize("palette", [DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND], ids=lambda palette: palette.name)
-def test_colours_that_a_job_prints_stay_legible(palette: Palette):
+def test_colours_that_a_job_prints_stay_legible(palette):
     assert [c for c in palette.named_colors if contrast(c, palette.bg) < 4.5] == []
 
 
@@ -99,7 +99,7 @@ def seen(style: str, sight: str) -> tuple[float, float, float]:
 
 @pytest.mark.parametrize("sight", SIGHTS)
 @pytest.mark.parametrize(("palette", "apart"), [(DARK, 17), (COLOR_BLIND, 24)], ids=["dark", "color-blind"])
-def test_states_are_apart_for_every_sight(palette: Palette, apart: float, sight: str):
+def test_states_are_apart_for_every_sight(palette, apart, sight):
     names = ("pending", "running", "failed", "cancelled", "unknown")
     states = {name: seen(getattr(palette, name), sight) for name in names}
     distances = {

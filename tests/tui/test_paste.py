@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from support.canned import CannedScheduler
 from support.dashboard import make_app, until
 from textual import events
 
@@ -29,11 +26,11 @@ from torchx_tui.tui.terminal.paste import one_line
         ("a\\", "a\\", 0),
     ],
 )
-def test_one_line_of_pasted_text(text: str, line: str, left_out: int) -> None:
+def test_one_line_of_pasted_text(text, line, left_out):
     assert one_line(text) == (line, left_out)
 
 
-async def test_paste_says_what_it_leaves_out(scheduler: CannedScheduler, tmp_path: Path) -> None:
+async def test_paste_says_what_it_leaves_out(scheduler, tmp_path):
     app = make_app(scheduler, tmp_path)
     notes: list[str] = []
     app.notify = lambda text, **_: notes.append(text)  # type: ignore[method-assign,assignment]

@@ -7,7 +7,6 @@ import pty
 import threading
 import time
 import tty
-from collections.abc import Iterator
 from types import SimpleNamespace
 
 import pytest
@@ -61,7 +60,7 @@ def _writers() -> list[threading.Thread]:
 
 
 @pytest.fixture
-def link() -> Iterator[Link]:
+def link():
     made = Link()
     yield made
     made.close()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from torchx_tui.backends.local.record import Run
 
 
 @pytest.fixture
-def make_local(tmp_path: Path) -> Iterator[Callable[..., Local]]:
+def make_local(tmp_path):
     made: list[Local] = []
 
     def make(root: Path | None = None, **arguments: Any) -> Local:
@@ -25,12 +24,12 @@ def make_local(tmp_path: Path) -> Iterator[Callable[..., Local]]:
 
 
 @pytest.fixture
-def local(make_local: Callable[..., Local]) -> Local:
+def local(make_local):
     return make_local()
 
 
 @pytest.fixture
-def make(local: Local) -> Iterator[Callable[..., Run]]:
+def make(local):
     """Return a function that writes the state file of the app job-1, and reads it."""
 
     def made(*replicas: dict[str, Any], **fields: Any) -> Run:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from torchx_tui.specs.processes import read_process
 
 
 @pytest.fixture
-def replica() -> Iterator[dict[str, Any]]:
+def replica():
     """Return a replica that runs, as a state file has it."""
     process = subprocess.Popen(["sleep", "300"])
     found = read_process(process.pid)
@@ -32,7 +31,7 @@ def beside(replica: dict[str, Any], script: str, **of_run: Any) -> Any:
     return run_beside_replica(run, "r", 0, ["sh", "-c", script], 60.0)
 
 
-def test_command_knows_its_replica(replica: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_knows_its_replica(replica, monkeypatch):
     monkeypatch.setenv("INHERITED", "yes")
     monkeypatch.setenv("TORCHX_JOB_ID", "of this process")
     answer = beside(replica, f'echo "${REPLICA_PID} $INHERITED ${{TORCHX_JOB_ID-none}}"; pwd')
@@ -47,13 +46,11 @@ def test_command_knows_its_replica(replica: dict[str, Any], monkeypatch: pytest.
         ({}, {"here": False}, "r/0 of job-1 runs on node7: run it there"),
     ],
 )
-def test_command_needs_a_running_replica_here(
-    replica: dict[str, Any], of_replica: dict[str, Any], of_run: dict[str, Any], words: str
-) -> None:
+def test_command_needs_a_running_replica_here(replica, of_replica, of_run, words):
     with pytest.raises(SchedulerError, match=words):
         beside({**replica, **of_replica}, "true", **of_run)
 
 
-def test_one_that_prints_without_end_is_stopped(replica: dict[str, Any]) -> None:
+def test_one_that_prints_without_end_is_stopped(replica):
     with pytest.raises(SchedulerError, match="sh printed more than 64 MB and was stopped"):
         beside(replica, "exec cat /dev/zero")

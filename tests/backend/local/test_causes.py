@@ -1,24 +1,19 @@
 """Why an app failed, from what its replicas left."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from backend.local.support import Local, entry, python_app, role
+from backend.local.support import entry, python_app, role
 from support.tables import toml_table
 
 from torchx_tui.backends.local.describe import describe_run, list_run
-from torchx_tui.backends.local.record import Run
 from torchx_tui.specs import NONE, AppDef
 
 CASES = toml_table(Path(__file__).with_name("causes.toml"))
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=list(CASES))
-def test_cause_of_a_failure(make: Callable[..., Run], case: dict[str, Any]) -> None:
+def test_cause_of_a_failure(make, case):
     run = make(entry(exit_code=case.get("exit", 1), finished_at=30.0), state="FAILED")
     folder = run.replica_folder("r", 0)
     folder.mkdir(parents=True)
@@ -32,7 +27,7 @@ def test_cause_of_a_failure(make: Callable[..., Run], case: dict[str, Any]) -> N
     assert (described.structured_error_msg, replica.structured_error_msg) == (text, text)
 
 
-def test_error_at_the_end_of_a_long_file(make: Callable[..., Run]) -> None:
+def test_error_at_the_end_of_a_long_file(make):
     run = make(entry(exit_code=1, error_file=str(Path("/none"))), state="FAILED")
     folder = run.replica_folder("r", 0)
     folder.mkdir(parents=True)
@@ -40,13 +35,13 @@ def test_error_at_the_end_of_a_long_file(make: Callable[..., Run]) -> None:
     assert list_run(run).msg == "KeyError: 3: r/0, exit 1"
 
 
-def test_error_file_elsewhere(make: Callable[..., Run], tmp_path: Path) -> None:
+def test_error_file_elsewhere(make, tmp_path):
     (tmp_path / "other.json").write_bytes(b'{"message": "from \xff elsewhere"}')
     run = make(entry(exit_code=1, error_file=str(tmp_path / "other.json")), state="FAILED")
     assert list_run(run).msg == "from � elsewhere: r/0, exit 1"
 
 
-def test_traceback_is_the_cause(local: Local) -> None:
+def test_traceback_is_the_cause(local):
     program = "import sys\nprint('x', file=sys.stderr)\nif ${replica_id} == 2: raise ValueError('lr must be positive')"
     run = local.finish(python_app(program, name="trainer", replicas=3))
     described = local.describe(run.app_id)
@@ -55,7 +50,7 @@ def test_traceback_is_the_cause(local: Local) -> None:
     assert described.structured_error_msg.endswith("\nValueError: lr must be positive")
 
 
-def test_lost_peer_is_not_the_cause(local: Local) -> None:
+def test_lost_peer_is_not_the_cause(local):
     lost = role("echo 'RuntimeError: Connection closed by peer. GLHF!' >&2; exit 1", name="first")
     second = role("sleep 0.4; echo 'ValueError: loss is nan' >&2; exit 3", name="second")
     described = local.describe(local.finish(AppDef("job", [lost, second])).app_id)
@@ -64,7 +59,7 @@ def test_lost_peer_is_not_the_cause(local: Local) -> None:
     assert errors == {"first": NONE, "second": "ValueError: loss is nan"}
 
 
-def test_success_needs_no_message(local: Local) -> None:
+def test_success_needs_no_message(local):
     run = local.finish("echo 'Traceback (most recent call last):' >&2")
     described = local.describe(run.app_id)
     assert (described.msg, described.structured_error_msg) == (NONE, NONE)

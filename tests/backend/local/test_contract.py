@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 
 class TestLocal(SchedulerContract):
     @pytest.fixture
-    def scheduler(self, make_local: Callable[..., Any]) -> Scheduler[Any]:
+    def scheduler(self, make_local):
         return make_local().scheduler
 
     def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
@@ -23,5 +22,5 @@ class TestLocal(SchedulerContract):
 
 class TestLocalWithLogDir(TestLocal):
     @pytest.fixture
-    def cfg(self, tmp_path: Path) -> dict[str, Any]:
+    def cfg(self, tmp_path):
         return {"log_dir": str(tmp_path / "logs"), "prependCwd": True}

@@ -8,12 +8,11 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
-from backend.local.support import Local, alive, document, entry, launcher_arguments, started
+from backend.local.support import alive, document, entry, launcher_arguments, started
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.local import launch
@@ -26,7 +25,7 @@ needs_proc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="lo
 
 
 @pytest.fixture
-def sleepers() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def sleepers():
     """Return a function that starts a process beside the app."""
     made: list[subprocess.Popen[bytes]] = []
 
@@ -40,7 +39,7 @@ def sleepers() -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
         process.wait()
 
 
-def test_hangup_of_the_launcher(local: Local) -> None:
+def test_hangup_of_the_launcher(local):
     """The terminal's end takes the launcher, not the app."""
     argv = launcher_arguments(local.root, "sleep 1; echo survived", then="print(launch(), flush=True); time.sleep(60)")
     launcher = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -54,7 +53,7 @@ def test_hangup_of_the_launcher(local: Local) -> None:
     assert local.lines(app_id) == ["survived\n"]
 
 
-def test_supervisor_is_no_child_of_the_launcher(local: Local) -> None:
+def test_supervisor_is_no_child_of_the_launcher(local):
     pid = local.state(local.start_running())["pid"]
     found = read_process(pid)
     assert found is not None
@@ -62,7 +61,7 @@ def test_supervisor_is_no_child_of_the_launcher(local: Local) -> None:
     assert os.getsid(pid) != os.getsid(0)
 
 
-def test_killed_replica(local: Local) -> None:
+def test_killed_replica(local):
     app_id = local.start_running(replicas=2)
     first, second = (replica["pid"] for replica in local.state(app_id)["replicas"])
     os.kill(second, signal.SIGKILL)
@@ -76,7 +75,7 @@ def test_killed_replica(local: Local) -> None:
     assert [status.signal for status in described.roles_statuses[0].replicas] == ["SIGTERM", "SIGKILL"]
 
 
-def test_killed_supervisor(local: Local) -> None:
+def test_killed_supervisor(local):
     app_id = local.start_running("echo before; sleep 1.2; echo after")
     local.kill_supervisor(app_id)
     described = local.describe(app_id)
@@ -93,7 +92,7 @@ def test_killed_supervisor(local: Local) -> None:
     assert local.run(app_id).state is AppState.UNKNOWN
 
 
-def test_cancel_without_a_supervisor(local: Local, make_local: Callable[..., Local]) -> None:
+def test_cancel_without_a_supervisor(local, make_local):
     app_id = local.start_running("setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' & sleep 300", replicas=2)
     local.kill_supervisor(app_id)
     make_local(local.root, grace_seconds=0.5).scheduler.cancel(app_id)
@@ -116,7 +115,7 @@ def test_cancel_without_a_supervisor(local: Local, make_local: Callable[..., Loc
     }
 
 
-def test_cancel_without_a_supervisor_on_a_full_disk(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cancel_without_a_supervisor_on_a_full_disk(local, monkeypatch):
     app_id = local.start_running()
     local.kill_supervisor(app_id)
 
@@ -127,7 +126,7 @@ def test_cancel_without_a_supervisor_on_a_full_disk(local: Local, monkeypatch: p
     assert local.cancel(app_id).document["cancel"]["by"] == user_name()
 
 
-def test_cancel_does_not_signal_a_reused_pid(local: Local, sleepers: Callable[..., Any]) -> None:
+def test_cancel_does_not_signal_a_reused_pid(local, sleepers):
     job, bystander = sleepers(), sleepers()
     replicas = entry(pid=job.pid, pid_started=started(job.pid)), entry(1, pid=bystander.pid, pid_started="1")
     job_id = f"local_cwd://s/{make_unique('nobody')}"
@@ -137,7 +136,7 @@ def test_cancel_does_not_signal_a_reused_pid(local: Local, sleepers: Callable[..
     assert bystander.poll() is None
 
 
-def test_killed_supervisor_of_a_waiting_app(make_local: Callable[..., Local]) -> None:
+def test_killed_supervisor_of_a_waiting_app(make_local):
     local = make_local(max_running=1)
     local.start_running()
     second = local.start("sleep 300")
@@ -163,7 +162,7 @@ _ORPHAN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); t
 
 
 @needs_proc
-def test_cancel_ends_every_descendant(make_local: Callable[..., Local], tmp_path: Path) -> None:
+def test_cancel_ends_every_descendant(make_local, tmp_path):
     local = make_local(grace_seconds=0.5)
     marker = f"marker-{tmp_path.name}-{os.getpid()}"
     program = tmp_path / "deaf.py"
@@ -176,20 +175,20 @@ def test_cancel_ends_every_descendant(make_local: Callable[..., Local], tmp_path
 
 
 @needs_proc
-def test_left_processes_end_with_the_app(local: Local, tmp_path: Path) -> None:
+def test_left_processes_end_with_the_app(local, tmp_path):
     marker = f"left-{tmp_path.name}"
     run = local.finish(f"setsid sh -c 'while :; do sleep 0.1; done' {marker} & exit 3")
     assert (run.state, alive(marker)) == (AppState.FAILED, [])
     assert any("left behind" in note for note in run.notes)
 
 
-def test_cancel_ends_a_stopped_replica(local: Local) -> None:
+def test_cancel_ends_a_stopped_replica(local):
     app_id = local.start_running()
     os.kill(local.state(app_id)["replicas"][0]["pid"], signal.SIGSTOP)
     local.cancel(app_id)
 
 
-def test_cancel_gives_time_to_finish(local: Local) -> None:
+def test_cancel_gives_time_to_finish(local):
     app_id = local.start("trap 'echo saved; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
     wait_until(lambda: local.lines(app_id) == ["ready\n"], "the trap")
     # It is cancelled, whatever it exits with.
@@ -200,20 +199,20 @@ def test_cancel_gives_time_to_finish(local: Local) -> None:
     assert described.roles_statuses[0].replicas[0].exit_code == 0
 
 
-def test_another_process_cancels(local: Local) -> None:
+def test_another_process_cancels(local):
     app_id = local.start_running()
     then = f"assert [row.app_id for row in scheduler.list()] == ['{app_id}']; scheduler.cancel('{app_id}')"
     subprocess.run(launcher_arguments(local.root, "", then=then), check=True, timeout=PATIENCE)
     local.end_as(app_id, AppState.CANCELLED)
 
 
-def test_sigterm_to_the_supervisor_cancels(local: Local) -> None:
+def test_sigterm_to_the_supervisor_cancels(local):
     app_id = local.start_running()
     os.kill(local.state(app_id)["pid"], signal.SIGTERM)
     local.end_as(app_id, AppState.CANCELLED)
 
 
-def test_request_file_cancels(local: Local) -> None:
+def test_request_file_cancels(local):
     """A machine that cannot signal this one writes the file."""
     app_id = local.start_running()
     (local.run(app_id).folder / "cancel.json").write_text('{"format": 1, "by": "alice", "host": "far", "at": 1e10}')
@@ -221,7 +220,7 @@ def test_request_file_cancels(local: Local) -> None:
     assert local.describe(app_id).msg.startswith("cancelled by alice after ")
 
 
-def test_job_of_the_launcher_is_not_the_apps(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_of_the_launcher_is_not_the_apps(local, monkeypatch):
     monkeypatch.setenv(JOB_ID, "local_cwd://outer/outer-app")
     app_id = local.start_running()
     state = local.state(app_id)
@@ -230,7 +229,7 @@ def test_job_of_the_launcher_is_not_the_apps(local: Local, monkeypatch: pytest.M
 
 
 @needs_proc
-def test_processes_with_a_shared_job_id_do_not_end(local: Local, sleepers: Callable[..., Any]) -> None:
+def test_processes_with_a_shared_job_id_do_not_end(local, sleepers):
     """A role may set TORCHX_JOB_ID to anything."""
     bystander = sleepers(**{JOB_ID: "local_cwd://s/shared"})
     local.cancel(local.start_running("sleep 300", env={JOB_ID: "local_cwd://s/shared"}))

@@ -6,10 +6,9 @@ import os
 import signal
 import subprocess
 import threading
-from pathlib import Path
 
 import pytest
-from backend.local.support import Local, launcher_arguments
+from backend.local.support import launcher_arguments
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
@@ -29,7 +28,7 @@ except KeyboardInterrupt:
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 7), (signal.SIGKILL, -signal.SIGKILL)]
 )
-def test_signal_ends_own_apps(local: Local, number: int, code: int) -> None:
+def test_signal_ends_own_apps(local, number, code):
     found = local.start_running()
     launcher = subprocess.Popen(
         launcher_arguments(local.root, "sleep 300", then=_THEN), stdout=subprocess.PIPE, text=True
@@ -50,7 +49,7 @@ def test_signal_ends_own_apps(local: Local, number: int, code: int) -> None:
 
 
 @pytest.mark.parametrize("failure", [SchedulerError("refused"), OSError("no room")], ids=repr)
-def test_own_apps_end_one_by_one(local: Local, monkeypatch: pytest.MonkeyPatch, failure: Exception) -> None:
+def test_own_apps_end_one_by_one(local, monkeypatch, failure):
     refused, free, last, ended = [local.start("sleep 300") for _ in range(3)] + [local.finish("exit 0").app_id]
     assert local.scheduler.own_app_ids() == [refused, free, last]
     local.scheduler.detach(free)
@@ -69,7 +68,7 @@ def test_own_apps_end_one_by_one(local: Local, monkeypatch: pytest.MonkeyPatch, 
     assert (local.run(free).over, local.run(ended).state) == (False, AppState.SUCCEEDED)
 
 
-def test_close_restores_signals_and_ends_nothing(local: Local) -> None:
+def test_close_restores_signals_and_ends_nothing(local):
     before = signal.getsignal(signal.SIGTERM)
     scheduler = LocalScheduler("s", root=local.root)
     assert signal.getsignal(signal.SIGTERM) != before
@@ -80,7 +79,7 @@ def test_close_restores_signals_and_ends_nothing(local: Local) -> None:
     assert not local.run(app_id).over
 
 
-def test_only_the_main_thread_handles_signals(tmp_path: Path) -> None:
+def test_only_the_main_thread_handles_signals(tmp_path):
     before = signal.getsignal(signal.SIGTERM)
     maker = threading.Thread(target=lambda: LocalScheduler("s", root=tmp_path).close())
     maker.start()

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from backend.local.support import Local, launch_from_another_process
+from backend.local.support import launch_from_another_process
 from support.waiting import wait_until
 
 from torchx_tui.specs import AppState
@@ -23,7 +23,7 @@ def limited(soft: int, hard: int) -> Callable[[], None]:
 
 
 @pytest.mark.parametrize(("limit", "replicas"), [(1024, 260), (256, 64), (40, 20)])
-def test_few_descriptors_run_every_replica(local: Local, limit: int, replicas: int) -> None:
+def test_few_descriptors_run_every_replica(local, limit, replicas):
     soft = limit - 4
     app_id = launch_from_another_process(local.root, "ulimit -Sn; ulimit -Hn", replicas, limited(soft, limit))
     run = local.ended(app_id, 60)
@@ -35,7 +35,7 @@ def test_few_descriptors_run_every_replica(local: Local, limit: int, replicas: i
 
 
 @pytest.mark.parametrize("by_signal", [False, True])
-def test_few_descriptors_leave_room_to_cancel(local: Local, by_signal: bool) -> None:
+def test_few_descriptors_leave_room_to_cancel(local, by_signal):
     app_id = launch_from_another_process(local.root, "sleep 300", 64, limited(256, 256))
     pid = local.running(app_id)["pid"]
     if by_signal:
@@ -46,7 +46,7 @@ def test_few_descriptors_leave_room_to_cancel(local: Local, by_signal: bool) -> 
     assert (run.state, {entry["exit_code"] for entry in run.replicas}) == (AppState.CANCELLED, {-signal.SIGTERM})
 
 
-def test_files_of_an_ended_replica_are_closed(local: Local) -> None:
+def test_files_of_an_ended_replica_are_closed(local):
     app_id = local.start("echo started; [ ${replica_id} = 0 ] || sleep 300", replicas=2)
     descriptors = Path(f"/proc/{local.running(app_id)['pid']}/fd")
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def environment(local: Local, app_id: str, names: Iterable[str]) -> dict[str, st
     return {name: found[name] for name in names}
 
 
-def test_environment_of_a_replica(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_of_a_replica(local, monkeypatch):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     app_id = local.start("env", env={"MINE": "${app_id}/${replica_id}", "RANK0": "${rank0_env}"})
     expected = {
@@ -46,7 +46,7 @@ def test_environment_of_a_replica(local: Local, monkeypatch: pytest.MonkeyPatch)
     assert environment(local, app_id, expected) == expected
 
 
-def test_role_overrides_variables(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_role_overrides_variables(local, monkeypatch):
     monkeypatch.setenv("INHERITED", "outer")
     mine = {"TORCHELASTIC_ERROR_FILE": "/mine", "PYTHONUNBUFFERED": "0", "INHERITED": "role"}
     app_id = local.start("env", env={**mine, "TORCHX_JOB_ID": "local_cwd://runner/${app_id}"})
@@ -55,9 +55,7 @@ def test_role_overrides_variables(local: Local, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("prepend", [False, True])
-def test_order_of_path(
-    make_local: Callable[..., Local], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, prepend: bool
-) -> None:
+def test_order_of_path(make_local, monkeypatch, tmp_path, prepend):
     # Colons at the ends would be empty folders, which are the working one.
     monkeypatch.setenv("PATH", ":/usr/bin:/bin:")
     monkeypatch.chdir(tmp_path)
@@ -70,20 +68,20 @@ def test_order_of_path(
     assert environment(local, app_id, ["PATH"])["PATH"].split(":") == expected
 
 
-def test_replica_is_a_session_without_a_terminal(local: Local) -> None:
+def test_replica_is_a_session_without_a_terminal(local):
     app_id = local.finish("cat; cut -d' ' -f6 /proc/$$$$/stat; echo $$$$; readlink /proc/$$$$/fd/1").app_id
     session, own, log = (line.strip() for line in local.lines(app_id))
     assert (session, log) == (own, str(local.replica(app_id) / "stdout.log"))
 
 
-def test_request_is_in_no_argument_list(local: Local) -> None:
+def test_request_is_in_no_argument_list(local):
     state = local.state(local.start_running("sleep 3600", env={"API_TOKEN": "hunter2"}))
     arguments = Path(f"/proc/{state['pid']}/cmdline").read_text()
     assert ("hunter2" in arguments, "sleep" in arguments) == (False, False)
 
 
 @pytest.mark.parametrize("chosen", [False, True], ids=["state_folder", "log_dir"])
-def test_files_are_private(local: Local, tmp_path: Path, chosen: bool) -> None:
+def test_files_are_private(local, tmp_path, chosen):
     before = os.umask(0)
     try:
         run = local.finish("umask", {"log_dir": str(tmp_path / "logs")} if chosen else {})
@@ -97,7 +95,7 @@ def test_files_are_private(local: Local, tmp_path: Path, chosen: bool) -> None:
     assert {path: oct(path.stat().st_mode) for path in paths if path.stat().st_mode & 0o077} == {}
 
 
-def test_layout_and_success_file(local: Local, tmp_path: Path) -> None:
+def test_layout_and_success_file(local, tmp_path):
     two = AppDef("two", [role("exit 0", name="a", replicas=2), role("exit 4", name="b")])
     before = time.time()
     run = local.finish(two, {"log_dir": str(tmp_path / "logs")})
@@ -119,12 +117,12 @@ def test_layout_and_success_file(local: Local, tmp_path: Path) -> None:
     }
 
 
-def test_success_file_of_a_cancelled_app(local: Local) -> None:
+def test_success_file_of_a_cancelled_app(local):
     run = local.cancel(local.start_running())
     assert json.loads((run.folder / "SUCCESS").read_text())["final_state"] == "CANCELLED"
 
 
-def test_app_def_is_kept(local: Local) -> None:
+def test_app_def_is_kept(local):
     made = app("exit 0", replicas=3, env={"TOKEN": "secret"}, metadata={"a": {"b": [1]}}, port_map={"x": 1})
     made.metadata["team"] = "us"
     app_id = local.finish(made).app_id
@@ -143,9 +141,7 @@ def test_app_def_is_kept(local: Local) -> None:
         ("./no-line", "cannot start ./no-line: it is not a program"),
     ],
 )
-def test_program_that_cannot_start(
-    local: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entrypoint: str, text: str
-) -> None:
+def test_program_that_cannot_start(local, tmp_path, monkeypatch, entrypoint, text):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plain.txt").write_text("text")
     for name, content in (("bad-line", "#!/no/such/interpreter\n"), ("no-line", "\x00\x01\x02")):
@@ -160,7 +156,7 @@ def test_program_that_cannot_start(
     assert local.lines(run.app_id, role="second") == []
 
 
-def test_working_folder_that_is_gone(local: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_working_folder_that_is_gone(local, tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     info = local.scheduler.submit_dryrun(app("exit 0"), {})
@@ -171,7 +167,7 @@ def test_working_folder_that_is_gone(local: Local, tmp_path: Path, monkeypatch: 
     assert local.describe(app_id).msg.startswith(f"its working folder cannot be used: {tmp_path / 'gone'}")
 
 
-def test_request_gets_the_present_environment_and_runs_once(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_request_gets_the_present_environment_and_runs_once(local, monkeypatch):
     info = local.scheduler.submit_dryrun(app("echo $SET_BY_THE_COMPONENT"), {})
     # A component that runs while the scheduler is there may change it.
     monkeypatch.setenv("SET_BY_THE_COMPONENT", "yes")
@@ -183,7 +179,7 @@ def test_request_gets_the_present_environment_and_runs_once(local: Local, monkey
     assert local.run(app_id).state is AppState.SUCCEEDED
 
 
-def test_folder_as_image(make_local: Callable[..., Local], tmp_path: Path) -> None:
+def test_folder_as_image(make_local, tmp_path):
     local = make_local(image_provider_class=LocalDirectoryImageProvider)
     (tmp_path / "image").mkdir()
     made = app("pwd; echo ${img_root}")
@@ -195,7 +191,7 @@ def test_folder_as_image(make_local: Callable[..., Local], tmp_path: Path) -> No
 
 
 @pytest.fixture
-def mount(tmp_path: Path) -> Iterator[Mount]:
+def mount(tmp_path):
     """Return a function that mounts a tiny disk, where that is allowed."""
     places: list[Path] = []
 
@@ -222,7 +218,7 @@ def fill(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("fault", ["Read-only file system: .*log_dir", "No space left on device"])
-def test_log_folder_that_cannot_be_written(local: Local, mount: Mount, fault: str) -> None:
+def test_log_folder_that_cannot_be_written(local, mount, fault):
     place = mount("ro,size=64k" if fault.startswith("Read") else "size=64k")
     if fault.startswith("No"):
         fill(place)
@@ -233,7 +229,7 @@ def test_log_folder_that_cannot_be_written(local: Local, mount: Mount, fault: st
     assert not list(local.root.glob("turns/*"))
 
 
-def test_full_disk_delays_the_end_but_loses_nothing(local: Local, mount: Mount) -> None:
+def test_full_disk_delays_the_end_but_loses_nothing(local, mount):
     place = mount("size=256k")
     script = f"echo first; while [ ! -e {local.root}/go ]; do sleep 0.05; done; echo last"
     app_id = local.start(script, {"log_dir": str(place)})
@@ -249,9 +245,7 @@ def test_full_disk_delays_the_end_but_loses_nothing(local: Local, mount: Mount) 
     assert json.loads((run.folder / "SUCCESS").read_text())["final_state"] == run.state.name
 
 
-def test_full_disk_does_not_keep_a_cancelled_app_running(
-    make_local: Callable[..., Local], mount: Mount, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_does_not_keep_a_cancelled_app_running(make_local, mount, monkeypatch):
     monkeypatch.setattr(record, "STUCK_SECONDS", 1.0)
     local = make_local(mount("size=256k") / "state")
     app_id = local.start_running()
@@ -265,13 +259,13 @@ def test_full_disk_does_not_keep_a_cancelled_app_running(
     assert local.state(app_id)["replicas"][0]["exit_code"] is not None
 
 
-def test_64_replicas(local: Local) -> None:
+def test_64_replicas(local):
     app_id = local.finish("echo ${replica_id}", replicas=64).app_id
     assert [local.lines(app_id, k=k) for k in range(64)] == [[f"{k}\n"] for k in range(64)]
     assert local.scheduler.list()[0].replicas_succeeded == 64
 
 
-def test_gpus_are_assigned(local: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_are_assigned(local, tmp_path, monkeypatch):
     (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nprintf 'GPU 0: A\\nGPU 1: A\\n'\n")
     (tmp_path / "nvidia-smi").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.local.support import Local, python_app
+from backend.local.support import python_app
 from support.waiting import wait_until
 
 from torchx_tui.backends.api import Stream
@@ -19,7 +19,7 @@ from torchx_tui.logs.source.stream import Record
 from torchx_tui.specs import JobNotFoundError, SchedulerError
 
 
-def test_ten_megabytes_without_a_line_end(local: Local) -> None:
+def test_ten_megabytes_without_a_line_end(local):
     program = "import sys; sys.stdout.write('x' * 10_000_000); sys.stderr.write('short\\n')"
     app_id = local.finish(python_app(program)).app_id
     assert [len(line) for line in local.lines(app_id, streams="stdout")] == [10_000_000]
@@ -27,7 +27,7 @@ def test_ten_megabytes_without_a_line_end(local: Local) -> None:
     assert (local.replica(app_id) / "combined.log").stat().st_size == 10_000_006
 
 
-def test_line_in_parts_is_one_line(local: Local) -> None:
+def test_line_in_parts_is_one_line(local):
     program = (
         "import sys, time\n"
         "sys.stdout.write('begun '); time.sleep(1.3)\n"
@@ -42,7 +42,7 @@ def test_line_in_parts_is_one_line(local: Local) -> None:
     assert combined.read_text() == "begun between\nended\n"
 
 
-def test_index_has_every_byte(local: Local) -> None:
+def test_index_has_every_byte(local):
     app_id = local.start("for i in 1 2 3; do echo o$i; sleep 0.05; echo e$i >&2; sleep 0.05; done")
     began = time.time()
     local.ended(app_id)
@@ -60,14 +60,14 @@ def test_index_has_every_byte(local: Local) -> None:
     assert data == b"o1\ne1\no2\ne2\no3\ne3\n"
 
 
-def test_flood_is_complete_and_in_order(local: Local) -> None:
+def test_flood_is_complete_and_in_order(local):
     app_id = local.start("seq 1 200000; seq 1 1000 >&2")
     assert local.lines(app_id, should_tail=True, streams="stdout") == [f"{n}\n" for n in range(1, 200001)]
     local.ended(app_id)
     assert len(local.lines(app_id)) == 201000
 
 
-def test_flood_does_not_delay_the_end(local: Local) -> None:
+def test_flood_does_not_delay_the_end(local):
     """What is not in combined.log yet is read from the stream's own file, and comes there afterwards."""
     app_id = local.start_running("yes 'a line of some length, again and again' | head -c 400000000")
     pid = local.state(app_id)["replicas"][0]["pid"]
@@ -78,12 +78,12 @@ def test_flood_does_not_delay_the_end(local: Local) -> None:
     wait_until(lambda: (folder / "combined.log").stat().st_size == 400_000_000, "the rest of combined.log")
 
 
-def test_bytes_that_are_no_text(local: Local) -> None:
+def test_bytes_that_are_no_text(local):
     app_id = local.finish(r"printf '\377\376 ok\n\000nul\n'").app_id
     assert local.lines(app_id) == ["\ufffd\ufffd ok\n", "\0nul\n"]
 
 
-def test_lines_after_the_supervisors_death(local: Local) -> None:
+def test_lines_after_the_supervisors_death(local):
     app_id = local.start_running("echo one; sleep 0.5; echo two; echo three >&2; sleep 0.3; echo four")
     wait_until(lambda: local.lines(app_id) == ["one\n"], "the first line")
     lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)
@@ -94,7 +94,7 @@ def test_lines_after_the_supervisors_death(local: Local) -> None:
 
 
 @pytest.mark.parametrize("deleted", [False, True])
-def test_log_that_is_removed_while_it_is_read(local: Local, deleted: bool) -> None:
+def test_log_that_is_removed_while_it_is_read(local, deleted):
     app_id = local.start("echo x; sleep 3600")
     lines: Any = local.scheduler.log_iter(app_id, "r", should_tail=True)
     assert next(lines) == "x\n"
@@ -110,7 +110,7 @@ def test_log_that_is_removed_while_it_is_read(local: Local, deleted: bool) -> No
 
 
 @pytest.mark.parametrize("kept", ["combined", "stdout"])
-def test_one_file_of_a_log_is_enough(local: Local, kept: str) -> None:
+def test_one_file_of_a_log_is_enough(local, kept):
     app_id = local.finish("echo x").app_id
     folder = local.replica(app_id)
     for path in list(folder.iterdir()):
@@ -122,14 +122,14 @@ def test_one_file_of_a_log_is_enough(local: Local, kept: str) -> None:
         local.lines(app_id)
 
 
-def test_line_is_delivered_soon(local: Local) -> None:
+def test_line_is_delivered_soon(local):
     app_id = local.start(python_app("import time\nfor n in range(30): print(time.time()); time.sleep(0.03)"))
     delays = sorted(time.time() - float(line) for line in local.scheduler.log_iter(app_id, "r", should_tail=True))
     # 20 ms is usual; far more is a fault and not a busy machine.
     assert delays[len(delays) // 2] < 5
 
 
-def test_log_path_of_every_stream(local: Local) -> None:
+def test_log_path_of_every_stream(local):
     app_id = local.finish("exit 0", replicas=2).app_id
     for stream in Stream:
         assert local.scheduler.log_path(app_id, "r", 1, stream) == local.replica(app_id, 1) / f"{stream.value}.log"
@@ -160,14 +160,14 @@ class Streams:
 
 
 @pytest.fixture
-def streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Streams:
+def streams(tmp_path, monkeypatch):
     return Streams(tmp_path, monkeypatch)
 
 
 NEVER = float("inf")
 
 
-def test_combined_log_copies_whole_lines(streams: Streams) -> None:
+def test_combined_log_copies_whole_lines(streams):
     log = streams.open()
     assert log.copy() == NEVER
     streams.write("stdout", b"a\nb")
@@ -183,7 +183,7 @@ def test_combined_log_copies_whole_lines(streams: Streams) -> None:
     assert streams.combined == b"a\nE\nbnew\n"
 
 
-def test_combined_log_waits_for_the_end_of_a_line(streams: Streams) -> None:
+def test_combined_log_waits_for_the_end_of_a_line(streams):
     streams.write("stdout", b"part")
     log = streams.open()
     assert log.copy() == 0.25
@@ -196,7 +196,7 @@ def test_combined_log_waits_for_the_end_of_a_line(streams: Streams) -> None:
     assert (log.copy(), streams.combined) == (0.0, b"part" + b"x" * 99 + b"\n")
 
 
-def test_truncated_combined_log_keeps_true_times(streams: Streams) -> None:
+def test_truncated_combined_log_keeps_true_times(streams):
     streams.write("stdout", b"the first line\n")
     log = streams.open()
     log.copy()
@@ -207,14 +207,14 @@ def test_truncated_combined_log_keeps_true_times(streams: Streams) -> None:
     assert (streams.combined, streams.index.read_bytes()) == (b"second\n", b"0 2000.000 o\n")
 
 
-def test_combined_log_has_earlier_output(streams: Streams) -> None:
+def test_combined_log_has_earlier_output(streams):
     streams.write("stdout", b"out\n")
     streams.write("stderr", b"err\n")
     assert streams.open().copy() == NEVER
     assert (streams.combined, streams.index.read_bytes()) == (b"out\nerr\n", b"0 1000.000 o\n4 1000.000 e\n")
 
 
-def test_lines_of_both_streams_are_assembled() -> None:
+def test_lines_of_both_streams_are_assembled():
     lines = LineAssembler()
     assert lines.add(Record(b"a", 1.0, "o")) == []
     assert lines.add(Record(b"E\nF", 2.0, "e")) == [(2.0, b"E\n")]

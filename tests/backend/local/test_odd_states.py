@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import random
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
-from backend.local.support import Local, document, entry
+from backend.local.support import document, entry
 from support.odd_values import odd_text
 
 from torchx_tui.backends.history.journal import Journal
@@ -27,7 +26,7 @@ def state() -> dict[str, Any]:
     return document(entry(exit_code=0), entry(1, exit_code=0), app=app, cfg={"a": False}, **more)
 
 
-def test_any_state_file(local: Local, tmp_path: Path) -> None:
+def test_any_state_file(local, tmp_path):
     chance = random.Random(1)
     runner = Runner(journal=Journal(tmp_path / "journal"), schedulers={"local_cwd": local.scheduler})
     for _ in range(CASES // BATCH):

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from backend.local.support import Local, document, launch_from_another_process
+from backend.local.support import document, launch_from_another_process
 from support.waiting import wait_until
 
 from torchx_tui.backends.local import supervisor
@@ -31,7 +31,7 @@ def put_foreign(path: Path, text: str) -> None:
 
 
 @needs_root
-def test_cancel_request_of_another_user_is_ignored(local: Local) -> None:
+def test_cancel_request_of_another_user_is_ignored(local):
     app_id = local.start_running()
     path = local.run(app_id).folder / "cancel.json"
     put_foreign(path, json.dumps({"by": "mallory", "at": 1.0}))
@@ -43,21 +43,21 @@ def test_cancel_request_of_another_user_is_ignored(local: Local) -> None:
 
 
 @needs_root
-def test_delete_request_of_another_user_is_ignored(local: Local) -> None:
+def test_delete_request_of_another_user_is_ignored(local):
     folder = local.put("job-1", document())
     put_foreign(folder / "delete", "")
     assert (local.scheduler.exists("job-1"), folder.exists()) == (True, True)
 
 
 @needs_root
-def test_state_file_of_another_user_is_damaged(local: Local) -> None:
+def test_state_file_of_another_user_is_damaged(local):
     put_foreign(local.put("job-1", document()) / "state.json", json.dumps(document(finished_at=None)))
     (row,) = local.scheduler.list()
     assert (row.state, "another user owns it" in row.msg) == (AppState.UNKNOWN, True)
 
 
 @needs_root
-def test_session_folder_of_another_user_is_refused(local: Local, tmp_path: Path) -> None:
+def test_session_folder_of_another_user_is_refused(local, tmp_path):
     session = tmp_path / "logs" / "session"
     session.mkdir(parents=True)
     os.chown(session, SOMEBODY, SOMEBODY)
@@ -69,7 +69,7 @@ def test_session_folder_of_another_user_is_refused(local: Local, tmp_path: Path)
 
 @needs_root
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has capabilities")
-def test_process_of_another_user_that_stays_is_named(local: Local) -> None:
+def test_process_of_another_user_that_stays_is_named(local):
     def give_up_killing_others() -> None:
         ctypes.CDLL(None).prctl(24, 5, 0, 0, 0)  # PR_CAPBSET_DROP, CAP_KILL
 

@@ -1,20 +1,16 @@
 """Which finished apps are kept on disk and in memory, and which are removed."""
 
-from __future__ import annotations
-
 import shutil
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
-from backend.local.support import Local, document
+from backend.local.support import document
 from support.waiting import wait_until
 
 from torchx_tui.backends.local.runs import Runs, prune
 
 
-def test_prune_by_age(make_local: Callable[..., Local]) -> None:
+def test_prune_by_age(make_local):
     local = make_local(keep_days=3)
     live = local.start_running()
     for app_id, days in (("old", 4), ("new", 2)):
@@ -27,7 +23,7 @@ def test_prune_by_age(make_local: Callable[..., Local]) -> None:
     assert local.scheduler.prune() == []
 
 
-def test_prune_by_size(make_local: Callable[..., Local]) -> None:
+def test_prune_by_size(make_local):
     local = make_local(keep_bytes=1_500_000)
     for number in range(3):
         folder = local.put(f"{number}", document(finished_at=time.time() + number))
@@ -36,7 +32,7 @@ def test_prune_by_size(make_local: Callable[..., Local]) -> None:
     assert {row.app_id for row in local.scheduler.list()} == {"1", "2"}
 
 
-def test_prune_keeps_a_chosen_log_dir(make_local: Callable[..., Local], tmp_path: Path) -> None:
+def test_prune_keeps_a_chosen_log_dir(make_local, tmp_path):
     local = make_local(keep_days=0, keep_bytes=0)
     run = local.finish("echo mine", {"log_dir": str(tmp_path / "logs")})
     wait_until(lambda: local.scheduler.prune() == [run.app_id], "a moment after its end")
@@ -44,13 +40,13 @@ def test_prune_keeps_a_chosen_log_dir(make_local: Callable[..., Local], tmp_path
     assert (run.folder / "r" / "0" / "stdout.log").read_text() == "mine\n"
 
 
-def test_prune_forgets_removed_folders(local: Local) -> None:
+def test_prune_forgets_removed_folders(local):
     shutil.rmtree(local.put("job-1", document()))
     local.scheduler.prune()
     assert local.runs.app_ids() == []
 
 
-def test_delete_does_not_follow_links(local: Local, tmp_path: Path) -> None:
+def test_delete_does_not_follow_links(local, tmp_path):
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "kept").touch()
     folder = local.put("job-1", document())
@@ -59,7 +55,7 @@ def test_delete_does_not_follow_links(local: Local, tmp_path: Path) -> None:
     assert (folder.exists(), (tmp_path / "outside" / "kept").exists()) == (False, True)
 
 
-def test_delete_of_a_running_app_does_not_wait(local: Local) -> None:
+def test_delete_of_a_running_app_does_not_wait(local):
     app_id = local.start_running("trap '' TERM; while :; do sleep 0.1; done")
     folder = local.run(app_id).folder
     local.scheduler.delete(app_id)
@@ -69,7 +65,7 @@ def test_delete_of_a_running_app_does_not_wait(local: Local) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_cache_size_bounds_memory_only(local: Local, size: int) -> None:
+def test_cache_size_bounds_memory_only(local, size):
     for number in range(4):
         local.put(f"{number}", document())
     runs = Runs(local.root, size)
@@ -79,7 +75,7 @@ def test_cache_size_bounds_memory_only(local: Local, size: int) -> None:
     assert {run.app_id for run in runs.all()} == {"0", "1", "2", "3"}
 
 
-def test_rows_are_the_callers_own(local: Local) -> None:
+def test_rows_are_the_callers_own(local):
     local.put("job-1", document())
     first = local.scheduler.list()[0]
     first.app_handle = "changed"
@@ -88,7 +84,7 @@ def test_rows_are_the_callers_own(local: Local) -> None:
     assert (second.app_handle, second.notes) == ("local_cwd://s/job-1", [])
 
 
-def test_latest_is_first(local: Local) -> None:
+def test_latest_is_first(local):
     for number in (2, 3, 1):
         local.put(f"{number}", document(submitted_at=float(number)))
     assert [row.app_id for row in local.scheduler.list()] == ["3", "2", "1"]

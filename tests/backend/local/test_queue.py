@@ -1,18 +1,13 @@
 """A cap on how many apps run at once."""
 
-from __future__ import annotations
-
 import os
 import signal
-from collections.abc import Callable
 from itertools import pairwise
-
-from backend.local.support import Local
 
 from torchx_tui.specs import AppState
 
 
-def test_apps_wait_for_their_turn(make_local: Callable[..., Local]) -> None:
+def test_apps_wait_for_their_turn(make_local):
     local = make_local(max_running=1)
     script = f"while [ ! -e {local.root}/go ]; do sleep 0.05; done; echo mine; sleep 0.2"
     ids = [local.start(script) for _ in range(3)]
@@ -29,7 +24,7 @@ def test_apps_wait_for_their_turn(make_local: Callable[..., Local]) -> None:
     assert states == ["SUBMITTED", "PENDING", "RUNNING", "SUCCEEDED"]
 
 
-def test_cap_counts_the_apps_of_every_session(make_local: Callable[..., Local]) -> None:
+def test_cap_counts_the_apps_of_every_session(make_local):
     first, second = make_local(max_running=2), make_local(max_running=2)
     ids = [first.start_running(), first.start_running()]
     waiting = second.start("exit 0")
@@ -39,7 +34,7 @@ def test_cap_counts_the_apps_of_every_session(make_local: Callable[..., Local]) 
     assert first.run(ids[1]).state is AppState.RUNNING
 
 
-def test_waiting_app_is_cancelled(make_local: Callable[..., Local]) -> None:
+def test_waiting_app_is_cancelled(make_local):
     local = make_local(max_running=1)
     first, second = local.start("sleep 300"), local.start("echo never")
     local.pending(second)
@@ -48,7 +43,7 @@ def test_waiting_app_is_cancelled(make_local: Callable[..., Local]) -> None:
     assert local.running(first)
 
 
-def test_killed_supervisors_do_not_hold_their_place(make_local: Callable[..., Local]) -> None:
+def test_killed_supervisors_do_not_hold_their_place(make_local):
     local = make_local(max_running=1)
     first = local.start_running()
     os.kill(local.state(first)["replicas"][0]["pid"], signal.SIGSTOP)
@@ -60,7 +55,7 @@ def test_killed_supervisors_do_not_hold_their_place(make_local: Callable[..., Lo
     assert list((local.root / "turns").iterdir()) == []
 
 
-def test_without_a_cap_nothing_waits(local: Local) -> None:
+def test_without_a_cap_nothing_waits(local):
     ids = [local.start("exec sleep 300") for _ in range(5)]
     for app_id in ids:
         assert [state for state, _ in local.running(app_id)["timeline"]] == ["SUBMITTED", "RUNNING"]

@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +25,20 @@ from torchx_tui.backends.local.image_provider import ReplicaParam
 from torchx_tui.specs import AppDef, AppDefError, Resource, Role
 
 
-def test_text_before_path() -> None:
+def test_text_before_path():
     given = {"PATH": "/role:"}
     assert role_path(given, ["/extra"], "/cwd", True) == "/cwd:/extra:/role"
     assert role_path(given, ["/extra"], "/cwd", False) == "/extra:/role:/cwd"
     assert role_path({}, [], None, True) == ""
 
 
-def test_added_path_comes_before_the_inherited() -> None:
+def test_added_path_comes_before_the_inherited():
     made = replica_environment({"PATH": "/b"}, {"PATH": "/a", "X": "1"})
     assert made == {"PATH": "/a:/b", "X": "1", "PYTHONUNBUFFERED": "x"}
     assert replica_environment({"PATH": "/b", "PYTHONUNBUFFERED": ""}, {"PATH": ""}) == {"PATH": ""}
 
 
-def test_job_of_this_process_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_of_this_process_is_not_inherited(monkeypatch):
     names = {"TORCHX_JOB_ID", "TORCHELASTIC_ERROR_FILE", "PET_LOG_DIR", "KEPT"}
     for name in names:
         monkeypatch.setenv(name, "x")
@@ -49,14 +48,14 @@ def test_job_of_this_process_is_not_inherited(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("path", "expected"), [("/a:/b", "/a:/b:HERE"), ("HERE:/a", "HERE:/a"), ("", f"{os.defpath}:HERE")]
 )
-def test_folder_of_this_python_is_on_the_path(monkeypatch: pytest.MonkeyPatch, path: str, expected: str) -> None:
+def test_folder_of_this_python_is_on_the_path(monkeypatch, path, expected):
     here = str(Path(sys.executable).parent)
     monkeypatch.setenv("PATH", path.replace("HERE", here))
     assert launcher_environment()["PATH"] == expected.replace("HERE", here)
 
 
 @pytest.fixture
-def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def nvidia_smi(tmp_path, monkeypatch):
     """Return a function that puts a program ``nvidia-smi`` on PATH."""
     folder = tmp_path / "bin"
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
@@ -72,9 +71,7 @@ def nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str
 TWO_GPUS = '[ "$1" = -L ] && printf "GPU 0: A\\n  MIG 1g: x\\nGPU 1: A\\n"'
 
 
-def test_gpus_are_counted_until_some_are_found(
-    nvidia_smi: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_gpus_are_counted_until_some_are_found(nvidia_smi, monkeypatch):
     assert count_gpus() == 0
     for text, count in (("echo no driver; exit 9", 0), (TWO_GPUS, 2), ("exit 9", 2)):
         nvidia_smi(text)
@@ -87,13 +84,13 @@ def with_gpus(name: str, replicas: int, gpu: int) -> Role:
     return role("exit 0", name=name, replicas=replicas, resource=Resource(1, gpu, 1))
 
 
-def test_gpus_are_assigned_in_order_or_not_at_all() -> None:
+def test_gpus_are_assigned_in_order_or_not_at_all():
     made = AppDef("x", [with_gpus("a", 2, 1), with_gpus("b", 1, 0), with_gpus("c", 1, 2), with_gpus("d", 1, -1)])
     assert visible_devices(made, 4) == {"a": ["0", "1"], "c": ["2,3"]}
     assert visible_devices(made, 3) == {}
 
 
-def test_folder_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folder_that_cannot_be_written_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr(request, "logout_findings", list)
     (machine,) = request.machine_findings(tmp_path / "a" / "b")
     assert machine.level == "ok"
@@ -114,9 +111,7 @@ def advice(local: Local, made: AppDef) -> list[str]:
     ("replicas", "text"),
     [(0, []), (2, []), (3, ["warning 3 gpu asked for, this machine has 2"])],
 )
-def test_more_gpus_than_the_machine_has(
-    local: Local, nvidia_smi: Callable[[str], None], replicas: int, text: list[str]
-) -> None:
+def test_more_gpus_than_the_machine_has(local, nvidia_smi, replicas, text):
     nvidia_smi(TWO_GPUS)
     made = AppDef("x", [with_gpus("r", replicas or 1, 1 if replicas else 0)])
     assert advice(local, made) == text
@@ -124,13 +119,13 @@ def test_more_gpus_than_the_machine_has(
     assert ", 2 gpu, " in local.scheduler.check()[0].what
 
 
-def test_gpus_on_a_machine_without(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_on_a_machine_without(local, monkeypatch):
     monkeypatch.setattr(request, "count_gpus", lambda: 0)
     assert advice(local, AppDef("x", [with_gpus("r", 1, 1)])) == ["warning 1 gpu asked for, this machine has none"]
 
 
 @pytest.mark.parametrize("state", ["free", "taken", "waits out its last connection"])
-def test_port_of_another_process(local: Local, state: str) -> None:
+def test_port_of_another_process(local, state):
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind(("", 0))
@@ -158,7 +153,7 @@ def test_port_of_another_process(local: Local, state: str) -> None:
             assert advice(local, app("exit 0", port_map={"ui": odd})) == []
 
 
-def test_missing_script_or_python(local: Local, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_script_or_python(local, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "train.py").touch()
 
@@ -181,7 +176,7 @@ def test_missing_script_or_python(local: Local, tmp_path: Path, monkeypatch: pyt
     assert found(str(tmp_path)) == [f"error r: {tmp_path} is not an executable file"]
 
 
-def test_run_options_as_text(local: Local) -> None:
+def test_run_options_as_text(local):
     text = str(local.scheduler.run_opts())
     assert "log_dir=LOG_DIR (str, None)\n            Directory to write stdout/stderr log files of replicas." in text
     assert "prepend_cwd=PREPEND_CWD (bool, False)" in text
@@ -194,7 +189,7 @@ OWN = {"LR", "PATH", "PET_LOG_DIR", "TORCHELASTIC_ERROR_FILE", "TORCHX_JOB_ID", 
 
 
 @pytest.mark.parametrize("insight", [False, True])
-def test_request_as_text(make_local: Callable[..., Local], monkeypatch: pytest.MonkeyPatch, insight: bool) -> None:
+def test_request_as_text(make_local, monkeypatch, insight):
     monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     monkeypatch.setenv("INHERITED", "1")
     made = app("echo 'a b'", replicas=2, env={"LR": "0.1", "PATH": "/of/role", "HF_TOKEN": "hunter2"})
@@ -215,7 +210,7 @@ def test_request_as_text(make_local: Callable[..., Local], monkeypatch: pytest.M
     assert info.request.insight_folders() == ([folder] if insight else [])
 
 
-def test_invalid_apps_are_refused(local: Local) -> None:
+def test_invalid_apps_are_refused(local):
     wrong: list[tuple[str, Any]] = [
         ("no roles", AppDef("job")),
         ("two roles r", AppDef("job", [role("x"), role("x", name="s"), role("x")])),
@@ -248,7 +243,7 @@ def test_invalid_apps_are_refused(local: Local) -> None:
         ("a b", None),
     ],
 )
-def test_names_of_folders(name: str, text: str | None) -> None:
+def test_names_of_folders(name, text):
     faults = list(request.name_faults(AppDef(name, [Role(name, "")])))
     assert [(fault.role, fault.name) for fault in faults] == ([] if text is None else [("", name), (name, name)])
     if text is None:
@@ -258,7 +253,7 @@ def test_names_of_folders(name: str, text: str | None) -> None:
             request.check_name("It", name)
 
 
-def test_two_roles_of_one_name_would_have_one_log() -> None:
+def test_two_roles_of_one_name_would_have_one_log():
     (fault,) = request.name_faults(AppDef("job", [Role("r", ""), Role("s", ""), Role("r", "")]))
     assert (fault.role, fault.name) == ("r", "r")
     assert "job has two roles r" in fault.words
@@ -268,13 +263,13 @@ def test_two_roles_of_one_name_would_have_one_log() -> None:
     ("name", "shown"),
     [("", "empty"), ("a\nb", r"'a\nb'"), ("/" * 40, "/" * 40), ("/" * 41, "/" * 40 + "…")],
 )
-def test_refused_name_is_shown(name: str, shown: str) -> None:
+def test_refused_name_is_shown(name, shown):
     with pytest.raises(AppDefError) as refused:
         request.check_name("It", name)
     assert str(refused.value).startswith(f"It is {shown}: ")
 
 
-def test_request_without_insight() -> None:
+def test_request_without_insight():
     param: Any = ReplicaParam(["sh"], {"A": "1"}, cwd="/")
     made = request.PopenRequest("job-1", "/logs/s/job-1", {"r": [param]})
     assert made.insight_folders() == []

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from backend.local.support import NOBODY, Local, document, entry, started
+from backend.local.support import NOBODY, document, entry, started
 from support.tables import toml_table
 from support.waiting import wait_until
 
@@ -55,29 +55,29 @@ def fault_of(made: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(set(document()) - {"started_at", "finished_at"}))
-def test_missing_field_is_named(name: str) -> None:
+def test_missing_field_is_named(name):
     made = document(entry())
     del made[name]
     assert name in fault_of(made)
 
 
 @pytest.mark.parametrize("name", [*document(), *OPTIONAL, "cfg"])
-def test_field_of_wrong_type_is_named(name: str) -> None:
+def test_field_of_wrong_type_is_named(name):
     assert name in fault_of({**document(), name: [[7]]})
 
 
 @pytest.mark.parametrize("name", [*entry(), "not_started"])
-def test_replica_field_of_wrong_type_is_named(name: str) -> None:
+def test_replica_field_of_wrong_type_is_named(name):
     assert f"replicas[1].{name}" in fault_of(document(entry(), entry(1, **{name: [[7]]})))
 
 
 @pytest.mark.parametrize("name", sorted(ENTRY_REQUIRED))
-def test_missing_replica_field_is_named(name: str) -> None:
+def test_missing_replica_field_is_named(name):
     assert f"replicas[0].{name}" in fault_of(document({key: value for key, value in entry().items() if key != name}))
 
 
 @pytest.mark.parametrize("name", TABLES["good"])
-def test_values(name: str) -> None:
+def test_values(name):
     def made(values: dict[str, Any]) -> dict[str, Any]:
         return document(entry(**values)) if name == "replicas" else document(**values)
 
@@ -88,7 +88,7 @@ def test_values(name: str) -> None:
 
 
 @cases("judged")
-def test_state_by_what_lives(make: Make, case: dict[str, Any]) -> None:
+def test_state_by_what_lives(make, case):
     known = {"state": "RUNNING", "finished_at": None, "heartbeat": time.time(), "job_id": "local_cwd://nobody/has-1"}
     run = make(entry(**fields_of(case, "replica")), **{**known, **fields_of(case, "fields")})
     expected = (case["state"], case.get("over", False), case.get("reason", ""), case.get("notes", []))
@@ -99,13 +99,13 @@ def test_state_by_what_lives(make: Make, case: dict[str, Any]) -> None:
         assert describe_run(run).timeline[-1].state is run.state
 
 
-def test_replicas_of_a_killed_supervisor(make: Make) -> None:
+def test_replicas_of_a_killed_supervisor(make):
     lives = entry(pid=os.getpid(), pid_started=started(os.getpid()))
     run = make(lives, entry(1), state="RUNNING", finished_at=None)
     assert [replica_state(run, one) for one in run.replicas] == [AppState.RUNNING, AppState.UNKNOWN]
 
 
-def test_another_machine_of_the_same_name(make: Make) -> None:
+def test_another_machine_of_the_same_name(make):
     running = {"boot_id": "of another machine", "state": "RUNNING", "finished_at": None}
     # A minute of room, for a clock that was set since.
     other = make(entry(), **running, heartbeat=psutil.boot_time() + 70)
@@ -114,7 +114,7 @@ def test_another_machine_of_the_same_name(make: Make) -> None:
     assert (restarted.state, restarted.here) == (AppState.FAILED, True)
 
 
-def test_all_fields_are_shown(make: Make) -> None:
+def test_all_fields_are_shown(make):
     app = {"name": "job", "roles": [{"name": "r", "image": "i:1", "num_replicas": 1}], "metadata": {"k": "v"}}
     run = make(entry(exit_code=0, finished_at=60.0), app=app, notes=["a note"], cfg={"log_dir": "/x"})
     host = os.uname().nodename
@@ -142,7 +142,7 @@ def test_all_fields_are_shown(make: Make) -> None:
     )
 
 
-def test_jobs_of_torchx_have_its_folder_and_options(make: Make) -> None:
+def test_jobs_of_torchx_have_its_folder_and_options(make):
     run = make(entry(), torchx_folder="/logs/job-1", cfg={"log_dir": "/logs"})
     assert (run.by_torchx, run.log_folder) == (True, Path("/logs/job-1"))
     assert run.replica_folder("r", 3) == Path("/logs/job-1/r/3")
@@ -151,7 +151,7 @@ def test_jobs_of_torchx_have_its_folder_and_options(make: Make) -> None:
     assert (unknown.log_folder, describe_run(unknown).ui_url, describe_run(unknown).log_dir) == (None, None, "")
 
 
-def test_first_failure_is_the_reason(make: Make) -> None:
+def test_first_failure_is_the_reason(make):
     first = entry(1, exit_code=3, finished_at=30.0)
     late = entry(0, exit_code=-9, finished_at=40.0)
     run = make(late, first, state="FAILED")
@@ -163,12 +163,12 @@ def test_first_failure_is_the_reason(make: Make) -> None:
 
 
 @cases("why")
-def test_reason_of_a_state(make: Make, case: dict[str, Any]) -> None:
+def test_reason_of_a_state(make, case):
     assert why(make(entry(exit_code=-15, finished_at=150.0), **fields_of(case, "fields"))) == case["why"]
 
 
 @cases("not_started")
-def test_replica_that_could_not_be_started(make: Make, case: dict[str, Any]) -> None:
+def test_replica_that_could_not_be_started(make, case):
     error = getattr(errno, case.get("error", ""), None)
     failed = entry(pid=None, not_started=[error, case.get("file"), case.get("text", "")], finished_at=30.0)
     run = make({**failed, **case["entry"]}, state="FAILED")
@@ -176,19 +176,19 @@ def test_replica_that_could_not_be_started(make: Make, case: dict[str, Any]) -> 
     assert replica_state(run, run.replicas[0]) is AppState.FAILED
 
 
-def test_replica_with_required_fields_alone(make: Make) -> None:
+def test_replica_with_required_fields_alone(make):
     replica = {name: value for name, value in entry(pid=None).items() if name in ENTRY_REQUIRED}
     run = make({**replica, "not_started": [errno.EACCES, "x", ""]}, state="FAILED")
     assert why(run) == "cannot start : it is not an executable file"
 
 
 @cases("replica")
-def test_state_of_a_replica(make: Make, case: dict[str, Any]) -> None:
+def test_state_of_a_replica(make, case):
     run = make(entry(**fields_of(case, "entry")), **fields_of(case, "app"))
     assert replica_state(run, run.replicas[0]) is AppState[case["state"]]
 
 
-def test_end_of_a_lost_app_is_its_last_sign(make: Make) -> None:
+def test_end_of_a_lost_app_is_its_last_sign(make):
     def finished_at(heartbeat: float, printed_at: float) -> float | None:
         os.utime(log, (printed_at, printed_at))
         return list_run(make(entry(), heartbeat=heartbeat, state="RUNNING", finished_at=None)).finished_at
@@ -207,11 +207,11 @@ def test_end_of_a_lost_app_is_its_last_sign(make: Make) -> None:
         (172_799, "47 h"), (172_800, "2 d"),
     ],
 )  # fmt: skip
-def test_ages(seconds: float, text: str) -> None:
+def test_ages(seconds, text):
     assert format_age(seconds) == text
 
 
-def test_another_host_is_never_signalled(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_host_is_never_signalled(local, monkeypatch):
     folder = local.put("job-1", document(entry(), host="node7", state="RUNNING", finished_at=None))
     with monkeypatch.context() as patch:
         patch.setattr(os, "kill", lambda *_: pytest.fail("signalled"))
@@ -221,7 +221,7 @@ def test_another_host_is_never_signalled(local: Local, monkeypatch: pytest.Monke
     assert (asked["host"], bool(asked["by"])) == (os.uname().nodename, True)
 
 
-def test_newer_format_is_read_only(local: Local, make: Make) -> None:
+def test_newer_format_is_read_only(local, make):
     ours = {"pid": os.getpid(), "pid_started": started(os.getpid())}
     run = make(entry(**ours), **ours, format=FORMAT + 1, state="RUNNING", finished_at=None, heartbeat=time.time())
     for action in (local.scheduler.cancel, local.scheduler.delete):
@@ -242,7 +242,7 @@ DAMAGES = {
 
 
 @pytest.mark.parametrize("text", DAMAGES.values(), ids=list(DAMAGES))
-def test_damaged_state_file_affects_its_app_alone(local: Local, text: str) -> None:
+def test_damaged_state_file_affects_its_app_alone(local, text):
     local.put("whole-1", document(entry(exit_code=0)))
     path = local.put("hurt-1", text.encode()) / "state.json"
     rows = {row.app_id: row for row in local.scheduler.list()}
@@ -258,7 +258,7 @@ def test_damaged_state_file_affects_its_app_alone(local: Local, text: str) -> No
     assert not local.scheduler.exists("hurt-1")
 
 
-def test_unreadable_state_file_ends_no_app(local: Local) -> None:
+def test_unreadable_state_file_ends_no_app(local):
     path = local.put("job-1", document()) / "state.json"
     kept = path.rename(path.with_name("kept"))
     path.symlink_to(path)
@@ -271,7 +271,7 @@ def test_unreadable_state_file_ends_no_app(local: Local) -> None:
     assert local.run("job-1").state is AppState.SUCCEEDED
 
 
-def test_damaged_record_affects_its_app_alone(local: Local) -> None:
+def test_damaged_record_affects_its_app_alone(local):
     folder = local.put("whole-1", document())
     written = local.runs.record_path("whole-1")
     assert json.loads(written.read_text()) == {"format": FORMAT, "folder": str(folder)}
@@ -282,7 +282,7 @@ def test_damaged_record_affects_its_app_alone(local: Local) -> None:
         local.scheduler.prune(dryrun=True)
 
 
-def test_missing_folder_is_no_app(local: Local) -> None:
+def test_missing_folder_is_no_app(local):
     folder = local.put("job-1", document())
     assert local.scheduler.exists("job-1")
     folder.rename(folder.with_name("elsewhere"))
@@ -290,11 +290,11 @@ def test_missing_folder_is_no_app(local: Local) -> None:
 
 
 @pytest.mark.parametrize("app_id", ["", "..", "../x", "a/b", "\0", "x" * 5000], ids=lambda app_id: repr(app_id)[:9])
-def test_odd_ids_are_no_apps(local: Local, app_id: str) -> None:
+def test_odd_ids_are_no_apps(local, app_id):
     assert local.scheduler.describe(app_id) is None
 
 
-def test_end_that_is_written_while_it_is_read(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_end_that_is_written_while_it_is_read(local, monkeypatch):
     """The file is read, then the supervisor writes the end and goes, then the reader finds that it has gone."""
     local.put("job-1", document(entry(), state="RUNNING", finished_at=None))
 
@@ -308,7 +308,7 @@ def test_end_that_is_written_while_it_is_read(local: Local, monkeypatch: pytest.
         assert local.run("job-1").state is AppState.SUCCEEDED
 
 
-def test_named_pipe_as_a_request_to_cancel(local: Local) -> None:
+def test_named_pipe_as_a_request_to_cancel(local):
     app_id = local.start_running()
     os.mkfifo(local.run(app_id).folder / "cancel.json")
     local.end_as(app_id, AppState.CANCELLED)
@@ -321,7 +321,7 @@ def _put_a_folder_in_place_of(path: Path) -> None:
 
 
 @pytest.mark.parametrize("end", ["cancel", "delete", "signal"])
-def test_folder_as_state_file_of_a_running_job(local: Local, end: str) -> None:
+def test_folder_as_state_file_of_a_running_job(local, end):
     app_id = local.start_running()
     state, folder = local.state(app_id), local.run(app_id).folder
     _put_a_folder_in_place_of(folder / "state.json")
@@ -336,7 +336,7 @@ def test_folder_as_state_file_of_a_running_job(local: Local, end: str) -> None:
     assert (described and described.state, folder.exists()) == left
 
 
-def test_folder_as_state_file_of_an_ended_job(local: Local) -> None:
+def test_folder_as_state_file_of_an_ended_job(local):
     folder = local.put("job-1", document())
     _put_a_folder_in_place_of(folder / "state.json")
     (row,) = local.scheduler.list()

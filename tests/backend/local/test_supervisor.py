@@ -9,14 +9,13 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import psutil
 import pytest
-from backend.local.support import Local, app
+from backend.local.support import app
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.local import launch, supervisor
@@ -34,7 +33,7 @@ def ask(request: dict[str, Any] | None) -> subprocess.CompletedProcess[bytes]:
 
 
 @pytest.mark.parametrize("adopt", [True, False])
-def test_write_error_is_its_answer(tmp_path: Path, adopt: bool) -> None:
+def test_write_error_is_its_answer(tmp_path, adopt):
     folder, turn = tmp_path / "none", tmp_path / "turns" / "1-job"
     state: dict[str, Any] = {"timeline": []}
     asked = ask({"adopt": adopt, "folder": str(folder), "turn": str(turn), "state": state})
@@ -46,7 +45,7 @@ def test_write_error_is_its_answer(tmp_path: Path, adopt: bool) -> None:
     assert (asked.stdout.count(b"\n"), asked.stderr) == (1, b"")
 
 
-def test_without_a_request_there_is_no_answer() -> None:
+def test_without_a_request_there_is_no_answer():
     asked = ask(None)
     assert (asked.stdout, asked.stderr) == (b"", b"")
 
@@ -66,7 +65,7 @@ def test_without_a_request_there_is_no_answer() -> None:
     ],
     ids=lambda text: repr(text)[:20],
 )
-def test_invalid_note_is_empty(tmp_path: Path, text: bytes | None, note: dict[str, Any]) -> None:
+def test_invalid_note_is_empty(tmp_path, text, note):
     path = tmp_path / "cancel.json"
     if text is not None:
         path.write_bytes(text)
@@ -74,7 +73,7 @@ def test_invalid_note_is_empty(tmp_path: Path, text: bytes | None, note: dict[st
 
 
 @needs_inotify
-def test_written_files_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_written_files_are_known(tmp_path, monkeypatch):
     library = ctypes.CDLL(None, use_errno=True)
     # This process is not to become the parent of other orphans.
     known = SimpleNamespace(
@@ -98,7 +97,7 @@ def test_written_files_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def sleeper() -> Iterator[tuple[Any, int, int]]:
+def sleeper():
     """Return a supervisor of nothing, the file that wakes it, and the one that reports written files."""
     (woken, wake), (watched, write) = os.pipe(), os.pipe()
     made: Any = supervisor.Supervisor.__new__(supervisor.Supervisor)
@@ -110,7 +109,7 @@ def sleeper() -> Iterator[tuple[Any, int, int]]:
         os.close(file)
 
 
-def test_signal_wakes_it_once(sleeper: tuple[Any, int, int]) -> None:
+def test_signal_wakes_it_once(sleeper):
     made, wake, _ = sleeper
     os.write(wake, b"signals")
     made.sleep(time.monotonic())
@@ -118,9 +117,7 @@ def test_signal_wakes_it_once(sleeper: tuple[Any, int, int]) -> None:
 
 
 @pytest.mark.parametrize(("due_in", "slept"), [(0.5, [0.01]), (0.0, [])])
-def test_copies_in_blocks_and_a_flood_at_once(
-    sleeper: tuple[Any, int, int], monkeypatch: pytest.MonkeyPatch, due_in: float, slept: list[float]
-) -> None:
+def test_copies_in_blocks_and_a_flood_at_once(sleeper, monkeypatch, due_in, slept):
     made, _, write = sleeper
     pauses: list[float] = []
     now = time.monotonic()
@@ -132,7 +129,7 @@ def test_copies_in_blocks_and_a_flood_at_once(
     assert pauses == slept
 
 
-def test_helper_keeps_no_file_open(sleeper: tuple[Any, int, int]) -> None:
+def test_helper_keeps_no_file_open(sleeper):
     made, _, _ = sleeper
     made.request, made.processes = {"helpers": {"end": {"argv": ["cat"], "stdin": "a job has ended"}}}, []
     before = os.listdir("/proc/self/fd")
@@ -141,7 +138,7 @@ def test_helper_keeps_no_file_open(sleeper: tuple[Any, int, int]) -> None:
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_helpers_run_at_the_start_and_at_the_end(make_local: Callable[..., Local], tmp_path: Path) -> None:
+def test_helpers_run_at_the_start_and_at_the_end(make_local, tmp_path):
     def helpers(handle: str) -> dict[str, dict[str, Any]]:
         script = 'cat > "$1".part && mv "$1".part "$1"'
         return {
@@ -163,9 +160,7 @@ def test_helpers_run_at_the_start_and_at_the_end(make_local: Callable[..., Local
 @pytest.mark.parametrize(
     ("program", "stdin"), [("/no/such/program", ""), ("touch", "x" * 1_000_000)], ids=["missing", "long_stdin"]
 )
-def test_helper_that_cannot_start_is_left_out(
-    make_local: Callable[..., Local], tmp_path: Path, program: str, stdin: str
-) -> None:
+def test_helper_that_cannot_start_is_left_out(make_local, tmp_path, program, stdin):
     helper = {"argv": [program, str(tmp_path / "there")], "stdin": stdin}
     local = make_local(helpers=lambda _: {"start": helper})
     assert local.finish("exit 0").state is AppState.SUCCEEDED
@@ -173,7 +168,7 @@ def test_helper_that_cannot_start_is_left_out(
 
 
 @pytest.fixture
-def launch_with(local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], tuple[str, Path]]:
+def launch_with(local, monkeypatch, tmp_path):
     """Return a function that launches with a shell script as Python; it returns the error and the app's folder."""
 
     def start(script: str) -> tuple[str, Path]:
@@ -190,9 +185,7 @@ def launch_with(local: Local, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     return start
 
 
-def test_silent_supervisor_starts_nothing(
-    launch_with: Callable[[str], tuple[str, Path]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_silent_supervisor_starts_nothing(launch_with, monkeypatch):
     monkeypatch.setattr(launch, "ANSWER_SECONDS", 0.1)
     error, folder = launch_with("cat > /dev/null\nsleep 1")
     assert "was not launched: the supervisor did not answer within 0 s" in error
@@ -208,15 +201,13 @@ def test_silent_supervisor_starts_nothing(
         (r"printf '\377 is no text\n'", "\ufffd is no text"),
     ],
 )
-def test_broken_supervisor_is_reported(
-    local: Local, launch_with: Callable[[str], tuple[str, Path]], script: str, text: str
-) -> None:
+def test_broken_supervisor_is_reported(local, launch_with, script, text):
     error, folder = launch_with(script)
     assert f"was not launched: the supervisor did not start: {text}" in error
     assert (local.scheduler.list(), folder.exists()) == ([], False)
 
 
-def test_failure_of_a_supervisor_is_in_its_log(make_local: Callable[..., Local]) -> None:
+def test_failure_of_a_supervisor_is_in_its_log(make_local):
     local = make_local(max_running=1)
     local.start_running()
     waiting = local.start("exit 0")
@@ -228,7 +219,7 @@ def test_failure_of_a_supervisor_is_in_its_log(make_local: Callable[..., Local])
     (local.root / "elsewhere").rename(local.root / "turns")
 
 
-def test_idle_supervisor_uses_little_cpu(local: Local) -> None:
+def test_idle_supervisor_uses_little_cpu(local):
     app_id = local.start_running()
     process = psutil.Process(local.state(app_id)["pid"])
     state = local.run(app_id).folder / "state.json"
@@ -246,7 +237,7 @@ def test_idle_supervisor_uses_little_cpu(local: Local) -> None:
     assert len(written) <= 3 + passed / 5
 
 
-def test_planted_link_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_link_is_not_written_through(tmp_path, monkeypatch):
     victim = tmp_path / "victim"
     victim.write_text("mine")
     monkeypatch.setattr(time, "monotonic_ns", lambda: 7)

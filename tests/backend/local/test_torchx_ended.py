@@ -58,7 +58,7 @@ class Clock:
         return self.jobs.look()
 
 
-def test_job_as_its_record_says(tmp_path: Path) -> None:
+def test_job_as_its_record_says(tmp_path):
     folder = write(tmp_path / "session" / "job-1")
     (run,) = look(tmp_path, tmp_path).values()
     assert (run.app_id, run.state, run.over, run.notes) == ("job-1", AppState.SUCCEEDED, True, [BY_TORCHX])
@@ -74,13 +74,13 @@ def test_job_as_its_record_says(tmp_path: Path) -> None:
 
 
 @no_records
-def test_invalid_record_is_passed_over(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_invalid_record_is_passed_over(tmp_path, changes):
     write(tmp_path / "session" / "job-1", **changes)
     write(tmp_path / "session" / "job-2")
     assert list(look(tmp_path)) == ["job-2"]
 
 
-def test_folders_without_a_record(tmp_path: Path) -> None:
+def test_folders_without_a_record(tmp_path):
     (write(tmp_path / "session" / "ours") / "state.json").write_text("{}")
     pipe = write(tmp_path / "session" / "pipe") / "SUCCESS"
     pipe.unlink()
@@ -88,7 +88,7 @@ def test_folders_without_a_record(tmp_path: Path) -> None:
     assert look(tmp_path, tmp_path / "none") == {}
 
 
-def test_replicas_that_the_record_leaves_out(tmp_path: Path) -> None:
+def test_replicas_that_the_record_leaves_out(tmp_path):
     folder = write(tmp_path / "session" / "job-1")
     make_replicas(folder, "r/1", "s/0")
     for role, at in (("r", 500.0), ("s", 1500.0)):
@@ -101,7 +101,7 @@ def test_replicas_that_the_record_leaves_out(tmp_path: Path) -> None:
     assert sorted((role.name, role.num_replicas) for role in run.app.roles) == [("r", 2), ("s", 1)]
 
 
-def test_record_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_record_is_read_once_until_it_changes(tmp_path, monkeypatch):
     folder = write(tmp_path / "session" / "job-1")
     clock = Clock(tmp_path, monkeypatch)
     first = clock.look()["job-1"]
@@ -115,16 +115,14 @@ def test_record_is_read_once_until_it_changes(tmp_path: Path, monkeypatch: pytes
     assert list(clock.look()) == ["job-2"]
 
 
-def test_newer_of_two_with_one_id_counts(tmp_path: Path) -> None:
+def test_newer_of_two_with_one_id_counts(tmp_path):
     for number, state in ((1, "SUCCEEDED"), (2, "FAILED")):
         folder = write(tmp_path / f"session-{number}" / "job-1", final_state=state)
         os.utime(folder / "SUCCESS", (number * 100.0, number * 100.0))
     assert look(tmp_path)["job-1"].state is AppState.FAILED
 
 
-def test_latest_of_many_are_listed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_latest_of_many_are_listed(tmp_path, monkeypatch, caplog):
     caplog.set_level("DEBUG")
     monkeypatch.setattr(jobs, "MOST_FINISHED", 4)
     monkeypatch.setattr(jobs, "MOST_SESSIONS", 2)
@@ -145,7 +143,7 @@ def test_latest_of_many_are_listed(
     assert "1 older jobs of TorchX are left out" in caplog.messages
 
 
-def test_changed_folder_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_folder_is_listed_again(tmp_path, monkeypatch):
     clock, session = Clock(tmp_path, monkeypatch), tmp_path / "session"
 
     def found_with(number: int, changed_at: float) -> list[str]:
@@ -163,7 +161,7 @@ def test_changed_folder_is_listed_again(tmp_path: Path, monkeypatch: pytest.Monk
     assert found_with(5, later) == ["1", "2", "3", "4", "5"]
 
 
-def test_links_and_odd_names_are_passed_over(tmp_path: Path) -> None:
+def test_links_and_odd_names_are_passed_over(tmp_path):
     for place in ("session/job-1", "session/job-\n2", "odd\x1b/job-3", "elsewhere/session/job-4"):
         write(tmp_path / place)
     (tmp_path / "file").touch()
@@ -182,7 +180,7 @@ def seen(folder: Path | None, *, launched: bool = False) -> Seen:
     return Seen(made, folder, Path("/state/job-1"), launcher)
 
 
-def test_record_of_a_seen_job_says_how_it_ended(tmp_path: Path) -> None:
+def test_record_of_a_seen_job_says_how_it_ended(tmp_path):
     known = seen(write(tmp_path / "session" / "job-1"))
     run = ended_run(known)
     assert (run.state, run.over, run.reason, run.notes) == (AppState.SUCCEEDED, True, "", [BY_TORCHX])
@@ -191,7 +189,7 @@ def test_record_of_a_seen_job_says_how_it_ended(tmp_path: Path) -> None:
     assert ended_run(known) is run
 
 
-def test_launcher_has_time_to_write_the_record(tmp_path: Path) -> None:
+def test_launcher_has_time_to_write_the_record(tmp_path):
     folder = write(tmp_path / "session" / "job-1", text="{")
     known = seen(folder, launched=True)
     run = ended_run(known)
@@ -211,12 +209,12 @@ def test_launcher_has_time_to_write_the_record(tmp_path: Path) -> None:
 
 
 @no_records
-def test_incomplete_record_is_waited_for(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_incomplete_record_is_waited_for(tmp_path, changes):
     known = seen(write(tmp_path / "session" / "job-1", **changes), launched=True)
     assert ended_run(known).state is AppState.RUNNING
 
 
-def test_reasons_of_an_unknown_end(tmp_path: Path) -> None:
+def test_reasons_of_an_unknown_end(tmp_path):
     folder = tmp_path / "session" / "job-1"
     folder.mkdir(parents=True)
     lost = ended_run(seen(folder))
@@ -235,7 +233,7 @@ def test_reasons_of_an_unknown_end(tmp_path: Path) -> None:
 # Documents
 
 
-def test_document_of_a_running_job() -> None:
+def test_document_of_a_running_job():
     made = of_torchx.new_document("job-xk3v9q0w7zb2d", "local_cwd://s/job-xk3v9q0w7zb2d", Path("/logs"), 5.0)
     assert made == {
         "format": FORMAT,
@@ -258,7 +256,7 @@ def test_document_of_a_running_job() -> None:
     assert of_torchx.new_document("a", "", None, 5.0)["log_dir"] == ""
 
 
-def test_replicas_of_a_running_job() -> None:
+def test_replicas_of_a_running_job():
     unknown = dict.fromkeys(("pid", "pid_started", "exit_code", "started_at", "finished_at"))
     gone = {**unknown, "role": "r", "id": 2, "gone": True, "error_file": "/logs/r/2/error.json"}
     assert of_torchx.new_replica(Path("/logs"), ("r", 2)) == gone
@@ -270,7 +268,7 @@ def test_replicas_of_a_running_job() -> None:
 @pytest.mark.parametrize(
     ("final", "state"), [("SUCCEEDED", "SUCCEEDED"), ("FAILED", "FAILED"), ("RUNNING", "CANCELLED")]
 )
-def test_document_of_an_ended_job(final: str, state: str) -> None:
+def test_document_of_an_ended_job(final, state):
     before = of_torchx.new_document("job", "", Path("/logs"), 5.0)
     before["replicas"] = [of_torchx.new_replica(Path("/logs"), ("r", 0))]
     rows = [{**ROW, "exitcode": 3}, {"replica_id": 1, "pid": None, "exitcode": None}]
@@ -287,7 +285,7 @@ def test_document_of_an_ended_job(final: str, state: str) -> None:
             of_torchx.final_document(before, {**success, "last_updated": odd})
 
 
-def test_replicas_by_their_folders(tmp_path: Path) -> None:
+def test_replicas_by_their_folders(tmp_path):
     make_replicas(tmp_path, "b/0", "a/10", "a/9", "a/x", "odd\n/0")
     (tmp_path / "a" / "3").mkdir()
     (tmp_path / "file").touch()

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,12 +33,12 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can start s
 
 
 @pytest.fixture(autouse=True)
-def shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def shown(monkeypatch):
     monkeypatch.setenv("TORCHX_TUI_SHOWS_TORCHX_JOBS", "1")
 
 
 @pytest.fixture
-def spawn(tmp_path: Path) -> Iterator[Spawn]:
+def spawn(tmp_path):
     """Return what starts a process as TorchX starts a replica: in a session of its own, its logs in a folder."""
     started: list[subprocess.Popen[Any]] = []
 
@@ -105,7 +105,7 @@ def write_success(base: Path) -> Path:
     return folder
 
 
-def test_group_leaders_are_the_replicas(local: Local, spawn: Spawn) -> None:
+def test_group_leaders_are_the_replicas(local, spawn):
     # A child with the same environment, and one in a session of its own, as torchrun's workers are.
     first = spawn(arguments=("sh", "-c", "sleep 300 & setsid sleep 300 & wait"))
     second = spawn(number=1)
@@ -124,7 +124,7 @@ def test_group_leaders_are_the_replicas(local: Local, spawn: Spawn) -> None:
     assert described.name == "job"
 
 
-def test_process_that_becomes_a_replica_by_exec(local: Local, spawn: Spawn) -> None:
+def test_process_that_becomes_a_replica_by_exec(local, spawn):
     # Between fork and exec a process has its parent's environment.
     env = {"TORCHX_JOB_ID": f"local_cwd://torchx/{APP}"}
     code = f"import os, time; time.sleep(1); os.execvpe('sleep', ['sleep', '300'], dict(os.environ) | {env!r})"
@@ -134,7 +134,7 @@ def test_process_that_becomes_a_replica_by_exec(local: Local, spawn: Spawn) -> N
     assert list(pids(local).values()) == [process.pid]
 
 
-def test_ended_replica_is_not_counted(local: Local, spawn: Spawn) -> None:
+def test_ended_replica_is_not_counted(local, spawn):
     end(spawn(number=2))  # known by its folder alone
     first = spawn()
     spawn(number=1)
@@ -145,7 +145,7 @@ def test_ended_replica_is_not_counted(local: Local, spawn: Spawn) -> None:
 
 
 @needs_root
-def test_processes_of_another_user_are_ignored(local: Local, spawn: Spawn) -> None:
+def test_processes_of_another_user_are_ignored(local, spawn):
     spawn(user=65534)
     spawn(app_id=OTHER)
     wait_for_running(local, 1, OTHER)
@@ -154,7 +154,7 @@ def test_processes_of_another_user_are_ignored(local: Local, spawn: Spawn) -> No
 
 @needs_root
 @pytest.mark.skipif(not shutil.which("unshare"), reason="unshare is missing")
-def test_processes_in_a_container_are_ignored(local: Local, spawn: Spawn) -> None:
+def test_processes_in_a_container_are_ignored(local, spawn):
     parted = spawn(arguments=("unshare", "--mount", "--propagation", "unchanged", *SLEEP))
     here = os.stat("/proc/self/ns/mnt").st_ino
     wait_until(lambda: os.stat(f"/proc/{parted.pid}/ns/mnt").st_ino != here, "files of its own")
@@ -163,14 +163,14 @@ def test_processes_in_a_container_are_ignored(local: Local, spawn: Spawn) -> Non
     assert find(local) is None
 
 
-def test_own_apps_elsewhere_are_not_torchxs(local: Local, make_local: Callable[..., Local], tmp_path: Path) -> None:
+def test_own_apps_elsewhere_are_not_torchxs(local, make_local, tmp_path):
     other = make_local(tmp_path / "other")
     app_id = other.start_running()
     assert find(other, app_id) is not None
     assert find(local, app_id) is None
 
 
-def test_odd_id_is_as_good_as_another(local: Local, spawn: Spawn) -> None:
+def test_odd_id_is_as_good_as_another(local, spawn):
     app_id = f"😀 '; rm -rf ~; '[red]%s{{0}}$HOME-{APP}"
     spawn(app_id=app_id)
     wait_for_running(local, 1, app_id)
@@ -180,7 +180,7 @@ def test_odd_id_is_as_good_as_another(local: Local, spawn: Spawn) -> None:
 
 
 @pytest.mark.parametrize("error_file", ["", "/" + "x" * 4000], ids=["none", "long"])
-def test_job_without_a_log_folder(local: Local, spawn: Spawn, error_file: str) -> None:
+def test_job_without_a_log_folder(local, spawn, error_file):
     process = spawn(error_file=error_file)
     wait_for_running(local)
     assert pids(local) == {("job", 0): process.pid}
@@ -192,7 +192,7 @@ def test_job_without_a_log_folder(local: Local, spawn: Spawn, error_file: str) -
     assert process.wait(PATIENCE) == -signal.SIGTERM
 
 
-def test_relative_error_file_is_beside_the_output(local: Local, spawn: Spawn, tmp_path: Path) -> None:
+def test_relative_error_file_is_beside_the_output(local, spawn, tmp_path):
     folder = tmp_path / "logs" / "torchx" / APP / "r" / "0"
     folder.mkdir(parents=True)
     with (folder / "stdout.log").open("w") as out:
@@ -204,7 +204,7 @@ def test_relative_error_file_is_beside_the_output(local: Local, spawn: Spawn, tm
     assert local.lines(APP, streams=Stream.STDOUT) == ["hello\n"]
 
 
-def test_removed_log_folder(local: Local, spawn: Spawn, tmp_path: Path) -> None:
+def test_removed_log_folder(local, spawn, tmp_path):
     spawn(error_file=str(tmp_path / "gone" / "torchx" / APP / "r" / "0" / "error.json"))
     assert wait_for_running(local).state is AppState.RUNNING
     with pytest.raises(SchedulerError, match="the log was removed"):
@@ -212,9 +212,7 @@ def test_removed_log_folder(local: Local, spawn: Spawn, tmp_path: Path) -> None:
     assert local.scheduler.describe_native(APP)
 
 
-def test_two_folders_with_one_id_are_not_mixed(
-    local: Local, spawn: Spawn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_folders_with_one_id_are_not_mixed(local, spawn, tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "AGAIN_SECONDS", 0.0)
     first = spawn()
     wait_for_running(local)
@@ -224,7 +222,7 @@ def test_two_folders_with_one_id_are_not_mixed(
     assert local.describe(APP).log_dir == str(tmp_path / "logs" / "torchx" / APP)
 
 
-def test_only_the_job_is_signalled(local: Local, spawn: Spawn) -> None:
+def test_only_the_job_is_signalled(local, spawn):
     job = spawn(arguments=("sh", "-c", "trap '' TERM; sleep 300 & wait; sleep 300"))
     other, bystander = spawn(app_id=OTHER), spawn(job_id="", error_file="")
     wait_for_running(local)
@@ -235,7 +233,7 @@ def test_only_the_job_is_signalled(local: Local, spawn: Spawn) -> None:
     assert (other.poll(), bystander.poll()) == (None, None)
 
 
-def test_failed_cancel_leaves_nothing(local: Local, spawn: Spawn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_cancel_leaves_nothing(local, spawn, monkeypatch):
     job = spawn()
     wait_for_running(local)
     with monkeypatch.context() as broken:
@@ -248,7 +246,7 @@ def test_failed_cancel_leaves_nothing(local: Local, spawn: Spawn, monkeypatch: p
     assert job.wait(PATIENCE) == -signal.SIGTERM
 
 
-def test_end_without_a_record_is_not_known_at_once(local: Local, spawn: Spawn) -> None:
+def test_end_without_a_record_is_not_known_at_once(local, spawn):
     process = spawn()
     assert "orphaned" not in wait_for_running(local).notes  # the Python that launched it lives
     end(process)
@@ -256,7 +254,7 @@ def test_end_without_a_record_is_not_known_at_once(local: Local, spawn: Spawn) -
     assert wait_for_running(local, 0).state is AppState.RUNNING
 
 
-def test_end_of_an_orphan_is_unknown(local: Local, spawn: Spawn) -> None:
+def test_end_of_an_orphan_is_unknown(local, spawn):
     # The shell between is gone at once, so that the replica's parent is no Python.
     spawn(arguments=("sh", "-c", "setsid sleep 300 & exit")).wait(PATIENCE)
     row = wait_for(local, lambda row: "orphaned" in row.notes)
@@ -270,7 +268,7 @@ def test_end_of_an_orphan_is_unknown(local: Local, spawn: Spawn) -> None:
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_deleted_job_keeps_its_logs(local: Local, spawn: Spawn, tmp_path: Path, cancelled: bool) -> None:
+def test_deleted_job_keeps_its_logs(local, spawn, tmp_path, cancelled):
     job = spawn()
     wait_for_running(local)
     if cancelled:
@@ -285,7 +283,7 @@ def test_deleted_job_keeps_its_logs(local: Local, spawn: Spawn, tmp_path: Path, 
     assert list((local.root / "torchx").iterdir()) == []
 
 
-def test_finished_job(make_local: Callable[..., Local], tmp_path: Path) -> None:
+def test_finished_job(make_local, tmp_path):
     logs = tmp_path / "finished"
     finished = make_local(torchx_log_dirs=lambda: [logs])
     assert find(finished) is None
@@ -302,7 +300,7 @@ def test_finished_job(make_local: Callable[..., Local], tmp_path: Path) -> None:
     assert find(make_local(torchx_log_dirs=lambda: [logs])) is None  # another process knows as well
 
 
-def test_log_dir_of_a_launch_here_is_searched(local: Local, tmp_path: Path) -> None:
+def test_log_dir_of_a_launch_here_is_searched(local, tmp_path):
     local.finish("true", {"log_dir": str(tmp_path / "shared")})
     write_success(tmp_path / "shared")
     wait_for_state(local, AppState.SUCCEEDED)

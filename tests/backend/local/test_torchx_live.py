@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +48,7 @@ def job(*processes: JobProcess) -> LiveJob:
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(tmp_path):
     """Return a function that starts a process in the test's folder and returns its pid."""
     children: list[subprocess.Popen[bytes]] = []
 
@@ -64,7 +64,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.mark.parametrize("case", TABLES["error_files"].values(), ids=list(TABLES["error_files"]))
-def test_replica_by_its_error_file(case: list[Any]) -> None:
+def test_replica_by_its_error_file(case):
     job_id, error_file, folder, role, number = (
         re.sub(r"R(\d+)", lambda found: "r" * int(found[1]), value) if isinstance(value, str) else value
         for value in case
@@ -74,7 +74,7 @@ def test_replica_by_its_error_file(case: list[Any]) -> None:
     assert (str(found.folder or ""), list(found.leaders)) == (folder, [(role, number)])
 
 
-def test_relative_error_file_is_in_the_working_folder(start: Start, tmp_path: Path) -> None:
+def test_relative_error_file_is_in_the_working_folder(start, tmp_path):
     (tmp_path / "s" / "job-1" / "r" / "0").mkdir(parents=True)
     child = start()
     found = job(process(child, error_file="s/job-1/r/0/error.json"))
@@ -83,11 +83,11 @@ def test_relative_error_file_is_in_the_working_folder(start: Start, tmp_path: Pa
 
 
 @pytest.mark.parametrize("job_id", ["local_cwd://s/.", "local_cwd://s/..", f"local_cwd://s/{'x' * 256}", "other://s/1"])
-def test_invalid_id_is_no_job(job_id: str) -> None:
+def test_invalid_id_is_no_job(job_id):
     assert live_jobs([process(job_id=job_id)]) == []
 
 
-def test_leader_of_the_group_is_the_replica() -> None:
+def test_leader_of_the_group_is_the_replica():
     worker, leader, later = process(7, group=9, start="1"), process(9, start="10"), process(11, start="11")
     other = process(5, start="9", error_file="/logs/s/job-1/r/1/error.json")
     found = job(other, later, worker, leader)
@@ -95,20 +95,20 @@ def test_leader_of_the_group_is_the_replica() -> None:
     assert [one.pid for one in found.processes] == [7, 5, 9, 11]
 
 
-def test_without_folders_each_group_is_a_replica() -> None:
+def test_without_folders_each_group_is_a_replica():
     leader, later = process(9, start="10", error_file=""), process(11, start="11", error_file="")
     worker = process(7, group=9, start="1", parent=9, error_file="")
     assert [one.pid for one in job(leader, worker, later).leaders.values()] == [9, 11]
 
 
-def test_older_of_two_jobs_with_one_id_counts() -> None:
+def test_older_of_two_jobs_with_one_id_counts():
     older = process(7, started_at=50.0, job_id="local_cwd://t/job-1", error_file="")
     for processes in ([older, process()], [process(), older]):
         assert job(*processes).job_id == "local_cwd://t/job-1"
 
 
 @pytest.mark.parametrize(("app_id", "name"), TABLES["names"].items())
-def test_name_is_the_id_without_its_random_part(app_id: str, name: str) -> None:
+def test_name_is_the_id_without_its_random_part(app_id, name):
     assert app_name(app_id) == name
 
 
@@ -116,13 +116,13 @@ def test_name_is_the_id_without_its_random_part(app_id: str, name: str) -> None:
     ("folder", "cfg"),
     [("/logs/s/job-1", {"log_dir": "/logs"}), ("/tmp/torchx_ab12/s/job-1", {}), (None, {})],
 )
-def test_log_dir_is_known_unless_torchx_made_it(folder: str | None, cfg: dict[str, str]) -> None:
+def test_log_dir_is_known_unless_torchx_made_it(folder, cfg):
     seen = first_look(job(process(error_file=f"{folder}/r/0/error.json" if folder else "")), Path("/state"))
     assert (seen.document["cfg"], seen.document["submitted_at"]) == (cfg, 100.0)
     assert (seen.folder, seen.state, seen.launcher) == (folder and Path(folder), Path("/state/job-1"), None)
 
 
-def test_launcher_is_the_parent_python(start: Start) -> None:
+def test_launcher_is_the_parent_python(start):
     child, pid = start(), os.getpid()
     seen = first_look(job(process(child, parent=pid)), Path("/state"))
     assert seen.launcher == (pid, started(pid))
@@ -132,7 +132,7 @@ def test_launcher_is_the_parent_python(start: Start) -> None:
     assert first_look(job(ours, process(child, parent=pid)), Path("/state")).launcher is None
 
 
-def test_processes_with_the_id_of_a_local_job_are_found(start: Start) -> None:
+def test_processes_with_the_id_of_a_local_job_are_found(start):
     job_id, looking = f"local_cwd://s/{make_unique('job')}", JobProcesses()
     wanted = start(env={"TORCHX_JOB_ID": job_id, "TORCHELASTIC_ERROR_FILE": "/a/error.json"})
     odd = start(env={"TORCHX_JOB_ID": job_id, "TORCHELASTIC_ERROR_FILE": b"/\xff/error.json"})
@@ -154,7 +154,7 @@ def test_processes_with_the_id_of_a_local_job_are_found(start: Start) -> None:
 
 
 @pytest.mark.parametrize("launcher", ["lives", "has ended", "is not known"])
-def test_job_without_its_launcher_is_an_orphan(launcher: str) -> None:
+def test_job_without_its_launcher_is_an_orphan(launcher):
     pid = os.getpid()
     pids = {"lives": (pid, started(pid)), "has ended": (pid, "1"), "is not known": None}
     found = job()
@@ -197,7 +197,7 @@ class Watched:
 
 
 @pytest.mark.parametrize("young", [True, False])
-def test_replicas_by_processes_and_folders(tmp_path: Path, young: bool) -> None:
+def test_replicas_by_processes_and_folders(tmp_path, young):
     watched = Watched(tmp_path / "s" / "job-1", 0 if young else 1000)
     watched.make("r/0", "r/1")
     first, second = watched.replica("r", 0, NOBODY, "5"), watched.replica("r", 1, NOBODY + 1, "7")
@@ -217,7 +217,7 @@ def test_replicas_by_processes_and_folders(tmp_path: Path, young: bool) -> None:
     assert {one[0] for one in again} == ({"a", "r"} if young else {"r"})
 
 
-def test_role_is_that_of_its_latest_replicas(start: Start) -> None:
+def test_role_is_that_of_its_latest_replicas(start):
     ended = process(started_at=1.0)
     seen = first_look(job(ended), Path("/state"))
     assert [role.entrypoint for role in live_run(seen, job(ended)).app.roles] == [MISSING]
@@ -225,7 +225,7 @@ def test_role_is_that_of_its_latest_replicas(start: Start) -> None:
     assert [role.entrypoint for role in live_run(seen, job(later)).app.roles] == ["sleep"]
 
 
-def test_variables_of_a_role_are_not_its_launchers(start: Start) -> None:
+def test_variables_of_a_role_are_not_its_launchers(start):
     """A launcher starts a replica with variables of the role, of TorchX, and of shells."""
     shells = dict.fromkeys(("PWD", "OLDPWD", "_", "LOGLEVEL", "SHLVL", "PYTHONUNBUFFERED"), "9")
     added = {"LR": "0.1", "EMPTY": "", "TORCHX_X": "1", "PATH": "/usr/bin:/bin:/x", **shells}

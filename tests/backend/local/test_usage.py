@@ -7,7 +7,6 @@ import signal
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -30,7 +29,7 @@ def wait_for_usage(local: Local, app_id: str, test: Callable[[list[ReplicaUsage]
     return wait_until(lambda: (usages := local.scheduler.usage(app_id)) and test(usages) and usages, "its usage")
 
 
-def test_children_of_a_replica_count(local: Local) -> None:
+def test_children_of_a_replica_count(local):
     def is_busy(usages: list[ReplicaUsage]) -> bool:
         return len(usages) == 2 and all((one.cpu or 0) > 0.3 and (one.memory or 0) > 200 * MEGABYTE for one in usages)
 
@@ -44,12 +43,12 @@ def test_children_of_a_replica_count(local: Local) -> None:
     assert local.scheduler.usage(app_id) == []
 
 
-def test_system_time_counts(local: Local) -> None:
+def test_system_time_counts(local):
     app_id = local.start(python_app("file = open('/dev/zero', 'rb', 0)\nwhile True: file.read(1 << 22)"))
     wait_for_usage(local, app_id, lambda usages: (usages[0].cpu or 0) > 0.3)
 
 
-def test_quiet_replica_uses_next_to_nothing(local: Local) -> None:
+def test_quiet_replica_uses_next_to_nothing(local):
     app_id = local.start_running()
     (usage,) = wait_for_usage(local, app_id, lambda usages: usages[0].cpu is not None and usages[0].cpu < 0.1)
     assert (usage.gpus, usage.gpu, usage.gpu_memory) == (0, None, None)
@@ -61,7 +60,7 @@ def run_of(pid: int) -> Run:
     return Run("job-1", Path("/none"), {"replicas": [entry, {**entry, "exit_code": 0}]})
 
 
-def test_memory_is_that_of_all_processes() -> None:
+def test_memory_is_that_of_all_processes():
     with subprocess.Popen(["sh", "-c", "sleep 300 & echo $!; wait"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         pids = [process.pid, int(process.stdout.readline())]
@@ -97,9 +96,7 @@ UNKNOWN = (0, None, None, None)
     ],
     ids=["two", "failed", "empty", "no_devices", "more_fields", "no_text"],
 )
-def test_gpus_by_their_processes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: str, apps: str, code: int, expected: Any
-) -> None:
+def test_gpus_by_their_processes(tmp_path, monkeypatch, gpus, apps, code, expected):
     for name, text in (("gpus", gpus), ("apps", apps.replace("PID", str(os.getpid())))):
         (tmp_path / name).write_text(f"{text}\n", encoding="latin-1")
     program = tmp_path / "nvidia-smi"

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from backend.contract import SchedulerContract
-from support.torchx_plugins import Plugins, as_if_installed
+from support.torchx_plugins import as_if_installed
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
@@ -31,7 +30,7 @@ class TestProcessJobs(SchedulerContract):
     """A package of others, by its entry point."""
 
     @pytest.fixture
-    def scheduler(self, plugins: Plugins, tmp_path: Path) -> Iterator[Scheduler[Any]]:
+    def scheduler(self, plugins, tmp_path):
         plugins.process_jobs()
         self.folder = tmp_path / "jobs"
         made = registry.create_scheduler("processes", "torchx", folder=str(self.folder))
@@ -39,7 +38,7 @@ class TestProcessJobs(SchedulerContract):
         end_all(made)
 
     @pytest.fixture
-    def cfg(self) -> Mapping[str, Any]:
+    def cfg(self):
         return {"folder": "unused"}
 
     def purge_log(self, scheduler: Scheduler[Any], described: DescribeAppResponse) -> None:
@@ -52,9 +51,7 @@ class TestOwnContract(SchedulerContract):
     """A scheduler of this program's contract that asks for a process of its own."""
 
     @pytest.fixture
-    def scheduler(
-        self, fresh_registry: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> Iterator[Scheduler[Any]]:
+    def scheduler(self, fresh_registry, tmp_path, monkeypatch):
         with as_if_installed(tmp_path / "site", monkeypatch) as plugins:
             plugins.module(
                 "acme_local",
@@ -76,7 +73,7 @@ class TestOwnContract(SchedulerContract):
         for folder in Path(described.log_dir).glob("*/*/"):
             shutil.rmtree(folder)
 
-    def test_it_lives_elsewhere_and_prunes(self, scheduler: Scheduler[Any]) -> None:
+    def test_it_lives_elsewhere_and_prunes(self, scheduler):
         assert isinstance(scheduler, RemoteScheduler)
         assert "acme_local" not in sys.modules
         assert scheduler.prune(dryrun=True) == []
@@ -118,9 +115,7 @@ def create(session_name, **kwargs):
 """
 
 
-def test_a_scheduler_in_a_guest_may_override_its_dry_run(
-    fresh_registry: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_scheduler_in_a_guest_may_override_its_dry_run(fresh_registry, tmp_path, monkeypatch):
     with as_if_installed(tmp_path / "site", monkeypatch) as plugins:
         plugins.module("acme_own", OWN_WAYS)
         plugins.distribution("acme-own", GUEST_GROUP, own="acme_own:create")

@@ -13,7 +13,7 @@ from torchx_tui.specs import AppDef, BindMount, DeviceMount, Resource, RetryPoli
 
 
 @pytest.fixture(autouse=True)
-def _only_with_torchx(torchx: None) -> None:
+def _only_with_torchx(torchx):
     """All of it is of TorchX's classes."""
 
 
@@ -53,7 +53,7 @@ roles = st.builds(
 
 
 @given(st.builds(AppDef, name=texts, roles=st.lists(roles, max_size=3), metadata=pairs))
-def test_there_and_back_nothing_is_lost(app: AppDef) -> None:
+def test_there_and_back_nothing_is_lost(app):
     from torchx_tui.backends.plugin.convert import ToTorchX, our_role
 
     turned = ToTorchX()
@@ -63,7 +63,7 @@ def test_there_and_back_nothing_is_lost(app: AppDef) -> None:
     assert turned.left_out == []
 
 
-def test_what_this_torchx_has_no_place_for_is_said() -> None:
+def test_what_this_torchx_has_no_place_for_is_said():
     from torchx_tui.backends.plugin.convert import ToTorchX
 
     turned = ToTorchX()
@@ -71,7 +71,7 @@ def test_what_this_torchx_has_no_place_for_is_said() -> None:
     assert turned.left_out == ["worker: base_image, which this TorchX does not have"]
 
 
-def test_overrides_are_made_once_and_only_when_asked_for() -> None:
+def test_overrides_are_made_once_and_only_when_asked_for():
     from torchx_tui.backends.plugin.convert import ToTorchX, our_role
 
     made: list[str] = []
@@ -90,7 +90,7 @@ def test_overrides_are_made_once_and_only_when_asked_for() -> None:
     assert back.resource == Resource(1, 2, 3)
 
 
-def test_run_options() -> None:
+def test_run_options():
     import torchx.specs
 
     from torchx_tui.backends.plugin.scheduler import given_options, our_options
@@ -116,7 +116,7 @@ def test_run_options() -> None:
     assert theirs.resolve(given_options(resolved, ours))["odd"] == frozenset("x")
 
 
-def test_states_that_nobody_knows() -> None:
+def test_states_that_nobody_knows():
     import torchx.specs
 
     from torchx_tui.backends.plugin.convert import our_state
@@ -140,5 +140,5 @@ def test_states_that_nobody_knows() -> None:
         ([], []),
     ],
 )
-def test_whole_lines(pieces: list[str], lines: list[str]) -> None:
+def test_whole_lines(pieces, lines):
     assert list(whole_lines(pieces)) == lines

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.torchx_plugins import Plugins
 from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends import registry
@@ -60,7 +59,7 @@ BASE = """
 
 
 @pytest.fixture
-def install(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> Any:
+def install(plugins, monkeypatch):
     """Return what installs a scheduler ``odd``, whose class `Odd` has this body."""
 
     def add(body: str, head: str = "") -> None:
@@ -78,7 +77,7 @@ def install(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> Any:
     return add
 
 
-def test_a_plugin_that_raises_at_import_says_where(install: Any) -> None:
+def test_a_plugin_that_raises_at_import_says_where(install):
     install("", "raise RuntimeError('no licence')")
     with pytest.raises(
         BackendUnavailableError, match=r"odd .*RuntimeError: no licence.*acme_odd\d+:create of acme-odd"
@@ -88,13 +87,13 @@ def test_a_plugin_that_raises_at_import_says_where(install: Any) -> None:
 
 
 @pytest.mark.parametrize("end", ["sys.exit(3)", "raise KeyboardInterrupt"])
-def test_a_plugin_that_ends_the_program_does_not(install: Any, end: str) -> None:
+def test_a_plugin_that_ends_the_program_does_not(install, end):
     install("", end)
     with pytest.raises(BackendUnavailableError, match="odd could not be loaded"):
         registry.create_scheduler("odd", "torchx")
 
 
-def test_a_plugin_that_hangs_at_import_holds_up_no_other(install: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_that_hangs_at_import_holds_up_no_other(install, monkeypatch):
     install("", "never.wait()")
     # Other tests may have left a guest that waits for its next request.
     before = set(guests_of_this_process())
@@ -134,7 +133,7 @@ def _read(path: Path) -> bytes:
         return b""
 
 
-def test_a_plugin_may_handle_signals(install: Any) -> None:
+def test_a_plugin_may_handle_signals(install):
     install("", "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)")
     before = signal.getsignal(signal.SIGTERM)
     scheduler = registry.create_scheduler("odd", "torchx")
@@ -143,14 +142,14 @@ def test_a_plugin_may_handle_signals(install: Any) -> None:
     scheduler.close()
 
 
-def test_what_makes_no_scheduler_is_refused(plugins: Plugins) -> None:
+def test_what_makes_no_scheduler_is_refused(plugins):
     plugins.module("acme_words", "def create(session_name, **kwargs):\n    return 'a scheduler'")
     plugins.distribution("acme-odd", "torchx.schedulers", odd="acme_words:create")
     with pytest.raises(BackendUnavailableError, match="it made a str, which is no scheduler"):
         registry.create_scheduler("odd", "torchx")
 
 
-def test_hanging_list_restarts_the_guest(install: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_hanging_list_restarts_the_guest(install, monkeypatch, tmp_path):
     free = tmp_path / "free"
     install(
         f"def list(self, cfg=None):\n    import os\n    return [] if os.path.exists({str(free)!r}) else never.wait()"
@@ -170,7 +169,7 @@ def test_hanging_list_restarts_the_guest(install: Any, monkeypatch: pytest.Monke
     scheduler.close()
 
 
-def test_a_guest_that_dies_is_started_again(install: Any, tmp_path: Path) -> None:
+def test_a_guest_that_dies_is_started_again(install, tmp_path):
     died = tmp_path / "died"
     install(
         "def list(self, cfg=None):\n"
@@ -191,7 +190,7 @@ def test_a_guest_that_dies_is_started_again(install: Any, tmp_path: Path) -> Non
     scheduler.close()
 
 
-def test_nothing_of_it_runs_in_this_process(install: Any) -> None:
+def test_nothing_of_it_runs_in_this_process(install):
     install("")
     scheduler = registry.create_scheduler("odd", "torchx")
     assert scheduler.list()
@@ -201,7 +200,7 @@ def test_nothing_of_it_runs_in_this_process(install: Any) -> None:
     wait_until(lambda: not guests_of_this_process(), "the guest's end")
 
 
-def test_what_it_raises_is_an_error_of_ours_with_its_name(install: Any) -> None:
+def test_what_it_raises_is_an_error_of_ours_with_its_name(install):
     install("def schedule(self, info):\n    raise SystemExit('out of order')")
     scheduler = registry.create_scheduler("odd", "torchx")
     with pytest.raises(SchedulerError, match="odd could not cancel a job: KeyError: 'no such machine'"):
@@ -212,7 +211,7 @@ def test_what_it_raises_is_an_error_of_ours_with_its_name(install: Any) -> None:
         scheduler.submit(APP, {"colour": "red"})
 
 
-def test_nothing_reaches_the_terminal(install: Any, capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_reaches_the_terminal(install, capfd):
     install(
         "def list(self, cfg=None):\n"
         "    import logging, subprocess, warnings\n"
@@ -231,7 +230,7 @@ def test_nothing_reaches_the_terminal(install: Any, capfd: pytest.CaptureFixture
     assert "ours" in seen.out
 
 
-def test_close_ends_a_read_that_is_blocked_in_the_plugin(install: Any, tmp_path: Path) -> None:
+def test_close_ends_a_read_that_is_blocked_in_the_plugin(install, tmp_path):
     closed, go_on = tmp_path / "closed", tmp_path / "go_on"
     install(
         "def log_iter(self, *args, **kwargs):\n"
@@ -259,7 +258,7 @@ def test_close_ends_a_read_that_is_blocked_in_the_plugin(install: Any, tmp_path:
     scheduler.close()
 
 
-def test_a_log_that_nobody_takes_is_not_read_on(install: Any, tmp_path: Path) -> None:
+def test_a_log_that_nobody_takes_is_not_read_on(install, tmp_path):
     given = tmp_path / "given"
     install(
         "def log_iter(self, *args, **kwargs):\n"
@@ -287,7 +286,7 @@ def test_a_log_that_nobody_takes_is_not_read_on(install: Any, tmp_path: Path) ->
     scheduler.close()
 
 
-def test_an_error_in_the_midst_of_a_log_follows_the_lines(install: Any) -> None:
+def test_an_error_in_the_midst_of_a_log_follows_the_lines(install):
     install("def log_iter(self, *args, **kwargs):\n    yield 'one\\n'\n    raise OSError('connection lost')")
     scheduler = registry.create_scheduler("odd", "torchx")
     lines = iter(scheduler.log_iter("app-1", "worker"))
@@ -297,7 +296,7 @@ def test_an_error_in_the_midst_of_a_log_follows_the_lines(install: Any) -> None:
     assert list(lines) == []
 
 
-def test_no_logs_at_all(install: Any) -> None:
+def test_no_logs_at_all(install):
     install("")
     scheduler = registry.create_scheduler("odd", "torchx")
     assert not scheduler.capabilities.log_streams
@@ -305,7 +304,7 @@ def test_no_logs_at_all(install: Any) -> None:
         scheduler.log_iter("app-1", "worker")
 
 
-def test_an_app_that_the_plugin_refuses(install: Any) -> None:
+def test_an_app_that_the_plugin_refuses(install):
     install("")
     runner = Runner("torchx")
     with pytest.raises(AppDefError, match="No resource for role: worker"):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.torchx_plugins import Plugins
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import found
@@ -40,7 +38,7 @@ def names() -> dict[str, str]:
     return {one.name: one.origin for one in found.found_schedulers()[0]}
 
 
-def test_entry_points_and_modules(plugins: Plugins) -> None:
+def test_entry_points_and_modules(plugins):
     plugins.distribution("acme", "torchx.schedulers", acme="acme_jobs:create", local_cwd="acme_jobs:create")
     plugins.module("torchx_plugins.schedulers.sub.jobs", NAMESPACED)
     plugins.module("torchx_plugins.schedulers._private", NAMESPACED)
@@ -55,7 +53,7 @@ def test_entry_points_and_modules(plugins: Plugins) -> None:
     assert [one.name for one in registry.scheduler_plugins()[0]] == made[4:]
 
 
-def test_an_entry_point_wins_and_that_is_told(plugins: Plugins) -> None:
+def test_an_entry_point_wins_and_that_is_told(plugins):
     plugins.distribution("acme", "torchx.schedulers", given="acme_jobs:create")
     plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED)
     assert names()["given"] == "acme_jobs:create of acme"
@@ -64,7 +62,7 @@ def test_an_entry_point_wins_and_that_is_told(plugins: Plugins) -> None:
     assert "given is registered by acme_jobs:create of acme (torchx.schedulers) as well" in fault.why
 
 
-def test_a_module_that_is_not_python_is_told(plugins: Plugins) -> None:
+def test_a_module_that_is_not_python_is_told(plugins):
     plugins.module("torchx_plugins.schedulers.broken", "def (")
     plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED)
     (fault,) = found.found_schedulers()[1]
@@ -76,9 +74,7 @@ def test_a_module_that_is_not_python_is_told(plugins: Plugins) -> None:
     ("sources", "expected"),
     [("0", ""), ("1", "by_name_of_function given"), ("2", "acme"), ("3", "acme by_name_of_function given")],
 )
-def test_the_sources_can_be_chosen(
-    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, sources: str, expected: str
-) -> None:
+def test_the_sources_can_be_chosen(plugins, monkeypatch, sources, expected):
     plugins.distribution("acme", "torchx.schedulers", acme="acme_jobs:create")
     plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED)
     monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", sources)
@@ -86,13 +82,13 @@ def test_the_sources_can_be_chosen(
 
 
 @pytest.mark.parametrize("text", ["4", "both", ""])
-def test_a_malformed_choice_is_all_and_a_fault(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_a_malformed_choice_is_all_and_a_fault(monkeypatch, text):
     monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", text)
     assert plugin_sources() == (True, True)
     assert "use 0 (none)" in plugin_sources_error()
 
 
-def test_a_module_of_the_namespace_makes_schedulers(plugins: Plugins) -> None:
+def test_a_module_of_the_namespace_makes_schedulers(plugins):
     plugins.process_jobs()
     plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED.replace("acme_jobs", "acme_process_jobs"))
     made = registry.create_scheduler("given", "torchx")
@@ -100,7 +96,7 @@ def test_a_module_of_the_namespace_makes_schedulers(plugins: Plugins) -> None:
     assert made.list() == []
 
 
-def test_torchx_is_not_imported_to_find_them(plugins: Plugins) -> None:
+def test_torchx_is_not_imported_to_find_them(plugins):
     plugins.process_jobs()
     plugins.module("torchx_plugins.schedulers.jobs", NAMESPACED)
     program = (
@@ -114,7 +110,7 @@ def test_torchx_is_not_imported_to_find_them(plugins: Plugins) -> None:
     assert imported == "[]"
 
 
-def test_a_scheduler_of_our_contract_in_their_group(plugins: Plugins) -> None:
+def test_a_scheduler_of_our_contract_in_their_group(plugins):
     plugins.module(
         "acme_ours",
         """
@@ -128,9 +124,7 @@ def test_a_scheduler_of_our_contract_in_their_group(plugins: Plugins) -> None:
     assert made.capabilities.log_files
 
 
-def test_a_factory_is_given_what_torchx_gives_it(
-    plugins: Plugins, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_factory_is_given_what_torchx_gives_it(plugins, monkeypatch, tmp_path):
     monkeypatch.setenv("TORCHX_ACME_TOKEN", str(tmp_path / "abc"))
     plugins.process_jobs()
     plugins.module(
@@ -149,7 +143,7 @@ def test_a_factory_is_given_what_torchx_gives_it(
     made.close()
 
 
-def test_a_run_option_called_context_chooses_no_other_scheduler(plugins: Plugins) -> None:
+def test_a_run_option_called_context_chooses_no_other_scheduler(plugins):
     plugins.process_jobs()
     runner = Runner("torchx")
     assert runner._schedulers.at("processes", {"context": "prod"}) == "processes"
@@ -167,7 +161,7 @@ RESOURCES = """
 """
 
 
-def test_named_resources_of_the_namespace(plugins: Plugins, capfd: pytest.CaptureFixture[str]) -> None:
+def test_named_resources_of_the_namespace(plugins, capfd):
     plugins.module("torchx_plugins.named_resources.acme", RESOURCES)
     plugins.module("torchx_plugins.named_resources.broken", "raise RuntimeError('no licence')")
     plugins.module("torchx_plugins.named_resources.ends", "import sys; sys.exit(3)")
@@ -187,7 +181,7 @@ def test_named_resources_of_the_namespace(plugins: Plugins, capfd: pytest.Captur
     assert not [name for name in sys.modules if name.startswith("torchx_plugins")]
 
 
-def test_named_resource_that_cannot_be_made(plugins: Plugins) -> None:
+def test_named_resource_that_cannot_be_made(plugins):
     text = """
         import os
         from torchx.specs import Resource
@@ -211,7 +205,7 @@ def test_named_resource_that_cannot_be_made(plugins: Plugins) -> None:
             named_resources[name]
 
 
-def test_named_resource_that_ends_its_process(plugins: Plugins) -> None:
+def test_named_resource_that_ends_its_process(plugins):
     plugins.module("torchx_plugins.named_resources.killer", "import os; os._exit(3)")
     named_resources.source = resources_from_guest
     assert named_resources["gpu.small"].gpu == 1
@@ -219,15 +213,13 @@ def test_named_resource_that_ends_its_process(plugins: Plugins) -> None:
         named_resources["zzzzzz"]
 
 
-def test_no_guest_is_started_where_nobody_registers_resources(
-    plugins: Plugins, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_guest_is_started_where_nobody_registers_resources(plugins, monkeypatch):
     monkeypatch.setattr("torchx_tui.guest.host.subprocess.Popen", None)
     named_resources.source = resources_from_guest
     assert named_resources["gpu.small"].gpu == 1
 
 
-def test_named_resources_whose_import_hangs_are_left_out(plugins: Plugins, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_named_resources_whose_import_hangs_are_left_out(plugins, monkeypatch):
     monkeypatch.setattr("torchx_tui.specs.resource_names.IMPORT_TIMEOUT_S", 0.3)
     plugins.module("torchx_plugins.named_resources.hanging", "import threading; threading.Event().wait()")
     assert named_resources["gpu.small"].gpu == 1

@@ -1,9 +1,5 @@
 """The scheduler slurm over programs that stand for Slurm's commands, and on a cluster of the module's own."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from support.services import NoServiceError
@@ -16,13 +12,13 @@ from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 
 
 @pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmCommands:
+def commands(tmp_path, monkeypatch):
     """Give programs in the place of Slurm's commands, of its newest version."""
     return SlurmCommands(tmp_path / "slurm", monkeypatch)
 
 
 @pytest.fixture
-def slurm(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmScheduler]:
+def slurm(commands, monkeypatch):
     """Give a scheduler that asks these programs anew each time, however long they take."""
     monkeypatch.setattr(shared_answer, "SLOW_FACTOR", 0.0)
     monkeypatch.setattr(shared_answer, "QUICK_FACTOR", 0.0)
@@ -32,13 +28,13 @@ def slurm(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+def clock(monkeypatch):
     """Give a clock in the place of the shared answers' own."""
     return Clock(monkeypatch)
 
 
 @pytest.fixture(scope="module")
-def module_cluster() -> Iterator[OwnSlurm | NoServiceError]:
+def module_cluster():
     """Give a cluster of the module's own with limits, priorities and a licence, or why there is none."""
     # A node that answers late on a busy machine is not taken for one that failed, which would queue its jobs again.
     settings = (
@@ -54,11 +50,11 @@ def module_cluster() -> Iterator[OwnSlurm | NoServiceError]:
 
 @pytest.fixture
 def cluster(
-    module_cluster: OwnSlurm | NoServiceError,
-    require: Callable[[str, bool, str], None],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> OwnSlurm:
+    module_cluster,
+    require,
+    monkeypatch,
+    tmp_path,
+):
     """Give the module's cluster, with all that runs; SLURM_CONF is set to it, and the folder is a new one."""
     require("slurm", isinstance(module_cluster, OwnSlurm), str(module_cluster))
     assert isinstance(module_cluster, OwnSlurm)
@@ -69,7 +65,7 @@ def cluster(
 
 
 @pytest.fixture
-def real(cluster: OwnSlurm) -> Iterator[SlurmScheduler]:
+def real(cluster):
     """Give a scheduler on the module's cluster that may ask often."""
     made = SlurmScheduler("torchx", interval=0.5, quick_interval=0.2)
     yield made

@@ -1,11 +1,7 @@
 """What can be done with a job, by its state; and what Slurm says where it is not allowed."""
 
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
-from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
@@ -26,9 +22,7 @@ WAITS = {"State": "PENDING", "StartTime": "N/A", "Reason": "Priority"}
         ({"State": "COMPLETED"}, []),
     ],
 )
-def test_what_is_offered(
-    slurm: SlurmScheduler, commands: SlurmCommands, fields: dict[str, str], names: list[str]
-) -> None:
+def test_what_is_offered(slurm, commands, fields, names):
     commands.queue(fields)
     assert [action.name for action in slurm.actions("7")] == names
 
@@ -41,9 +35,7 @@ def test_what_is_offered(
         ("signal", "usr1", "scancel", ["--full", "--signal=USR1", "7"]),
     ],
 )
-def test_an_action(
-    slurm: SlurmScheduler, commands: SlurmCommands, action: str, value: str, program: str, words: list[str]
-) -> None:
+def test_an_action(slurm, commands, action, value, program, words):
     commands.queue({})
     slurm.act("7", action, value)
     assert words in commands.calls(program)
@@ -52,14 +44,14 @@ def test_an_action(
 @pytest.mark.parametrize(
     ("action", "value"), [("limit", ""), ("limit", "1 Priority=9"), ("signal", "9; x"), ("hold", ""), ("delete", "")]
 )
-def test_what_is_refused_here(slurm: SlurmScheduler, commands: SlurmCommands, action: str, value: str) -> None:
+def test_what_is_refused_here(slurm, commands, action, value):
     commands.queue({})
     with pytest.raises(SchedulerError):
         slurm.act("7", action, value)
     assert commands.calls("scontrol") == commands.calls("scancel") == []
 
 
-def test_tasks_of_an_array(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_tasks_of_an_array(slurm, commands):
     commands.queue({**WAITS, "ArrayTaskID": "0-9%2"})
     slurm.act("7", "end tasks", "5-8,9")
     slurm.act("7", "at once", "0")
@@ -71,7 +63,7 @@ def test_tasks_of_an_array(slurm: SlurmScheduler, commands: SlurmCommands) -> No
     assert len(commands.calls("scancel")) == 1
 
 
-def test_what_slurm_does_not_allow(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_what_slurm_does_not_allow(slurm, commands):
     commands.queue({})
     commands.answer("scontrol", err="slurm_update error: Access/permission denied\n", code=1)
     with pytest.raises(NotAllowedError, match=r"Slurm does not allow you to limit 7: .*Access/permission denied"):
@@ -81,7 +73,7 @@ def test_what_slurm_does_not_allow(slurm: SlurmScheduler, commands: SlurmCommand
         slurm.cancel("7")
 
 
-def test_a_runner_that_may_change_nothing(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_a_runner_that_may_change_nothing(slurm, commands, tmp_path):
     commands.queue({})
     with Runner(journal=Journal(tmp_path / "journal"), read_only=True, schedulers={"slurm": slurm}) as runner:
         assert [action.name for action in runner.actions("slurm://torchx/7")] == ["requeue", "limit", "signal"]
@@ -90,7 +82,7 @@ def test_a_runner_that_may_change_nothing(slurm: SlurmScheduler, commands: Slurm
     assert commands.calls("scontrol") == []
 
 
-def test_deleted_job_is_hidden_a_new_one_of_its_id_is_not(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_deleted_job_is_hidden_a_new_one_of_its_id_is_not(slurm, commands):
     done = {"State": "COMPLETED", "EndTime": "1795258020"}
     commands.queue(done, {"JobID": "8"})
     slurm.delete("7")
@@ -103,7 +95,7 @@ def test_deleted_job_is_hidden_a_new_one_of_its_id_is_not(slurm: SlurmScheduler,
     assert {row.app_id for row in slurm.list()} == {"7", "8"}
 
 
-def test_the_native_description_has_the_script_and_no_secrets(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_the_native_description_has_the_script_and_no_secrets(slurm, commands):
     commands.queue({"Comment": "x --token=hunter2"})
     commands.answer("scontrol-show-job-7", "JobId=7 JobName=train\n   Comment=x --token=hunter2\n")
     commands.answer(

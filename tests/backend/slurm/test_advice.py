@@ -11,7 +11,6 @@ from support.slurm_commands import FIELD, RECORD, SlurmCommands
 
 from torchx_tui.backends.slurm.advice import Estimate, parse_estimate
 from torchx_tui.backends.slurm.commands import Answer
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import Alternative
 from torchx_tui.specs import AppDef, BackendUnavailableError, Role, SchedulerError
 from torchx_tui.specs.batch_script import BatchScript
@@ -60,7 +59,7 @@ def asked(commands: SlurmCommands) -> list[list[str]]:
         (Answer(0, "7\n", ""), None),
     ],
 )
-def test_what_sbatch_tells(answer: Answer, estimate: Estimate | None) -> None:
+def test_what_sbatch_tells(answer, estimate):
     assert parse_estimate(answer) == estimate
 
 
@@ -71,7 +70,7 @@ def test_what_sbatch_tells(answer: Answer, estimate: Estimate | None) -> None:
         ("sbatch: error: Batch job submission failed: Unable to contact slurm controller", BackendUnavailableError),
     ],
 )
-def test_what_is_no_estimate(said: str, kind: type[Exception]) -> None:
+def test_what_is_no_estimate(said, kind):
     with pytest.raises(kind):
         parse_estimate(Answer(1, "", said))
 
@@ -86,9 +85,7 @@ def test_what_is_no_estimate(said: str, kind: type[Exception]) -> None:
         ("sbatch: error: Invalid --time specification", 1, "error", "Invalid --time specification"),
     ],
 )
-def test_the_estimate_is_a_finding(
-    slurm: SlurmScheduler, commands: SlurmCommands, err: str, code: int, level: str, what: str
-) -> None:
+def test_the_estimate_is_a_finding(slurm, commands, err, code, level, what):
     commands.answer("sbatch", err=err, code=code)
     findings = slurm.preflight(APP, {})
     assert [(finding.level, what in finding.what) for finding in findings] == [(level, True)]
@@ -97,23 +94,21 @@ def test_the_estimate_is_a_finding(
     assert len(asked(commands)) == (2 if what.startswith("Invalid --") else 1)
 
 
-def test_a_controller_that_is_away_is_said(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_controller_that_is_away_is_said(slurm, commands):
     commands.answer("sbatch", err="sbatch: error: Unable to contact slurm controller", code=1)
     (found,) = slurm.preflight(APP, {})
     assert (found.level, found.hint) == ("warning", "limits and the start are not checked")
     assert "Unable to contact slurm controller" in found.what
 
 
-def test_a_controller_that_is_down_is_waited_for_once(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_controller_that_is_down_is_waited_for_once(slurm, commands):
     for name in ("scontrol", "sinfo", "sbatch"):
         commands.answer(name, err="Unable to contact slurm controller (connect failure)\n", code=1, seconds=2.5)
     assert [found.level for found in slurm.preflight(APP, {"partition": "main", "qos": "fast"})] == ["warning"]
     assert len([call for name in ("scontrol", "sinfo", "sbatch") for call in commands.calls(name)]) == 1
 
 
-def test_a_program_that_is_missing_stops_no_other(
-    slurm: SlurmScheduler, commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_that_is_missing_stops_no_other(slurm, commands, monkeypatch):
     partitions(commands, ("main*", "up", 3, "infinite"))
     commands.answer("sbatch", err=told(SOON))
     commands.remove("sacctmgr")
@@ -137,9 +132,7 @@ DENIED = "Job violates accounting/QOS policy (job submit limit, user's size and/
          "sbatch refuses it, or it never starts: ask for fewer nodes"),
     ],
 )  # fmt: skip
-def test_what_becomes_of_a_launch_over_a_limit(
-    slurm: SlurmScheduler, commands: SlurmCommands, err: str, code: int, levels: list[str], hint: str
-) -> None:
+def test_what_becomes_of_a_launch_over_a_limit(slurm, commands, err, code, levels, hint):
     partitions(commands, ("main*", "up", 3, "infinite"))
     commands.answer("scontrol-show-partition-main", "PartitionName=main State=UP MaxTime=UNLIMITED TotalNodes=3")
     commands.answer("sbatch", err=err, code=code)
@@ -160,9 +153,7 @@ def test_what_becomes_of_a_launch_over_a_limit(
         ({"account": "gold"}, {}, "the partition main does not allow the account gold"),
     ],
 )
-def test_limits_of_a_script_are_those_of_its_own_options(
-    slurm: SlurmScheduler, commands: SlurmCommands, settings: dict[str, str], cfg: dict[str, str], what: str
-) -> None:
+def test_limits_of_a_script_are_those_of_its_own_options(slurm, commands, settings, cfg, what):
     partitions(commands, ("main*", "up", 3, "1-00:00:00"))
     commands.answer(
         "scontrol-show-partition-main",
@@ -172,7 +163,7 @@ def test_limits_of_a_script_are_those_of_its_own_options(
     assert [what in text for text in warned] == [True] * bool(what)
 
 
-def test_where_there_is_room(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_where_there_is_room(slurm, commands):
     partitions(
         commands,
         ("main*", "up", 2, "infinite"),
@@ -200,7 +191,7 @@ def test_where_there_is_room(slurm: SlurmScheduler, commands: SlurmCommands) -> 
     assert [call[-1] for call in asked(commands)] == ["--partition=main"]
 
 
-def test_what_would_start_sooner(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_what_would_start_sooner(slurm, commands, tmp_path):
     partitions(commands, ("main*", "up", 4, "infinite"), ("spare", "up", 4, "infinite"))
     commands.answer("scontrol-write-batch_script-7", SCRIPT)
     commands.queue(
@@ -236,17 +227,13 @@ def waiting_script(commands: SlurmCommands, tmp_path: Path, **fields: str) -> No
 @pytest.mark.parametrize(
     ("err", "code"), [(told(SOON + 120), 0), (told(SOON + 60), 0), ("allocation failure: Invalid account", 1)]
 )
-def test_what_starts_no_sooner_is_left_out(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, err: str, code: int
-) -> None:
+def test_what_starts_no_sooner_is_left_out(slurm, commands, tmp_path, err, code):
     waiting_script(commands, tmp_path, Reason="Priority", StartTime=str(SOON + 60))
     commands.answer("sbatch", err=err, code=code)
     assert slurm.alternatives("7") == [Alternative({}, SOON + 60)]
 
 
-def test_what_would_start_in_place_of_a_job_that_never_does(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
-) -> None:
+def test_what_would_start_in_place_of_a_job_that_never_does(slurm, commands, tmp_path):
     waiting_script(
         commands, tmp_path, Reason="QOSGrpCPURunMinutesLimit", StartTime=str(SOON),
         **{"tres-alloc": "cpu=8,mem=800M,node=4,billing=8"},
@@ -261,7 +248,7 @@ def test_what_would_start_in_place_of_a_job_that_never_does(
     ]
 
 
-def test_of_a_job_without_a_script_nothing_is_asked(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_of_a_job_without_a_script_nothing_is_asked(slurm, commands):
     commands.queue({"State": "PENDING"})
     with pytest.raises(SchedulerError, match="its batch script is not known here"):
         slurm.alternatives("7")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 
@@ -33,20 +32,18 @@ def after(slurm: SlurmScheduler) -> dict[str, list[str]]:
         ("afterok:9", []),
     ],
 )
-def test_a_dependency(slurm: SlurmScheduler, commands: SlurmCommands, dependency: str, expected: list[str]) -> None:
+def test_a_dependency(slurm, commands, dependency, expected):
     commands.queue(job(7), job(8), job(9, dependency))
     assert after(slurm) == ({"9": expected} if expected else {})
 
 
-def test_another_users_job_is_no_link(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_another_users_job_is_no_link(slurm, commands):
     commands.queue(job(7, UserName="bob"), job(9, "afterok:7"))
     assert after(slurm) == {}
 
 
 @pytest.mark.parametrize("dependency", ["afterok:7(unfulfilled)", "singleton(unfulfilled)"])
-def test_a_dependency_that_is_fulfilled_is_remembered(
-    slurm: SlurmScheduler, commands: SlurmCommands, dependency: str
-) -> None:
+def test_a_dependency_that_is_fulfilled_is_remembered(slurm, commands, dependency):
     commands.queue(job(7), job(8, dependency))
     assert after(slurm) == {"8": ["7"]}
     commands.queue(job(7, State="COMPLETED", EndTime="1795258050"), job(8))
@@ -56,7 +53,7 @@ def test_a_dependency_that_is_fulfilled_is_remembered(
     assert after(slurm) == {}
 
 
-def test_the_command_of_a_job_tells_it(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_the_command_of_a_job_tells_it(slurm, commands):
     commands.accounted(
         {"JobIDRaw": "7"},
         {"JobIDRaw": "8", "State": "RUNNING", "End": "Unknown", "SubmitLine": "sbatch -d afterok:7 train.sh"},

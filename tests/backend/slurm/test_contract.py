@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 @pytest.mark.slow
 class TestSlurm(SchedulerContract):
     @pytest.fixture
-    def scheduler(self, slurm_cluster: str) -> Iterator[Scheduler[Any]]:
+    def scheduler(self, slurm_cluster):
         made = registry.create_scheduler("slurm", "torchx", quick_interval=0.2)
         yield made
         made.close()

@@ -55,11 +55,11 @@ def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str]
         ({"State": "COMPLETED"}, "<NONE>"),
     ],
 )
-def test_a_state(slurm: SlurmScheduler, commands: SlurmCommands, fields: dict[str, str], told: str) -> None:
+def test_a_state(slurm, commands, fields, told):
     assert ended(slurm, commands, **fields).msg == told
 
 
-def test_memory_that_was_measured(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_memory_that_was_measured(slurm, commands):
     steps = (
         {"JobIDRaw": "7.batch", "JobName": "batch", "MaxRSS": "3200K", "NTasks": "1", "TotalCPU": "00:01.500"},
         {"JobIDRaw": "7.0", "JobName": "train", "MaxRSS": "199.50M", "NTasks": "1", "TotalCPU": "01:38.500"},
@@ -92,18 +92,14 @@ def test_memory_that_was_measured(slurm: SlurmScheduler, commands: SlurmCommands
         ({"State": "TIMEOUT"}, {"cpu used": "12 % of 8 cpu", "memory used": "500M of 4G, 12 %"}),
     ],
 )
-def test_what_would_have_been_enough(
-    slurm: SlurmScheduler, commands: SlurmCommands, fields: dict[str, str], told: dict[str, str]
-) -> None:
+def test_what_would_have_been_enough(slurm, commands, fields, told):
     step = {"JobIDRaw": "7.0", "JobName": "train", "MaxRSS": "500M", "NTasks": "1", "TotalCPU": "01:39.000"}
     described = ended(slurm, commands, step, **{"NCPUS": "8", "AllocTRES": "cpu=8,mem=4G,node=1", **fields})
     assert {name: described.metadata[name] for name in told} == told
 
 
 @pytest.mark.parametrize("missing", ["folder", "output"])
-def test_a_job_that_could_not_be_launched(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, missing: str
-) -> None:
+def test_a_job_that_could_not_be_launched(slurm, commands, tmp_path, missing):
     commands.queue({
         "State": "FAILED", "exit_code": "0:53", "WorkDir": str(tmp_path / "no" if missing == "folder" else tmp_path),
         "STDOUT": str(tmp_path / "no" / "out"),
@@ -115,7 +111,7 @@ def test_a_job_that_could_not_be_launched(
     )
 
 
-def test_job_in_a_folder_that_cannot_be_checked(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_job_in_a_folder_that_cannot_be_checked(slurm, commands):
     folder = "/" + "x" * 300
     commands.queue({"State": "FAILED", "exit_code": "0:53", "WorkDir": folder, "STDOUT": f"{folder}/out"})
     described = slurm.describe("7")
@@ -123,7 +119,7 @@ def test_job_in_a_folder_that_cannot_be_checked(slurm: SlurmScheduler, commands:
     assert described.msg.startswith(f"it could not be launched: its folder {folder}")
 
 
-def test_what_srun_says_of_its_tasks(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_what_srun_says_of_its_tasks(slurm, commands, tmp_path):
     (tmp_path / "slurm-7.out").write_text(
         "noise\nsrun: error: n1: task 0: Exited with exit code 4\nsrun: error: Unable to open file: no space left\n"
     )
@@ -144,7 +140,7 @@ def test_what_srun_says_of_its_tasks(slurm: SlurmScheduler, commands: SlurmComma
         ("0:9", "killed by SIGKILL"),
     ],
 )
-def test_exit_codes_of_squeue(slurm: SlurmScheduler, commands: SlurmCommands, status: str, told: str) -> None:
+def test_exit_codes_of_squeue(slurm, commands, status, told):
     # Before 23.02 it prints the raw status of wait().
     commands.queue({"State": "FAILED", "exit_code": status})
     described = slurm.describe("7")
@@ -153,9 +149,7 @@ def test_exit_codes_of_squeue(slurm: SlurmScheduler, commands: SlurmCommands, st
     assert described.msg == told
 
 
-def test_the_controller_forgets_and_accounting_says_how_it_ended(
-    slurm: SlurmScheduler, commands: SlurmCommands
-) -> None:
+def test_the_controller_forgets_and_accounting_says_how_it_ended(slurm, commands):
     commands.queue({"State": "RUNNING", "STDOUT": "/logs/%x-%j.out", "Comment": "mine"})
     commands.accounted()
     (row,) = slurm.list()
@@ -169,7 +163,7 @@ def test_the_controller_forgets_and_accounting_says_how_it_ended(
     assert path == Path("/logs/train-7.out")
 
 
-def test_nobody_knows_how_it_ended(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_nobody_knows_how_it_ended(slurm, commands):
     commands.queue({})
     commands.answer("sacct")
     assert slurm.list()[0].state is AppState.RUNNING
@@ -179,7 +173,7 @@ def test_nobody_knows_how_it_ended(slurm: SlurmScheduler, commands: SlurmCommand
     assert row.msg == "it has left the queue, and accounting does not say how it ended"
 
 
-def test_several_tasks_in_one_line_of_srun() -> None:
+def test_several_tasks_in_one_line_of_srun():
     told = task_ends(
         "srun: error: n1: tasks 1-3,5: Killed\nsrun: error: n2: task 0: Exited with exit code 4\n"
         "srun: error: n1: task 1: Terminated\nsrun: error: n1: task 7: Something else\n"
@@ -187,7 +181,7 @@ def test_several_tasks_in_one_line_of_srun() -> None:
     assert told == {**dict.fromkeys((1, 2, 3, 5), TaskEnd(None, 9)), 0: TaskEnd(4, 0)}
 
 
-def test_earlier_runs_of_a_job_that_was_requeued(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_earlier_runs_of_a_job_that_was_requeued(slurm, commands):
     commands.queue({"RestartCnt": "2"})
     commands.accounted(
         {"State": "NODE_FAIL", "ElapsedRaw": "300", "NodeList": "n3"},
@@ -215,7 +209,7 @@ def test_earlier_runs_of_a_job_that_was_requeued(slurm: SlurmScheduler, commands
         ("gres/gpuutil=,gres/gpumem=garbage", {}),
     ],
 )
-def test_gpu_efficiency(slurm: SlurmScheduler, commands: SlurmCommands, usage: str, expected: dict[str, str]) -> None:
+def test_gpu_efficiency(slurm, commands, usage, expected):
     tres = "cpu=8,gres/gpu:a100=4,gres/gpu=4,node=1"
     commands.accounted(
         {"AllocTRES": tres},

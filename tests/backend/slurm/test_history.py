@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from support.command import command_runner
-from support.slurm_clock import Clock
-from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import AppState, BackendUnavailableError, SchedulerError
@@ -20,7 +16,7 @@ OFF = "Slurm accounting storage is disabled\n"
 
 
 @pytest.fixture
-def session(slurm: SlurmScheduler) -> Callable[[], SlurmScheduler]:
+def session(slurm):
     """Return what starts a session as another command would: it knows what is kept in files alone."""
     return lambda: SlurmScheduler("torchx", interval=0, quick_interval=0)
 
@@ -29,7 +25,7 @@ def ids(scheduler: SlurmScheduler) -> list[str]:
     return sorted(row.app_id for row in scheduler.list())
 
 
-def test_the_last_history_is_kept_and_asked_for_soon_again(session, commands: SlurmCommands, clock: Clock) -> None:
+def test_the_last_history_is_kept_and_asked_for_soon_again(session, commands, clock):
     commands.queue({})
     commands.accounted({"JobIDRaw": "3"})
     assert ids(session()) == ["3", "7"]
@@ -50,7 +46,7 @@ def test_the_last_history_is_kept_and_asked_for_soon_again(session, commands: Sl
     assert session().missing_jobs() == ""
 
 
-def test_a_slow_accounting_hides_no_queue(session, commands: SlurmCommands, clock: Clock) -> None:
+def test_a_slow_accounting_hides_no_queue(session, commands, clock):
     commands.queue({})
     commands.accounted({"JobIDRaw": "3"})
     assert ids(session()) == ["3", "7"]
@@ -63,7 +59,7 @@ def test_a_slow_accounting_hides_no_queue(session, commands: SlurmCommands, cloc
     assert ids(late) == ["3", "7"]
 
 
-def test_a_query_that_runs_is_not_late(session, commands: SlurmCommands) -> None:
+def test_a_query_that_runs_is_not_late(session, commands):
     commands.queue({})
     commands.answer("sacct", seconds=1)
     first = session()
@@ -74,9 +70,7 @@ def test_a_query_that_runs_is_not_late(session, commands: SlurmCommands) -> None
     assert ids(first) == ["7"]
 
 
-def test_an_ended_job_is_read_while_the_controller_is_down(
-    session, commands: SlurmCommands, clock: Clock, tmp_path: Path
-) -> None:
+def test_an_ended_job_is_read_while_the_controller_is_down(session, commands, clock, tmp_path):
     log = tmp_path / "3.out"
     log.write_text("loss 0.5\n")
     clock.now = time.time()
@@ -100,14 +94,14 @@ def test_an_ended_job_is_read_while_the_controller_is_down(
     ("error", "words"),
     [(REFUSED, "jobs that have left the queue may be missing: "), (OFF, "this cluster has no accounting: jobs are")],
 )
-def test_doctor_tells_of_accounting(slurm: SlurmScheduler, commands: SlurmCommands, error: str, words: str) -> None:
+def test_doctor_tells_of_accounting(slurm, commands, error, words):
     commands.answer("sacct", err=error, code=1)
     (finding,) = [finding for finding in slurm.check() if "jobs" in finding.what]
     assert finding.level == "warning"
     assert finding.what.startswith(words)
 
 
-def test_history_that_never_answered(session, commands: SlurmCommands, clock: Clock) -> None:
+def test_history_that_never_answered(session, commands, clock):
     commands.queue({})
     commands.answer("sacct", err=REFUSED, code=1)
     scheduler = session()
@@ -119,9 +113,7 @@ def test_history_that_never_answered(session, commands: SlurmCommands, clock: Cl
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "COMPLETED"], ids=["last seen running", "last seen at its end"])
-def test_a_job_that_left_the_queue_is_asked_for_at_once(
-    session, commands: SlurmCommands, clock: Clock, state: str
-) -> None:
+def test_a_job_that_left_the_queue_is_asked_for_at_once(session, commands, clock, state):
     commands.queue({"State": state})
     commands.answer("sacct")
     assert ids(session()) == ["7"]
@@ -134,7 +126,7 @@ def test_a_job_that_left_the_queue_is_asked_for_at_once(
         assert (row.app_id, row.state) == ("7", AppState.SUCCEEDED)
 
 
-def test_a_job_that_nobody_saw_in_the_queue(session, commands: SlurmCommands, clock: Clock) -> None:
+def test_a_job_that_nobody_saw_in_the_queue(session, commands, clock):
     commands.queue()
     commands.answer("sacct")
     assert ids(session()) == []
@@ -143,7 +135,7 @@ def test_a_job_that_nobody_saw_in_the_queue(session, commands: SlurmCommands, cl
     assert ids(session()) == ["7"]
 
 
-def test_while_the_queue_stays_the_same_accounting_is_not_asked(session, commands: SlurmCommands, clock: Clock) -> None:
+def test_while_the_queue_stays_the_same_accounting_is_not_asked(session, commands, clock):
     commands.queue({})
     commands.accounted({"JobIDRaw": "3"})
     scheduler = session()
@@ -155,7 +147,7 @@ def test_while_the_queue_stays_the_same_accounting_is_not_asked(session, command
     assert len(commands.calls("sacct")) == asked
 
 
-def test_without_accounting_an_end_is_not_known(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_without_accounting_an_end_is_not_known(slurm, commands):
     commands.queue({})
     commands.answer("sacct", err=OFF, code=1)
     assert slurm.list()[0].state is AppState.RUNNING
@@ -172,9 +164,7 @@ def test_without_accounting_an_end_is_not_known(slurm: SlurmScheduler, commands:
         slurm.describe("8")
 
 
-def test_wait_ends_where_nobody_knows_the_end(
-    session, commands: SlurmCommands, clock: Clock, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wait_ends_where_nobody_knows_the_end(session, commands, clock, capsys, monkeypatch):
     clock.now = time.time()
     commands.queue({})
     commands.answer("sacct", err=OFF, code=1)

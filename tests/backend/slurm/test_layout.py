@@ -67,9 +67,7 @@ TASK = Job("51", array_id="41", tasks="7", name="train", user="alice", work_dir=
         ("plain", "plain", "", ""),
     ],
 )
-def test_pattern_by_version(
-    slurm: SlurmScheduler, commands: SlurmCommands, pattern: str, old: str, newer: str, newest: str
-) -> None:
+def test_pattern_by_version(slurm, commands, pattern, old, newer, newest):
     expected = {"22.05": old, "24.11": newer or old, "26.05": newest or newer or old}
     found = {}
     for version in expected:
@@ -80,7 +78,7 @@ def test_pattern_by_version(
     assert found == expected
 
 
-def test_pattern_of_an_array_task(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_pattern_of_an_array_task(slurm, commands):
     task = {"JobID": "51", "ArrayJobID": "41", "ArrayTaskID": "17"}
     commands.queue({**task, "STDOUT": "arr-%A-%a-%b-%j-%3a", "WorkDir": "/w"})
     assert slurm.log_path("41", "task", 17, Stream.STDOUT) == Path("/w/arr-41-17-7-51-017")
@@ -94,19 +92,19 @@ def test_pattern_of_an_array_task(slurm: SlurmScheduler, commands: SlurmCommands
         ("%j.o", "%j.e", ("50.o", "50.e")),
     ],
 )
-def test_files(stdout: str, stderr: str, files: tuple[str, str | None]) -> None:
+def test_files(stdout, stderr, files):
     job = Job("50", work_dir="/w", stdout=stdout, stderr=stderr)
     assert log_files(job) == tuple(Path("/w", name) if name else None for name in files)
 
 
-def test_the_default_of_an_array() -> None:
+def test_the_default_of_an_array():
     # squeue before 24.05 shows the default of a job for it.
     for stdout in ("", "/home/alice/slurm-51.out"):
         job = Job("51", array_id="41", tasks="7", work_dir="/home/alice", stdout=stdout)
         assert log_files(job, 7)[0] == Path("/home/alice/slurm-41_7.out")
 
 
-def test_the_short_host_name_is_looked_for(tmp_path: Path) -> None:
+def test_the_short_host_name_is_looked_for(tmp_path):
     for name in ("login1-50-[a]*.log", "login1-50-other.log"):
         (tmp_path / name).touch()
     # A job's name is no pattern.
@@ -123,13 +121,11 @@ def test_the_short_host_name_is_looked_for(tmp_path: Path) -> None:
         ("n1", ["n1"]),
     ],
 )
-def test_nodes(text: str, names: list[str]) -> None:
+def test_nodes(text, names):
     assert expand_nodes(text) == names
 
 
-def test_a_log_that_is_not_there_yet_is_waited_for(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
-) -> None:
+def test_a_log_that_is_not_there_yet_is_waited_for(slurm, commands, tmp_path):
     job = {"WorkDir": str(tmp_path), "STDOUT": "%j.log"}
     commands.queue({**job, "State": "PENDING", "StartTime": "N/A", "Reason": "Priority"})
     assert list(slurm.log_iter("7", "batch")) == []
@@ -143,9 +139,7 @@ def test_a_log_that_is_not_there_yet_is_waited_for(
     wait_until(lambda: reader.lines == ["one\n", "two\n"] and not reader.is_alive(), "the end")
 
 
-def test_a_log_that_a_requeue_cut_is_read_from_its_beginning(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
-) -> None:
+def test_a_log_that_a_requeue_cut_is_read_from_its_beginning(slurm, commands, tmp_path):
     commands.queue({"WorkDir": str(tmp_path), "STDOUT": "%j.log"})
     (tmp_path / "7.log").write_text("a long line of the first run\n")
     reader = Reader(slurm.log_iter("7", "batch", should_tail=True))
@@ -155,7 +149,7 @@ def test_a_log_that_a_requeue_cut_is_read_from_its_beginning(
     reader.close()
 
 
-def test_a_log_that_another_node_keeps_is_said(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_a_log_that_another_node_keeps_is_said(slurm, commands, tmp_path):
     commands.queue({"State": "COMPLETED", "EndTime": "1795258020", "WorkDir": str(tmp_path), "STDOUT": "%j.log"})
     with pytest.raises(SchedulerError, match=r"7\.log: it was removed or never written, or n1 keeps it on a disk"):
         slurm.log_iter("7", "batch")
@@ -174,18 +168,14 @@ def logs_of(slurm: SlurmScheduler, tmp_path: Path) -> list[tuple[str, int, str]]
 ARRAY = {"State": "PENDING", "StartTime": "N/A", "ArrayTaskID": "5,8-9%2", "STDOUT": "(null)"}
 
 
-def test_the_logs_of_an_array_are_those_of_its_tasks(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
-) -> None:
+def test_the_logs_of_an_array_are_those_of_its_tasks(slurm, commands, tmp_path):
     commands.queue(ARRAY, {"JobID": "9", "ArrayJobID": "7", "ArrayTaskID": "6", "STDOUT": "(null)"})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/sh\nsleep 1\n")
     expected = [("task", number, f"slurm-7_{number}.out") for number in (5, 6, 8, 9)]
     assert logs_of(slurm, tmp_path) == expected
 
 
-def test_logs_of_an_array_are_those_of_its_tasks(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
-) -> None:
+def test_logs_of_an_array_are_those_of_its_tasks(slurm, commands, tmp_path):
     # Its AppDef has a role with one replica.
     app = AppDef("job", [Role("worker", "", entrypoint="true")])
     assert slurm.submit(app, {"array": "5,6,8-9"}) == "7"
@@ -196,7 +186,7 @@ def test_logs_of_an_array_are_those_of_its_tasks(
     assert logs_of(slurm, tmp_path) == [("worker", number, f"slurm-7-worker-{number}.out") for number in (5, 6, 8, 9)]
 
 
-def test_one_file_has_both_streams(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_one_file_has_both_streams(slurm, commands, tmp_path):
     commands.queue({"WorkDir": str(tmp_path), "STDOUT": "%j.log"})
     (tmp_path / "7.log").write_text("one\n")
     assert list(slurm.log_iter("7", "batch", streams=Stream.STDOUT)) == ["one\n"]
@@ -235,9 +225,7 @@ def forgotten(commands: SlurmCommands, tmp_path: Path, line: str, script: str = 
         ("with space %j.out", "with space 7.out"),
     ],
 )
-def test_log_file_that_accounting_keeps(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, stdout: str, name: str
-) -> None:
+def test_log_file_that_accounting_keeps(slurm, commands, tmp_path, stdout, name):
     commands.accounted({
         "StdOut": stdout, "StdErr": "%j.err", "WorkDir": str(tmp_path), "Restarts": "1", "SLUID": "s275M8D6F7HH00",
         "SubmitLine": "sbatch -o another.out train.sh",
@@ -262,9 +250,7 @@ def test_log_file_that_accounting_keeps(
         ("sbatch train.sh", [], None),
     ],
 )
-def test_log_file_by_the_command_counts_if_it_exists(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, line: str, files: list[str], expected: str | None
-) -> None:
+def test_log_file_by_the_command_counts_if_it_exists(slurm, commands, tmp_path, line, files, expected):
     (tmp_path / "logs").mkdir()
     for name in files:
         (tmp_path / name).write_text("hi\n")
@@ -276,9 +262,7 @@ def test_log_file_by_the_command_counts_if_it_exists(
             slurm.log_iter("7", "batch")
 
 
-def test_log_file_by_the_script_that_accounting_keeps(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
-) -> None:
+def test_log_file_by_the_script_that_accounting_keeps(slurm, commands, tmp_path):
     (tmp_path / "slurm-7.out").touch()
     forgotten(commands, tmp_path, "sbatch -J train train.sh", SCRIPT_HEAD + SCRIPT + "\n")
     assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == tmp_path / "logs" / "train 7.txt"
@@ -290,22 +274,20 @@ def test_log_file_by_the_script_that_accounting_keeps(
 
 
 @pytest.mark.parametrize("line", ["srun -n1 hostname", "/usr/bin/salloc -N 1 bash"])
-def test_an_interactive_job_has_no_log(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, line: str
-) -> None:
+def test_an_interactive_job_has_no_log(slurm, commands, tmp_path, line):
     (tmp_path / "slurm-7.out").touch()
     commands.accounted({"SubmitLine": line, "WorkDir": str(tmp_path)})
     with pytest.raises(SchedulerError, match="7 has no log: srun or salloc wrote its output to a terminal"):
         slurm.log_iter("7", "batch")
 
 
-def test_an_interactive_job_in_the_queue_has_no_log(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_an_interactive_job_in_the_queue_has_no_log(slurm, commands):
     # Before 24.05 squeue shows a default for it.
     commands.queue({"BatchFlag": "0", "STDOUT": "/home/alice/slurm-7.out"})
     assert slurm.log_path("7", "batch", 0, Stream.STDOUT) is None
 
 
-def test_output_that_went_nowhere(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_output_that_went_nowhere(slurm, commands):
     commands.accounted({"StdOut": "/dev/null"})
     with pytest.raises(SchedulerError, match="the output of 7 went to /dev/null: it has no log"):
         slurm.log_iter("7", "batch")

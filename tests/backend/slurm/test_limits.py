@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import AppDef, Resource, Role
@@ -24,7 +22,7 @@ def findings(slurm: SlurmScheduler, cpu: int = 1, **cfg: Any) -> list[str]:
 
 
 @pytest.fixture(autouse=True)
-def answers(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def answers(commands, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     commands.answer("sinfo", "\x1emain*\x1fup\x1f3\x1f4000\x1f30:00\n")
     commands.answer("scontrol-show-partition-main", PARTITION)
@@ -51,25 +49,25 @@ def answers(commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch, tmp_path: 
         ({"account": "bronze"}, "the partition main does not allow the account bronze"),
     ],
 )
-def test_a_limit(slurm: SlurmScheduler, asked: dict[str, Any], told: str) -> None:
+def test_a_limit(slurm, asked, told):
     assert told in findings(slurm, **asked)
 
 
-def test_what_is_within_the_limits(slurm: SlurmScheduler) -> None:
+def test_what_is_within_the_limits(slurm):
     assert findings(slurm, cpu=9, time="20", nodes="2", account="silver") == []
 
 
-def test_a_closed_partition(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_closed_partition(slurm, commands):
     commands.answer("scontrol-show-partition-main", PARTITION.replace("State=UP", "State=DRAIN"))
     assert findings(slurm) == ["the partition main is DRAIN"]
 
 
-def test_one_of_several_partitions_may_fit(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_one_of_several_partitions_may_fit(slurm, commands):
     assert findings(slurm, time="1:00:00", partition="main,other", account="gold") == []
     assert not [call for call in commands.calls("scontrol") if "partition" in call]
 
 
-def test_limits_that_are_hidden_are_not_guessed(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_limits_that_are_hidden_are_not_guessed(slurm, commands):
     for name in ("scontrol", "scontrol-show-partition-main", "scontrol-show-assoc_mgr-accounts=silver", "sacctmgr"):
         commands.answer(name, err="Access/permission denied", code=1)
     assert findings(slurm, cpu=99, time="99-0") == []

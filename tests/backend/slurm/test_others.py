@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm.others import torchx_cfg, torchx_roles
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
@@ -49,7 +46,7 @@ def launched_again(slurm: SlurmScheduler) -> tuple[DescribeAppResponse, BatchScr
     return described, script
 
 
-def test_the_roles_of_torchx() -> None:
+def test_the_roles_of_torchx():
     trainer, reader = torchx_roles(TORCHX)
     assert (trainer.name, trainer.num_replicas, trainer.max_retries) == ("my-trainer", 2, 3)
     assert (trainer.resource.cpu, trainer.resource.gpu, trainer.resource.memMB) == (4, 2, 100)
@@ -76,11 +73,11 @@ def test_the_roles_of_torchx() -> None:
         ("--job-name=my-trainer-1", "--job-name=odd"),
     ],
 )
-def test_a_script_that_does_not_tell_its_roles(old: str, new: str) -> None:
+def test_a_script_that_does_not_tell_its_roles(old, new):
     assert torchx_roles(TORCHX.replace(old, new, 1)) == []
 
 
-def test_a_script_of_the_users(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_a_script_of_the_users(slurm, commands, tmp_path):
     script = "#!/bin/bash\n#SBATCH --time=5\necho $HOME ${app_id}\n"
     commands.queue({"Feature": "a100", "TimeLimit": "1:30:00", "WorkDir": str(tmp_path), "NumTasks": "4"})
     commands.answer("scontrol-write-batch_script-7", script)
@@ -130,9 +127,7 @@ def test_a_script_of_the_users(slurm: SlurmScheduler, commands: SlurmCommands, t
         ("sbatch --mem=50M", {"Command": "(null)"}, ["--mem=50M"], [], {}),
     ],
 )
-def test_a_submit_line_is_launched_again(
-    slurm: SlurmScheduler, commands: SlurmCommands, line, record, options, args, cfg
-) -> None:
+def test_a_submit_line_is_launched_again(slurm, commands, line, record, options, args, cfg):
     commands.queue({"Name": "train.sh", **record})
     commands.accounted({"State": "RUNNING", "SubmitLine": line})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\n#SBATCH --time=5\necho $1\n")
@@ -144,7 +139,7 @@ def test_a_submit_line_is_launched_again(
     assert described.not_known == {}
 
 
-def test_a_wrapped_command_is_launched_again(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_wrapped_command_is_launched_again(slurm, commands):
     body = "for i in 1 2; do python train.py --lr $i; done"
     script = f"#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{body}\n"
     commands.queue({"Name": "wrap", "Command": "(null)"})
@@ -168,7 +163,7 @@ def test_a_wrapped_command_is_launched_again(slurm: SlurmScheduler, commands: Sl
         "sbatch -n1 : -n2 train.sh",
     ],
 )
-def test_a_submission_that_is_not_known(slurm: SlurmScheduler, commands: SlurmCommands, line: str) -> None:
+def test_a_submission_that_is_not_known(slurm, commands, line):
     """What is known is taken from the job's record; what is not is said."""
     commands.queue({"Name": "train.sh", "tres-per-node": "gres:gpu:2", "Licenses": "matlab:1"})
     commands.accounted({"State": "RUNNING", "SubmitLine": line})
@@ -181,7 +176,7 @@ def test_a_submission_that_is_not_known(slurm: SlurmScheduler, commands: SlurmCo
     assert (options, others.partition(",")[0]) == ("the options of its sbatch command", "its other options")
 
 
-def test_the_controller_tells_the_submit_line(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_the_controller_tells_the_submit_line(slurm, commands):
     """As from 26.05 on, where there is no accounting."""
     commands.queue({"Name": "train.sh"})
     commands.answer("sacct", err="Slurm accounting storage is disabled", code=1)
@@ -205,7 +200,7 @@ def test_the_controller_tells_the_submit_line(slurm: SlurmScheduler, commands: S
         ("sbatch train.sh --msg two words", {}),
     ],
 )
-def test_a_submit_line_that_may_lack_quotes(slurm: SlurmScheduler, commands: SlurmCommands, line, record) -> None:
+def test_a_submit_line_that_may_lack_quotes(slurm, commands, line, record):
     commands.queue({"Name": "train.sh", **record})
     commands.accounted({"State": "RUNNING", "SubmitLine": line})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
@@ -213,7 +208,7 @@ def test_a_submit_line_that_may_lack_quotes(slurm: SlurmScheduler, commands: Slu
     assert [*described.not_known] == ["the quotes in its sbatch command"]
 
 
-def test_an_array_whose_submission_is_not_known(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_an_array_whose_submission_is_not_known(slurm, commands):
     tasks = [{"JobID": f"{7 + number}", "ArrayJobID": "7", "ArrayTaskID": str(number)} for number in (0, 2, 5)]
     commands.queue(*tasks)
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
@@ -222,7 +217,7 @@ def test_an_array_whose_submission_is_not_known(slurm: SlurmScheduler, commands:
     assert described.not_known
 
 
-def test_components_whose_options_are_not_known_are_not_launched(slurm: SlurmScheduler, commands) -> None:
+def test_components_whose_options_are_not_known_are_not_launched(slurm, commands):
     parts = [{"JobID": f"{7 + number}", "HetJobID": "7", "HetJobOffset": str(number)} for number in range(2)]
     commands.queue(*parts)
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
@@ -231,15 +226,13 @@ def test_components_whose_options_are_not_known_are_not_launched(slurm: SlurmSch
     assert described.roles == []
 
 
-def test_a_script_with_arguments(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_script_with_arguments(slurm, commands):
     metadata = {"sbatch": {"script": "#!/bin/sh\n", "options": ["--time=1"], "args": ["one", "two three"]}}
     slurm.submit(AppDef("job", [Role("batch", "", entrypoint="sbatch", metadata=metadata)]), {})
     assert commands.calls("sbatch")[0][-3:] == ["/dev/stdin", "one", "two three"]
 
 
-def test_variables_of_a_script_travel_in_its_environment(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path
-) -> None:
+def test_variables_of_a_script_travel_in_its_environment(slurm, commands, tmp_path):
     role = BatchScript("#!/bin/sh\n", env={"HF_TOKEN": "secret,x"}).role()
     # As a launch adds some.
     role.env["TORCHX_JOB_ID"] = "slurm://torchx/${app_id}"
@@ -269,9 +262,7 @@ echo Batch Script for {task}
     ],
     ids=["job", "array", "none", "too large"],
 )
-def test_script_that_accounting_keeps(
-    slurm: SlurmScheduler, commands: SlurmCommands, kept: str, expected: str | None
-) -> None:
+def test_script_that_accounting_keeps(slurm, commands, kept, expected):
     # The controller has forgotten the job: scontrol exits with 0.
     commands.answer("scontrol-write-batch_script", err="job script retrieval failed: Invalid job id specified\n")
     commands.queue({"State": "COMPLETED"})
@@ -284,7 +275,7 @@ def test_script_that_accounting_keeps(
     assert sum("--batch-script" in call for call in commands.calls("sacct")) == 1
 
 
-def test_script_is_asked_for_again_after_an_outage(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_script_is_asked_for_again_after_an_outage(slurm, commands):
     commands.queue({})
     commands.answer("scontrol-write-batch_script", err="Unable to contact slurm controller\n", code=1)
     described = slurm.describe("7")

@@ -1,27 +1,22 @@
 """Tasks of arrays and steps of jobs by ids of their own, as Slurm names them, and jobs whose script is not known."""
 
-from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
-from support.command import Command, command_runner
-from support.slurm_commands import SlurmCommands
+from support.command import command_runner
 
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import AppState, SchedulerError
 
 HANDLE = "slurm://torchx/"
 
 
 @pytest.fixture
-def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Command:
+def command(capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     return command_runner(capsys, monkeypatch)
 
 
 @pytest.fixture
-def array(commands: SlurmCommands, tmp_path: Path) -> Path:
+def array(commands, tmp_path):
     """An array that sbatch submitted: its first task runs, two have ended, the rest waits."""
     common = {"ArrayJobID": "41", "WorkDir": str(tmp_path), "STDOUT": f"{tmp_path}/slurm-%A_%a.out", "NodeList": "n1"}
     commands.queue(
@@ -34,7 +29,7 @@ def array(commands: SlurmCommands, tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_log_prints_all_tasks_of_an_array(command: Command, array: Path) -> None:
+def test_log_prints_all_tasks_of_an_array(command, array):
     ended = command("log", f"{HANDLE}41")
     assert (ended.code, sorted(ended.out.splitlines())) == (0, ["task/0 line of 0", "task/3 line of 3"])
     assert command("log", f"{HANDLE}41/task/3").out == "task/3 line of 3\n"
@@ -43,7 +38,7 @@ def test_log_prints_all_tasks_of_an_array(command: Command, array: Path) -> None
 
 
 @pytest.mark.parametrize("app_id", ["41_3", "52"])
-def test_a_task_is_a_job_of_its_own(command: Command, array: Path, slurm: SlurmScheduler, app_id: str) -> None:
+def test_a_task_is_a_job_of_its_own(command, array, slurm, app_id):
     described = slurm.describe(app_id)
     assert described is not None
     assert (described.app_id, described.state) == (app_id, AppState.FAILED)
@@ -52,13 +47,13 @@ def test_a_task_is_a_job_of_its_own(command: Command, array: Path, slurm: SlurmS
     assert "State: FAILED" in command("status", f"{HANDLE}{app_id}").out
 
 
-def test_a_task_that_waits_has_no_log(command: Command, array: Path) -> None:
+def test_a_task_that_waits_has_no_log(command, array):
     ended = command("log", f"{HANDLE}41_8")
     assert (ended.code, ended.out) == (0, "")
     assert f"{HANDLE}41_8 has not started and has no log yet: " in ended.err
 
 
-def test_a_task_alone_is_cancelled(array: Path, slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_task_alone_is_cancelled(array, slurm, commands):
     slurm.cancel("41_0")
     slurm.cancel("41_3")
     slurm.cancel("41_9")
@@ -68,7 +63,7 @@ def test_a_task_alone_is_cancelled(array: Path, slurm: SlurmScheduler, commands:
     assert slurm.describe("41_5") is None
 
 
-def test_a_step_is_a_part_of_its_job(command: Command, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_a_step_is_a_part_of_its_job(command, commands, tmp_path):
     job = {"JobIDRaw": "7", "JobID": "7", "WorkDir": str(tmp_path), "NodeList": "n1"}
     commands.queue({"State": "COMPLETED", "EndTime": "1795258110", "WorkDir": str(tmp_path), "STDOUT": "%j.out"})
     commands.accounted(
@@ -86,7 +81,7 @@ def test_a_step_is_a_part_of_its_job(command: Command, commands: SlurmCommands, 
     assert command("log", f"{HANDLE}7.batch").out == "batch/0 of the script\n"
 
 
-def test_the_log_of_a_job_whose_script_is_not_known(command: Command, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_the_log_of_a_job_whose_script_is_not_known(command, commands, tmp_path):
     """As of another user, or of a job that the controller has forgotten."""
     commands.queue()
     commands.accounted({"JobIDRaw": "9", "JobID": "9", "WorkDir": str(tmp_path), "SubmitLine": "sbatch -o %x.log x.sh"})

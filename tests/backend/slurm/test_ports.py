@@ -1,14 +1,9 @@
 """Ports that a running job named in its log, and the ssh lines to them."""
 
-from __future__ import annotations
-
 import platform
-from pathlib import Path
 
 import pytest
-from support.slurm_commands import SlurmCommands
 
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs.files import user_name
 
 LOGIN = f"{user_name()}@{platform.node()}"
@@ -26,9 +21,7 @@ LOGIN = f"{user_name()}@{platform.node()}"
         ("wandb: http://wandb.example.com:8080/run, http://n1/, http://n1:99999/, tcp://n1:29500", []),
     ],
 )
-def test_a_url_in_the_log(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, line: str, expected: list[str]
-) -> None:
+def test_a_url_in_the_log(slurm, commands, tmp_path, line, expected):
     log = tmp_path / "job.out"
     log.write_text(f"begin\n{line}\n" + "step\n" * 200_000)
     commands.queue({"STDOUT": str(log)})
@@ -37,7 +30,7 @@ def test_a_url_in_the_log(
     assert [port.command for port in described.ports] == expected
 
 
-def test_a_job_that_has_ended_serves_nothing(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_a_job_that_has_ended_serves_nothing(slurm, commands, tmp_path):
     (tmp_path / "job.out").write_text("http://n1:6006/\n")
     commands.queue({"STDOUT": str(tmp_path / "job.out"), "State": "COMPLETED", "EndTime": "1795258110"})
     described = slurm.describe("7")

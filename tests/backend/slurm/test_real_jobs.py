@@ -6,9 +6,7 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pexpect
@@ -65,7 +63,7 @@ def lines(slurm: SlurmScheduler, app_id: str, name: str = "worker", k: int = 0, 
 # Launching
 
 
-def test_four_replicas_on_two_nodes(real: SlurmScheduler) -> None:
+def test_four_replicas_on_two_nodes(real):
     script = f"echo {macros.replica_id} of {macros.app_id} on $SLURMD_NODENAME, first on $${macros.rank0_env}"
     app_id = real.submit(
         AppDef("job", [role(script, num_replicas=4)]), {"nodes": "2", "sbatch_args": ["--ntasks-per-node=2"]}
@@ -79,7 +77,7 @@ def test_four_replicas_on_two_nodes(real: SlurmScheduler) -> None:
     assert [line.split()[:3] for (line,) in told] == [[str(k), "of", app_id] for k in range(4)]
 
 
-def test_roles_that_differ_in_resources_are_one_job(real: SlurmScheduler) -> None:
+def test_roles_that_differ_in_resources_are_one_job(real):
     large = Resource(cpu=2, gpu=0, memMB=64)
     script = f"echo {macros.replica_id} of {macros.app_id}"
     app = AppDef("het", [role(script, "a", num_replicas=2), role(script, "b", resource=large), role(script, "c")])
@@ -97,7 +95,7 @@ def test_roles_that_differ_in_resources_are_one_job(real: SlurmScheduler) -> Non
     assert str(int(app_id) + 1) not in {row.app_id for row in real.list()}
 
 
-def test_an_array(real: SlurmScheduler) -> None:
+def test_an_array(real):
     app_id = real.submit(
         AppDef("job", [role(f"echo task {macros.replica_id}; exit {macros.replica_id}")]), {"array": "0-3%2"}
     )
@@ -110,7 +108,7 @@ def test_an_array(real: SlurmScheduler) -> None:
     assert (row.replicas_wanted, row.replicas_succeeded, row.name) == (4, 1, "job")
 
 
-def test_a_retry_keeps_the_log(real: SlurmScheduler, tmp_path: Path) -> None:
+def test_a_retry_keeps_the_log(real, tmp_path):
     script = 'echo run "${SLURM_RESTART_COUNT:-0}"; [ -n "$SLURM_RESTART_COUNT" ] || exit 7'
     app_id = real.submit(AppDef("job", [role(script.replace("$", "$$"), max_retries=1)]), {})
     told: list[str] = []
@@ -127,7 +125,7 @@ def test_a_retry_keeps_the_log(real: SlurmScheduler, tmp_path: Path) -> None:
 # Ends
 
 
-def test_each_replica_says_how_it_ended(real: SlurmScheduler) -> None:
+def test_each_replica_says_how_it_ended(real):
     script = f"[ {macros.replica_id} = 0 ] || sleep 600; kill -9 $$$$"
     app_id = real.submit(AppDef("job", [role(script, num_replicas=2)]), {})
     described = end_of(real, app_id)
@@ -137,7 +135,7 @@ def test_each_replica_says_how_it_ended(real: SlurmScheduler) -> None:
     assert "SIGKILL" in described.msg
 
 
-def test_one_role_that_fails_ends_the_others(real: SlurmScheduler) -> None:
+def test_one_role_that_fails_ends_the_others(real):
     app_id = real.submit(AppDef("job", [role("sleep 600", "a"), role("exit 3", "b")]), {})
     described = end_of(real, app_id)
     assert described.state is AppState.FAILED
@@ -171,7 +169,7 @@ _OPTIONS = {
 }
 
 
-def test_every_end_is_said_on_the_screen(cluster: OwnSlurm, tmp_path: Path) -> None:
+def test_every_end_is_said_on_the_screen(cluster, tmp_path):
     add_daemon(cluster)
     ids = {
         name: cluster.run("sbatch", "--parsable", f"--job-name={name}-end", *_OPTIONS.get(name, []), f"--wrap={script}")
@@ -206,9 +204,7 @@ def test_every_end_is_said_on_the_screen(cluster: OwnSlurm, tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(not HAS_MEMORY_LIMITS, reason="needs control groups of version 1")
-def test_a_job_that_ran_out_of_memory(
-    require: Callable[[str, bool, str], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_job_that_ran_out_of_memory(require, monkeypatch, tmp_path):
     """On a cluster of its own: jobs of two clusters would have the same control groups."""
     try:
         with private_slurm("TaskPlugin=task/cgroup\n") as cluster:
@@ -227,7 +223,7 @@ def test_a_job_that_ran_out_of_memory(
         require("slurm", False, str(error))
 
 
-def test_a_folder_that_is_missing(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+def test_a_folder_that_is_missing(real, cluster):
     # Slurm 24.11 makes a folder that is missing; it cannot make this one.
     app_id = cluster.run("sbatch", "--parsable", "--output=/proc/none/out", "--wrap=true")
     described = end_of(real, app_id)
@@ -236,7 +232,7 @@ def test_a_folder_that_is_missing(real: SlurmScheduler, cluster: OwnSlurm) -> No
     )
 
 
-def test_somebody_else_cancelled_it(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+def test_somebody_else_cancelled_it(real, cluster):
     add_daemon(cluster)
     submit = (
         "runuser",
@@ -264,7 +260,7 @@ def test_somebody_else_cancelled_it(real: SlurmScheduler, cluster: OwnSlurm) -> 
     assert (described.state, described.user) == (AppState.CANCELLED, "daemon")
 
 
-def test_accounting_knows_what_has_left_the_queue(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+def test_accounting_knows_what_has_left_the_queue(real, cluster):
     app_id = real.submit(AppDef("job", [role("sleep 2; exit 3")]), {})
     end_of(real, app_id)
     # The controller forgets it, see MinJobAge.
@@ -288,14 +284,12 @@ echo "script of $SLURM_JOB_NAME with $TOKEN"
 
 
 @pytest.fixture
-def runner(cluster: OwnSlurm, tmp_path: Path) -> Iterator[Runner]:
+def runner(cluster, tmp_path):
     with Runner(journal=Journal(tmp_path / "journal"), scheduler_params={"slurm": {"quick_interval": 0.2}}) as made:
         yield made
 
 
-def test_a_script_of_the_users_is_read_and_launched_again(
-    runner: Runner, real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path
-) -> None:
+def test_a_script_of_the_users_is_read_and_launched_again(runner, real, cluster, tmp_path):
     (tmp_path / "train.sbatch").write_text(SCRIPT)
     app_id = cluster.run("sbatch", "--parsable", "--job-name=odd name", "train.sbatch")
     end_of(real, app_id)
@@ -313,7 +307,7 @@ def test_a_script_of_the_users_is_read_and_launched_again(
 # Actions
 
 
-def test_hold_release_and_another_limit(real: SlurmScheduler) -> None:
+def test_hold_release_and_another_limit(real):
     app_id = real.submit(AppDef("job", [role("sleep 600")]), {"begin": "now+1hour"})
     in_state(real, app_id, AppState.PENDING)
     assert [action.name for action in real.actions(app_id)] == ["hold", "limit"]
@@ -337,7 +331,7 @@ def test_hold_release_and_another_limit(real: SlurmScheduler) -> None:
     assert real.actions(app_id) == []
 
 
-def test_signal_requeue_and_a_shell(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+def test_signal_requeue_and_a_shell(real, cluster):
     # The end of the batch script sends TERM to the tasks, maybe before they have looked at the signal.
     script = "trap '' TERM; trap 'echo told' USR1; echo run; while :; do sleep 0.1; done"
     app_id = real.submit(AppDef("job", [role(script)]), {})
@@ -365,7 +359,7 @@ def test_signal_requeue_and_a_shell(real: SlurmScheduler, cluster: OwnSlurm) -> 
     real.cancel(app_id)
 
 
-def test_usage(real: SlurmScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_usage(real, monkeypatch):
     monkeypatch.setattr(usage, "KEPT_S", 1.0)
     busy, idle = role("while :; do :; done", "busy"), role("sleep 600", "idle", num_replicas=2)
     app_id = real.submit(AppDef("job", [idle, busy]), {})
@@ -386,7 +380,7 @@ def test_usage(real: SlurmScheduler, monkeypatch: pytest.MonkeyPatch) -> None:
 # Outages and politeness
 
 
-def test_the_controller_is_away_for_a_while(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+def test_the_controller_is_away_for_a_while(real, cluster):
     app_id = real.submit(AppDef("job", [role("for i in $$(seq 200); do echo $$i; sleep 0.1; done")]), {})
     told: list[str] = []
     wait_until(lambda: lines(real, app_id), "the first line")
@@ -423,7 +417,7 @@ def _described(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse | None
     return described if described is not None and described.has_ended else None
 
 
-def test_accounting_is_away(real: SlurmScheduler, cluster: OwnSlurm) -> None:
+def test_accounting_is_away(real, cluster):
     cluster.stop("slurmdbd")
     app_id = real.submit(AppDef("job", [role("exit 3")]), {})
     described = end_of(real, app_id)
@@ -431,7 +425,7 @@ def test_accounting_is_away(real: SlurmScheduler, cluster: OwnSlurm) -> None:
     assert app_id in {row.app_id for row in real.list()}
 
 
-def test_three_sessions_ask_the_controller_as_often_as_one(cluster: OwnSlurm, own_home: Path) -> None:
+def test_three_sessions_ask_the_controller_as_often_as_one(cluster, own_home):
     sessions = [SlurmScheduler("torchx") for _ in range(3)]
     sessions[0].list()
     cluster.run("sdiag", "--reset")
@@ -464,7 +458,7 @@ for step in range(5):
 
 
 @pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
-def test_the_rank_that_holds_up_the_others_is_named(runner: Runner, tmp_path: Path) -> None:
+def test_the_rank_that_holds_up_the_others_is_named(runner, tmp_path):
     (tmp_path / "hang.py").write_text(_HANG)
     env = {"RANK": macros.replica_id, "WORLD_SIZE": "4", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
     made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=4, resource=LARGE)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from support.slurm_cluster import OwnSlurm
 from support.waiting import wait_until
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
@@ -31,7 +28,7 @@ def ended(slurm: SlurmScheduler, app_id: str) -> DescribeAppResponse:
     return wait_until(look, f"the end of {app_id}")
 
 
-def test_steps_are_replicas(real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path) -> None:
+def test_steps_are_replicas(real, cluster, tmp_path):
     (tmp_path / "steps.sbatch").write_text(STEPS)
     app_id = cluster.run("sbatch", "--parsable", "steps.sbatch")
     ended(real, app_id)
@@ -54,7 +51,7 @@ def test_steps_are_replicas(real: SlurmScheduler, cluster: OwnSlurm, tmp_path: P
     assert [[*real.log_iter(app_id, "step1", rank)] for rank in (0, 1)] == [["rank 0\n"], ["rank 1\n"]]
 
 
-def test_variables_reach_the_job(real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path) -> None:
+def test_variables_reach_the_job(real, cluster, tmp_path):
     (tmp_path / "values.sbatch").write_text(VALUES)
     app = build_app("values.sbatch", {"GREETING": "a, b=c\n$d", "WHO": "you"})
     app_id = real.submit(app, {})
@@ -62,9 +59,7 @@ def test_variables_reach_the_job(real: SlurmScheduler, cluster: OwnSlurm, tmp_pa
     assert "".join(real.log_iter(app_id, "batch", 0)) == "a, b=c\n$d, you\n"
 
 
-def test_a_chain_is_known_also_by_a_new_session(
-    real: SlurmScheduler, cluster: OwnSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chain_is_known_also_by_a_new_session(real, cluster, tmp_path, monkeypatch):
     wait = ("--parsable", "--mem-per-cpu=32M", "--job-name=link", "--output=/dev/null")
     first = cluster.run("sbatch", *wait, "--wrap=true")
     second = cluster.run("sbatch", *wait, f"--dependency=afterany:{first}", "--wrap=true")

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import pytest
-from support.slurm_cluster import OwnSlurm
 from support.waiting import PATIENCE, wait_until
-
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +37,7 @@ QOS = {
 
 
 @pytest.fixture
-def submit(cluster: OwnSlurm) -> Callable[..., str]:
+def submit(cluster):
     """Return a function that submits a job with options of sbatch; it runs for longer than any test."""
 
     def act(*options: str) -> str:
@@ -51,7 +47,7 @@ def submit(cluster: OwnSlurm) -> Callable[..., str]:
 
 
 @pytest.fixture
-def limited(cluster: OwnSlurm) -> OwnSlurm:
+def limited(cluster):
     """Make partitions, accounts and QOS with limits."""
     for name, options in PARTITIONS.items():
         cluster.run("scontrol", "create", f"PartitionName={name}", *options.split())
@@ -64,7 +60,7 @@ def limited(cluster: OwnSlurm) -> OwnSlurm:
     return cluster
 
 
-def test_twenty_six_reasons(limited: OwnSlurm, real: SlurmScheduler, submit: Callable[..., str]) -> None:
+def test_twenty_six_reasons(limited, real, submit):
     # Accounting tells the controller of accounts and limits a moment later.
     show = ("scontrol", "--oneliner", "show", "assoc_mgr")
     wait_until(lambda: "QOS=groupcpu(" in limited.run(*show, "flags=qos"), "the QOS")

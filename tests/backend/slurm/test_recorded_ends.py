@@ -6,10 +6,8 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
-from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm import scheduler
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
@@ -81,9 +79,7 @@ def ends(found: DescribeAppResponse) -> dict[str, list[tuple[int | None, str, st
         ),
     ],
 )
-def test_message_of_a_log(
-    slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, code: str, log: str, message: str
-) -> None:
+def test_message_of_a_log(slurm, commands, tmp_path, code, log, message):
     (tmp_path / "slurm-7.out").write_text(f"start\n{log}")
     commands.accounted({**FAILED, "ExitCode": f"{code}:0", "WorkDir": str(tmp_path), "StdOut": "slurm-%j.out"})
     assert described(slurm).msg == message
@@ -101,7 +97,7 @@ def test_message_of_a_log(
         "OOM Killed.\nsrun: error: n1: task 0: Out Of Memory\n",
     ],
 )
-def test_out_of_memory_by_the_log(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path, log: str) -> None:
+def test_out_of_memory_by_the_log(slurm, commands, tmp_path, log):
     (tmp_path / "slurm-7.out").write_text(log)
     job = {"State": "FAILED", "exit_code": "1:0", "tres-alloc": "cpu=1,mem=60M", "WorkDir": str(tmp_path)}
     commands.queue({**job, "STDOUT": "slurm-%j.out"})
@@ -121,9 +117,7 @@ def test_out_of_memory_by_the_log(slurm: SlurmScheduler, commands: SlurmCommands
         ),
     ],
 )
-def test_out_of_memory_by_accounting(
-    slurm: SlurmScheduler, commands: SlurmCommands, max_rss: str, message: str
-) -> None:
+def test_out_of_memory_by_accounting(slurm, commands, max_rss, message):
     commands.accounted({**FAILED, "ExitCode": "1:0", "DerivedExitCode": "0:125"}, {**STEP, "MaxRSS": max_rss})
     (row,) = slurm.list()
     assert row.msg == f"out of memory: {MORE_MEMORY}"
@@ -131,17 +125,17 @@ def test_out_of_memory_by_accounting(
 
 
 @pytest.mark.parametrize("status", ["125", "0:125"])
-def test_out_of_memory_of_a_step_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands, status: str) -> None:
+def test_out_of_memory_of_a_step_in_the_queue(slurm, commands, status):
     commands.queue({"State": "FAILED", "exit_code": "1:0", "DerivedEC": status, "tres-alloc": "mem=60M"})
     assert slurm.list()[0].msg == f"out of memory: {MORE_MEMORY}"
 
 
-def test_another_exit_code_stays_beside_the_memory(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_another_exit_code_stays_beside_the_memory(slurm, commands):
     commands.accounted({**FAILED, "ExitCode": "5:0", "DerivedExitCode": "0:125"})
     assert slurm.list()[0].msg == f"exit 5: out of memory: {MORE_MEMORY}"
 
 
-def test_a_job_that_ran_out_of_memory_says_so_of_its_replica(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_job_that_ran_out_of_memory_says_so_of_its_replica(slurm, commands):
     commands.accounted({"State": "OUT_OF_MEMORY", "ExitCode": "0:125"})
     assert ends(described(slurm)) == {"batch": [(None, "SIGKILL", "out of memory")]}
 
@@ -159,7 +153,7 @@ srun: error: n1: task 0: Exited with exit code 2
 """
 
 
-def test_tasks_of_several_steps(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_tasks_of_several_steps(slurm, commands, tmp_path):
     (tmp_path / "slurm-7.out").write_text(LOG)
     (job, *steps) = STEPS
     commands.accounted({**job, "WorkDir": str(tmp_path), "StdOut": "slurm-%j.out"}, *steps)
@@ -195,13 +189,13 @@ def test_tasks_of_several_steps(slurm: SlurmScheduler, commands: SlurmCommands, 
     ],
 )
 def test_tasks_of_several_roles(
-    slurm: SlurmScheduler,
-    commands: SlurmCommands,
-    tmp_path: Path,
-    log: str,
-    reader: dict[str, str],
-    expected: dict[str, list[tuple[int | None, str, str]]],
-) -> None:
+    slurm,
+    commands,
+    tmp_path,
+    log,
+    reader,
+    expected,
+):
     roles = [Role(name, "", entrypoint="true", num_replicas=2) for name in ("trainer", "reader")]
     slurm.submit(AppDef("job", roles), {"job_dir": str(tmp_path)})
     (comment,) = (option for option in commands.calls("sbatch")[-1] if option.startswith("--comment="))
@@ -231,9 +225,7 @@ def test_tasks_of_several_roles(
         ),
     ],
 )
-def test_a_job_that_never_ran_in_the_queue(
-    slurm: SlurmScheduler, commands: SlurmCommands, job: dict[str, str], message: str
-) -> None:
+def test_a_job_that_never_ran_in_the_queue(slurm, commands, job, message):
     commands.queue({"State": "CANCELLED", "NodeList": "", **job})
     (row,) = slurm.list()
     assert (row.state, row.msg, row.started_at) == (AppState.CANCELLED, message, None)
@@ -253,16 +245,12 @@ def test_a_job_that_never_ran_in_the_queue(
         ("CANCELLED by 0", "sbatch -d afterok:12 --kill-on-invalid-dep=yes l.sh", "cancelled by root while it waited"),
     ],
 )
-def test_a_job_that_never_ran_in_accounting(
-    slurm: SlurmScheduler, commands: SlurmCommands, state: str, line: str, message: str
-) -> None:
+def test_a_job_that_never_ran_in_accounting(slurm, commands, state, line, message):
     commands.accounted({"State": state, "Start": "None", "NodeList": "None assigned", "SubmitLine": line})
     assert slurm.list()[0].msg == message
 
 
-def test_a_row_that_cannot_be_made_costs_itself(
-    slurm: SlurmScheduler, commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_cannot_be_made_costs_itself(slurm, commands, monkeypatch):
     list_row = scheduler.list_row
 
     def fails_for_seven(app, *args):
@@ -285,7 +273,7 @@ print(json.dumps([{row.app_id: row.msg for row in slurm.list()}, slurm.describe(
 """
 
 
-def test_a_folder_that_may_not_be_read_costs_one_row(commands: SlurmCommands, tmp_path: Path) -> None:
+def test_a_folder_that_may_not_be_read_costs_one_row(commands, tmp_path):
     restricted = tmp_path / "restricted"
     restricted.mkdir()
     without_rights: list[str] = []

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.shared.insight import HOOK
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
@@ -32,7 +31,7 @@ def command(slurm: SlurmScheduler, *roles: Role, name: str = "job", **cfg: Any) 
     return slurm.submit_dryrun(AppDef(name, list(roles)), cfg).request.command
 
 
-def test_the_command(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: Path) -> None:
+def test_the_command(slurm, commands, tmp_path):
     made = command(
         slurm, role(num_replicas=4, resource=Resource(cpu=3, gpu=2, memMB=100)), name="my job",
         partition="gpu,cpu", time="1:00:00", comment="two words", job_dir=str(tmp_path), gres="gpu:a100:2",
@@ -50,7 +49,7 @@ def test_the_command(slurm: SlurmScheduler, commands: SlurmCommands, tmp_path: P
     }  # fmt: skip
 
 
-def test_one_allocation_unless_resources_differ(slurm: SlurmScheduler) -> None:
+def test_one_allocation_unless_resources_differ(slurm):
     small, large = Resource(cpu=1, gpu=0, memMB=1), Resource(cpu=4, gpu=1, memMB=1)
     made = command(slurm, role("a", resource=small, num_replicas=2), role("b", resource=small))
     assert ":" not in made
@@ -64,14 +63,14 @@ def test_one_allocation_unless_resources_differ(slurm: SlurmScheduler) -> None:
     assert re.findall(r"--job-name=(\w) --het-group=(\d)", script) == [("a", "0"), ("b", "1"), ("c", "0")]
 
 
-def test_no_memory_where_nodes_do_not_name_theirs(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_no_memory_where_nodes_do_not_name_theirs(slurm, commands):
     commands.answer("sinfo", "\x1emain*\x1fup\x1f3\x1f1\x1finfinite\n\x1ebig\x1fup\x1f3\x1f4000\x1f1-00:00:00\n")
     assert not [word for word in command(slurm, role()) if word.startswith("--mem")]
     assert [word for word in command(slurm, role(), partition="big") if word.startswith("--mem")]
 
 
 @pytest.mark.parametrize("text", ["--output=x", "--array=1", "--wrap=x", "-p main", "rm", "--comment=x", "--test-only"])
-def test_options_that_cannot_be_given_so(slurm: SlurmScheduler, text: str) -> None:
+def test_options_that_cannot_be_given_so(slurm, text):
     with pytest.raises(InvalidRunConfigException, match="sbatch_args"):
         command(slurm, role(), sbatch_args=[text])
 
@@ -85,18 +84,18 @@ def test_options_that_cannot_be_given_so(slurm: SlurmScheduler, text: str) -> No
         ({"args": ["x" * 130_000]}, "put them into a file"),
     ],
 )
-def test_apps_that_are_refused(slurm: SlurmScheduler, changes: dict[str, Any], match: str) -> None:
+def test_apps_that_are_refused(slurm, changes, match):
     with pytest.raises(AppDefError, match=match):
         command(slurm, role(**changes))
 
 
-def test_an_array_has_one_replica(slurm: SlurmScheduler) -> None:
+def test_an_array_has_one_replica(slurm):
     assert "--array=0-19%2" in command(slurm, role(), array="0-19%2")
     with pytest.raises(AppDefError, match="one role of one replica"):
         command(slurm, role(num_replicas=2), array="0-19%2")
 
 
-def test_secrets(slurm: SlurmScheduler, commands: SlurmCommands, own_home: Path) -> None:
+def test_secrets(slurm, commands, own_home):
     app = AppDef(
         "job",
         [
@@ -116,7 +115,7 @@ def test_secrets(slurm: SlurmScheduler, commands: SlurmCommands, own_home: Path)
     assert [path.stat().st_mode & 0o777 for path in kept] == [0o600]
 
 
-def test_a_refusal_is_slurms_sentence(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_refusal_is_slurms_sentence(slurm, commands):
     commands.answer("sbatch", err="sbatch: error: Batch job submission failed: Invalid qos specification\n", code=1)
     with pytest.raises(
         SchedulerError, match=r"^sbatch failed: Batch job submission failed: Invalid qos specification$"
@@ -124,7 +123,7 @@ def test_a_refusal_is_slurms_sentence(slurm: SlurmScheduler, commands: SlurmComm
         slurm.submit(AppDef("job", [role()]), {})
 
 
-def test_the_launch_is_in_the_script(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_the_launch_is_in_the_script(slurm, commands):
     slurm.submit(AppDef("job", [role(args=[ODD])]), {"partition": "main"})
     launch = launch_in(commands.script)
     assert launch is not None
@@ -169,7 +168,7 @@ class TestScript:
     def script(self, slurm: SlurmScheduler, *roles: Role, **cfg: Any) -> str:
         return slurm.submit_dryrun(AppDef("job", list(roles)), cfg).request.script
 
-    def test_values_arrive_as_they_are(self, slurm: SlurmScheduler, tmp_path: Path) -> None:
+    def test_values_arrive_as_they_are(self, slurm, tmp_path):
         program = (
             "import os, sys; read = os.environ.get; "
             "print(repr([sys.argv[1:], read('ODD'), read('OWN'), read('TORCHX_TUI_TASK')]))"
@@ -184,7 +183,7 @@ class TestScript:
             told = (tmp_path / "run" / f"slurm-7-trainer-{task}.out").read_text()
             assert told == repr([[ODD, "7", f"x{task}y", "", "$HOME"], ODD, f"{ODD}-{task}", None]) + "\n"
 
-    def test_ranks_can_be_asked_why_they_hang(self, slurm: SlurmScheduler, tmp_path: Path) -> None:
+    def test_ranks_can_be_asked_why_they_hang(self, slurm, tmp_path):
         code = "import os; print(*(os.environ.get(name) for name in ('TORCHX_TUI_INSIGHT', 'TORCH_FR_BUFFER_SIZE', \
 'TORCH_FR_DUMP_TEMP_FILE', 'PYTHONPATH')), sep='\\n')"
         asked = role("own", entrypoint="python3", args=["-c", code], env={"PYTHONPATH": "/mine"})
@@ -196,21 +195,21 @@ class TestScript:
         assert (size, dumps, path) == ("5", f"{folder}/fr_", f"{HOOK}:/mine")
         assert (tmp_path / "run" / "slurm-7-left-0.out").read_text().splitlines() == ["0", "5", "None", "None"]
 
-    def test_a_failure_ends_the_others_and_is_the_jobs(self, slurm: SlurmScheduler, tmp_path: Path) -> None:
+    def test_a_failure_ends_the_others_and_is_the_jobs(self, slurm, tmp_path):
         roles = (role("a", entrypoint="sleep", args=["600"]), role("b", entrypoint="sh", args=["-c", "exit 3"]))
         ended = run_script(self.script(slurm, *roles), tmp_path / "run")
         assert ended.returncode == 3
         assert not (tmp_path / "run" / "requeued").exists()
 
     @pytest.mark.parametrize(("restarts", "requeued"), [("", True), ("1", True), ("2", False)])
-    def test_retries(self, slurm: SlurmScheduler, tmp_path: Path, restarts: str, requeued: bool) -> None:
+    def test_retries(self, slurm, tmp_path, restarts, requeued):
         roles = (role("a", entrypoint="false", max_retries=2), role("b", entrypoint="true", max_retries=5))
         script = self.script(slurm, *roles)
         variables = {"SLURM_RESTART_COUNT": restarts} if restarts else {}
         assert run_script(script, tmp_path / "run", **variables).returncode == 1
         assert (tmp_path / "run" / "requeued").exists() is requeued
 
-    def test_an_array(self, slurm: SlurmScheduler, tmp_path: Path) -> None:
+    def test_an_array(self, slurm, tmp_path):
         made = role(entrypoint="echo", args=[macros.replica_id, macros.app_id])
         script = self.script(slurm, made, array="3-4")
         run_script(script, tmp_path / "run", SLURM_ARRAY_JOB_ID="5", SLURM_ARRAY_TASK_ID="3")
@@ -227,9 +226,7 @@ class TestScript:
         ({"comment": "charge:a"}, (), {"comment": "charge:c"}, "--comment=charge:c"),
     ],
 )
-def test_the_comment_of_a_script(
-    slurm: SlurmScheduler, settings: dict[str, str], options: tuple[str, ...], cfg: dict[str, str], given: str
-) -> None:
+def test_the_comment_of_a_script(slurm, settings, options, cfg, given):
     own = BatchScript("#!/bin/sh\ntrue\n", options, settings=settings)
     made = slurm.submit_dryrun(AppDef("train", [own.role()]), cfg).request.command
     last = [word for word in made if word.startswith("--comment=")][-1:]
@@ -237,7 +234,7 @@ def test_the_comment_of_a_script(
     assert given.endswith(":") or last == ([given] if given else [])
 
 
-def test_a_launch_with_a_comment_of_the_users_is_known_again(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_launch_with_a_comment_of_the_users_is_known_again(slurm, commands):
     slurm.schedule(slurm.submit_dryrun(AppDef("job", [role("worker")]), {"comment": "charge:a"}))
     commands.queue({"Comment": "charge:a", "SubmitTime": f"{time.time():.0f}", "UserName": "alice"})
     (row,) = slurm.list()

@@ -1,13 +1,10 @@
 """Rows: arrays, heterogeneous jobs, jobs of TorchX's and of scripts, names and answers of every kind."""
 
-from __future__ import annotations
-
 import pytest
-from support.slurm_commands import QUEUE_HEAD, SlurmCommands, queue_record
+from support.slurm_commands import QUEUE_HEAD, queue_record
 
 from torchx_tui.backends.slurm.jobs import format_duration, parse_duration, parse_tasks
 from torchx_tui.backends.slurm.queue import parse_queue
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs import AppState
 
@@ -15,23 +12,23 @@ from torchx_tui.specs import AppState
 @pytest.mark.parametrize(
     "name", ["a|b", "two\nlines", "日本語", "tab\there", "\"quoted\" and 'single'", "x" * 300, "a=b c=d"]
 )
-def test_a_name(slurm: SlurmScheduler, commands: SlurmCommands, name: str) -> None:
+def test_a_name(slurm, commands, name):
     commands.queue({"Name": name}, {"JobID": "8"})
     assert {row.app_id: row.name for row in slurm.list()} == {"7": name, "8": "train"}
 
 
-def test_a_record_that_is_not_whole_costs_one_row(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_record_that_is_not_whole_costs_one_row(slurm, commands):
     whole = queue_record({"JobID": "9"})
     commands.answer("squeue", queue_record({"Name": "a\x1fb"}) + "garbage\x1e\n" + whole + whole[:40])
     assert [row.app_id for row in slurm.list()] == ["9"]
 
 
-def test_bytes_that_are_no_text(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_bytes_that_are_no_text(slurm, commands):
     commands.queue({"Name": "a\udcffb"})
     assert [row.name for row in slurm.list()] == ["a\N{REPLACEMENT CHARACTER}b"]
 
 
-def test_an_array_is_one_row(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_an_array_is_one_row(slurm, commands):
     rest = {
         "JobID": "41",
         "ArrayTaskID": "5-19%2",
@@ -68,9 +65,7 @@ def test_an_array_is_one_row(slurm: SlurmScheduler, commands: SlurmCommands) -> 
 
 
 @pytest.mark.parametrize("seen", [True, False], ids=["seen while it waited", "from accounting"])
-def test_tasks_cancelled_before_their_start_are_counted(
-    slurm: SlurmScheduler, commands: SlurmCommands, seen: bool
-) -> None:
+def test_tasks_cancelled_before_their_start_are_counted(slurm, commands, seen):
     own = {"ArrayJobID": "41", "EndTime": "1795258050"}
     tasks = [
         {**own, "JobID": "50", "ArrayTaskID": "0", "State": "COMPLETED"},
@@ -95,7 +90,7 @@ def test_tasks_cancelled_before_their_start_are_counted(
     assert {replica.state for replica in replicas[1:]} == {AppState.CANCELLED}
 
 
-def test_the_last_task_has_the_id_of_its_array(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_the_last_task_has_the_id_of_its_array(slurm, commands):
     commands.queue(
         {"JobID": "50", "ArrayJobID": "41", "ArrayTaskID": "0", "State": "COMPLETED"},
         {"JobID": "41", "ArrayTaskID": "1", "State": "RUNNING"},
@@ -104,7 +99,7 @@ def test_the_last_task_has_the_id_of_its_array(slurm: SlurmScheduler, commands: 
     assert (row.app_id, row.replicas_wanted, row.replicas_running) == ("41", 2, 1)
 
 
-def test_a_job_of_torchx(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_job_of_torchx(slurm, commands):
     parts = {"HetJobID": "42", "Command": "/tmp/x/torchx-sbatch.sh"}
     commands.queue(
         {**parts, "JobID": "43", "HetJobOffset": "1", "Name": "my-role-1", "NodeList": "n2"},
@@ -121,7 +116,7 @@ def test_a_job_of_torchx(slurm: SlurmScheduler, commands: SlurmCommands) -> None
     assert [path.name if path else None for path in paths] == ["slurm-42-my-role-1.out", "slurm-42-my-role-1.err", None]
 
 
-def test_a_script_of_the_users_is_foreign(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_script_of_the_users_is_foreign(slurm, commands):
     commands.queue({"Name": "train-1"})
     (row,) = slurm.list()
     assert (row.name, row.foreign, row.replicas_wanted, row.user) == ("train-1", True, 1, "alice")
@@ -135,16 +130,14 @@ def test_a_script_of_the_users_is_foreign(slurm: SlurmScheduler, commands: Slurm
         ("OF_TOMORROW", AppState.UNKNOWN),
     ],
 )  # fmt: skip
-def test_a_state(slurm: SlurmScheduler, commands: SlurmCommands, word: str, state: AppState) -> None:
+def test_a_state(slurm, commands, word, state):
     commands.queue({"State": word})
     (row,) = slurm.list()
     assert row.state is state
     assert row.msg
 
 
-def test_foreign_variables_change_nothing(
-    slurm: SlurmScheduler, commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_foreign_variables_change_nothing(slurm, commands, monkeypatch):
     for name in ("SQUEUE_STATES", "SACCT_FORMAT", "SLURM_CLUSTERS", "SLURM_TIME_FORMAT", "SBATCH_WAIT"):
         monkeypatch.setenv(name, "x")
     from torchx_tui.backends.slurm.commands import clean_environment, submit_environment
@@ -167,7 +160,7 @@ def test_foreign_variables_change_nothing(
         ("9", [9]),
     ],
 )
-def test_tasks(text: str, numbers: list[int]) -> None:
+def test_tasks(text, numbers):
     assert parse_tasks(text) == numbers
 
 
@@ -183,15 +176,15 @@ def test_tasks(text: str, numbers: list[int]) -> None:
         ("", None),
     ],
 )
-def test_durations(text: str, seconds: int | None) -> None:
+def test_durations(text, seconds):
     assert parse_duration(text) == seconds
 
 
-def test_a_duration_as_text() -> None:
+def test_a_duration_as_text():
     assert [format_duration(value) for value in (0, 90, 5400, 93784)] == ["0s", "1m 30s", "1h 30m", "1d 2h 3m 4s"]
 
 
-def test_ten_thousand_jobs_are_parsed() -> None:
+def test_ten_thousand_jobs_are_parsed():
     text = QUEUE_HEAD + "".join(queue_record({"JobID": str(number)}) for number in range(10_000))
     jobs = parse_queue(text)
     assert len(jobs) == 10_000

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from support.slurm_clock import Clock
-from support.slurm_commands import SlurmCommands
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
@@ -51,14 +50,14 @@ def watch(answers: list[SharedAnswer], clock: Clock, seconds: float) -> None:
         clock.now += 1
 
 
-def test_three_sessions_ask_six_times_a_minute_together(tmp_path: Path, clock: Clock) -> None:
+def test_three_sessions_ask_six_times_a_minute_together(tmp_path, clock):
     question = Question(clock)
     answers = sessions(tmp_path, question, 3)
     watch(answers, clock, 300)
     assert len(question.asked) == 30
 
 
-def test_what_stays_the_same_is_asked_for_less_often(tmp_path: Path, clock: Clock) -> None:
+def test_what_stays_the_same_is_asked_for_less_often(tmp_path, clock):
     question = Question(clock)
     answers = sessions(tmp_path, question, 3)
     for answer in answers:
@@ -77,7 +76,7 @@ def test_what_stays_the_same_is_asked_for_less_often(tmp_path: Path, clock: Cloc
     assert answers[2].asks_per_minute() <= 6
 
 
-def test_questions_are_frequent_after_an_action(tmp_path: Path, clock: Clock) -> None:
+def test_questions_are_frequent_after_an_action(tmp_path, clock):
     question = Question(clock)
     answers = sessions(tmp_path, question, 2)
     watch(answers, clock, 1)
@@ -95,14 +94,14 @@ def test_questions_are_frequent_after_an_action(tmp_path: Path, clock: Clock) ->
     assert len(question.asked) - before <= 7
 
 
-def test_a_slow_controller_is_asked_seldom(tmp_path: Path, clock: Clock) -> None:
+def test_a_slow_controller_is_asked_seldom(tmp_path, clock):
     question = Question(clock)
     question.took = 3.0
     watch(sessions(tmp_path, question, 2), clock, 300)
     assert len(question.asked) <= 6
 
 
-def test_a_controller_that_is_down_is_asked_with_growing_pauses(tmp_path: Path, clock: Clock) -> None:
+def test_a_controller_that_is_down_is_asked_with_growing_pauses(tmp_path, clock):
     question = Question(clock)
     first, second = sessions(tmp_path, question, 2)
     assert first.get().text == "answer 1"
@@ -120,7 +119,7 @@ def test_a_controller_that_is_down_is_asked_with_growing_pauses(tmp_path: Path, 
     assert second.get().text == first.get().text == f"answer {len(question.asked)}"
 
 
-def test_any_other_error_is_not_asked_again_at_once(tmp_path: Path, clock: Clock) -> None:
+def test_any_other_error_is_not_asked_again_at_once(tmp_path, clock):
     question = Question(clock)
     question.error = SchedulerError("squeue failed: Invalid user")
     (answer,) = sessions(tmp_path, question)
@@ -131,7 +130,7 @@ def test_any_other_error_is_not_asked_again_at_once(tmp_path: Path, clock: Clock
     assert len(question.asked) == 1
 
 
-def test_a_kept_answer_that_is_damaged_is_asked_for_anew(tmp_path: Path, clock: Clock) -> None:
+def test_a_kept_answer_that_is_damaged_is_asked_for_anew(tmp_path, clock):
     question = Question(clock)
     for damage in (b"", b"{}\nx", b"\xff", b'{"asked_at": 1e400}\n'):
         (tmp_path / "queue").write_bytes(damage)
@@ -144,14 +143,14 @@ def test_a_kept_answer_that_is_damaged_is_asked_for_anew(tmp_path: Path, clock: 
     assert len(question.asked) == before + 1
 
 
-def test_a_folder_that_cannot_be_written(clock: Clock) -> None:
+def test_a_folder_that_cannot_be_written(clock):
     question = Question(clock)
     (answer,) = sessions(Path("/proc/none"), question)
     assert answer.get().text == "answer 1"
     assert answer.get().text == "answer 1"
 
 
-def test_one_asks_while_others_wait(tmp_path: Path) -> None:
+def test_one_asks_while_others_wait(tmp_path):
     asked, go = [], threading.Event()
 
     def ask() -> str:
@@ -175,7 +174,7 @@ def _list_once(done: multiprocessing.Queue[int]) -> None:
     done.put(len(SlurmScheduler("torchx").list()))
 
 
-def test_processes_share_the_answer(commands: SlurmCommands) -> None:
+def test_processes_share_the_answer(commands):
     commands.queue({}, {"JobID": "8"})
     context = multiprocessing.get_context("fork")
     done: multiprocessing.Queue[int] = context.Queue()
@@ -189,7 +188,7 @@ def test_processes_share_the_answer(commands: SlurmCommands) -> None:
     assert len(commands.calls("sacct")) == 1
 
 
-def test_controller_and_accounting_that_are_down(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_controller_and_accounting_that_are_down(slurm, commands):
     commands.queue({})
     commands.answer("sacct", err="sacct: error: Problem talking to the database: Connection refused\n", code=1)
     assert [row.state for row in slurm.list()] == [AppState.RUNNING]
@@ -199,7 +198,7 @@ def test_controller_and_accounting_that_are_down(slurm: SlurmScheduler, commands
         slurm.list()
 
 
-def test_accounting_is_not_asked_while_jobs_are_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_accounting_is_not_asked_while_jobs_are_in_the_queue(slurm, commands):
     commands.queue({}, {"JobID": "8", "State": "COMPLETED"})
     commands.answer("sacct")
     for _ in range(5):

@@ -1,14 +1,10 @@
 """Steps of a user's own batch script: a replica a task, with its file, its node and how it ended."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
-from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.api import Stream
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import AppState, SchedulerError
 
 SCRIPT = """#!/bin/bash
@@ -31,14 +27,14 @@ ROWS = (
 
 
 @pytest.fixture
-def job(commands: SlurmCommands) -> str:
+def job(commands):
     commands.queue({"State": "FAILED", "exit_code": "768", "EndTime": "1795258110", "NodeList": "n[1-2]"})
     commands.accounted(*ROWS)
     commands.answer("scontrol-write-batch_script", SCRIPT)
     return "7"
 
 
-def test_each_task_is_a_replica(slurm: SlurmScheduler, job: str) -> None:
+def test_each_task_is_a_replica(slurm, job):
     described = slurm.describe(job)
     assert described is not None
     told = [
@@ -65,20 +61,16 @@ def test_each_task_is_a_replica(slurm: SlurmScheduler, job: str) -> None:
         ("batch", 0, Stream.STDOUT, "/home/alice/slurm-7.out"),
     ],
 )
-def test_the_files_of_a_task(
-    slurm: SlurmScheduler, job: str, role: str, number: int, stream: Stream, path: str
-) -> None:
+def test_the_files_of_a_task(slurm, job, role, number, stream, path):
     assert slurm.log_path(job, role, number, stream) == (Path(path) if path else None)
 
 
-def test_a_step_without_a_file_says_where_its_output_is(slurm: SlurmScheduler, job: str) -> None:
+def test_a_step_without_a_file_says_where_its_output_is(slurm, job):
     with pytest.raises(SchedulerError, match="its output is in that of batch/0"):
         [*slurm.log_iter(job, "step2", 0)]
 
 
-def test_steps_are_asked_for_only_when_the_job_is_opened(
-    slurm: SlurmScheduler, commands: SlurmCommands, job: str
-) -> None:
+def test_steps_are_asked_for_only_when_the_job_is_opened(slurm, commands, job):
     commands.queue({})
     slurm.list()
     assert not any("7" in words for words in commands.calls("sacct"))
@@ -87,7 +79,7 @@ def test_steps_are_asked_for_only_when_the_job_is_opened(
     assert sum("7" in words for words in commands.calls("sacct")) == 1
 
 
-def test_a_script_of_a_single_task_has_no_steps(slurm: SlurmScheduler, commands: SlurmCommands, job: str) -> None:
+def test_a_script_of_a_single_task_has_no_steps(slurm, commands, job):
     commands.accounted(ROWS[0], ROWS[1], ROWS[2])
     described = slurm.describe(job)
     assert described is not None

@@ -5,10 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm import usage
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import SchedulerError
 
 
@@ -16,7 +14,7 @@ def rows(*values: tuple[str, ...]) -> str:
     return "".join("|".join(row) + "\n" for row in values)
 
 
-def test_a_script_is_all_of_its_steps(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_script_is_all_of_its_steps(slurm, commands):
     commands.queue({})
     commands.answer("sstat", rows(("7.batch", "1", "00:00:01", "1024K"), ("7.0", "2", "00:01:00", "10M"), ("garbage",)))
     (used,) = slurm.usage("7")
@@ -25,9 +23,7 @@ def test_a_script_is_all_of_its_steps(slurm: SlurmScheduler, commands: SlurmComm
     assert (used.cpu, used.cpu_total) == (None, 2.0)
 
 
-def test_each_job_is_measured_every_half_minute_at_most(
-    slurm: SlurmScheduler, commands: SlurmCommands, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_job_is_measured_every_half_minute_at_most(slurm, commands, monkeypatch):
     """Also where a person goes to and fro between two jobs, and where it fails: sstat asks the node of every task."""
     clock = [1000.0]
     monkeypatch.setattr(usage, "time", SimpleNamespace(monotonic=lambda: clock[0]))
@@ -48,7 +44,7 @@ def test_each_job_is_measured_every_half_minute_at_most(
     assert len(commands.calls("sstat")) == 4
 
 
-def test_of_a_large_array_some_tasks_are_measured(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_of_a_large_array_some_tasks_are_measured(slurm, commands):
     commands.queue(*({"JobID": str(n), "ArrayJobID": "41", "ArrayTaskID": str(n)} for n in range(100, 400)))
     commands.answer("sstat", rows(("100.batch", "1", "00:00:01", "1M")))
     assert len(slurm.usage("41")) == 1
@@ -56,7 +52,7 @@ def test_of_a_large_array_some_tasks_are_measured(slurm: SlurmScheduler, command
     assert len(call[call.index("--jobs") + 1].split(",")) == 100
 
 
-def test_an_array_has_one_for_each_task_that_runs(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_an_array_has_one_for_each_task_that_runs(slurm, commands):
     commands.queue(
         {"JobID": "41", "ArrayTaskID": "3-9", "State": "PENDING", "StartTime": "N/A"},
         {"JobID": "50", "ArrayJobID": "41", "ArrayTaskID": "1"},
@@ -70,20 +66,20 @@ def test_an_array_has_one_for_each_task_that_runs(slurm: SlurmScheduler, command
     assert commands.calls("sstat")[0][-3:] == ["50,51", "--format", "JobID,NTasks,AveCPU,AveRSS"]
 
 
-def test_somebody_elses_job_tells_nothing(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_somebody_elses_job_tells_nothing(slurm, commands):
     commands.queue({})
     # It exits with 0 and says what is wrong on stderr.
     commands.answer("sstat", err="sstat: error: problem getting step_layout for StepId=7.0: Invalid user id\n")
     assert slurm.usage("7") == []
 
 
-def test_nothing_is_asked_of_a_job_that_waits(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_nothing_is_asked_of_a_job_that_waits(slurm, commands):
     commands.queue({"State": "PENDING", "StartTime": "N/A"})
     assert slurm.usage("7") == []
     assert commands.calls("sstat") == []
 
 
-def test_a_shell(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_shell(slurm, commands):
     commands.queue({})
     command = slurm.shell_command("7", "batch", 0)
     assert command[:6] == ["srun", "--jobid", "7", "--overlap", "--nodes=1", "--ntasks=1"]

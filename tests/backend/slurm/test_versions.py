@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.slurm_commands import FIELD, RECORD, SlurmCommands
+from support.slurm_commands import FIELD, RECORD
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.slurm.advice import parse_estimate
@@ -17,7 +17,6 @@ from torchx_tui.backends.slurm.cluster import parse_partitions
 from torchx_tui.backends.slurm.commands import Answer
 from torchx_tui.backends.slurm.facts import limit_and_use, parse_nodes, parse_pairs, parse_qos
 from torchx_tui.backends.slurm.jobs import app_state
-from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.specs import AppState
 
 VERSIONS = ("22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05")
@@ -41,7 +40,7 @@ def squeue_job(version: str, **more: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_a_job_that_failed_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands, version: str) -> None:
+def test_a_job_that_failed_in_the_queue(slurm, commands, version):
     commands.queue(squeue_job(version, State="FAILED", EndTime="1795258110", Reason="NonZeroExitCode"))
     described = slurm.describe("7")
     assert described is not None
@@ -52,7 +51,7 @@ def test_a_job_that_failed_in_the_queue(slurm: SlurmScheduler, commands: SlurmCo
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_an_array_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands, version: str) -> None:
+def test_an_array_in_the_queue(slurm, commands, version):
     stdout = "/home/alice/slurm-41.out" if version < "24.05" else "/home/alice/slurm-%A_%a.out"
     rest = {
         "JobID": "41",
@@ -69,7 +68,7 @@ def test_an_array_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands, v
 
 
 @pytest.mark.parametrize("version", ["20.11", *VERSIONS])
-def test_a_job_in_accounting(slurm: SlurmScheduler, commands: SlurmCommands, version: str) -> None:
+def test_a_job_in_accounting(slurm, commands, version):
     commands.set_version(version)
     # 25.11 adds a reason for a script that died of a signal; before 23.02 that was a launch that failed.
     reason = "RaisedSignal:9(Killed)" if version >= "23.02" else "JobLaunchFailure"
@@ -100,17 +99,17 @@ def test_a_job_in_accounting(slurm: SlurmScheduler, commands: SlurmCommands, ver
         ("A_WORD_OF_NEXT_YEAR", AppState.UNKNOWN),
     ],
 )
-def test_a_state(state: str, expected: AppState) -> None:
+def test_a_state(state, expected):
     assert app_state(state) is expected
 
 
 @pytest.mark.parametrize("more", ["", " Topology=block QosList=(null)", " ResumeTimeout=GLOBAL\tSuspendTimeout=GLOBAL"])
-def test_fields_that_come_in_scontrol(more: str) -> None:
+def test_fields_that_come_in_scontrol(more):
     pairs = parse_pairs(f"PartitionName=main AllowAccounts=ALL MaxTime=1-00:00:00{more} State=UP TotalNodes=3")
     assert (pairs["MaxTime"], pairs["State"], pairs["TotalNodes"]) == ("1-00:00:00", "UP", "3")
 
 
-def test_limits_in_scontrol_with_fields_that_come() -> None:
+def test_limits_in_scontrol_with_fields_that_come():
     # 24.11 has a line of relative use, 25.05 limits by minutes of each account.
     text = (
         "QOS=normal(1)\n    UsageRaw=0.0 Relative=N\n    GrpJobs=3(3) GrpTRES=cpu=4(3),gres/gpu:a100=N(0)\n"
@@ -125,13 +124,13 @@ def test_limits_in_scontrol_with_fields_that_come() -> None:
     ("state", "is_usable"),
     [("idle", True), ("mixed-", True), ("planned", True), ("blocked", True), ("drained*", False), ("inval", False)],
 )
-def test_states_of_nodes(state: str, is_usable: bool) -> None:
+def test_states_of_nodes(state, is_usable):
     values = ("n1", "main", state, "2/2/0/4", "gpu:a100:4(S:0-1)", "gpu:a100:1(IDX:0)", "4000", "0", "none")
     (node,) = parse_nodes(FIELD.join(values) + RECORD + "\n")
     assert (node.is_usable, node.idle, node.gpus, node.gpus_used) == (is_usable, 2, 4, 1)
 
 
-def test_partitions_with_a_state_that_is_no_word_of_22_05() -> None:
+def test_partitions_with_a_state_that_is_no_word_of_22_05():
     rows = (("main*", "up", "3", "4000+", "1-00:00:00"), ("old", "inact", "1", "1", "infinite"))
     text = "".join(f"{RECORD}{FIELD.join(row)}\n" for row in rows)
     assert [(each.name, each.is_up, each.memory, each.max_time) for each in parse_partitions(text)] == [
@@ -140,7 +139,7 @@ def test_partitions_with_a_state_that_is_no_word_of_22_05() -> None:
 
 
 @pytest.mark.parametrize("count", ["using 2 processors on nodes n1", "using 2 processors on nodes n[1-2],gpu1"])
-def test_an_estimate(count: str) -> None:
+def test_an_estimate(count):
     found = parse_estimate(Answer(0, "", f"sbatch: Job 10119 to start at 4000 {count} in partition main\n"))
     assert found is not None
     assert found.start == 4000
@@ -155,9 +154,7 @@ def test_an_estimate(count: str) -> None:
         ("26.05", ["SubmitLine", "FailedNode", "StdOut", "StdErr", "Restarts", "SLUID"]),
     ],
 )
-def test_fields_that_sacct_is_asked_for(
-    slurm: SlurmScheduler, commands: SlurmCommands, version: str, expected: list[str]
-) -> None:
+def test_fields_that_sacct_is_asked_for(slurm, commands, version, expected):
     commands.set_version(version)
     commands.accounted({})
     assert [row.app_id for row in slurm.list()] == ["7"]
@@ -165,7 +162,7 @@ def test_fields_that_sacct_is_asked_for(
     assert asked[asked.index("TRESUsageInTot") + 1 :] == expected
 
 
-def test_an_upgrade_is_noticed(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_an_upgrade_is_noticed(slurm, commands):
     commands.set_version("22.05")
     commands.queue({"STDOUT": "/w/%r.out", "RestartCnt": "3"})
     assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == Path("/w/%r.out")
@@ -176,7 +173,7 @@ def test_an_upgrade_is_noticed(slurm: SlurmScheduler, commands: SlurmCommands) -
     assert "SLUID" in commands.calls("squeue")[-1][-1]
 
 
-def test_squeue_without_a_list_of_fields(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_squeue_without_a_list_of_fields(slurm, commands):
     # Before 24.05.
     commands.refuse_help("squeue")
     commands.queue({})

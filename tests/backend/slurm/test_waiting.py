@@ -124,7 +124,7 @@ def row_of(slurm: SlurmScheduler, commands: SlurmCommands, text: str, **fields: 
         ("odd\x1b[31m", "Slurm says odd"),
     ],
 )
-def test_a_sentence(slurm: SlurmScheduler, commands: SlurmCommands, text: str, sentence: str) -> None:
+def test_a_sentence(slurm, commands, text, sentence):
     assert why(slurm, commands, text).startswith(sentence)
 
 
@@ -146,9 +146,7 @@ def test_a_sentence(slurm: SlurmScheduler, commands: SlurmCommands, text: str, s
         ("BadConstraints", {"Feature": "v100"}, "it asks for v100"),
     ],
 )
-def test_partition(
-    slurm: SlurmScheduler, commands: SlurmCommands, text: str, fields: dict[str, str], told: str
-) -> None:
+def test_partition(slurm, commands, text, fields, told):
     commands.answer("scontrol-show-partition-main", PARTITION)
     assert told in why(slurm, commands, text, **fields)
 
@@ -177,7 +175,7 @@ def test_partition(
         ("QOSMaxMemoryPerUser", "your jobs with this one need more memory than its QOS allows you"),
     ],
 )
-def test_limits(slurm: SlurmScheduler, commands: SlurmCommands, text: str, told: str) -> None:
+def test_limits(slurm, commands, text, told):
     commands.answer("scontrol-show-assoc_mgr-accounts=silver", ACCOUNT)
     commands.answer("scontrol-show-assoc_mgr-qos=normal", QOS)
     assert told in why(slurm, commands, text, UserName=user_name())
@@ -187,11 +185,11 @@ def test_limits(slurm: SlurmScheduler, commands: SlurmCommands, text: str, told:
     "code",
     OTHERS.split(),
 )
-def test_every_other_code_of_slurm_is_a_sentence(code: str) -> None:
+def test_every_other_code_of_slurm_is_a_sentence(code):
     assert not reason(code).sentence.startswith("Slurm says")
 
 
-def test_resources(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_resources(slurm, commands):
     commands.nodes(
         {
             "NodeList": "n1",
@@ -225,19 +223,19 @@ def test_resources(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     assert f"Slurm expects to start it at {clock(start)} on n1" in told
 
 
-def test_times_of_today_have_no_date() -> None:
+def test_times_of_today_have_no_date():
     now = time.time()
     assert clock(now) == time.strftime("%H:%M", time.localtime(now))
     assert clock(now + 2 * 86400).startswith(time.strftime("%Y-%m-%d ", time.localtime(now + 2 * 86400)))
 
 
-def test_no_estimate_of_centuries_ahead(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_no_estimate_of_centuries_ahead(slurm, commands):
     assert "expects" not in why(slurm, commands, "Priority", StartTime="23250000000")
     # Nor one that has passed.
     assert "expects" not in why(slurm, commands, "Priority", StartTime="1795258000")
 
 
-def test_named_nodes_are_down(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_named_nodes_are_down(slurm, commands):
     commands.nodes(
         {"NodeList": "n1", "StateLong": "down", "CPUsState": "0/0/4/4", "Reason": "Not responding"},
         {"NodeList": "n2", "StateLong": "drained", "CPUsState": "0/0/4/4", "Reason": "bad fan"},
@@ -247,7 +245,7 @@ def test_named_nodes_are_down(slurm: SlurmScheduler, commands: SlurmCommands) ->
     assert "n1" not in told
 
 
-def test_the_rank_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_the_rank_in_the_queue(slurm, commands):
     commands.queue({"State": "PENDING", "Reason": "Priority", "StartTime": "N/A"})
     # The same program answers both questions.
     told = slurm._facts._kept
@@ -268,28 +266,28 @@ def test_the_rank_in_the_queue(slurm: SlurmScheduler, commands: SlurmCommands) -
         ("", ""),
     ],
 )  # fmt: skip
-def test_the_factors_of_a_priority(slurm: SlurmScheduler, commands: SlurmCommands, printed: str, expected: str) -> None:
+def test_the_factors_of_a_priority(slurm, commands, printed, expected):
     commands.answer("sprio", printed)
     assert why(slurm, commands, "Priority").partition("its priority is ")[2] == expected
 
 
-def test_an_earliest_start(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_an_earliest_start(slurm, commands):
     told = why(slurm, commands, "BeginTime", EligibleTime="1827000000", StartTime="1827000000")
     assert "its begin time has not come; it may start at 2027-11-" in told
 
 
-def test_the_limit_of_an_array(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_the_limit_of_an_array(slurm, commands):
     told = why(slurm, commands, "JobArrayTaskLimit", ArrayTaskID="2-19%2")
     assert told == "its array runs as many tasks as it may at once: raise the array's limit (%N); 2 at once"
 
 
-def test_licences(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_licences(slurm, commands):
     commands.answer("scontrol-show-licenses", "LicenseName=matlab Total=1 Used=1 Free=0 Reserved=0 Remote=no\n")
     told = why(slurm, commands, "Licenses", Licenses="matlab:1,none:2")
     assert told.endswith("0 of 1 licences matlab are free, and it asks for 1")
 
 
-def test_a_reservation(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_reservation(slurm, commands):
     commands.answer(
         "scontrol-show-reservation-nightly",
         "ReservationName=nightly StartTime=1827000000 EndTime=1827003600 Duration=01:00:00 Nodes=n2 State=INACTIVE\n",
@@ -297,7 +295,7 @@ def test_a_reservation(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
     assert "the reservation nightly begins at 2027-11-" in why(slurm, commands, "Reservation", Reservation="nightly")
 
 
-def test_dependencies_by_name_and_state(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_dependencies_by_name_and_state(slurm, commands):
     told = why(
         slurm, commands, "Dependency", {"JobID": "3", "Name": "prepare"},
         Dependency="afterok:3(unfulfilled),afterany:99_*(unfulfilled),singleton(unfulfilled)",
@@ -308,7 +306,7 @@ def test_dependencies_by_name_and_state(slurm: SlurmScheduler, commands: SlurmCo
     )
 
 
-def test_one_that_never_starts(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_one_that_never_starts(slurm, commands):
     told = why(
         slurm, commands, "DependencyNeverSatisfied", {"JobID": "3", "Name": "prepare", "State": "FAILED"},
         Dependency="afterok:3(failed)",
@@ -317,7 +315,7 @@ def test_one_that_never_starts(slurm: SlurmScheduler, commands: SlurmCommands) -
     assert "prepare (3), which is FAILED, has succeeded" in told
 
 
-def test_what_cannot_be_asked_is_left_out(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_what_cannot_be_asked_is_left_out(slurm, commands):
     commands.answer("scontrol", err="slurm_load_assoc_mgr error: Access/permission denied\n", code=1)
     assert (
         why(slurm, commands, "AssocGrpCpuLimit")
@@ -325,14 +323,14 @@ def test_what_cannot_be_asked_is_left_out(slurm: SlurmScheduler, commands: Slurm
     )
 
 
-def test_what_is_asked_beside_is_asked_once_a_minute(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_what_is_asked_beside_is_asked_once_a_minute(slurm, commands):
     commands.answer("scontrol-show-partition-main", PARTITION)
     for _ in range(3):
         why(slurm, commands, "PartitionTimeLimit")
     assert len([call for call in commands.calls("scontrol") if "partition" in call]) == 1
 
 
-def test_a_row_names_the_jobs_that_it_waits_for(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_row_names_the_jobs_that_it_waits_for(slurm, commands):
     commands.queue(
         {"JobID": "3", "Name": "prepare"},
         {"State": "PENDING", "Reason": "Dependency", "Dependency": "afterok:3(unfulfilled),afterany:4(unfulfilled)"},
@@ -360,20 +358,18 @@ def recorded(commands: SlurmCommands, version: str) -> None:
         ("AssocMaxJobsLimit", {"Account": "nlp"}, "MaxJobs of the account nlp: 0 of 1 jobs in use"),
     ],
 )
-def test_limits_as_newer_versions_print_them(
-    slurm: SlurmScheduler, commands: SlurmCommands, version: str, text: str, fields: dict[str, str], told: str
-) -> None:
+def test_limits_as_newer_versions_print_them(slurm, commands, version, text, fields, told):
     recorded(commands, version)
     assert told in why(slurm, commands, text, UserName=user_name(), **fields)
 
 
-def test_limits_of_an_account_in_a_qos(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_limits_of_an_account_in_a_qos(slurm, commands):
     commands.answer("scontrol-show-assoc_mgr-qos=normal", QOS.replace("MaxTRESPA=cpu=3(3)", "MaxTRESPA=cpu=3(2)"))
     assert "MaxTRESPA of the QOS normal: 2 of 3 CPUs in use" in why(slurm, commands, "MaxCpuPerAccount")
     assert "MaxTRESPA" not in why(slurm, commands, "MaxCpuPerAccount", Account="gold")
 
 
-def test_limits_of_accounts_above(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_limits_of_accounts_above(slurm, commands):
     line = "ClusterName=ref Account={} UserName= Partition= ParentAccount={} GrpTRES={}\n"
     commands.answer("scontrol-show-assoc_mgr-accounts=silver", line.format("silver", "lab(3)", "cpu=N(4)"))
     commands.answer("scontrol-show-assoc_mgr-accounts=lab", line.format("lab", "root(1)", "cpu=4(4)"))
@@ -382,7 +378,7 @@ def test_limits_of_accounts_above(slurm: SlurmScheduler, commands: SlurmCommands
     assert not [call for call in commands.calls("scontrol") if "accounts=root" in call]
 
 
-def test_limits_of_the_qos_of_the_partition(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_limits_of_the_qos_of_the_partition(slurm, commands):
     commands.answer("scontrol-show-assoc_mgr-qos=part", "QOS=part(9)\n    GrpTRES=cpu=6(5)\n")
     commands.answer("scontrol-show-partition-main", PARTITION.replace("QoS=N/A", "QoS=part"))
     told = why(slurm, commands, "QOSGrpCpuLimit")
@@ -404,9 +400,7 @@ TRES = "cpu=8,mem=4G,node=1,billing=8,gres/gpu=4"
         ("QOSGrpWallLimit", "GrpWall of the QOS normal: 30 minutes, and it alone asks for 60: it never starts"),
     ],
 )  # fmt: skip
-def test_a_limit_that_the_job_alone_exceeds(
-    slurm: SlurmScheduler, commands: SlurmCommands, code: str, told: str
-) -> None:
+def test_a_limit_that_the_job_alone_exceeds(slurm, commands, code, told):
     commands.answer("scontrol-show-assoc_mgr-qos=normal", ALONE)
     soon = f"{time.time() + 600:.0f}"
     shown = described(slurm, commands, code, NumCPUs="8", StartTime=soon, **{"tres-alloc": TRES})
@@ -422,14 +416,12 @@ def test_a_limit_that_the_job_alone_exceeds(
         ("JobHeldUser", False),
     ],
 )  # fmt: skip
-def test_rows_of_jobs_that_are_not_planned_have_no_start(
-    slurm: SlurmScheduler, commands: SlurmCommands, code: str, is_planned: bool
-) -> None:
+def test_rows_of_jobs_that_are_not_planned_have_no_start(slurm, commands, code, is_planned):
     told = row_of(slurm, commands, code, StartTime=f"{time.time() + 600:.0f}")
     assert told.startswith(f"{code}, start " if is_planned else f"{code}: ")
 
 
-def test_a_start_after_a_job_without_a_time_limit_is_none(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_start_after_a_job_without_a_time_limit_is_none(slurm, commands):
     # Slurm takes a year for it.
     assert "start" not in row_of(slurm, commands, "Priority", StartTime=f"{time.time() + 365 * 86400:.0f}")
 
@@ -449,9 +441,7 @@ DOWN = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher 
         ("AllowAccounts=ALL AllowQos=ALL", "no node is open to it: they are down, drained"),
     ],
 )  # fmt: skip
-def test_what_may_not_use_the_partition_is_not_said_of_nodes(
-    slurm: SlurmScheduler, commands: SlurmCommands, allows: str, told: str
-) -> None:
+def test_what_may_not_use_the_partition_is_not_said_of_nodes(slurm, commands, allows, told):
     commands.answer("scontrol-show-partition-main", f"PartitionName=main {allows} State=UP\n")
     soon = f"{time.time() + 600:.0f}"
     shown = described(slurm, commands, DOWN, StartTime=soon)
@@ -471,7 +461,7 @@ def test_what_may_not_use_the_partition_is_not_said_of_nodes(
          "4 CPUs free; it excludes n2"),
     ],
 )  # fmt: skip
-def test_whole_and_named_nodes(slurm: SlurmScheduler, commands: SlurmCommands, asked: str, told: str) -> None:
+def test_whole_and_named_nodes(slurm, commands, asked, told):
     commands.nodes(
         *({"NodeList": f"n{number}", "StateLong": "mixed", "CPUsState": f"{4 - idle}/{idle}/0/4"}
           for number, idle in ((1, 0), (2, 4), (3, 3))),
@@ -480,26 +470,26 @@ def test_whole_and_named_nodes(slurm: SlurmScheduler, commands: SlurmCommands, a
     assert told in why(slurm, commands, "Resources", NumCPUs="8", NumNodes="2")
 
 
-def test_nodes_of_several_partitions_count_once(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_nodes_of_several_partitions_count_once(slurm, commands):
     nodes = [{"NodeList": "n1", "Partition": name, "StateLong": "idle", "CPUsState": "0/4/0/4"} for name in "ab"]
     commands.nodes(*nodes)
     assert "4 of 4 CPUs of a,b are free" in why(slurm, commands, "Resources", Partition="a,b")
 
 
-def test_a_requeued_job_says_when_it_starts_again(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_requeued_job_says_when_it_starts_again(slurm, commands):
     soon = int(time.time()) + 100
     told = why(slurm, commands, "BeginTime", RestartCnt="1", EligibleTime=f"{soon:.0f}", StartTime=f"{soon:.0f}")
     assert told == f"it was requeued, and starts again at {clock(soon)}"
 
 
-def test_the_doctor_counts_each_node_once(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_the_doctor_counts_each_node_once(slurm, commands):
     row = f"{RECORD}{{}}{FIELD}up{FIELD}3{FIELD}4000{FIELD}infinite\n"
     commands.answer("sinfo", "".join(map(row.format, ("main*", "short", "long"))))
     commands.answer("sinfo-%D", "2\n1\n")
     assert "3 nodes in the partitions main, short, long" in slurm.check()[0].what
 
 
-def test_a_controller_that_is_down_is_waited_for_once(slurm: SlurmScheduler, commands: SlurmCommands) -> None:
+def test_a_controller_that_is_down_is_waited_for_once(slurm, commands):
     for name in ("scontrol", "sinfo"):
         commands.answer(name, err="Unable to contact slurm controller (connect failure)\n", code=1, seconds=2.5)
     began = time.monotonic()

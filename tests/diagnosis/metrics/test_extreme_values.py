@@ -39,9 +39,7 @@ def drawn(series: list[Series], options: Options) -> list[str]:
 
 
 @given(st.lists(st.tuples(ANY, ANY, ANY), max_size=20), st.booleans(), st.booleans(), SMOOTHING, st.integers(1, 3))
-def test_any_points_have_a_chart_of_its_size(
-    points: list[tuple[float, float, float]], log: bool, by_time: bool, smoothing: float, curves: int
-) -> None:
+def test_any_points_have_a_chart_of_its_size(points, log, by_time, smoothing, curves):
     """Of steps, values and times that are any floats, one curve or several."""
     series = [series_of(points[number:]) for number in range(curves)]
     rows = drawn(series, Options(smoothing, log, by_time))
@@ -49,36 +47,34 @@ def test_any_points_have_a_chart_of_its_size(
 
 
 @given(st.lists(st.tuples(FINITE, FINITE, FINITE), max_size=10), FINITE, FINITE, FINITE)
-def test_any_window_and_cursor_can_be_drawn(
-    points: list[tuple[float, float, float]], first: float, second: float, cursor: float
-) -> None:
+def test_any_window_and_cursor_can_be_drawn(points, first, second, cursor):
     window = (min(first, second), max(first, second))
     rows = drawn([series_of(points)], Options(window=window, cursor=cursor))
     assert {len(row) for row in rows} == {60}
 
 
 @given(st.lists(FINITE, max_size=20), st.lists(FINITE, max_size=20), st.integers(1, 40), st.booleans())
-def test_any_values_have_an_axis(raw: list[float], smooth: list[float], rows: int, log: bool) -> None:
+def test_any_values_have_an_axis(raw, smooth, rows, log):
     scale = fit_scale(raw, smooth, rows, log=log)
     assert all(0 <= row < rows for row in scale.labels)
     assert all(0 <= scale.place(value) <= 1 for value in (*raw, *smooth, LARGEST, -LARGEST))
 
 
 @given(FINITE, FINITE, st.integers(1, 200), st.booleans())
-def test_any_steps_have_an_axis(first: float, second: float, width: int, is_time: bool) -> None:
+def test_any_steps_have_an_axis(first, second, width, is_time):
     axis = x_axis(min(first, second), max(first, second), width, is_time=is_time, corner="+", rule="-")
     assert len(axis) == width + 1
 
 
 @given(ANY, FINITE.filter(bool), st.booleans())
 @example(10_000.0, 5e-324, False)
-def test_any_figure_has_a_short_label(value: float, step: float, is_time: bool) -> None:
+def test_any_figure_has_a_short_label(value, step, is_time):
     texts = [x_label(value, is_time), duration(value), format_label(value if math.isfinite(value) else 0.0, abs(step))]
     assert max(map(len, texts)) <= 20
 
 
 @given(st.lists(ANY, max_size=20))
-def test_any_values_have_a_sparkline(values: list[float]) -> None:
+def test_any_values_have_a_sparkline(values):
     series = series_of([(step, value, 0.0) for step, value in enumerate(values)])
     assert len(sparkline(series, 10)) <= 10
     assert wants_log(series) in (False, True)
@@ -87,7 +83,7 @@ def test_any_values_have_a_sparkline(values: list[float]) -> None:
 @given(ANY, ANY, ANY, ANY)
 @example(1.0, 2.0, 1.0, math.nan)
 @example(1.0, 2.0, 1.0, -math.inf)
-def test_any_progress_has_words(step: float, total: float, rate: float, left: float) -> None:
+def test_any_progress_has_words(step, total, rate, left):
     progress = Progress(step, total, rate=rate, seconds_left=left)
     assert all(progress.words)
 
@@ -96,7 +92,7 @@ def test_any_progress_has_words(step: float, total: float, rate: float, left: fl
     "values", [[1e308, -1e308], [5e-324], [5e-324, 1e308], [1e308] * 5, [-LARGEST, LARGEST]], ids=repr
 )
 @pytest.mark.parametrize("log", [False, True])
-def test_extreme_values_are_not_gaps(values: list[float], log: bool) -> None:
+def test_extreme_values_are_not_gaps(values, log):
     """They are values: a curve is drawn, and nothing is marked as NaN."""
     series = series_of([(step, value, 0.0) for step, value in enumerate(values)])
     rows = drawn([series], Options(log=log))
@@ -105,13 +101,13 @@ def test_extreme_values_are_not_gaps(values: list[float], log: bool) -> None:
     assert any("\u2800" < char <= "\u28ff" for char in "".join(rows))
 
 
-def test_last_value_keeps_all_its_digits() -> None:
+def test_last_value_keeps_all_its_digits():
     """Only what is drawn is bounded."""
     series = series_of([(1e308, -LARGEST, 0.0)])
     assert series.last == series.best_low == -LARGEST
 
 
-def test_exported_values_are_as_printed() -> None:
+def test_exported_values_are_as_printed():
     values = [1e308, -LARGEST, math.inf, -math.inf, math.nan, 5e-324]
     file = io.StringIO()
     write_csv(file, [series_of([(step, value, 0.0) for step, value in enumerate(values)])])
@@ -119,7 +115,7 @@ def test_exported_values_are_as_printed() -> None:
     assert written == [str(value) for value in values]
 
 
-def test_bucket_of_infinite_values_keeps_the_latest() -> None:
+def test_bucket_of_infinite_values_keeps_the_latest():
     series = series_of([(step, math.inf, 0.0) for step in range(MOST_BUCKETS + 1)])
     assert series.width == 2
     assert {bucket.last for bucket in series.buckets()} == {math.inf}

@@ -9,7 +9,6 @@ import random
 import sqlite3
 import struct
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -45,7 +44,7 @@ def values_of(points: list[Point], name: str) -> list[tuple[float, float]]:
     return [(point.step, point.value) for point in points if point.name == name]
 
 
-def test_event_files_of_trainers() -> None:
+def test_event_files_of_trainers():
     """HF's and Lightning's event files, and the steps of HF's are those of its state."""
     points = read_all(EventFile(DATA / "hf.tfevents"))
     state = json.loads((DATA / "trainer_state.json").read_text())
@@ -57,12 +56,12 @@ def test_event_files_of_trainers() -> None:
     assert {"train_loss", "val_loss"} <= {point.name for point in read_all(EventFile(DATA / "lightning.tfevents"))}
 
 
-def test_nan_of_event_files_is_kept() -> None:
+def test_nan_of_event_files_is_kept():
     """A value that is nan is a point."""
     assert any(math.isnan(point.value) for point in read_all(EventFile(DATA / "nan.tfevents")))
 
 
-def test_wandb_history() -> None:
+def test_wandb_history():
     """All rows of a run of wandb, with nested names and a nan at the end."""
     points = read_all(WandbFile(DATA / "offline.wandb"))
     losses = values_of(points, "train/loss")
@@ -71,14 +70,14 @@ def test_wandb_history() -> None:
     assert {point.name for point in points} == {"train/loss", "lr", "val/acc"}
 
 
-def test_lightning_csv_with_sparse_columns() -> None:
+def test_lightning_csv_with_sparse_columns():
     """Empty cells are no points."""
     points = read_all(CsvFile(DATA / "lightning_metrics.csv"))
     assert len(values_of(points, "train_loss")) > len(values_of(points, "val_loss")) > 0
     assert not any(point.name == "step" for point in points)
 
 
-def test_trainer_state_has_the_total() -> None:
+def test_trainer_state_has_the_total():
     """HF's state tells the last step, and numbers that are texts count."""
     file = TrainerState(DATA / "trainer_state.json")
     assert values_of(read_all(file), "eval_loss")
@@ -86,9 +85,7 @@ def test_trainer_state_has_the_total() -> None:
 
 
 @pytest.mark.parametrize(("reader", "name"), READERS, ids=lambda value: str(value))
-def test_a_file_that_grows_byte_by_byte_gives_the_same(
-    reader: Callable[[Path], MetricFile], name: str, tmp_path: Path
-) -> None:
+def test_a_file_that_grows_byte_by_byte_gives_the_same(reader, name, tmp_path):
     """However a file is cut while it is written, every point comes once."""
     data = (DATA / name).read_bytes()
     whole = read_all(reader(DATA / name))
@@ -108,7 +105,7 @@ def test_a_file_that_grows_byte_by_byte_gives_the_same(
 
 @pytest.mark.parametrize(("reader", "name"), READERS, ids=lambda value: str(value))
 @pytest.mark.parametrize("seed", range(25))
-def test_broken_files_raise_nothing(reader: Callable[[Path], MetricFile], name: str, seed: int, tmp_path: Path) -> None:
+def test_broken_files_raise_nothing(reader, name, seed, tmp_path):
     """Bytes that were changed, cut or made up cost their records, or the file with a sentence."""
     chance = random.Random(seed)
     data = bytearray((DATA / name).read_bytes())
@@ -125,7 +122,7 @@ def test_broken_files_raise_nothing(reader: Callable[[Path], MetricFile], name: 
 
 
 @pytest.mark.parametrize("reader", [EventFile, WandbFile, CsvFile, JsonLinesFile, TrainerState, DatabaseFile])
-def test_what_is_no_regular_file_is_refused(reader: Callable[[Path], MetricFile], tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_refused(reader, tmp_path):
     """A named pipe is not waited for, and a file that is not there yet is looked for again."""
     pipe, missing = reader(tmp_path / "pipe"), reader(tmp_path / "missing")
     os.mkfifo(tmp_path / "pipe")
@@ -135,7 +132,7 @@ def test_what_is_no_regular_file_is_refused(reader: Callable[[Path], MetricFile]
     assert not missing.failure
 
 
-def test_long_records_are_passed_over(tmp_path: Path) -> None:
+def test_long_records_are_passed_over(tmp_path):
     """An image of 6 MB between two scalars costs neither."""
     data = (DATA / "hf.tfevents").read_bytes()
     image = b"\x2a" + bytes([0x80, 0x80, 0x80, 0x03]) + bytes(6 << 20)
@@ -145,7 +142,7 @@ def test_long_records_are_passed_over(tmp_path: Path) -> None:
     assert len(read_all(EventFile(path))) == 2 * len(read_all(EventFile(DATA / "hf.tfevents")))
 
 
-def test_csv_whose_header_is_rewritten_is_read_again(tmp_path: Path) -> None:
+def test_csv_whose_header_is_rewritten_is_read_again(tmp_path):
     """Lightning adds a column by writing the file anew."""
     path = tmp_path / "metrics.csv"
     path.write_text("step,loss\n0,1.5\n")
@@ -157,7 +154,7 @@ def test_csv_whose_header_is_rewritten_is_read_again(tmp_path: Path) -> None:
     assert values_of(points, "loss") == [(0, 1.5), (1, 1.25), (2, 1.0)]
 
 
-def test_json_lines_with_nested_names(tmp_path: Path) -> None:
+def test_json_lines_with_nested_names(tmp_path):
     """Nested objects have their names joined; what is no number is left out."""
     path = tmp_path / "metrics.jsonl"
     path.write_text(
@@ -181,7 +178,7 @@ def mlflow_database(path: Path, rows: list[tuple[str, float, int, str, int, bool
     connection.close()
 
 
-def test_mlflow_store_of_several_runs(tmp_path: Path) -> None:
+def test_mlflow_store_of_several_runs(tmp_path):
     """The newest run counts; nan and inf come back; later rows alone come with the next poll."""
     path = tmp_path / "mlflow.db"
     mlflow_database(path, [("loss", 9.0, 1000, "old", 0, False), ("loss", 2.5, 2000, "new", 1, False)])
@@ -196,7 +193,7 @@ def test_mlflow_store_of_several_runs(tmp_path: Path) -> None:
     assert points[1].value == math.inf
 
 
-def test_trackio_database(tmp_path: Path) -> None:
+def test_trackio_database(tmp_path):
     """Rows of JSON, those that are broken left out."""
     path = tmp_path / "project.db"
     with sqlite3.connect(path) as connection:
@@ -210,7 +207,7 @@ def test_trackio_database(tmp_path: Path) -> None:
     assert [(point.name, point.step, point.value) for point in points] == [("loss", 1, 1.5)]
 
 
-def test_trackio_row_without_names_costs_itself(tmp_path: Path) -> None:
+def test_trackio_row_without_names_costs_itself(tmp_path):
     path = tmp_path / "project.db"
     with sqlite3.connect(path) as connection:
         connection.execute(
@@ -236,7 +233,7 @@ HOSTILE_SCHEMAS = {
 
 
 @pytest.mark.parametrize("schema", HOSTILE_SCHEMAS.values(), ids=HOSTILE_SCHEMAS)
-def test_databases_that_compute_are_refused(schema: str, tmp_path: Path) -> None:
+def test_databases_that_compute_are_refused(schema, tmp_path):
     path = tmp_path / "project.db"
     with sqlite3.connect(path) as connection:
         connection.execute(schema)
@@ -251,7 +248,7 @@ def test_databases_that_compute_are_refused(schema: str, tmp_path: Path) -> None
 
 
 @pytest.mark.skipif(not hasattr(sqlite3.Connection, "setlimit"), reason="Python 3.10 has no limits of SQLite")
-def test_database_with_a_huge_value_is_refused(tmp_path: Path) -> None:
+def test_database_with_a_huge_value_is_refused(tmp_path):
     path = tmp_path / "project.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp, run_name, step, metrics)")
@@ -263,7 +260,7 @@ def test_database_with_a_huge_value_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reader", [EventFile, WandbFile])
-def test_sparse_files_end(reader: type[MetricFile], tmp_path: Path) -> None:
+def test_sparse_files_end(reader, tmp_path):
     path = tmp_path / "sparse"
     path.write_bytes(b":W&B\xe1\xbe\0" if reader is WandbFile else b"")
     os.truncate(path, 100 << 30)
@@ -272,7 +269,7 @@ def test_sparse_files_end(reader: type[MetricFile], tmp_path: Path) -> None:
     assert "empty" in file.failure
 
 
-def test_reader_that_fails_costs_its_file_only(tmp_path: Path) -> None:
+def test_reader_that_fails_costs_its_file_only(tmp_path):
     class Failing(MetricFile):
         def _poll(self) -> tuple[list[Point], bool, bool]:
             raise AttributeError("no such thing")
@@ -282,13 +279,13 @@ def test_reader_that_fails_costs_its_file_only(tmp_path: Path) -> None:
     assert file.failure == "x cannot be read: AttributeError: no such thing"
 
 
-def test_arguments_that_are_no_paths_are_passed_over(tmp_path: Path) -> None:
+def test_arguments_that_are_no_paths_are_passed_over(tmp_path):
     (tmp_path / "metrics.csv").write_text("step,loss\n1,2\n")
     words = ["--note=" + "x" * 300, "/" + "y/" * 400, "--out=\ud800", f"--out={tmp_path}"]
     assert find_metric_files([], [Folder(Path("/"))], words, 0.0) == [tmp_path / "metrics.csv"]
 
 
-def test_other_databases_are_said(tmp_path: Path) -> None:
+def test_other_databases_are_said(tmp_path):
     """A database without metrics, and a file that is none."""
     with sqlite3.connect(tmp_path / "a.db") as connection:
         connection.execute("CREATE TABLE other (x INT)")

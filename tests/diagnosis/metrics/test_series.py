@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import stat
-from pathlib import Path
 
 import pytest
 
@@ -20,7 +19,7 @@ def make_series(values: list[float]) -> Series:
     return series
 
 
-def test_every_point_is_kept_up_to_a_number() -> None:
+def test_every_point_is_kept_up_to_a_number():
     """Exact up to 2,000 points, nan among them."""
     values = [random.Random(1).random() for _ in range(MOST_BUCKETS - 1)] + [math.nan]
     series = make_series(values)
@@ -30,7 +29,7 @@ def test_every_point_is_kept_up_to_a_number() -> None:
     assert (buckets[-1].gaps, series.gaps, series.width) == (1, 1, 1)
 
 
-def test_many_points_keep_extremes_means_and_order() -> None:
+def test_many_points_keep_extremes_means_and_order():
     """A spike is never lost, however many points come; memory is bounded."""
     values = [float(n % 10) for n in range(100_000)]
     values[54_321], values[70_000] = 1e6, math.inf
@@ -45,7 +44,7 @@ def test_many_points_keep_extremes_means_and_order() -> None:
     assert series.last == values[-1]
 
 
-def test_smoothing_is_tensorboards() -> None:
+def test_smoothing_is_tensorboards():
     """Without the bias of the start; what is not finite is passed by."""
     assert smoothed([1.0, 1.0, math.nan, 1.0], 0.9)[:2] == pytest.approx([1.0, 1.0])
     assert smoothed([0.0, 10.0], 0.5) == pytest.approx([0.0, 20 / 3])
@@ -53,7 +52,7 @@ def test_smoothing_is_tensorboards() -> None:
     assert math.isnan(smoothed([1.0, math.inf], 0.5)[1])
 
 
-def test_series_come_back_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_series_come_back_from_disk(tmp_path, monkeypatch):
     """As they were, readable by their user only, and they go on growing as they would have."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     whole = make_series([float(n) for n in range(7_777)])
@@ -68,7 +67,7 @@ def test_series_come_back_from_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("damage", [b"", b"\x81", b"\x80", b"\x83\xa7version\x01\xa5facts\x80\xa6series\x91\x80"])
-def test_a_broken_file_is_none(damage: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broken_file_is_none(damage, tmp_path, monkeypatch):
     """What cannot be read is as if it were not there."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     save_series("local_cwd://torchx/a", {"loss": make_series([1.0, 2.0])})

@@ -34,7 +34,7 @@ def made(folder: Path, names: list[str]) -> None:
         ([], None),
     ],
 )
-def test_by_names(tmp_path: Path, names: list[str], newest: str | None) -> None:
+def test_by_names(tmp_path, names, newest):
     made(tmp_path, names)
     assert newest_checkpoint([tmp_path], []) == (tmp_path / newest if newest else None)
 
@@ -47,13 +47,13 @@ def test_by_names(tmp_path: Path, names: list[str], newest: str | None) -> None:
         "[rank0] 12:01 wrote checkpoint in 'out/step_9', 3.1 s",
     ],
 )
-def test_what_a_log_says_counts_first(tmp_path: Path, line: str) -> None:
+def test_what_a_log_says_counts_first(tmp_path, line):
     made(tmp_path, ["out/step_9/", "other/checkpoint-99/"])
     log = tmp_path / "job.out"
     log.write_text(f"saved checkpoint to gone/step_1\n{line}\n")
     assert newest_checkpoint([tmp_path], [log]) == tmp_path / "out/step_9"
 
 
-def test_logs_and_folders_that_cannot_be_read(tmp_path: Path) -> None:
+def test_logs_and_folders_that_cannot_be_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     assert newest_checkpoint([tmp_path / "none"], [tmp_path / "pipe", tmp_path / "none.out"]) is None

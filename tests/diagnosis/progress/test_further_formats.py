@@ -12,7 +12,6 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -113,7 +112,7 @@ def measure_real(name: str) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("name", TRUTHS)
-def test_recall_and_precision(name: str) -> None:
+def test_recall_and_precision(name):
     wanted, right, false = measure(name)
     assert right >= 0.98 * wanted
     assert false <= 0.005 * wanted
@@ -129,7 +128,7 @@ def test_recall_and_precision(name: str) -> None:
         ("ultralytics", "step 16 of 16"),
     ],
 )
-def test_progress_of_real_runs(name: str, words: str) -> None:
+def test_progress_of_real_runs(name, words):
     """Bars of evaluations and of reading data are no progress."""
     tracker = ProgressTracker()
     tracker.feed((LOGS / f"{name}.real.log").read_bytes())
@@ -137,7 +136,7 @@ def test_progress_of_real_runs(name: str, words: str) -> None:
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_recall_and_precision_of_real_runs(name: str) -> None:
+def test_recall_and_precision_of_real_runs(name):
     wanted, right, false = measure_real(name)
     assert wanted
     assert right >= 0.98 * wanted
@@ -155,7 +154,7 @@ print(json.dumps(model.loss_curve_))
 
 
 @pytest.mark.torch
-def test_scikit_learn_that_is_installed(require: Callable[[str, bool, str], None]) -> None:
+def test_scikit_learn_that_is_installed(require):
     require("trainers", find_spec("sklearn") is not None, "pip install 'torchx-tui[examples]'")
     command = [sys.executable, "-W", "ignore", "-c", _TRAIN]
     printed = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout

@@ -266,7 +266,7 @@ def score(name: str) -> tuple[int, int, int, list[str]]:
     return found, missed, false, wrong
 
 
-def test_values_of_all_logs() -> None:
+def test_values_of_all_logs():
     """Of all points of all logs 98 % are found, and 99.5 % of what is found is right."""
     scores = [score(name) for name in TRUTHS]
     found = sum(figures[0] for figures in scores)
@@ -283,7 +283,7 @@ REDRAWN = {"tqdm.real", "rich.real", "lightning.real"}
 
 
 @pytest.mark.parametrize("name", TRUTHS)
-def test_values_of_each_series(name: str) -> None:
+def test_values_of_each_series(name):
     """Of each series 98 % of the points are found, and 99.5 % of what is found is right."""
     got = _recognised(name)
     for series, values in _expected(name).items():
@@ -298,6 +298,6 @@ def test_values_of_each_series(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["traps.src"])
-def test_traps_give_nothing(name: str) -> None:
+def test_traps_give_nothing(name):
     """Addresses, hashes, versions, warnings and tables of results are no metrics."""
     assert not _recognised(name)

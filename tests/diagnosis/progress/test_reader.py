@@ -29,18 +29,18 @@ HANDLE = "local_cwd://torchx/train-1"
 
 
 @pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_state(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path):
     (tmp_path / "job").mkdir()
     return tmp_path / "job"
 
 
 @pytest.fixture
-def reader(folder: Path) -> Iterator[ActivityReader]:
+def reader(folder):
     """A reader of two replicas, of which the second has no log yet."""
     logs = [ReplicaLog("trainer", k, stdout=folder / f"{k}.log") for k in range(2)]
     reader = ActivityReader(HANDLE, logs, lambda: JobPlace(folders=(Folder(folder),)), lambda: reader.acknowledge())
@@ -64,7 +64,7 @@ def write(path: Path, text: str) -> None:
         file.write(text)
 
 
-def test_a_log_that_grows(reader: ActivityReader, folder: Path) -> None:
+def test_a_log_that_grows(reader, folder):
     """Lines in pieces, a bar that ends no line, a second replica that comes later; each value once."""
     write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 lo")
     reader.start()
@@ -76,7 +76,7 @@ def test_a_log_that_grows(reader: ActivityReader, folder: Path) -> None:
     assert seen(reader, "the replica that prints most", "acc", 8).progress.step == 8
 
 
-def test_values_of_files_are_preferred(reader: ActivityReader, folder: Path) -> None:
+def test_values_of_files_are_preferred(reader, folder):
     """One series for `loss` in the log and `train/loss` in a file, and it says where it is from."""
     write(folder / "metrics.csv", "step,train/loss\n1,2.123456\n2,2.012345\n")
     write(folder / "0.log", "step 1 loss 2.12 lr 0.1\nstep 2 loss 2.01 lr 0.1\n")
@@ -87,7 +87,7 @@ def test_values_of_files_are_preferred(reader: ActivityReader, folder: Path) -> 
     assert "loss" not in series
 
 
-def test_a_long_file_is_shown_while_it_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_file_is_shown_while_it_is_read(folder, monkeypatch):
     """Part after part without a pause; it counts as read, and is kept, once all of it is."""
     monkeypatch.setattr(points, "READ_SIZE", 2_000)
     monkeypatch.setattr("torchx_tui.diagnosis.progress.reader.PUBLISH_INTERVAL_S", 0.0)
@@ -112,7 +112,7 @@ def test_a_long_file_is_shown_while_it_is_read(folder: Path, monkeypatch: pytest
     assert {is_read for count, is_read in told if count < 1_000} == {False}
 
 
-def test_series_are_there_at_once_the_next_time(reader: ActivityReader, folder: Path) -> None:
+def test_series_are_there_at_once_the_next_time(reader, folder):
     """Also where the log is gone."""
     write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 loss 2.0\n")
     reader.start()
@@ -145,7 +145,7 @@ def write_replicas(folder: Path, slow: int, number: int = 48) -> list[ReplicaLog
     return logs
 
 
-def test_all_of_many_replicas_are_compared(folder: Path) -> None:
+def test_all_of_many_replicas_are_compared(folder):
     """Those that are not followed are looked at in turns; once for the shell."""
     logs = write_replicas(folder, slow=33)
     slow = "slow 3.0x: trainer/33, its data_time is 0.06, elsewhere 0.02"
@@ -158,7 +158,7 @@ def test_all_of_many_replicas_are_compared(folder: Path) -> None:
     assert reader.join(PATIENCE)
 
 
-def test_ends_are_read_in_turns(folder: Path) -> None:
+def test_ends_are_read_in_turns(folder):
     """A few at each, whole lines alone, what was added since; never what is no file, nor more than the last 64 kB."""
     for k in range(3):
         write(folder / f"{k}.log", f"first {k}\nhalf")
@@ -184,7 +184,7 @@ def test_ends_are_read_in_turns(folder: Path) -> None:
     assert [block.data for block in unfinished.read(1)] == [b"a\r b"]
 
 
-def test_output_in_a_buffer_is_recognised(reader: ActivityReader, folder: Path) -> None:
+def test_output_in_a_buffer_is_recognised(reader, folder):
     """The job has printed one block of it, whose last line is not whole, and works."""
     write(folder / "0.log", ("step 1/9 loss 2.5\n" * 500)[:8192])
     clock = [time.time()]
@@ -199,7 +199,7 @@ def test_output_in_a_buffer_is_recognised(reader: ActivityReader, folder: Path) 
     wait_until(lambda: not reader.latest.observations, "the next lines")
 
 
-def test_files_are_found_in_a_bounded_walk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_are_found_in_a_bounded_walk(tmp_path, monkeypatch):
     """By the name of the file and its folder, only new ones, never through a link, whatever the number of files."""
     monkeypatch.setattr(find, "TIME_LIMIT_S", NEVER)
     now = time.time()
@@ -222,7 +222,7 @@ def test_files_are_found_in_a_bounded_walk(tmp_path: Path, monkeypatch: pytest.M
     assert {str(path.relative_to(tmp_path)) for path in found} == {*wanted, "elsewhere/deep/metrics.jsonl"}
 
 
-def test_open_files_of_processes_are_found(tmp_path: Path) -> None:
+def test_open_files_of_processes_are_found(tmp_path):
     """A file that a process of the job has open is the job's, wherever it is."""
     path = tmp_path / "far" / "events.out.tfevents.1"
     path.parent.mkdir()
@@ -231,7 +231,7 @@ def test_open_files_of_processes_are_found(tmp_path: Path) -> None:
     assert find_metric_files([2**22 + 1], [], [], 0.0) == []
 
 
-def test_mlflows_file_store(folder: Path) -> None:
+def test_mlflows_file_store(folder):
     """A file a metric, deep below the job's folder, followed as it grows; names may have a slash."""
     metrics = folder / "mlruns" / "0" / ("a" * 32) / "metrics"
     (metrics / "train").mkdir(parents=True)
@@ -260,7 +260,7 @@ def job_in(folder: Path) -> Iterator[int]:
         process.wait()
 
 
-def test_files_of_other_jobs_are_left_alone(folder: Path) -> None:
+def test_files_of_other_jobs_are_left_alone(folder):
     """Two jobs in one folder: each has what it holds open, what lies beside that, and what its arguments name."""
     for name in ("lightning_logs/version_0/metrics.csv", "lightning_logs/version_1/metrics.csv", "mine/metrics.csv"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -279,7 +279,7 @@ def test_files_of_other_jobs_are_left_alone(folder: Path) -> None:
     assert found == [mine / "events.out.tfevents.1", mine / "metrics.csv"]
 
 
-def test_files_that_were_written_after_the_end_are_left_out(folder: Path) -> None:
+def test_files_that_were_written_after_the_end_are_left_out(folder):
     """They are of a later job in the same folder."""
     (folder / "runs").mkdir()
     write(folder / "runs" / "metrics.csv", "step,loss\n1,2.0\n")
@@ -288,7 +288,7 @@ def test_files_that_were_written_after_the_end_are_left_out(folder: Path) -> Non
     assert find_metric_files([], [Folder(folder)], [], now - 60, now - 30) == []
 
 
-def test_folders_of_mounts(folder: Path) -> None:
+def test_folders_of_mounts(folder):
     """An argument names a folder as the container sees it; a link in a container's own files leads nowhere."""
     (folder / "a" / "b").mkdir(parents=True)
     write(folder / "a" / "b" / "metrics.jsonl", '{"step": 1, "loss": 2}\n')
@@ -303,7 +303,7 @@ def test_folders_of_mounts(folder: Path) -> None:
     )
 
 
-def test_the_log_goes_on_where_a_file_is_behind(reader: ActivityReader, folder: Path) -> None:
+def test_the_log_goes_on_where_a_file_is_behind(reader, folder):
     """HF's Trainer writes its state with each checkpoint only: what the log has since then continues the curve."""
     state = folder / "outputs" / "checkpoint-2" / "trainer_state.json"
     state.parent.mkdir(parents=True)
@@ -330,7 +330,7 @@ def write_long_log(folder: Path, end: float) -> ReplicaLog:
     return ReplicaLog("trainer", 0, combined=folder / "combined.log")
 
 
-def test_curves_of_a_part_of_the_log_are_not_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curves_of_a_part_of_the_log_are_not_kept(folder, monkeypatch):
     """A person goes on to another job while a long log is read."""
     monkeypatch.setattr("torchx_tui.diagnosis.progress.reader.PUBLISH_INTERVAL_S", 0.0)
 
@@ -346,7 +346,7 @@ def test_curves_of_a_part_of_the_log_are_not_kept(folder: Path, monkeypatch: pyt
     assert load_series(HANDLE)[0] == {}
 
 
-def test_pace_is_judged_once_the_log_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pace_is_judged_once_the_log_is_read(folder, monkeypatch):
     """Between two blocks of an old log, the last step that is known is long ago: that is no stall."""
     monkeypatch.setattr("torchx_tui.diagnosis.progress.reader.PUBLISH_INTERVAL_S", 0.0)
     end = time.time()
@@ -370,7 +370,7 @@ def test_pace_is_judged_once_the_log_is_read(folder: Path, monkeypatch: pytest.M
     assert [words for step, words in seen_at.items() if words and step != 399] == []
 
 
-def test_reader_that_cannot_go_on_is_shown(folder: Path) -> None:
+def test_reader_that_cannot_go_on_is_shown(folder):
     def fail() -> JobPlace:
         raise AttributeError("no such thing")
 

@@ -35,7 +35,7 @@ def steps_of(kind: str, chance: random.Random) -> list[tuple[float, str]]:
 
 @pytest.mark.parametrize("kind", HEALTHY)
 @pytest.mark.parametrize("seed", range(20))
-def test_healthy_runs_raise_no_alarm(kind: str, seed: int) -> None:
+def test_healthy_runs_raise_no_alarm(kind, seed):
     """At no moment of 400 steps is anything said of a run that evaluates, saves, compiles or varies."""
     tracker, at = ProgressTracker(), 1_000.0
     for step, (pause, words) in enumerate(steps_of(kind, random.Random(seed))):
@@ -70,7 +70,7 @@ def test_healthy_runs_raise_no_alarm(kind: str, seed: int) -> None:
         (601, True, (), True, Kind.STALLED),
     ],
 )
-def test_two_grades(passed: float, silent: bool, cores: tuple[float, ...], excused: bool, kind: Kind | None) -> None:
+def test_two_grades(passed, silent, cores, excused, kind):
     """Stalled is said only where nothing else moves either; a line that explains the pause gives it ten minutes."""
     now = 10_000.0
     printed_at = now - passed if silent else now - 1
@@ -87,7 +87,7 @@ def test_two_grades(passed: float, silent: bool, cores: tuple[float, ...], excus
         "writing shards", "uploading to s3://bucket", "dumping state", "sync to remote", "saving model", "eval started",
     ],
 )  # fmt: skip
-def test_lines_that_excuse_a_pause(line: str) -> None:
+def test_lines_that_excuse_a_pause(line):
     tracker = ProgressTracker()
     tracker.feed(b"step 1 loss 1.0\n", 1_000.0, "trainer/0")
     assert not tracker.is_excused
@@ -98,19 +98,19 @@ def test_lines_that_excuse_a_pause(line: str) -> None:
 @pytest.mark.parametrize(
     "line", ["latest values", "async worker died", "protest", "resampled_lr", "overwriten", "hello"]
 )
-def test_other_lines_excuse_nothing(line: str) -> None:
+def test_other_lines_excuse_nothing(line):
     tracker = ProgressTracker()
     tracker.feed(f"step 1 loss 1.0\n{line}\n".encode(), 1_000.0, "trainer/0")
     assert not tracker.is_excused
 
 
-def test_too_few_steps_tell_nothing() -> None:
+def test_too_few_steps_tell_nothing():
     """The first two pauses are warm-up, and five more are needed."""
     assert pause_limit([500, 500, 1, 1, 1, 1]) is None
     assert pause_limit([500, 500, 1, 1, 1, 1, 1]) == 30
 
 
-def test_buffered_output_is_recognised() -> None:
+def test_buffered_output_is_recognised():
     """A job that works and prints nothing, or whole blocks of a buffer alone."""
     assert find_buffered_output(8192, 1_000, 1_100, [0.9])
     assert find_buffered_output(0, 1_000, 1_100, [0.9, 0.0])
@@ -127,7 +127,7 @@ def make_series(name: str, values: list[float]) -> dict[str, Series]:
     return {name: series}
 
 
-def test_losses_that_are_not_well() -> None:
+def test_losses_that_are_not_well():
     """Nan and inf, Megatron's counter, a jump far above the last hundred; nothing of what is usual."""
     usual = [2.0 + 0.01 * (n % 7) for n in range(100)]
     assert [one.kind for one in check_loss(make_series("train/loss", [*usual, math.nan]))] == [Kind.NAN]

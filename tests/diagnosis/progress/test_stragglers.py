@@ -54,7 +54,7 @@ def plain(_k: int, step: int, _chance: random.Random) -> str:
     return f"step {step} loss 1.5"
 
 
-def test_rank_that_loads_data_slowly_is_named() -> None:
+def test_rank_that_loads_data_slowly_is_named():
     """All ranks make their steps together; its own time tells which holds them up."""
 
     def line(k: int, step: int, chance: random.Random) -> str:
@@ -66,7 +66,7 @@ def test_rank_that_loads_data_slowly_is_named() -> None:
     assert ", elsewhere 0.2" in found.sentence
 
 
-def test_replica_that_makes_steps_slowly_is_named() -> None:
+def test_replica_that_makes_steps_slowly_is_named():
     """Replicas that do not wait for each other."""
     [found] = run(plain, lambda k, step, chance: chance.gauss(1.8 if k == 7 else 1.0, 0.05), waits=False)
     assert found.replica == "trainer/7"
@@ -74,7 +74,7 @@ def test_replica_that_makes_steps_slowly_is_named() -> None:
     assert ", the others at 1" in found.sentence
 
 
-def test_ranks_in_one_log_are_told_apart() -> None:
+def test_ranks_in_one_log_are_told_apart():
     """As torchrun prints them: the replica is the agent's."""
     tracker = ProgressTracker()
     for step in range(40):
@@ -94,7 +94,7 @@ HEALTHY = ["plain", "heavy", "evaluations", "checkpoints", "loaders", "independe
 
 @pytest.mark.parametrize("kind", HEALTHY)
 @pytest.mark.parametrize("seed", range(20))
-def test_no_replica_of_a_healthy_run_is_named(kind: str, seed: int) -> None:
+def test_no_replica_of_a_healthy_run_is_named(kind, seed):
     """Steps vary, the first rank evaluates and saves, loaders stutter on all ranks, replicas go on their own."""
 
     def pause(k: int, step: int, chance: random.Random) -> float:
@@ -120,14 +120,14 @@ def test_no_replica_of_a_healthy_run_is_named(kind: str, seed: int) -> None:
         ([0.0, 0.0], "", "nobody takes any"),
     ],
 )
-def test_times_that_tell_nothing(times: list[float], unit: str, why: str) -> None:
+def test_times_that_tell_nothing(times, unit, why):
     def line(k: int, step: int, chance: random.Random) -> str:
         return f"step {step} data_time={times[min(k, 1)]:g}{unit}"
 
     assert not run(line, lambda k, step, chance: 1.0, waits=True), why
 
 
-def test_replica_that_makes_no_steps_any_more_is_not_slow() -> None:
+def test_replica_that_makes_no_steps_any_more_is_not_slow():
     """It has ended or hangs, which is said elsewhere; too few steps tell nothing."""
     line = {0: 1.0, 1: 3.0}
     tracker = ProgressTracker()
@@ -169,7 +169,7 @@ def of_many(pause: Callable[[int, random.Random], float], *, seed: int = 0, minu
     return named
 
 
-def test_replica_among_many_that_makes_steps_slowly_is_named() -> None:
+def test_replica_among_many_that_makes_steps_slowly_is_named():
     """It is looked at every 16 s: steps are compared over the same time in all."""
     named = of_many(lambda k, chance: chance.gauss(3.6 if k == 20 else 2.0, 0.2))
     assert set(named) == {"trainer/20"}
@@ -177,12 +177,12 @@ def test_replica_among_many_that_makes_steps_slowly_is_named() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_replica_among_many_healthy_ones_is_named(seed: int) -> None:
+def test_no_replica_among_many_healthy_ones_is_named(seed):
     """The mean of steps that vary much is far above their median: means compare with means alone."""
     assert of_many(lambda k, chance: chance.lognormvariate(-1, 1.2), seed=seed) == []
 
 
-def test_own_times_of_a_replica_that_was_looked_at_once() -> None:
+def test_own_times_of_a_replica_that_was_looked_at_once():
     """The others' steps tell what is much of a step, and how long a pause may be."""
     tracker = ProgressTracker()
     for step in range(60):
@@ -199,7 +199,7 @@ def test_own_times_of_a_replica_that_was_looked_at_once() -> None:
     assert find_slow_replica(paces, 1_057 + 31) is None
 
 
-def test_other_counters_are_not_compared() -> None:
+def test_other_counters_are_not_compared():
     """What a launcher prints in a replica's log is no rank, and another role does other work."""
     tracker = ProgressTracker()
     for step in range(40):
@@ -209,7 +209,7 @@ def test_other_counters_are_not_compared() -> None:
     assert not find_slow_replica([printer.pace() for printer in tracker.printers()], 1_040)
 
 
-def test_times_of_own_work() -> None:
+def test_times_of_own_work():
     """Waiting for others is none: who waits is not slow."""
     own = ["data_time", "Data", "time", "step_time_ms", "timing/step_time", "batch_time", "data_loading_time",
            "train_step_timing in s", "elapsed time per iteration (ms)"]  # fmt: skip

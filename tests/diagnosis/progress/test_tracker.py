@@ -34,13 +34,13 @@ def track(*lines: str, seconds: float | None = None, start: float = 1_000.0) -> 
         (["training on 8 gpus", "loaded 1/4 shards in 3.2s"], None, None),
     ],
 )
-def test_step_and_total(lines: list[str], step: float | None, total: float | None) -> None:
+def test_step_and_total(lines, step, total):
     """The step and the end of the run, in the words of several trainers."""
     progress = track(*lines).progress()
     assert (progress.step, progress.total) == (step, total)
 
 
-def test_rate_and_time_left_by_arrival() -> None:
+def test_rate_and_time_left_by_arrival():
     """The rate is that of the arrival of lines, whatever they tell."""
     progress = track(*(f"step {n}/100 loss 1.0" for n in range(0, 50, 10)), seconds=20).progress()
     assert progress.rate == pytest.approx(0.5)
@@ -49,7 +49,7 @@ def test_rate_and_time_left_by_arrival() -> None:
     assert progress.moved_at == 1_080
 
 
-def test_printed_rate_and_eta_where_arrival_tells_nothing() -> None:
+def test_printed_rate_and_eta_where_arrival_tells_nothing():
     """A bar's own rate, seconds a step among them, and detectron2's time left."""
     assert track(" 50%|##### | 5/10 [00:10<00:09,  2.00s/it]").progress().rate == pytest.approx(0.5)
     assert track(" eta: 1:00:05  iter: 19  total_loss: 3.7").progress().seconds_left == 3605
@@ -59,11 +59,11 @@ def test_printed_rate_and_eta_where_arrival_tells_nothing() -> None:
     ("seconds", "told"),
     [(20.0, "<1m"), (61.0, "2m"), (119.9, "2m"), (120.0, "2m"), (3_599.0, "1h 00m"), (11_000.0, "3h 04m")],
 )
-def test_the_end_is_told_in_minutes(seconds: float, told: str) -> None:
+def test_the_end_is_told_in_minutes(seconds, told):
     assert Progress(1, 2, seconds_left=seconds).words[-1] == f"ends in {told}"
 
 
-def test_bars_of_evaluations_and_files_are_no_progress() -> None:
+def test_bars_of_evaluations_and_files_are_no_progress():
     """HF prints a bar for each evaluation and each shard that it writes, within that of the training."""
     tracker = track(
         " 50%|#####     | 40/80 [00:10<00:09,  4.1it/s]",
@@ -75,21 +75,21 @@ def test_bars_of_evaluations_and_files_are_no_progress() -> None:
     assert tracker.progress() == Progress(41, 80, rate=4.1, seconds_left=39 / 4.1)
 
 
-def test_steps_that_begin_anew_go_on() -> None:
+def test_steps_that_begin_anew_go_on():
     """A loop that counts the batches of each epoch from 0 without saying so."""
     tracker = track(*(f"step {n}/10 loss 1.0" for _ in range(2) for n in range(10)))
     assert tracker.progress().step == 19
     assert list(tracker.series()["loss"].steps()) == [*range(10), *range(10, 20)]
 
 
-def test_a_restart_goes_back() -> None:
+def test_a_restart_goes_back():
     """A job that resumed at its checkpoint is where its lines say, and its rate is that since then."""
     lines = [f"step {n}/1000 loss 1.0" for n in (500, 510, 520, 400, 410, 420, 430)]
     progress = track(*lines, seconds=10).progress()
     assert (progress.step, progress.rate) == (430, pytest.approx(1.0))
 
 
-def test_evaluations_are_series_of_their_own() -> None:
+def test_evaluations_are_series_of_their_own():
     """Lines of evaluations move no step, and their values do not mix with those of the training."""
     tracker = track(
         "step: 10 loss: 2.0", "validate step: 10 loss: 3.0", "step: 20 loss: 1.5", "validate step: 20 loss: 2.5"
@@ -98,7 +98,7 @@ def test_evaluations_are_series_of_their_own() -> None:
     assert list(tracker.series()["eval/loss"].steps()) == [10, 20]
 
 
-def test_a_bar_that_is_drawn_again_adds_no_point() -> None:
+def test_a_bar_that_is_drawn_again_adds_no_point():
     """The values of a step are drawn before and after it is counted; equal values of the next epoch are points."""
     bar = "{}%|##### | {}/2 [00:10<00:09,  4.10it/s, loss={}]"
     states = [(0, 0, 0.7), (50, 1, 0.7), (50, 1, 0.6), (100, 2, 0.6), (100, 2, 0.6), (0, 0, 0.6), (50, 1, 0.6)]
@@ -106,7 +106,7 @@ def test_a_bar_that_is_drawn_again_adds_no_point() -> None:
     assert series["loss"].means() == [0.7, 0.6, 0.6]
 
 
-def test_a_dev_set_is_an_evaluation() -> None:
+def test_a_dev_set_is_an_evaluation():
     """Its loss, as flair prints it, is no loss of the training."""
     lines = [
         line for n in (1, 2) for line in (f"epoch {n} - iter 5/5 - loss 0.5", "2026-11-25 03:00:15 DEV : loss 0.25")
@@ -115,7 +115,7 @@ def test_a_dev_set_is_an_evaluation() -> None:
     assert (series["loss"].means(), series["eval/loss"].means()) == ([0.5, 0.5], [0.25, 0.25])
 
 
-def test_the_summary_of_all_classes_has_the_names_of_its_header() -> None:
+def test_the_summary_of_all_classes_has_the_names_of_its_header():
     """An evaluation of Ultralytics: masks have names of their own."""
     header = (
         "  Class     Images  Instances      Box(P          R  mAP50)     Mask(P          R  mAP50): 100% 1/1 18.8it/s"
@@ -132,7 +132,7 @@ def test_the_summary_of_all_classes_has_the_names_of_its_header() -> None:
     }
 
 
-def test_values_of_a_table_belong_to_its_step() -> None:
+def test_values_of_a_table_belong_to_its_step():
     """Stable-Baselines3 prints the step below the values that belong to it."""
     rows = [
         f"|    ep_rew_mean     | {reward} |\n|    total_timesteps | {step} |\n|    loss  | {reward} |\n"
@@ -143,7 +143,7 @@ def test_values_of_a_table_belong_to_its_step() -> None:
     assert list(series["loss"].steps()) == [128, 256]
 
 
-def test_the_rank_that_prints_most_counts() -> None:
+def test_the_rank_that_prints_most_counts():
     """Megatron's last rank alone prints; of equal ranks one is taken, not all of them together."""
     lines = ["[default0]:[rank 0] step 1/9 lr 0.1"]
     lines += [f"[default7]:[rank 7] step {n}/9 loss {n}.5 lr 0.1" for n in range(1, 6)]
@@ -153,7 +153,7 @@ def test_the_rank_that_prints_most_counts() -> None:
     assert [bucket.last for bucket in tracker.series()["loss"].buckets()] == [1.5, 2.5, 3.5, 4.5, 5.5]
 
 
-def test_ranks_that_the_message_names_are_not_mixed() -> None:
+def test_ranks_that_the_message_names_are_not_mixed():
     """As examples/ddp_digits.py prints: each rank its loss once an epoch, in any order."""
     lines = [f"epoch {epoch}/3 rank {rank} loss {epoch}.{rank}" for epoch in (1, 2, 3) for rank in (2, 0, 1)]
     tracker = track(*lines)
@@ -163,7 +163,7 @@ def test_ranks_that_the_message_names_are_not_mixed() -> None:
 
 
 @pytest.mark.parametrize("printed", ["1.94e-05", "7,040", "10.9B", "nan", "inf", "-0.0012", "41.25%", "124.45ms"])
-def test_values_are_kept_as_they_are_printed(printed: str) -> None:
+def test_values_are_kept_as_they_are_printed(printed):
     """To the last digit, with separators and units."""
     series = track(f"step 1 loss: {printed}", f"step 2 loss: {printed}").series()
     assert [one.printed for one in series.values()] == [printed]
@@ -182,20 +182,20 @@ def test_values_are_kept_as_they_are_printed(printed: str) -> None:
         ("Epoch 1 | iter {n} step 2 | loss train: 2.5, val: n/a | iter time: 331.5 ms", {"loss train": 2.5}),
     ],
 )
-def test_values_of_formats_that_came_later(line: str, values: dict[str, float]) -> None:
+def test_values_of_formats_that_came_later(line, values):
     """Those of k-means, llm.c, open_clip, PyTorch's word_language_model, litgpt."""
     series = track(line.format(n=1), line.format(n=2)).series()
     assert {name: series[name].last for name in values} == values
 
 
-def test_own_names_and_denials() -> None:
+def test_own_names_and_denials():
     """What config adds: a name without any word of ours, and one that is never a metric."""
     tracker = ProgressTracker(denied=["loss"], known=["zeal"])
     tracker.feed(b"step 1 loss: 1.0 acc: 0.1\nzeal: 0.25 iter\nstep 2 loss: 1.0 acc: 0.2\nzeal: 0.5 iter\n")
     assert set(tracker.series()) == {"acc", "zeal"}
 
 
-def test_hostile_lines_cost_little() -> None:
+def test_hostile_lines_cost_little():
     """Lines of megabytes, of numbers alone, of one character, of broken UTF-8 are passed over."""
     tracker = ProgressTracker()
     for line in (
@@ -212,7 +212,7 @@ def test_hostile_lines_cost_little() -> None:
     assert not tracker.series()
 
 
-def test_lines_of_ever_new_shapes_are_passed_over_in_time() -> None:
+def test_lines_of_ever_new_shapes_are_passed_over_in_time():
     """A log with a word of ours in lines that are all different is not learnt for ever."""
     tracker = ProgressTracker(is_bounded=True)
     words = ("".join(chr(97 + (n >> shift) % 26) for shift in (0, 5, 10, 15)) for n in range(40_000))
@@ -220,7 +220,7 @@ def test_lines_of_ever_new_shapes_are_passed_over_in_time() -> None:
     assert tracker._shapes.passed_over > 0
 
 
-def test_patterns_of_ones_own() -> None:
+def test_patterns_of_ones_own():
     """They find lines that nothing else does, count once, and tell where their values stand."""
     tracker = ProgressTracker(patterns=[r"^T(?P<step>\d+)/(?P<total>\d+) L=(?P<cost>\S+)", r"^acc (?P<acc>[\d.]+)"])
     tracker.feed(b"T1/9 L=1.94e-05\nloss: 1\nT2/9 L=7,040\nacc 0.5\nacc x\nstep 3 loss: 2\nstep 4 loss: 1\nacc .25\n")
@@ -234,13 +234,13 @@ def test_patterns_of_ones_own() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "words"), [("(", "not a regular expression"), ("x (?P<step>.)", "names no value")])
-def test_a_pattern_that_can_find_nothing(pattern: str, words: str) -> None:
+def test_a_pattern_that_can_find_nothing(pattern, words):
     with pytest.raises(ValueError, match=words):
         ProgressTracker(patterns=[pattern])
 
 
 @pytest.mark.parametrize("prefix", ["[{}]:", "[default{}]:", "[rank {}] "])
-def test_ranks_before_the_message(prefix: str) -> None:
+def test_ranks_before_the_message(prefix):
     """What torchrun's `--tee` writes before a line is a rank and no step, also of lines that look alike."""
     lines = [f"{prefix.format(rank)}epoch {epoch}/6 loss {epoch}.{rank}" for epoch in (1, 2, 3) for rank in (0, 1)]
     tracker = track(*lines)
@@ -250,7 +250,7 @@ def test_ranks_before_the_message(prefix: str) -> None:
     assert len(tracker.printers()) == 2
 
 
-def test_curves_are_of_a_printer_whose_values_are_kept() -> None:
+def test_curves_are_of_a_printer_whose_values_are_kept():
     """Also where a later one prints more; ranks without end share a printer."""
     tracker = ProgressTracker()
     for rank in range(5_000):
@@ -272,17 +272,17 @@ def time_left(pauses: list[float]) -> dict[int, float]:
     return told
 
 
-def test_time_left_follows_a_change_of_rate() -> None:
+def test_time_left_follows_a_change_of_rate():
     told = time_left([1.0] * 500 + [0.4] * 1500)
     assert all(0.9 < part < 1.1 for step, part in told.items() if step > 540)
 
 
-def test_time_left_counts_long_pauses_by_their_share() -> None:
+def test_time_left_counts_long_pauses_by_their_share():
     told = time_left(([1.0] * 99 + [60.0]) * 10)
     assert all(0.7 < part < 1.3 for step, part in told.items() if 220 < step < 900)
 
 
-def test_time_left_after_one_long_pause() -> None:
+def test_time_left_after_one_long_pause():
     told = time_left([0.1] * 600 + [240.0] + [0.1] * 5000)
     assert all(part < 3 for step, part in told.items() if step > 610)
     assert told[3000] < 1.5
