@@ -87,6 +87,7 @@ def _copy_url(url: str, target: Path) -> None:
     system: Any
     system, root = url_to_fs(url)
     if not system.isdir(root):
+        target = target / root.rpartition("/")[2] if is_folder(target) else target
         target.parent.mkdir(parents=True, exist_ok=True)
         system.get_file(root, str(target))
         return

@@ -85,8 +85,10 @@ def test_a_url_is_copied(tmp_path, slash):
     for _ in range(2):
         copy_project(url, target)
         assert tree(target) == {".torchxignore", "a.py", "deep/er/b.py"}
-    copy_project(f"{url.rstrip('/')}/a.py", tmp_path / "of" / "one" / "file.py")
-    assert (tmp_path / "of" / "one" / "file.py").read_text() == "a"
+    # Of one file, a folder that exists takes it in.
+    for to in ("file.py", ""):
+        copy_project(f"{url.rstrip('/')}/a.py", tmp_path / "of" / "one" / to)
+    assert tree(tmp_path / "of") == {"one/file.py", "one/a.py"}
     Workspace.from_str(f"{url.rstrip('/')}/deep").merge_into(tmp_path / "merged")
     assert tree(tmp_path / "merged") == {"er/b.py"}
 
