@@ -86,6 +86,12 @@ async def test_long_lines_scroll_sideways_or_wrap(tmp_path):
         await logs.first("10abcdefgh")
 
 
+async def test_wide_characters_are_wrapped_whole(tmp_path):
+    async with logs_of(written(tmp_path, f"a{'你' * 6}\n"), size=(13, 8), count=1) as logs:
+        await logs.press("w")
+        await logs.has("a你你你你", "你你")
+
+
 async def test_line_of_ten_megabytes_opens_at_once(tmp_path):
     path = tmp_path / "out"
     path.write_bytes(b"before\n" + b"x" * 10_000_000)
