@@ -1,4 +1,3 @@
-
 import pytest
 from support.command import command_runner
 from support.launching_scheduler import LaunchingScheduler

@@ -1,4 +1,3 @@
-
 import pytest
 from support.component_files import ComponentFile
 

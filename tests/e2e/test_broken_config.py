@@ -1,6 +1,5 @@
 """A mistake in config.toml stops neither the dashboard nor the shell; a file that was named by hand must be sound."""
 
-
 import pytest
 from support.shell import shell
 

@@ -1,6 +1,5 @@
 """Schedulers that are written against TorchX's classes, in the dashboard: one that works, beside some that do not."""
 
-
 import pytest
 from actions import fill, open_form, submit
 from support.torchx_plugins import Plugins, has_torchx

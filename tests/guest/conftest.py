@@ -1,6 +1,5 @@
 """What the tests of guests share."""
 
-
 import pytest
 from support.component_files import ComponentFile
 from support.waiting import NEVER

@@ -1,6 +1,5 @@
 """The arguments of components compared with TorchX's: every type that a text can be converted to."""
 
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,3 @@
-
 import pytest
 from support.hook import Hook
 

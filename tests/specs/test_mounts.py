@@ -1,6 +1,5 @@
 """Mounts from their text form."""
 
-
 import pytest
 
 from torchx_tui.specs import BindMount, DeviceMount, MountError, VolumeMount, format_mounts, parse_mounts

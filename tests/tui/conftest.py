@@ -1,4 +1,3 @@
-
 import pytest
 from support import loop_audit, undrawn
 from support.canned import busy_scheduler

@@ -1,6 +1,5 @@
 """Plugins that are installed for a test."""
 
-
 import pytest
 from support.torchx_plugins import as_if_installed, forget_plugins, has_torchx
 

@@ -1,6 +1,5 @@
 """The scheduler slurm over programs that stand for Slurm's commands, and on a cluster of the module's own."""
 
-
 import pytest
 from support.services import NoServiceError
 from support.slurm_clock import Clock

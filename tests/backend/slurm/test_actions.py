@@ -1,6 +1,5 @@
 """What can be done with a job, by its state; and what Slurm says where it is not allowed."""
 
-
 import pytest
 
 from torchx_tui.backends.history.journal import Journal

@@ -1,6 +1,5 @@
 """Tasks of arrays and steps of jobs by ids of their own, as Slurm names them, and jobs whose script is not known."""
 
-
 import pytest
 from support.command import command_runner
 

@@ -1,6 +1,5 @@
 """The dashboard on the scheduler slurm, over programs that stand for Slurm's commands."""
 
-
 import pytest
 from support.dashboard import slurm_app
 from support.slurm_commands import SlurmCommands
