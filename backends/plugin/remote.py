@@ -59,7 +59,7 @@ QUESTIONS = {
     "_delete_existing": ("delete a job", ANSWER_SECONDS),
     "close": ("close", 1.0),
 }
-"""What is done, for messages, and how many seconds it may take, by method."""
+"""For each method: what it does, as messages say it, and the seconds after which it is given up."""
 
 
 def create_remote(found: FoundScheduler, session_name: str, **params: Any) -> RemoteScheduler:

@@ -23,7 +23,7 @@ FIELDS = (
     "NodeList", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "WorkDir", "Comment",
     "TRESUsageInTot",
 )  # fmt: skip
-"""What is asked of sacct(1), ``--format``; `versions` has those that came after 20.11."""
+"""The fields of sacct(1), for ``--format``; `versions` has those of releases after 20.11."""
 _DISABLED = "accounting storage is disabled"
 # Seconds after which a query of single jobs is given up.
 _JOB_TIMEOUT_S = 10.0

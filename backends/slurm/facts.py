@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _KEPT_S = 60.0
 _MOST_KEPT = 200
 NODE_FIELDS = ("NodeList", "Partition", "StateLong", "CPUsState", "Gres", "GresUsed", "Memory", "AllocMem", "Reason")
-"""What is asked of sinfo(1), ``--Format``, about every node."""
+"""The fields of sinfo(1) for each node, for ``--Format``."""
 # The formats of sprio(1), and what each prints. A nice value is taken off.
 _FACTORS = {
     "%A": "age",

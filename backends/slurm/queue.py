@@ -24,7 +24,7 @@ FIELDS = (
     "STDOUT", "STDERR", "RestartCnt", "exit_code", "MinMemory", "tres-alloc", "tres-per-node", "Licenses", "Feature",
     "Reservation", "BatchFlag", "DerivedEC",
 )  # fmt: skip
-"""What is asked of squeue(1), ``--Format``; `versions` has those that came after 20.11."""
+"""The fields of squeue(1), for ``--Format``; `versions` has those of releases after 20.11."""
 # A job that waits has no exit status; squeue prints 0.
 _UNENDED = frozenset(("PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "RESIZING", "REQUEUED", "REQUEUE_HOLD"))
 

@@ -24,7 +24,7 @@ _MAX_BYTES = 64 << 20
 # Equal lines of both streams do not tell which was which: with more than so many possible splits it is given up.
 _MAX_SPLITS = 256
 MAX_BYTES_SINGLY = 1 << 18
-"""Up to so many bytes are assigned one by one, where whole lines cannot be assigned."""
+"""The most bytes that are assigned to a stream one by one, where whole lines cannot be."""
 
 
 class Chunk(NamedTuple):
