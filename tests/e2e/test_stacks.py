@@ -21,7 +21,7 @@ from support.docker_registry import free_port
 from support.kubernetes_cluster import in_namespace
 from support.shell import shell
 from support.terminal import COMMAND
-from support.waiting import PATIENCE
+from support.waiting import PATIENCE, TORCH_PATIENCE
 
 from torchx_tui.backends.shared.insight import HOOK
 
@@ -125,7 +125,7 @@ def wait_for_take(app, *patterns: str) -> None:
             asked = time.monotonic()
         return False
 
-    app.wait(shows)
+    app.wait(shows, TORCH_PATIENCE)
 
 
 def check_groups(app, way: str, sentence: str = "") -> None:

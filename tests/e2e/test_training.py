@@ -16,7 +16,7 @@ import pytest
 from actions import launch, wait_top
 from support.processes import processes_of_job
 from support.terminal import COMMAND, Terminal
-from support.waiting import PATIENCE, wait_until
+from support.waiting import PATIENCE, TORCH_PATIENCE, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.torch]
 
@@ -56,7 +56,7 @@ def test_two_nodes_train_to_the_end(terminal, port, tmp_path):
         {"script_args": "--epochs 6", "script": str(SCRIPT), "j": "2x1", "rdzv_port": str(port)},
     )
     wait_top(app, "Running")
-    row = wait_top(app, "Succeeded")
+    row = wait_top(app, "Succeeded", TORCH_PATIENCE)
     assert "2/2" in row
     app.press("l")
     app.wait("›  Logs")
@@ -102,7 +102,7 @@ def test_cancelled_in_the_middle_no_process_is_left(terminal, port, tmp_path):
     )
     wait_top(app, "Running")
     # Every rank is in the middle of its training.
-    app.wait(lambda text: all(f"rank {rank} loss" in text for rank in range(2)))
+    app.wait(lambda text: all(f"rank {rank} loss" in text for rank in range(2)), TORCH_PATIENCE)
     name = re.findall(r"ddp_digits-[a-z0-9]{10,16}", app.text())[0]
     # torchrun, and its two workers.
     assert len(processes_of_job(f"/{name}")) >= 3
@@ -156,7 +156,7 @@ def train(terminal: Callable[..., Terminal], script: str, *arguments: str) -> Te
         environ={"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "HF_HUB_OFFLINE": "1"},
     )
     # Its chart stands on the job's screen, unless the machine is so busy that it ends before that.
-    app.wait(r"Doing  train[/_]loss .*\n.*[\u2801-\u28ff]{2}|✓ Succeeded")
+    app.wait(r"Doing  train[/_]loss (.*\n)+.*[\u2801-\u28ff]{2}|✓ Succeeded", TORCH_PATIENCE)
     app.press("p")
     app.wait("━ Metrics")
     return app

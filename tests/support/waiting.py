@@ -21,6 +21,9 @@ def _load_factor() -> float:
 PATIENCE = 20.0 * _load_factor()
 """Seconds to wait for what a quiet machine does within 20 s."""
 
+TORCH_PATIENCE = 4 * PATIENCE
+"""Seconds to wait for processes that import torch, for which each needs several seconds of CPU time."""
+
 NEVER = 3600.0
 """Seconds that no test takes: the value of a limit of the product that must not be reached."""
 

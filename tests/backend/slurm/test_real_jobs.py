@@ -15,7 +15,7 @@ from support.docker_registry import free_port
 from support.services import NoServiceError
 from support.slurm_cluster import HAS_MEMORY_LIMITS, OwnSlurm, private_slurm
 from support.terminal import Terminal
-from support.waiting import PATIENCE, wait_until
+from support.waiting import PATIENCE, TORCH_PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
@@ -475,7 +475,7 @@ def test_the_rank_that_holds_up_the_others_is_named(runner, tmp_path):
         found = conclude(takes[-1], takes[-2] if len(takes) > 1 else None)
         return found if found.verdict else None
 
-    found = wait_until(conclusion, "the rank is named")
+    found = wait_until(conclusion, "the rank is named", TORCH_PATIENCE)
     assert found.culprits == (1,)
     assert len(takes[-1].ranks) == 4
     runner.cancel(handle)
