@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
@@ -68,8 +69,8 @@ def replica_logs(
         handle: the job's handle.
         described: what its backend says of it.
     """
-    targets = log_targets(described, lambda role, k: open_log(handle, role, k).spool is None)
-    return [open_log(handle, role, k) for role, k in targets]
+    opened = functools.cache(lambda role, k: open_log(handle, role, k))
+    return [opened(*target) for target in log_targets(described, lambda role, k: opened(role, k).spool is None)]
 
 
 def log_targets(described: DescribeAppResponse, has_file: Callable[[str, int], bool]) -> list[tuple[str, int]]:

@@ -165,6 +165,9 @@ class KnownJobs:
         """Return the answer of accounting, or the previous one while the next takes long."""
         if self._is_history_late():
             return self._history_answer or Answered()
+        if fresh := self._history.fresh():
+            self._history_answer = fresh
+            return fresh
         if self._history_answer is None:
             self._history_answer = self._history.kept()
         query = threading.Thread(target=self._ask_history, name="ask-accounting", daemon=True)

@@ -160,6 +160,12 @@ class SharedAnswer:
             self._load()
             return self._known
 
+    def fresh(self) -> Answered | None:
+        """Return the last answer of all sessions, None if it is time to ask again."""
+        with self._lock:
+            self._load()
+            return self._known if self._is_fresh() else None
+
     def asks_per_minute(self) -> float:
         """Return how often all sessions asked within the last minute, as far as they keep it."""
         with self._lock:

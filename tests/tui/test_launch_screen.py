@@ -181,6 +181,7 @@ def endless_dry_run(scheduler, replicas) -> tuple[threading.Event, threading.Eve
             try:
                 for _ in while_wanted(itertools.count()):
                     assert time.monotonic() < end
+                    time.sleep(0.01)
             finally:
                 given_up.set()
 
