@@ -94,7 +94,11 @@ def asked(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("seed", "count"), [(0, 1_000), *(pytest.param(seed, 5_000, marks=_SOAK) for seed in (1, 2, 3, 4))]
+    ("seed", "count"),
+    [
+        pytest.param(0, 1_000, marks=pytest.mark.slow),
+        *(pytest.param(seed, 5_000, marks=_SOAK) for seed in (1, 2, 3, 4)),
+    ],
 )
 async def test_random_events(tmp_path, monkeypatch, asked, seed, count):
     monkeypatch.chdir(tmp_path)
