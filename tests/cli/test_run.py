@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
-import subprocess
 from contextlib import suppress
 from keyword import iskeyword
 from pathlib import Path
 
 from support.component_files import ComponentFile
-from support.shell import launches, shell
+from support.shell import interrupted, launches, shell
 from support.terminal import COMMAND, Terminal
-from support.waiting import PATIENCE, wait_until
+from support.waiting import wait_until
 
 from torchx_tui.cli.run_arguments import flag_names
 
@@ -55,16 +53,9 @@ def test_detached_job_runs_until_it_is_cancelled():
 
 
 def test_interrupt_cancels_the_job():
-    argv = [COMMAND, *RUN, "utils.sh", "--", "sh", "-c", "echo begun; sleep 3600"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        handle = process.stdout.readline().strip()
-        assert process.stderr.readline() == "sh/0 begun\n"
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE) == 130
-        assert f"cancelled {handle}" in process.stderr.read()
-    wait_until(lambda: json.loads(shell("status", "--json", handle).stdout)["state"] == "CANCELLED", "the cancel")
+    with interrupted(*RUN, "utils.sh", "--") as (handle, printed):
+        assert f"cancelled {handle}" in printed
+        wait_until(lambda: json.loads(shell("status", "--json", handle).stdout)["state"] == "CANCELLED", "the cancel")
 
 
 def test_open_without_a_terminal_launches_nothing():

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 
-from support.shell import shell
-from support.terminal import COMMAND
-from support.waiting import PATIENCE, wait_until
+from support.shell import interrupted, shell
+from support.waiting import wait_until
 
 DOCKER = ("run", "-s", "local_docker")
 WORDS = ("utils.sh", "--image", "busybox:local", "--memMB", "64", "--")
@@ -26,25 +23,16 @@ def test_a_docker_job_is_waited_for_as_torchx_does(command, docker_engine):
 
 def test_a_signal_ends_a_docker_job_and_detach_leaves_it(docker_engine):
     detached = shell(*DOCKER, "--detach", *WORDS, "sleep", "3600").stdout.strip()
-    argv = [COMMAND, *DOCKER, *WORDS, "sh", "-c", "echo begun; sleep 3600"]
-    handle = ""
     try:
-        with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            assert process.stdout is not None
-            assert process.stderr is not None
-            handle = process.stdout.readline().strip()
-            assert process.stderr.readline() == "sh/0 begun\n"
-            process.send_signal(signal.SIGINT)
-            assert process.wait(PATIENCE) == 130
-        states = {handle: "CANCELLED", detached: "RUNNING"}
+        with interrupted(*DOCKER, *WORDS) as (handle, _):
+            states = {handle: "CANCELLED", detached: "RUNNING"}
 
-        def seen(one: str) -> str:
-            return json.loads(shell("status", "--json", one).stdout)["state"]
+            def seen(one: str) -> str:
+                return json.loads(shell("status", "--json", one).stdout)["state"]
 
-        wait_until(lambda: {one: seen(one) for one in states} == states, "the cancel of one of them")
+            wait_until(lambda: {one: seen(one) for one in states} == states, "the cancel of one of them")
     finally:
-        for one in filter(None, (detached, handle)):
-            shell("delete", one)
+        shell("delete", detached)
 
 
 def test_a_kubernetes_job_is_left_alone_and_waited_for_when_asked(command, kubernetes_cluster):

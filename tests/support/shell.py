@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from support.terminal import COMMAND
 from support.waiting import PATIENCE
-
-# Seconds; a launch with torch takes five on a busy machine.
 
 
 def shell(
@@ -28,6 +28,23 @@ def shell(
         timeout=PATIENCE,
         check=False,
     )
+
+
+@contextmanager
+def interrupted(*run: str) -> Iterator[tuple[str, str]]:
+    """Run a job in the foreground, and interrupt it once it prints; give its handle, and what was printed then."""
+    argv = [COMMAND, *run, "sh", "-c", "echo begun; sleep 3600"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        handle = process.stdout.readline().strip()
+        try:
+            assert process.stderr.readline() == "sh/0 begun\n"
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE) == 130
+            yield handle, process.stderr.read()
+        finally:
+            shell("delete", handle)
 
 
 def jobs() -> dict[str, str]:

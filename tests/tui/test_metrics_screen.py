@@ -197,6 +197,26 @@ async def test_best_job_of_a_sweep_is_launched_again(app, scheduler, monkeypatch
         await page.until(lambda: again == [second.handle], "its launch")
 
 
+async def test_points_of_a_metric_are_copied(app, monkeypatch):
+    copied = []
+    monkeypatch.setattr(app.terminal_clipboard, "copy", lambda text, what: copied.append((text, what)))
+    async with jobs_of(app) as table:
+        table.table.move_to(RUNNING)
+        page = await metrics(table, "p")
+        await page.until(lambda: page.charts() and page.first.rule.right.plain == "1.5100", "all of the log")
+        assert page.screen.check_action("relaunch", ())
+        await page.press("y")
+    [(text, what)] = copied
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert (what, {row["metric"] for row in rows}, rows[-1]["value"]) == ("the points of loss", {"loss"}, "1.51")
+
+
+async def test_nothing_is_launched_from_metrics_that_are_only_looked_at(scheduler, tmp_path):
+    async with jobs_of(make_app(scheduler, tmp_path, read_only=True)) as table:
+        table.table.move_to(RUNNING)
+        assert not (await metrics(table, "p")).screen.check_action("relaunch", ())
+
+
 async def test_job_screen_says_what_a_running_job_does(app):
     async with doing_of(app) as job:
         screen, activity = job.screen, job.screen.activity

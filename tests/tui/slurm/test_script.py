@@ -73,9 +73,9 @@ async def test_script_is_picked_changed_and_launched_again(app, commands, script
         script.write_text(SCRIPT.replace("--time=10", "--time=20"))
         await table.has(1)
         dialog = await table.dialog(RelaunchDialog, "r")
-        assert [(one.what, one.then, one.now) for one in dialog._changes["slurm://torchx/7"]] == [
-            ("train.sbatch line 3", "#SBATCH --time=10", "#SBATCH --time=20")
-        ]
+        assert [" ".join(line.split()) for line in drawn(dialog, "#relaunch-changes Static").splitlines()] == [
+            "train.sbatch line 3", "- #SBATCH --time=10", "+ #SBATCH --time=20",
+        ]  # fmt: skip
         await table.open(LaunchScreen, "e")
         launch = Launch(table.pilot)
         await launch.opened()
