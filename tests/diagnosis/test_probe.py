@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.docker_registry import free_port
-from support.waiting import PATIENCE, wait_until
+from support.waiting import PATIENCE, TORCH_PATIENCE, wait_until
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.runner import Runner
@@ -54,7 +54,7 @@ def waits_in(runner, handle, function, *, stop=True):
         stacks = [frame.function for stack in take.processes for thread in stack.threads for frame in thread.frames]
         return take if function in stacks else None
 
-    return wait_until(taken, f"a rank in {function}")
+    return wait_until(taken, f"a rank in {function}", TORCH_PATIENCE)
 
 
 PROGRAMS = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
@@ -226,7 +226,7 @@ def test_the_debug_server_of_a_job(launch):
         take = waits_in(runner, handle, "reads_shard", stop=False)
         return take if {stack.way for stack in take.ranks.values()} == {"debug server"} else None
 
-    take = wait_until(answered, "the stacks of both ranks")
+    take = wait_until(answered, "the stacks of both ranks", TORCH_PATIENCE)
     stood = [{frame.function for thread in take.ranks[rank].threads for frame in thread.frames} for rank in (0, 1)]
     assert ["reads_shard" in functions for functions in stood] == [False, True]
     assert "the job was not launched with it" in dict(take.ranks[0].tried)["worker server"]
@@ -245,7 +245,9 @@ def test_the_worker_server_answers_for_a_rank_that_hangs(launch):
     )
     # Where the server answers too late, py-spy reads the rank.
     take = wait_until(
-        lambda: (t := waits_in(runner, handle, "hangs")).ways == {"worker server": 1} and t.dumps and t, "it"
+        lambda: (t := waits_in(runner, handle, "hangs")).ways == {"worker server": 1} and t.dumps and t,
+        "it",
+        TORCH_PATIENCE,
     )
     assert take.dumps[0].collectives == ()
     described = runner.describe(handle)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from support.hung import hung_take
-from support.waiting import wait_until
+from support.waiting import TORCH_PATIENCE, wait_until
 
 from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
@@ -206,7 +206,7 @@ def ended(tmp_path: Path, body: str, *options: str) -> tuple[str, ...]:
     runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
     handle = runner.run(AppDef("ends", [role]), "local_cwd", {})
     try:
-        described = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
+        described = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end", TORCH_PATIENCE)
         return explain_end(runner, handle, replica_logs(runner.replica_log, handle, described)).sentences
     finally:
         runner.delete(handle)
