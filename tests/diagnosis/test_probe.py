@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.docker_registry import free_port
-from support.waiting import PATIENCE, TORCH_PATIENCE, wait_until
+from support.waiting import TORCH_PATIENCE, wait_until
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.runner import Runner
@@ -264,7 +264,9 @@ def test_the_worker_server_answers_for_a_rank_that_hangs(launch):
 def run(arguments, env, python=sys.executable, **more):
     """Run Python and return how it ended and what it printed."""
     full = {"PATH": os.environ["PATH"], **env}
-    ended = subprocess.run([python, *arguments], env=full, capture_output=True, text=True, timeout=PATIENCE, **more)
+    ended = subprocess.run(
+        [python, *arguments], env=full, capture_output=True, text=True, timeout=TORCH_PATIENCE, **more
+    )
     return ended.returncode, ended.stdout, ended.stderr
 
 
