@@ -15,7 +15,12 @@ PROJECT = Path(__file__).parents[2]
 def test_the_story_of_the_readme_is_drawn_from_a_run(tmp_path):
     script = PROJECT / "docs" / "images" / "pictures.py"
     ended = subprocess.run(
-        [sys.executable, script, tmp_path], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=False
+        [sys.executable, script, tmp_path],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=8 * PATIENCE,
+        check=False,
     )
     assert ended.returncode == 0, ended.stderr
     drawn = {path.name for path in tmp_path.glob("*.svg")}
