@@ -34,7 +34,8 @@ class Follower:
         return b"".join(record.data for record in tuple(self.records) if record.stream == letter)
 
     def join(self) -> None:
-        self.thread.join(PATIENCE)
+        """Wait for the end of the stream, which is that of a job that may print a lot."""
+        self.thread.join(4 * PATIENCE)
         assert not self.thread.is_alive(), "the stream did not end"
 
     def close(self) -> None:
