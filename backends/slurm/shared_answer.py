@@ -161,10 +161,14 @@ class SharedAnswer:
             return self._known
 
     def fresh(self) -> Answered | None:
-        """Return the last answer of all sessions, None if it is time to ask again."""
-        with self._lock:
+        """Return the last answer of all sessions; None if it is time to ask again, or another thread asks now."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
             self._load()
             return self._known if self._is_fresh() else None
+        finally:
+            self._lock.release()
 
     def asks_per_minute(self) -> float:
         """Return how often all sessions asked within the last minute, as far as they keep it."""

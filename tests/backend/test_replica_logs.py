@@ -2,6 +2,7 @@
 
 import threading
 from contextlib import ExitStack, contextmanager
+from unittest.mock import Mock
 
 import pytest
 from backend.tables import TABLES
@@ -51,8 +52,11 @@ def test_replicas_beyond_the_role_are_shown_with_files(runner_of, tmp_path, repl
     scheduler.log_path = lambda app_id, role_name, k, streams: tmp_path / str(k) if k in files else None
     statuses = [RoleStatus("r", [ReplicaStatus(k, AppState.RUNNING, "r", "") for k in replicas])]
     described = DescribeAppResponse(roles=[Role("r", "", num_replicas=2)], roles_statuses=statuses)
-    logs = replica_logs(runner_of(scheduler).replica_log, HANDLE, described)
+    open_log = Mock(side_effect=runner_of(scheduler).replica_log)
+    logs = replica_logs(open_log, HANDLE, described)
     assert [(log.role, log.replica) for log in logs] == [("r", k) for k in shown]
+    # Each is looked up once: that is a question to the backend.
+    assert len({call.args for call in open_log.mock_calls}) == len(open_log.mock_calls)
 
 
 OUT, ERR, BOTH = Stream.STDOUT, Stream.STDERR, Stream.COMBINED

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-# A quiet machine of two gigahertz takes so long (s) for these additions.
+# Additions, and the seconds that a quiet processor of 2 GHz takes for them.
 _ADDITIONS, _USUAL_S = 1_000_000, 0.06
 
 

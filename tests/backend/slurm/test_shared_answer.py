@@ -57,6 +57,34 @@ def test_three_sessions_ask_six_times_a_minute_together(tmp_path, clock):
     assert len(question.asked) == 30
 
 
+def test_fresh_answer_is_returned_without_asking(tmp_path, clock):
+    question = Question(clock)
+    (answer,) = sessions(tmp_path, question)
+    assert answer.fresh() is None
+    answer.get()
+    assert (answer.fresh() or answer.kept()).text == "answer 1"
+    clock.now += 60
+    assert answer.fresh() is None
+    assert len(question.asked) == 1
+
+
+def test_fresh_does_not_wait_for_a_query(tmp_path):
+    asked, may_answer = threading.Event(), threading.Event()
+
+    def slow() -> str:
+        asked.set()
+        assert may_answer.wait(PATIENCE)
+        return "answer"
+
+    answer = SharedAnswer(tmp_path / "queue", slow, Intervals(10.0, 2.0))
+    thread = threading.Thread(target=answer.get)
+    thread.start()
+    assert asked.wait(PATIENCE)
+    assert answer.fresh() is None
+    may_answer.set()
+    thread.join()
+
+
 def test_what_stays_the_same_is_asked_for_less_often(tmp_path, clock):
     question = Question(clock)
     answers = sessions(tmp_path, question, 3)
