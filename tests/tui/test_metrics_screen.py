@@ -211,7 +211,7 @@ async def test_points_of_a_metric_are_copied(app, monkeypatch):
     assert (what, {row["metric"] for row in rows}, rows[-1]["value"]) == ("the points of loss", {"loss"}, "1.51")
 
 
-async def test_nothing_is_launched_from_metrics_that_are_only_looked_at(scheduler, tmp_path):
+async def test_read_only_metrics_launch_nothing(scheduler, tmp_path):
     async with jobs_of(make_app(scheduler, tmp_path, read_only=True)) as table:
         table.table.move_to(RUNNING)
         assert not (await metrics(table, "p")).screen.check_action("relaunch", ())

@@ -193,7 +193,7 @@ def test_every_end_is_said_on_the_screen(cluster, tmp_path):
             app.press("enter")
             # The row has the words, too.
             app.wait(rf"Jobs +›  {name}-end")
-            # Slurm looks for time limits of a minute once in a while.
+            # Slurm enforces time limits with a delay of up to two minutes.
             app.wait(_ENDS[name][1], PATIENCE + (120.0 if name == "limit" else 0.0))
             if name == "limit":
                 app.wait("DUE TO TIME LIMIT")
