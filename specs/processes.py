@@ -11,7 +11,7 @@ import sys
 from collections import namedtuple
 
 IS_LINUX = sys.platform.startswith("linux")
-"""True on Linux, where /proc has a folder for each process."""
+"""Whether this is Linux, where /proc has a folder for each process."""
 
 Process = namedtuple("Process", "pid parent group start zombie")
 
