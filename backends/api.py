@@ -11,17 +11,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..specs import (
-    MISSING,
-    NULL_RESOURCE,
-    AppDef,
-    AppDefError,
-    AppDryRunInfo,
-    CfgVal,
-    SchedulerError,
-    Workspace,
-    runopts,
-)
+from ..specs.errors import AppDefError, SchedulerError
+from ..specs.resources import NULL_RESOURCE
+from ..specs.roles import AppDef, AppDryRunInfo
+from ..specs.run_options import CfgVal, runopts
+from ..specs.status import MISSING
+from ..specs.workspace import Workspace
 from .options import StructuredOpts
 from .shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from .types import (

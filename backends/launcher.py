@@ -21,7 +21,8 @@ from .history.provenance import WorldNotes
 from .workspace import WorkspaceMixin
 
 if TYPE_CHECKING:
-    from ..specs import AppDef, AppDryRunInfo, Workspace
+    from ..specs.roles import AppDef, AppDryRunInfo
+    from ..specs.workspace import Workspace
     from .api import DescribeAppResponse, Finding, NameFault, Scheduler
     from .history.journal import Journal
     from .history.launch_record import LaunchOrigin, LaunchRecord

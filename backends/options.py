@@ -11,8 +11,9 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
-from ..specs import CfgVal, InvalidRunConfigException, runopts
-from ..specs.modules import parse_source
+from ..base.modules import parse_source
+from ..specs.errors import InvalidRunConfigException
+from ..specs.run_options import CfgVal, runopts
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -7,7 +7,7 @@ import importlib
 import logging
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ..specs import BackendUnavailableError, UnknownSchedulerException
+from ..specs.errors import BackendUnavailableError, UnknownSchedulerException
 from .api import Scheduler
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
-from ..specs import parse_app_handle
+from ..specs.handles import parse_app_handle
 from .api import Scheduler, Stream
 
 if TYPE_CHECKING:

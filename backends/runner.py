@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
     from ..logs.source.replica_log import ReplicaLog
     from ..logs.spool.spools import LogSpools
-    from ..specs import AppDef, AppDryRunInfo, AppState, AppStatus, Workspace, runopts
+    from ..specs.roles import AppDef, AppDryRunInfo
+    from ..specs.run_options import runopts
+    from ..specs.status import AppState, AppStatus
+    from ..specs.workspace import Workspace
     from .api import (
         Capabilities,
         CommandOutput,

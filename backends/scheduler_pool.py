@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..specs import in_context, split_context
+from ..specs.handles import in_context, split_context
 
 if TYPE_CHECKING:
     from .api import Scheduler

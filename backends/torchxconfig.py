@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from ..specs import ConfigError
-from ..specs.files import current_folder, home_folder, is_file, path_exists, read_file
-from ..specs.trust import UntrustedError, check_owner
+from ..base.errors import ConfigError
+from ..base.files import current_folder, home_folder, is_file, path_exists, read_file
+from ..base.trust import UntrustedError, check_owner
 
 if TYPE_CHECKING:
     import configparser
 
-    from ..specs import CfgVal, runopt, runopts
+    from ..specs.run_options import CfgVal, runopt, runopts
 
 
 _SCHEDULER, _OPTION = "local_cwd", "log_dir"
@@ -374,7 +374,7 @@ def dump(f: TextIO, schedulers: list[str] | None = None, required_only: bool = F
     Raises:
         UnknownSchedulerException: there is no scheduler of a name.
     """
-    from ..specs import BackendUnavailableError
+    from ..specs.errors import BackendUnavailableError
     from .registry import get_scheduler_factories
 
     parser = _configparser()
@@ -395,7 +395,7 @@ def dump(f: TextIO, schedulers: list[str] | None = None, required_only: bool = F
 
 
 def _placeholder(option: runopt) -> str:
-    from ..specs import get_type_name
+    from ..specs.run_options import get_type_name
 
     text = f"{PLACEHOLDER}:({get_type_name(option.opt_type)}) {option.help}"
     return text if len(text) <= _LONGEST_PLACEHOLDER else f"{text[:_LONGEST_PLACEHOLDER]}..."

@@ -10,9 +10,10 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Literal, Protocol
 
-from ..specs import NONE, AppState, AppStatus, Role, RoleStatus, is_terminal
-from ..specs.errors import join_names
-from ..specs.foreign import MAX_EPOCH_S, epoch_seconds
+from ..base.errors import join_names
+from ..base.validation import MAX_EPOCH_S, epoch_seconds
+from ..specs.roles import Role
+from ..specs.status import NONE, AppState, AppStatus, RoleStatus, is_terminal
 
 logger = logging.getLogger(__name__)
 

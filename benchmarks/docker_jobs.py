@@ -34,7 +34,9 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.logs.view.background import LogFollower
 from torchx_tui.logs.view.merge import MergedLog
-from torchx_tui.specs import AppDef, Resource, Role, is_terminal
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import is_terminal
 from torchx_tui.tui.watch.poller import RowMaker
 
 SERVICES = Path(__file__).parent.parent / "tests" / "services"

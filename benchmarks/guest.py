@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from torchx_tui.components import build_app
+from torchx_tui.components.build import build_app
 from torchx_tui.guest.host import guests
 
 from ._budget import judged, percentile

@@ -30,7 +30,8 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.runner import Runner
 from torchx_tui.settings.config import Settings
-from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.messages import JobsChanged, ProgressRead

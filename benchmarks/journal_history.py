@@ -21,7 +21,8 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchRecord, encode_record
 from torchx_tui.backends.runner import Runner
 from torchx_tui.settings.config import Settings
-from torchx_tui.specs import AppDef, Role, appdef_to_dict
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.serialize import appdef_to_dict
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.ui.state import UiStateFile

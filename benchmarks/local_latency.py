@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks._sizes import scaled
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.specs import AppDef, Role
+from torchx_tui.specs.roles import AppDef, Role
 
 LINES = scaled(100, 10)
 # Each line is the time at which it was written; the pauses vary, so that no poll falls into step with them.

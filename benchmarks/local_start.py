@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks._sizes import scaled
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.specs import AppDef, Role
+from torchx_tui.specs.roles import AppDef, Role
 
 REPLICAS = scaled(64, 2)
 ROUNDS = scaled(7, 1)

@@ -39,7 +39,7 @@ async def seconds_to_groups(ranks: int, folder: Path) -> list[float]:
     """Return the seconds of each round, for a job that is launched for it."""
     from torchx_tui.backends.runner import Runner
     from torchx_tui.settings.config import Settings
-    from torchx_tui.specs import AppDef, Role
+    from torchx_tui.specs.roles import AppDef, Role
     from torchx_tui.tui.app import TorchXTuiApp
     from torchx_tui.tui.jobs.screen import JobsScreen
     from torchx_tui.tui.stacks.screen import StacksScreen

@@ -17,7 +17,7 @@ from pathlib import Path
 from benchmarks._budget import judged
 from benchmarks._sizes import scaled
 from torchx_tui.backends.local.torchx.jobs import TorchXJobs
-from torchx_tui.specs import make_unique
+from torchx_tui.specs.handles import make_unique
 
 PROCESSES, JOBS, REPLICAS, FINISHED = 300, 8, 2, 200
 ROUNDS = scaled(30, 1)

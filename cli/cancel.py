@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..backends.types import BY_TORCHX
 from ..logs.text.sanitize import plain
 from ..settings.make_runner import make_runner
-from ..specs import is_terminal
+from ..specs.status import is_terminal
 from .output import say
 from .status import described
 
@@ -82,7 +82,7 @@ def _prune(arguments: Any, settings: Settings) -> int:
 
 def _ended(runner: Runner, scheduler: str, before: float) -> list[str]:
     """Return the handles of this user's jobs that ended before a time, in seconds since the epoch."""
-    from ..specs.files import user_name
+    from ..base.files import user_name
 
     mine = user_name()
     return [

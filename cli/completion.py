@@ -62,9 +62,9 @@ def _actions(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
 
 def _components(prefix: str, parsed_args: Any, **_: Any) -> Iterable[str]:
     """Offer components, and after one its flags and those of run."""
-    from ..components import describe, list_components
+    from ..base.errors import TorchXTuiError
     from ..components.command_line import flags_of
-    from ..specs import TorchXTuiError
+    from ..components.finder import describe, list_components
     from .run_arguments import flag_names
 
     words = [word for word in getattr(parsed_args, "rest", None) or [] if word != "--"]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from ..components import REQUIRED, to_text
 from ..components.command_line import flags_of
+from ..components.model import REQUIRED
+from ..components.values import to_text
 from .output import put
 
 if TYPE_CHECKING:
-    from ..components import ComponentDoc, Parameter
+    from ..components.model import ComponentDoc, Parameter
     from ..settings.launch_defaults import LaunchDefaults
 
 _WIDTH = 100

@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..specs import ComponentLoadError, SchedulerError, UnknownSchedulerException
-from ..specs.files import path_exists
+from ..base.files import path_exists
+from ..specs.errors import ComponentLoadError, SchedulerError, UnknownSchedulerException
 from .output import green, put, put_json, say
 
 if TYPE_CHECKING:
     import argparse
 
-    from ..components import LinterMessage
+    from ..components.model import LinterMessage
     from ..settings.config import Settings
-    from ..specs import runopts
+    from ..specs.run_options import runopts
 
 
 def _add_builtins(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def _builtins(arguments: Any, settings: Settings) -> int:
         return _print_source(arguments.print)
     import dataclasses
 
-    from ..components import list_components
+    from ..components.finder import list_components
 
     found = list_components()
     if arguments.json:
@@ -56,7 +56,7 @@ def _builtins(arguments: Any, settings: Settings) -> int:
 
 
 def _print_source(name: str) -> int:
-    from ..components import get_builtin_source
+    from ..components.standalone import get_builtin_source
 
     put(get_builtin_source(name))
     return 0
@@ -90,7 +90,7 @@ def _runopts(arguments: Any, settings: Settings) -> int:
 
 
 def _options_json(options: runopts) -> list[dict[str, Any]]:
-    from ..specs import get_type_name
+    from ..specs.run_options import get_type_name
 
     return [
         {
@@ -121,7 +121,8 @@ def _lint(arguments: Any, settings: Settings) -> int:
 
 def _lint_place(place: str) -> list[dict[str, Any]]:
     """Return what is wrong with a component, or with all components of a file; a fault that several share once."""
-    from ..components import LinterMessage, validate
+    from ..components.lint import validate
+    from ..components.model import LinterMessage
 
     path, _, function = place.rpartition(":")
     if not path or path_exists(Path(place).expanduser()):

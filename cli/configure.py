@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..backends.torchxconfig import CONFIG_FILE, dump
-from ..specs import ConfigError
-from ..specs.files import path_exists
+from ..base.errors import ConfigError
+from ..base.files import path_exists
 from .output import put, say
 
 if TYPE_CHECKING:

@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ..specs import TorchXTuiError, UnknownAppException, is_terminal
+from ..base.errors import TorchXTuiError
+from ..specs.errors import UnknownAppException
+from ..specs.status import is_terminal
 from .output import say
 from .status import WAIT_INTERVAL_SECONDS, say_outage
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
-    from ..specs import AppStatus
+    from ..specs.status import AppStatus
 
 _PID_INTERVAL_S = 0.1
 

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..base.errors import TorchXTuiError
+from ..base.errors import describe_error as described_error
 from ..logs.source.stream import Record
 from ..settings.make_runner import make_runner
-from ..specs import AppState, MalformedAppHandleException, SchedulerError, TorchXTuiError, UnknownRoleError
-from ..specs.errors import describe_error as described_error
+from ..specs.errors import MalformedAppHandleException, SchedulerError, UnknownRoleError
+from ..specs.status import AppState
 from .log_printers import JsonPrinter, LogPrinter, Target, log_printer
 from .output import say
 from .status import described, say_outage

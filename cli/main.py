@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__
-from ..specs.files import is_file
-from ..specs.threads import report_thread_failures
+from ..base.files import is_file
+from ..base.threads import report_thread_failures
 
 if TYPE_CHECKING:
     import argparse
@@ -212,7 +212,8 @@ def run_arguments(arguments: Any) -> int:
     Args:
         arguments: has the attributes of `Arguments`, and those of its command.
     """
-    from ..specs.errors import TorchXTuiError, UnknownAppException
+    from ..base.errors import TorchXTuiError
+    from ..specs.errors import UnknownAppException
 
     try:
         return _carry_out(arguments)
@@ -230,7 +231,7 @@ def run_arguments(arguments: Any) -> int:
         _drop_output()
         return 0
     except Exception as error:  # what a scheduler of another package raises, or a file system
-        from ..specs.errors import describe_error
+        from ..base.errors import describe_error
         from .output import say
 
         logging.getLogger(__name__).exception("the command failed")
@@ -241,7 +242,7 @@ def run_arguments(arguments: Any) -> int:
 
 
 def _carry_out(arguments: Any) -> int:
-    from ..specs.files import refuse_foreign_folders
+    from ..base.files import refuse_foreign_folders
 
     refuse_foreign_folders()
     settings, problem = read_settings(arguments)
@@ -275,7 +276,7 @@ def read_settings(arguments: Any) -> tuple[Settings, str]:
     from ..backends.shared.secrets import choose_patterns
     from ..guest.settings import guest_settings
     from ..settings.config import check_profile, load_settings, settings_that_hold
-    from ..specs import named_resources
+    from ..specs.resource_names import named_resources
 
     if arguments.config is not None:
         settings, problem = load_settings(Path(arguments.config)), ""
@@ -315,7 +316,7 @@ def _say_on_stderr(sentence: str) -> None:
 
 def log_to_file(debug: bool) -> None:
     """Send loggers and warnings to a file: nothing may print to the terminal while the dashboard runs."""
-    from ..specs.files import NoHomeError, private_folder, state_folder
+    from ..base.files import NoHomeError, private_folder, state_folder
 
     logging.captureWarnings(True)
     root = logging.getLogger()
@@ -430,8 +431,8 @@ def open_dashboard(
 
     import asyncio
 
+    from ..base.timeouts import AwaitedCall
     from ..settings.make_runner import make_runner
-    from ..specs.calls import AwaitedCall
 
     runner = make_runner(settings)
     try:

@@ -8,8 +8,8 @@ import re
 import sys
 from typing import TYPE_CHECKING, Any
 
+from ..base.errors import TorchXTuiError, join_names
 from ..settings.make_runner import make_runner
-from ..specs.errors import TorchXTuiError, join_names
 from .output import put, put_json, put_table, say
 from .progress import job_activity, progress_json
 from .status import described
@@ -111,11 +111,11 @@ def _activity_of_file(path: str, settings: Settings) -> Activity:
     """Read one file: as a metric file where its name says so, else as a log."""
     from pathlib import Path
 
+    from ..base.files import open_file
     from ..diagnosis.metrics.files import MetricFiles
     from ..diagnosis.metrics.find import open_metric_file
     from ..diagnosis.progress.activity import Activity
     from ..diagnosis.progress.reader import read_log
-    from ..specs.files import open_file
 
     file = Path(path)
     try:

@@ -6,13 +6,15 @@ import dataclasses
 import sys
 from typing import TYPE_CHECKING
 
+from ..base.errors import ConfigError
 from ..settings.choices import EVENTS
-from ..specs import AppState, ConfigError, parse_app_handle
+from ..specs.handles import parse_app_handle
+from ..specs.status import AppState
 from .output import say
 
 if TYPE_CHECKING:
     from ..settings.config import Settings
-    from ..specs import AppStatus
+    from ..specs.status import AppStatus
 
 
 def with_all_events(settings: Settings) -> Settings:

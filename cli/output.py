@@ -23,7 +23,7 @@ def put(text: str, file: TextIO | None = None) -> None:
 
 def put_json(data: Any) -> None:
     """Print one JSON value in one line, as it is."""
-    from ..specs.foreign import encode_json
+    from ..base.validation import encode_json
 
     print(encode_json(data), flush=True)
 

@@ -7,9 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from ..base.errors import ConfigError
 from ..settings.launch_defaults import LaunchDefaults
 from ..settings.make_runner import make_runner
-from ..specs import TORCHX_CONTEXT_NAME, AppState, ConfigError, InvalidRunConfigException, parse_app_handle
+from ..specs.errors import InvalidRunConfigException
+from ..specs.handles import parse_app_handle
+from ..specs.status import AppState
 from .output import put, put_json, say
 from .run_arguments import add_dryrun_arguments, add_run_arguments
 from .run_request import Launch, launch_of
@@ -18,12 +21,13 @@ from .trust import ask_to_trust
 if TYPE_CHECKING:
     from ..backends.runner import Runner
     from ..settings.config import Settings
-    from ..specs import AppDryRunInfo, AppStatus
+    from ..specs.roles import AppDryRunInfo
+    from ..specs.status import AppStatus
 
 
 def _run(arguments: Any, settings: Settings) -> int:
     # Local jobs inherit it, and component functions may read it.
-    os.environ.setdefault(TORCHX_CONTEXT_NAME, "cli_run")
+    os.environ.setdefault("TORCHX_CONTEXT_NAME", "cli_run")
     if arguments.notify:
         from .notify import with_all_events
 

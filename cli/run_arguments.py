@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..specs import ArgumentError
+from ..specs.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from ..components import ComponentDoc
+    from ..components.model import ComponentDoc
 
 
 class _Once(argparse.Action):
@@ -132,7 +132,7 @@ def read_rest(arguments: Any, default_component: str) -> Rest:
     component = words.pop(0) if words and not words[0].startswith("-") else default_component
     if not component:
         raise ArgumentError("", "name a component, such as utils.echo: `torchx-tui builtins` lists components")
-    from ..components import describe
+    from ..components.finder import describe
 
     parser = argparse.ArgumentParser(prog=f"torchx-tui {arguments.command}", add_help=False, allow_abbrev=False)
     flags = _add_flags(parser, dryrun_alone=arguments.command == "dryrun")

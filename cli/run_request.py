@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..backends.history.launch_record import ARGUMENT_PREFIX, LaunchOrigin
-from ..specs import ConfigError, UnknownSchedulerException
-from ..specs.trust import UntrustedError
+from ..base.errors import ConfigError
+from ..base.trust import UntrustedError
+from ..specs.errors import UnknownSchedulerException
 from .output import say
 from .run_arguments import read_rest
 from .trust import ask_to_trust
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
-    from ..components import ComponentDoc
+    from ..components.model import ComponentDoc
     from ..settings.launch_defaults import LaunchDefaults
-    from ..specs import AppDef, AppDryRunInfo, runopts
+    from ..specs.roles import AppDef, AppDryRunInfo
+    from ..specs.run_options import runopts
 
 Texts = dict[str, str | list[str]]
 
@@ -69,7 +71,9 @@ def _refuse_faults(defaults: LaunchDefaults) -> None:
 
 
 def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Launch | None:
-    from ..components import build_app, describe, find, interpreter_of, parse_command_line
+    from ..components.build import build_app, interpreter_of
+    from ..components.command_line import parse_command_line
+    from ..components.finder import describe, find
 
     if arguments.stdin:
         from .run_stdin import argument_texts, read_stdin
@@ -107,7 +111,7 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
     app = build_app(component, given, report=lambda text: say(f"{component}: {text}"))
     overrides: dict[str, dict[str, str]] = {}
     if arguments.set:
-        from ..components import override_roles, read_overrides
+        from ..components.role_overrides import override_roles, read_overrides
 
         overrides = read_overrides(arguments.set)
         app = override_roles(app, overrides)
@@ -118,7 +122,8 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
 
 def _require_trust(component: str) -> None:
     """Ask for trust in a component of another user. Raises UntrustedError without it."""
-    from ..components import check_trusted, find
+    from ..components.build import check_trusted
+    from ..components.finder import find
 
     try:
         check_trusted(find(component))

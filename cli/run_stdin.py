@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from ..specs import TorchXTuiError
+from ..base.errors import TorchXTuiError
 from .output import say
 
 # The fields of the JSON object that --stdin reads, and what each of them is.
@@ -85,7 +85,9 @@ def argument_texts(component: str, data: Mapping[str, Any]) -> dict[str, str | l
         TorchXTuiError: the words of component_args_str are no arguments of the component.
     """
     from ..backends.torchxconfig import nearest
-    from ..components import describe, parse_command_line, to_text
+    from ..components.command_line import parse_command_line
+    from ..components.finder import describe
+    from ..components.values import to_text
 
     words = data.get("component_args_str") or []
     if words:

@@ -8,9 +8,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..base.durations import duration
 from ..settings.make_runner import make_runner
-from ..specs import NONE, AppState, SchedulerError, UnknownAppException, parse_app_handle
-from ..specs.durations import duration
+from ..specs.errors import SchedulerError, UnknownAppException
+from ..specs.handles import parse_app_handle
+from ..specs.status import NONE, AppState
 from .output import put, put_json, put_table, say
 
 if TYPE_CHECKING:
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from ..backends.api import DescribeAppResponse, ListAppResponse
     from ..backends.runner import Runner
     from ..settings.config import Settings
-    from ..specs import AppStatus, BackendUnavailableError
+    from ..specs.errors import BackendUnavailableError
+    from ..specs.status import AppStatus
 
 # What `wait` ends with where the job has not ended in time, as timeout(1) does.
 NOT_IN_TIME = 124

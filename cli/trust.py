@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from ..base.trust import UntrustedError, trust_folder
 from ..logs.text.sanitize import plain
-from ..specs.trust import UntrustedError, trust_folder
 
 
 def ask_to_trust(error: UntrustedError) -> bool:

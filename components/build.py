@@ -8,13 +8,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..base.errors import describe_error
+from ..base.files import is_file
+from ..base.trust import check_owner
 from ..guest.plain import call_component
 from ..guest.settings import guest_settings
-from ..specs import AppDef, AppDefError, ArgumentError, ComponentLoadError
-from ..specs.errors import describe_error
-from ..specs.files import is_file
+from ..specs.errors import AppDefError, ArgumentError, ComponentLoadError
+from ..specs.roles import AppDef
 from ..specs.serialize import appdef_from_dict
-from ..specs.trust import check_owner
 from .finder import Component, describe, find
 from .model import ComponentDoc
 from .sbatch import build_script

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ..specs import ArgumentError, Mount, MountError, Resource, UnknownResourceError, parse_mounts, resource
+from ..specs.errors import ArgumentError, MountError, UnknownResourceError
+from ..specs.mounts import Mount, parse_mounts
+from ..specs.resource_names import resource
+from ..specs.resources import Resource
 
 
 def checked_resource(cpu: int, gpu: int, memMB: int, h: str | None) -> Resource:

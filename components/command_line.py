@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from ..specs import ArgumentError
+from ..specs.errors import ArgumentError
 from .finder import describe
 from .model import Parameter
 

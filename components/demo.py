@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..specs import AppDef, Resource, Role, macros
+from ..specs.resources import Resource
+from ..specs.roles import AppDef, Role, macros
 from .image import DEFAULT_IMAGE
 from .programs import program_text
 

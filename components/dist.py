@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from ..specs import AppDef, Role, macros
+from ..specs.roles import AppDef, Role, macros
 from .checked import checked_mounts, checked_resource, exactly_one
 from .image import DEFAULT_IMAGE
 from .topology import Topology, parse_topology, with_workers_of_host

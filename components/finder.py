@@ -17,11 +17,11 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base.files import is_folder, is_missing, read_file
+from ..base.modules import module_path
+from ..base.trust import owner_of
 from ..guest.packages import installed_packages, module_path_of, packages_of, project_interpreter
-from ..specs import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
-from ..specs.files import is_folder, is_missing, read_file
-from ..specs.modules import module_path
-from ..specs.trust import owner_of
+from ..specs.errors import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 from .docstrings import first_sentence, read_docstring
 from .lint import lint_definition
 from .model import ComponentDoc, ComponentKind, ComponentSummary, Computed, Parameter

@@ -9,9 +9,9 @@ import ast
 from collections.abc import Mapping
 from pathlib import Path
 
-from ..specs import ComponentNotFoundException
-from ..specs.files import SOURCE, read_file
-from ..specs.modules import parse_source
+from ..base.files import SOURCE, read_file
+from ..base.modules import parse_source
+from ..specs.errors import ComponentNotFoundException
 from .model import AnnotationError, LinterMessage, read_annotation
 from .source import Definition, Function, SourceFile, return_name
 

@@ -11,25 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ..specs import (
-    MISSING,
-    AppDef,
-    AppDefError,
-    ArgumentError,
-    MountError,
-    Resource,
-    RetryPolicy,
-    Role,
-    RoleOverrideError,
-    UnknownResourceError,
-    Workspace,
-    format_mounts,
-    get_named_resources,
-    named_resources,
-    parse_mounts,
-)
-from ..specs.errors import join_names
-from ..specs.resources import RESOURCE_NAME_TAG
+from ..base.errors import join_names
+from ..specs.errors import AppDefError, ArgumentError, MountError, RoleOverrideError, UnknownResourceError
+from ..specs.mounts import format_mounts, parse_mounts
+from ..specs.resource_names import get_named_resources, named_resources
+from ..specs.resources import RESOURCE_NAME_TAG, Resource
+from ..specs.roles import AppDef, RetryPolicy, Role
+from ..specs.status import MISSING
+from ..specs.workspace import Workspace
 from .model import Parameter, ValueType
 from .values import parse_value, to_text
 

@@ -9,8 +9,9 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ..specs import AppDef, ArgumentError
 from ..specs.batch_script import BatchScript
+from ..specs.errors import ArgumentError
+from ..specs.roles import AppDef
 from ..specs.sbatch_options import OPTIONS, SbatchOption
 from .model import REQUIRED, ComponentDoc, LinterMessage, Parameter, ValueType
 from .sbatch_script import REST, SbatchScript, read_script

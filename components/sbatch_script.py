@@ -11,8 +11,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
-from ..specs import ComponentLoadError, ComponentNotFoundException
-from ..specs.files import SOURCE, is_folder, is_missing, read_file
+from ..base.files import SOURCE, is_folder, is_missing, read_file
+from ..specs.errors import ComponentLoadError, ComponentNotFoundException
 from ..specs.sbatch_options import DIRECTIVE, HET, OPTIONS, directive_lines, options_of, script_options
 from .sbatch_inputs import LetterOption, Variable, letter_options, variables
 from .shell_text import Read, ShellText

@@ -8,9 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..specs import ComponentLoadError
-from ..specs.files import SOURCE, read_file
-from ..specs.modules import parse_source
+from ..base.files import SOURCE, read_file
+from ..base.modules import parse_source
+from ..specs.errors import ComponentLoadError
 from .docstrings import read_docstring
 from .model import REQUIRED, AnnotationError, Computed, Parameter, ParameterKind, ValueType, read_annotation
 

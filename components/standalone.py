@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from ..specs.files import SOURCE, is_file, read_file
+from ..base.files import SOURCE, is_file, read_file
 from .finder import find
 from .source import read_source
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from ..specs import ArgumentError
+from ..specs.errors import ArgumentError
 from .checked import named_host
 
 _TOPOLOGY = re.compile(r"(?:(?:(?P<fewest>\d+):)?(?P<nodes>\d+)x)?(?P<workers>\d+)", re.ASCII)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 
-from ..specs import NONE, AppDef, Resource, Role
+from ..specs.resources import Resource
+from ..specs.roles import AppDef, Role
+from ..specs.status import NONE
 from .checked import checked_mounts, checked_resource, exactly_one
 from .image import DEFAULT_IMAGE
 from .programs import program_text

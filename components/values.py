@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from ..specs import ArgumentError
+from ..specs.errors import ArgumentError
 from ..specs.run_options import parse_scalar, quote_if_needed, split_cfg
 from .model import Computed, Parameter
 
@@ -124,7 +124,7 @@ def _check_form(parameter: Parameter, value: Any) -> None:
 
         parse_topology(value)
     elif parameter.form == "resource":
-        from ..specs import named_resources
+        from ..specs.resource_names import named_resources
         from .checked import named_host
 
         if named_resources.is_loaded:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..backends.types import Finding
-from ..specs import ConfigError
-from ..specs.errors import describe_error
+from ..base.errors import ConfigError, describe_error
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
@@ -75,7 +74,7 @@ def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
 
 def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
     """Ask every backend; a backend that hangs is left behind."""
-    from ..specs.calls import LimitedCaller, NoAnswerError
+    from ..base.timeouts import LimitedCaller, NoAnswerError
 
     watched = runner.watched_schedulers()
     for name in runner.scheduler_names():

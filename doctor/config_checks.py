@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from ..backends.torchxconfig import find_configs, nearest, read_config
 from ..backends.types import Finding
+from ..base.errors import ConfigError, TorchXTuiError
+from ..base.files import NoHomeError, is_file
+from ..base.timeouts import LimitedCaller
 from ..settings.config import config_path, settings_that_hold
 from ..settings.launch_defaults import LaunchDefaults
-from ..specs import ConfigError, TorchXTuiError, split_context
-from ..specs.calls import LimitedCaller
-from ..specs.files import NoHomeError, is_file
+from ..specs.handles import split_context
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
     from ..settings.config import NotifySettings, Profile, Settings
-    from ..specs import runopts
+    from ..specs.run_options import runopts
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +124,7 @@ def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedule
         options: the run options of every scheduler.
         schedulers: the schedulers that they are for.
     """
-    from ..components import describe
+    from ..components.finder import describe
 
     given = defaults.scheduler()
     if given and split_context(given.value)[0] not in options:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .. import __version__
 from ..backends.types import Finding
-from ..specs.files import NoHomeError, cache_folder, path_exists, state_folder
+from ..base.files import NoHomeError, cache_folder, path_exists, state_folder
 
 SMALLEST = (80, 24)
 # Milliseconds for which tmux takes an escape for the begin of a longer key.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..backends.types import Finding
-from ..specs.modules import plugin_sources_error
+from ..base.modules import plugin_sources_error
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
@@ -76,8 +76,8 @@ def _components() -> Iterator[Finding]:
 
 
 def _named_resources() -> Iterator[Finding]:
-    from ..specs import named_resources
-    from ..specs.errors import describe_error
+    from ..base.errors import describe_error
+    from ..specs.resource_names import named_resources
 
     faults: list[tuple[str, str]] = []
     for item in named_resources.source(lambda module, reason: faults.append((module, reason))):

@@ -23,8 +23,8 @@ import typing
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from ..specs import AppDefError, ArgumentError, ComponentLoadError, TorchXTuiError
-from ..specs.errors import describe_error
+from ..base.errors import TorchXTuiError, describe_error
+from ..specs.errors import AppDefError, ArgumentError, ComponentLoadError
 from ..specs.serialize import decode_value
 from .plain import call_component, plain_app
 from .torchx_modules import NOT_INSTALLED

@@ -11,9 +11,9 @@ from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from typing import Any
 
-from ..specs.errors import describe_error
-from ..specs.files import is_folder, read_file
-from ..specs.modules import SearchPath, parse_source
+from ..base.errors import describe_error
+from ..base.files import is_folder, read_file
+from ..base.modules import SearchPath, parse_source
 
 _PACKAGE_FOLDERS = ("lib*/{python}/site-packages", "lib/python3/dist-packages", "local/lib/{python}/dist-packages")
 _VERSION = re.compile(r"3\.\d+(\.\d+)?")

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..specs import TorchXTuiError
-from ..specs.files import modified_ns
+from ..base.errors import TorchXTuiError
+from ..base.files import modified_ns
 from .interpreter import OLDEST, Interpreter
 from .program import PROTOCOL
 from .settings import GuestSettings, guest_settings

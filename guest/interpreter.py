@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..specs.files import path_exists
-from ..specs.trust import ROOTS, program_fault
+from ..base.files import path_exists
+from ..base.trust import ROOTS, program_fault
 
 OLDEST = (3, 10)
 """The oldest Python that runs components."""

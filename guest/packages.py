@@ -9,9 +9,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..specs.errors import describe_error
-from ..specs.files import current_folder, modified_ns
-from ..specs.modules import SearchPath, module_path, submodules
+from ..base.errors import describe_error
+from ..base.files import current_folder, modified_ns
+from ..base.modules import SearchPath, module_path, submodules
 from .environment import Environment
 from .interpreter import Interpreter, choose_interpreter, own_interpreter
 from .settings import guest_settings

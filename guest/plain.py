@@ -10,19 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Any
 
-from ..specs import (
-    AppDef,
-    AppDefError,
-    BindMount,
-    DeviceMount,
-    Mount,
-    Resource,
-    RetryPolicy,
-    Role,
-    VolumeMount,
-    Workspace,
-)
+from ..specs.errors import AppDefError
+from ..specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
+from ..specs.resources import Resource
+from ..specs.roles import AppDef, RetryPolicy, Role
 from ..specs.serialize import appdef_to_dict
+from ..specs.workspace import Workspace
 
 _MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
 # The fields that are converted, not copied.

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ..specs import AppDef, AppDefError, Resource, Role, UnknownResourceError
-from ..specs.errors import describe_error
+from ..base.errors import describe_error
+from ..specs.errors import AppDefError, UnknownResourceError
 from ..specs.resource_names import RegisteredResource, has_registered_resources, own_resource, registered_resources
+from ..specs.resources import Resource
+from ..specs.roles import AppDef, Role
 from ..specs.serialize import appdef_from_dict, appdef_to_dict
 
 # All modules together may take so long (s).

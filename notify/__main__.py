@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING
 
 from ..backends.replica_logs import replica_logs
 from ..backends.shared.secrets import choose_patterns
+from ..base.files import path_exists, private_folder, state_folder
+from ..base.threads import report_thread_failures
 from ..diagnosis.progress.activity import job_place
 from ..diagnosis.progress.reader import ActivityReader, measure_cores
 from ..diagnosis.progress.stalls import Kind, Observation
 from ..diagnosis.stacks.stalled import find_stalled
 from ..settings.helper_request import Happened, read_request
 from ..settings.make_runner import make_runner
-from ..specs import AppState
-from ..specs.files import path_exists, private_folder, state_folder
-from ..specs.threads import report_thread_failures
+from ..specs.status import AppState
 from .channels import deliver
 from .helper import claim, is_wanted
 from .message import END, FAILURE, FIRST_STEP, STALL, compose

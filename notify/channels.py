@@ -19,10 +19,10 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ..backends.shared.bounded_command import run_command
 from ..backends.shared.secrets import mask_text
+from ..base.backoff import Backoff
+from ..base.errors import ConfigError
+from ..base.files import user_name
 from ..logs.text.sanitize import plain
-from ..specs import ConfigError
-from ..specs.backoff import Backoff
-from ..specs.files import user_name
 
 if TYPE_CHECKING:
     from ..settings.config import NotifySettings

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ..base.files import path_exists, private_folder, state_folder
 from ..logs.text.sanitize import plain
 from ..settings.config import Settings
 from ..settings.helper_request import Happened, helper_argv, helper_request
-from ..specs.files import path_exists, private_folder, state_folder
 
 _KEEP_S = 30 * 86400.0
 

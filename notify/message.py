@@ -15,7 +15,7 @@ from ..diagnosis.failure.explain import explain_job
 from ..diagnosis.progress.blocks import LogBlocks
 from ..logs.source.log_file import LogFile
 from ..logs.text.sanitize import plain
-from ..specs import AppState
+from ..specs.status import AppState
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..specs import ConfigError
-from ..specs.files import NoHomeError, config_folder, read_file
+from ..base.errors import ConfigError
+from ..base.files import NoHomeError, config_folder, read_file
 from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, NotifyEvent, ThemeName
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"

@@ -22,15 +22,17 @@ from ..backends.torchxconfig import (
     read_config,
     section_options,
 )
-from ..specs import ConfigError, get_type_name, split_context
-from ..specs.trust import UntrustedError
+from ..base.errors import ConfigError
+from ..base.trust import UntrustedError
+from ..specs.handles import split_context
+from ..specs.run_options import get_type_name
 
 if TYPE_CHECKING:
     from ..backends.history.journal import LaunchRecord
     from ..backends.runner import Runner
     from ..backends.torchxconfig import Sections
-    from ..components import ComponentDoc
-    from ..specs import CfgVal, runopt, runopts
+    from ..components.model import ComponentDoc
+    from ..specs.run_options import CfgVal, runopt, runopts
     from .config import Profile, Settings
 
 FILE, PROFILE = CONFIG_FILE, "profile"
@@ -264,7 +266,7 @@ def _file_text(text: str, name: str, doc: ComponentDoc | None) -> str:
 
 def _argument_text(value: Any, name: str, doc: ComponentDoc | None) -> str:
     """Return a value of config.toml as a person would type it for an argument."""
-    from ..components import to_text
+    from ..components.values import to_text
 
     parameter = doc.parameter(name) if doc else None
     if parameter is not None and parameter.kind == "var_positional" and isinstance(value, list):
@@ -313,8 +315,8 @@ def config_now(settings: Settings, profile: str | None, record: LaunchRecord, ru
 
 
 def _component(record: LaunchRecord) -> ComponentDoc | None:
-    from ..components import component_key, name_here, read_component
-    from ..specs import TorchXTuiError
+    from ..base.errors import TorchXTuiError
+    from ..components.finder import component_key, name_here, read_component
 
     if not record.component:
         return None

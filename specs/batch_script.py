@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .foreign import is_dict_of, is_list_of, is_text
+from ..base.validation import is_dict_of, is_list_of, is_text
 from .roles import Role
 
 KEY = "sbatch"

@@ -1,23 +1,11 @@
-"""Every error of the project, in one tree; `str()` of each is a sentence that can be shown as it is."""
+"""The errors of jobs, components and schedulers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-
-class TorchXTuiError(Exception):
-    """The root. Its message says what is wrong, where, and what to do."""
-
-    def __str__(self) -> str:
-        # Some of the errors below are KeyErrors too, whose own str() would put the sentence in quotes.
-        return str(self.args[0]) if self.args else type(self).__name__
-
-
-def join_names(names: Iterable[str], nothing: str = "there is none") -> str:
-    """Join names to one comma-separated text for an error message."""
-    return ", ".join(names) or nothing
-
+from ..base.errors import TorchXTuiError, join_names
 
 # What a job is ------------------------------------------------------------------------------------------------------
 
@@ -179,27 +167,3 @@ class ReadOnlyError(TorchXTuiError):
 
     def __init__(self, what: str = "This") -> None:
         super().__init__(f"{what} is not possible with --read-only: start again without it")
-
-
-def describe_error(error: BaseException) -> str:
-    """Describe any exception in one line: of a file its path and what is wrong, else its type and its first line."""
-    text = str(error).strip()
-    first = text.splitlines()[0] if text else ""
-    if isinstance(error, TorchXTuiError):
-        return first
-    # The error of `os.getcwd` does not name what is missing; that of a file does.
-    if isinstance(error, FileNotFoundError) and error.filename is None:
-        return "the current folder was deleted: change to another folder"
-    if isinstance(error, RuntimeError) and first == "Could not determine home directory.":
-        return "~ has no home folder to stand for: set HOME"
-    if isinstance(error, OSError) and error.filename is not None and error.strerror:
-        return f"{error.filename}: {error.strerror}"
-    name = type(error).__name__
-    return f"{name}: {first}" if first else name
-
-
-# Settings -----------------------------------------------------------------------------------------------------------
-
-
-class ConfigError(TorchXTuiError, ValueError):
-    """A settings file cannot be read, or holds a name or value that is not known."""

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from .calls import AwaitedCall
-from .errors import UnknownResourceError, describe_error
-from .modules import NAMESPACE, namespace_modules, plugin_sources
+from ..base.errors import describe_error
+from ..base.modules import NAMESPACE, namespace_modules, plugin_sources
+from ..base.timeouts import AwaitedCall
+from .errors import UnknownResourceError
 from .resources import RESOURCE_NAME_TAG, Resource, null_resource
 
 ENTRY_POINT_GROUP = "torchx.named_resources"

@@ -10,7 +10,8 @@ from enum import Enum
 from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from .errors import UnknownRoleError, join_names
+from ..base.errors import join_names
+from .errors import UnknownRoleError
 from .mounts import Mount
 from .resources import Resource, null_resource
 from .status import MISSING

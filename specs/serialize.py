@@ -12,8 +12,8 @@ import math
 from dataclasses import asdict, fields
 from typing import Any
 
+from ..base.validation import decode_json
 from .errors import AppDefError
-from .foreign import decode_json
 from .mounts import BindMount, DeviceMount, Mount, MountType, VolumeMount
 from .resources import Resource
 from .roles import AppDef, RetryPolicy, Role

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any
 
-from .errors import TorchXTuiError
+from ..base.errors import TorchXTuiError
 
 ALL = "all"
 MISSING = "<MISSING>"

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..base.files import is_missing
 from .errors import AppDefError
-from .files import is_missing
 
 # Copies one project, a folder or a file, to a path. backends/workspace sets it, since this package touches no files.
 CopyProject = Callable[[str | Path, Path], None]

@@ -9,7 +9,20 @@ import pytest
 from support.waiting import PATIENCE
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("specs", "guest", "components", "logs", "backends", "diagnosis", "settings", "notify", "doctor", "tui", "cli")
+ROOMS = (
+    "base",
+    "specs",
+    "guest",
+    "components",
+    "logs",
+    "backends",
+    "diagnosis",
+    "settings",
+    "notify",
+    "doctor",
+    "tui",
+    "cli",
+)
 
 
 @pytest.mark.slow

@@ -21,9 +21,11 @@ from textual.message_pump import MessagePump
 from textual.screen import Screen
 from textual.worker import Worker
 
-from ..specs import AppState, ConfigError, parse_app_handle
-from ..specs.files import user_name
-from ..specs.threads import report_thread_failures
+from ..base.errors import ConfigError
+from ..base.files import user_name
+from ..base.threads import report_thread_failures
+from ..specs.handles import parse_app_handle
+from ..specs.status import AppState
 from .rows import JobRow, backend_word
 from .terminal.clipboard import Clipboard
 from .terminal.driver import paced
@@ -225,7 +227,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         try:
             names = self.schedulers if self.schedulers is not None else self.runner.watched_schedulers()
         except Exception as error:  # whatever a package registers
-            from ..specs.errors import describe_error
+            from ..base.errors import describe_error
 
             _log.exception("the backends cannot be found")
             self.post_from_thread(SchedulersFound([], describe_error(error)))

@@ -28,7 +28,7 @@ from .ui.options import ChangingOptions
 from .ui.palette import PALETTES
 
 if TYPE_CHECKING:
-    from ..components import ComponentSummary
+    from ..components.model import ComponentSummary
     from .app import TorchXTuiApp
 
 # So many jobs, and components, are offered before anything is typed.

@@ -7,9 +7,9 @@ import time
 
 from rich.cells import cell_len, set_cell_size
 
-from ..specs import AppState
-from ..specs.durations import LONGEST
-from ..specs.durations import duration as duration
+from ..base.durations import LONGEST
+from ..base.durations import duration as duration
+from ..specs.status import AppState
 
 _STATE_WORDS = {
     AppState.UNSUBMITTED: "Unsubmitted",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from textual.binding import Binding
 from textual.dom import DOMNode
 
-from ..specs import ConfigError
+from ..base.errors import ConfigError
 
 
 class NamedKey(NamedTuple):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from ...specs import AppDef, BindMount, DeviceMount, Mount, Resource, Role, VolumeMount
+from ...specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
+from ...specs.resources import Resource
+from ...specs.roles import AppDef, Role
 from ..shared.found_macros import Place, command_as_given, variable_as_given
 from ..shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from . import labels

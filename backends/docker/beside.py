@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ...specs import SchedulerError
+from ...specs.errors import SchedulerError
 from ..docker_engine.client import Engine, exec_exit_code
 from ..docker_engine.streams import start_exec
 from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput

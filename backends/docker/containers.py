@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from ...base.validation import find_invalid_field, is_count, is_list_of, is_name, is_object, is_text, is_time
 from ...logs.source.log_times import nanoseconds_of
-from ...specs import AppState, JobNotFoundError, SchedulerError
-from ...specs.foreign import find_invalid_field, is_count, is_list_of, is_name, is_object, is_text, is_time
+from ...specs.errors import JobNotFoundError, SchedulerError
+from ...specs.status import AppState
 from ..docker_engine.client import Engine
 from ..shared.parallel import parallel_map
 from ..shared.replicas import pick_replica

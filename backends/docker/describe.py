@@ -7,7 +7,9 @@ from functools import partial
 from typing import Any
 
 from ...logs.pattern.error_reader import OutputError, explain_output
-from ...specs import NONE, AppState, ReplicaStatus, Role, RoleStatus, SchedulerError, is_terminal
+from ...specs.errors import SchedulerError
+from ...specs.roles import Role
+from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
 from ..docker_engine.client import Engine
 from ..docker_engine.images import variables_of
 from ..shared.exit_reasons import first_cause, may_tell, signal_of

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ...specs.foreign import Check, epoch_seconds, is_name
+from ...base.validation import Check, epoch_seconds, is_name
 from ...specs.serialize import MAX_REPLICAS
 
 # TorchX's. All values are texts; of a container that something else made, any may be missing.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from ...specs import JobNotFoundError, SchedulerError
+from ...specs.errors import JobNotFoundError, SchedulerError
 from ..docker_engine.client import Engine
 from ..shared.exit_reasons import some_of
 from ..shared.parallel import parallel_map

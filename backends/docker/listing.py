@@ -10,7 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ...specs import AppState, SchedulerError, is_terminal
+from ...specs.errors import SchedulerError
+from ...specs.status import AppState, is_terminal
 from ..docker_engine.client import Engine
 from ..docker_engine.streams import ask
 from ..shared.changes import Subscribers, retry_backoff

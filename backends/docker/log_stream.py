@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ...base.files import SOURCE
 from ...logs.source.log_place import LogPlace
 from ...logs.source.log_times import LogClock, nanoseconds_of
 from ...logs.source.stream import Cursor, LogStream, Record, TimeCursor
-from ...specs import LogUnreadableError, SchedulerError
-from ...specs.files import SOURCE
+from ...specs.errors import LogUnreadableError, SchedulerError
 from ..docker_engine.client import Engine
 from ..docker_engine.streams import ask
 from ..shared.stamped_log import TOGETHER_NS, LookWaits, Message, StampedLines, join_messages

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ... import __version__
-from ...specs import AppDef, AppDefError, BackendUnavailableError, BindMount, DeviceMount, Role, VolumeMount, macros
-from ...specs.files import path_exists, user_name
+from ...base.files import path_exists, user_name
+from ...specs.errors import AppDefError, BackendUnavailableError
+from ...specs.mounts import BindMount, DeviceMount, VolumeMount
 from ...specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
+from ...specs.roles import AppDef, Role, macros
 from ..api import check_launchable
 from ..docker_engine.client import Engine
 from ..options import StructuredOpts

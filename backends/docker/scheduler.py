@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...logs.source.stream import Cursor, LogStream
-from ...specs import AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, make_unique, runopts
+from ...specs.errors import JobNotFoundError
+from ...specs.handles import make_unique
+from ...specs.roles import AppDef, AppDryRunInfo
+from ...specs.run_options import CfgVal, runopts
 from ..api import (
     RUN_BESIDE_S,
     Capabilities,

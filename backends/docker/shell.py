@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ...specs import SchedulerError, TorchXTuiError
+from ...base.errors import TorchXTuiError
+from ...specs.errors import SchedulerError
 from ..docker_engine.client import Engine, exec_exit_code
 from ..docker_engine.streams import start_exec
 from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...logs.text.sanitize import plain
-from ...specs import AppState, is_terminal
+from ...specs.status import AppState, is_terminal
 from ..shared.exit_reasons import format_exit, short_time
 from . import labels
 from .containers import ContainerSummary, replica_number, role_name

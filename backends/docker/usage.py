@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...logs.source.log_times import nanoseconds_of
-from ...specs import JobNotFoundError
+from ...specs.errors import JobNotFoundError
 from ..docker_engine.client import Engine
 from ..types import ReplicaUsage
 from .containers import ContainerSummary, find_containers, replica_number, role_name

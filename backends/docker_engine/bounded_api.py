@@ -10,7 +10,7 @@ from typing import Any
 import requests
 from docker import APIClient
 
-from ...specs.calls import LimitedCaller
+from ...base.timeouts import LimitedCaller
 from ..shared.bounded_answer import read_answer
 
 # Limit for a complete response (s) if the client has no timeout, as it also reads streams.

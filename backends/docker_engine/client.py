@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...specs import BackendUnavailableError, JobNotFoundError, SchedulerError
-from ...specs.calls import LimitedCaller
-from ...specs.files import home_folder, path_exists, read_file, user_name
-from ...specs.foreign import decode_json
+from ...base.files import home_folder, path_exists, read_file, user_name
+from ...base.timeouts import LimitedCaller
+from ...base.validation import decode_json
+from ...specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
 
 if TYPE_CHECKING:
     import docker

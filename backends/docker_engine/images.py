@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...specs import LaunchCancelledError, SchedulerError
+from ...specs.errors import LaunchCancelledError, SchedulerError
 from ..shared.progress import current_progress
 from ..shared.streaming_response import StreamingResponse
 from .client import Engine

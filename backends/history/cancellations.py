@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from ...specs import AppState, ReplicaStatus, RoleStatus, is_terminal
-from ...specs.files import user_name
+from ...base.files import user_name
+from ...specs.status import AppState, ReplicaStatus, RoleStatus, is_terminal
 
 if TYPE_CHECKING:
     from ..api import Scheduler

@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ... import specs
-from ...specs.files import LARGE, private_folder, read_file, state_folder, user_name, write_private
+from ...base.files import LARGE, private_folder, read_file, state_folder, user_name, write_private
 from .launch_record import LaunchOrigin, LaunchRecord, decode_record, encode_record
 
 if TYPE_CHECKING:
-    from ...specs import AppDef
+    from ...specs.roles import AppDef
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from ... import specs
-from ...specs.foreign import (
+from ...base.validation import (
     Check,
     decode_json,
     encode_json,
@@ -23,7 +23,7 @@ from ...specs.foreign import (
 )
 
 if TYPE_CHECKING:
-    from ...specs import AppDef
+    from ...specs.roles import AppDef
 
 
 # What stands before an argument's name among what config gave; run options have no dots in their names.

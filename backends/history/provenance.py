@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from ...specs import TorchXTuiError
+from ...base.errors import TorchXTuiError
 from ...specs.batch_script import script_of
 from ..shared.secrets import mask_text
 from .launch_record import ARGUMENT_PREFIX
@@ -85,7 +85,7 @@ def _folder(record: LaunchRecord, scheduler: Scheduler[Any]) -> list[Changed]:
 
 def _script(record: LaunchRecord) -> Iterator[Changed]:
     """Yield the lines in which a batch script differs from what is launched again."""
-    from ...components import differing_lines, is_script_name, read_script
+    from ...components.sbatch_script import differing_lines, is_script_name, read_script
 
     if not is_script_name(record.component):
         return

@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
+from ...base.timeouts import LimitedCaller
 from ...logs.text.sanitize import plain
-from ...specs import BackendUnavailableError, NotAllowedError, SchedulerError
-from ...specs.calls import LimitedCaller
+from ...specs.errors import BackendUnavailableError, NotAllowedError, SchedulerError
 from ..shared.bounded_answer import read_answer
 from ..shared.streaming_response import StreamingResponse
 from .kubeconfig import CredentialPlugin, Login, in_cluster, is_set_up, kubeconfig_files, read_contexts, read_login

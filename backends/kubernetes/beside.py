@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from ...specs import SchedulerError
+from ...specs.errors import SchedulerError
 from ..shared.bounded_command import CommandOutput
 from .api_server import ApiServer
 from .shell import NoSuchProgramError, find_running_container, image_of, run_in_pod

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ...logs.text.sanitize import plain
-from ...specs import AppState
+from ...specs.status import AppState
 from ..shared.exit_reasons import format_exit, short_time
 from .phases import container_statuses, main_status, terminated
 from .shapes import KubernetesObject

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...specs import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
+from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
 from ..shared.exit_reasons import signal_of
 from ..types import DescribeAppResponse, PublishedPort
 from . import labels

@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from ...specs import SchedulerError, is_terminal
+from ...specs.errors import SchedulerError
+from ...specs.status import is_terminal
 from ..types import DescribeAppResponse
 from .api_server import ApiError, ApiServer
 from .describe import JobFacts, by_object, describe_facts, is_overdue, look

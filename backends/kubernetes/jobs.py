@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...specs import SchedulerError
+from ...specs.errors import SchedulerError
 from . import labels
 from .shapes import KubernetesObject, checked_job, checked_pod, items_of, list_version
 

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...base.files import is_file, read_file
 from ...logs.source.log_times import nanoseconds_of
 from ...logs.text.sanitize import plain
-from ...specs import BackendUnavailableError
-from ...specs.files import is_file, read_file
+from ...specs.errors import BackendUnavailableError
 from ..shared.bounded_command import run_command
 from ..shared.secrets import mask_text
 

@@ -9,7 +9,8 @@ from datetime import datetime, timezone
 from typing import Any
 
 from ...logs.text.sanitize import plain
-from ...specs import AppDefError, BackendUnavailableError, SchedulerError, is_terminal
+from ...specs.errors import AppDefError, BackendUnavailableError, SchedulerError
+from ...specs.status import is_terminal
 from ..shared.progress import current_progress
 from . import labels
 from .api_server import ApiError, ApiServer

@@ -8,7 +8,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...specs import AppState, BackendUnavailableError, is_terminal
+from ...specs.errors import BackendUnavailableError
+from ...specs.status import AppState, is_terminal
 from ..types import ListAppResponse
 from . import labels
 from .api_server import ApiServer

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from ...specs import AppState, is_terminal
+from ...specs.status import AppState, is_terminal
 from ..types import StateChange
 from . import labels
 from .shapes import KubernetesObject

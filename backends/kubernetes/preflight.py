@@ -9,7 +9,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...logs.text.sanitize import plain
-from ...specs import AppDef, AppDefError, BackendUnavailableError, Role, SchedulerError, VolumeMount, normalize_str
+from ...specs.errors import AppDefError, BackendUnavailableError, SchedulerError
+from ...specs.handles import normalize_str
+from ...specs.mounts import VolumeMount
+from ...specs.roles import AppDef, Role
 from ..types import Finding
 from ..workspace.scripts import workspace_findings
 from .api_server import ApiError, ApiServer

@@ -9,7 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...logs.source.stream import Cursor, LogStream
-from ...specs import NONE, AppDef, AppDryRunInfo, CfgVal, JobNotFoundError, runopts
+from ...specs.errors import JobNotFoundError
+from ...specs.roles import AppDef, AppDryRunInfo
+from ...specs.run_options import CfgVal, runopts
+from ...specs.status import NONE
 from ..api import (
     RUN_BESIDE_S,
     Capabilities,

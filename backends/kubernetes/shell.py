@@ -25,9 +25,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit, urlunsplit
 
-from ...specs import BackendUnavailableError, SchedulerError, TorchXTuiError
-from ...specs.calls import LimitedCaller
-from ...specs.files import SOURCE
+from ...base.errors import TorchXTuiError
+from ...base.files import SOURCE
+from ...base.timeouts import LimitedCaller
+from ...specs.errors import BackendUnavailableError, SchedulerError
 from ..shared.bounded_command import RUN_BESIDE_BYTES
 from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
 from .api_server import ApiError, ApiServer, describe_refusal, describe_unavailable

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ...specs import SchedulerError
+from ...specs.errors import SchedulerError
 from ..shared.changes import Subscribers, retry_backoff
 from ..shared.streaming_response import StreamingResponse
 from ..types import ListAppResponse

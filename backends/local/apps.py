@@ -11,8 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from ...specs import JobNotFoundError
-from ...specs.files import path_exists, private_folder
+from ...base.files import path_exists, private_folder
+from ...specs.errors import JobNotFoundError
 from .record import Run
 from .runs import Runs
 

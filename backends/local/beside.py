@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...specs import SchedulerError
-from ...specs.processes import is_running
+from ...base.processes import is_running
+from ...specs.errors import SchedulerError
 from ..shared.bounded_command import REPLICA_PID, RUN_BESIDE_BYTES, CommandOutput, run_command
 from ..shared.replicas import pick_replica
 from .environment import launcher_environment

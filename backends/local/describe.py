@@ -8,11 +8,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ...base.files import path_exists, read_file, read_tail
+from ...base.processes import is_running
 from ...logs.pattern.error_reader import OutputError, explain_output
 from ...logs.text.sanitize import plain
-from ...specs import NONE, AppDefError, AppState, ReplicaStatus, RoleStatus
-from ...specs.files import path_exists, read_file, read_tail
-from ...specs.processes import is_running
+from ...specs.errors import AppDefError
+from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus
 from ..shared.exit_reasons import (
     error_sentence,
     first_cause,

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ...specs import AppDef
+from ...specs.roles import AppDef
 
 logger = logging.getLogger(__name__)
 

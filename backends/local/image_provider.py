@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...specs import AppDefError, CfgVal, Role
-from ...specs.files import is_folder
+from ...base.files import is_folder
+from ...specs.errors import AppDefError
+from ...specs.roles import Role
+from ...specs.run_options import CfgVal
 
 
 @dataclass

@@ -15,10 +15,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ...specs import AppDef, SchedulerError, appdef_to_dict, make_app_handle
-from ...specs.files import private_folder, read_file, user_name, write_private
-from ...specs.foreign import decode_json, encode_json
-from ...specs.processes import is_own, user_of
+from ...base.files import private_folder, read_file, user_name, write_private
+from ...base.processes import is_own, user_of
+from ...base.validation import decode_json, encode_json
+from ...specs.errors import SchedulerError
+from ...specs.handles import make_app_handle
+from ...specs.roles import AppDef
+from ...specs.serialize import appdef_to_dict
 from . import supervisor
 from .environment import JOB_ID, launcher_environment
 from .record import Run

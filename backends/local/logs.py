@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ...logs.source.log_file import LogFile
 from ...logs.source.replica_log import ReplicaLog
-from ...specs import JobNotFoundError, SchedulerError
+from ...specs.errors import JobNotFoundError, SchedulerError
 from ..shared.file_lines import FileLines, Outlook, check_readable
 from ..shared.replicas import pick_replica
 from ..types import LogQuery, Stream

@@ -10,9 +10,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ...specs import AppDef, AppState, appdef_from_dict
-from ...specs.files import LARGE, path_exists, read_file
-from ...specs.foreign import (
+from ...base.files import LARGE, path_exists, read_file
+from ...base.processes import boot_id, is_own, is_running, job_processes
+from ...base.validation import (
     Check,
     decode_json,
     find_invalid_field,
@@ -26,7 +26,9 @@ from ...specs.foreign import (
     is_text,
     is_time,
 )
-from ...specs.processes import boot_id, is_own, is_running, job_processes
+from ...specs.roles import AppDef
+from ...specs.serialize import appdef_from_dict
+from ...specs.status import AppState
 from . import supervisor
 
 TORCHX_FOLDER = "torchx_folder"

@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...specs import AppDef, AppDefError, Role, macros, make_app_handle
-from ...specs.files import is_file, is_folder, path_exists
+from ...base.files import is_file, is_folder, path_exists
+from ...specs.errors import AppDefError
+from ...specs.handles import make_app_handle
+from ...specs.roles import AppDef, Role, macros
 from ..api import check_launchable
 from ..options import StructuredOpts
 from ..shared.insight import insight_environment

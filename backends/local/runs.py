@@ -11,10 +11,10 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...specs import JobNotFoundError
-from ...specs.files import LARGE, is_folder, is_missing, path_exists, read_file, write_private
-from ...specs.foreign import decode_json
-from ...specs.processes import Process, boot_id, is_own, is_running, read_process
+from ...base.files import LARGE, is_folder, is_missing, path_exists, read_file, write_private
+from ...base.processes import Process, boot_id, is_own, is_running, read_process
+from ...base.validation import decode_json
+from ...specs.errors import JobNotFoundError
 from .record import Run, read_run
 from .supervisor import FORMAT, read_note
 

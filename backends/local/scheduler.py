@@ -15,9 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...specs import AppDef, AppDryRunInfo, CfgVal, SchedulerError, make_app_handle, make_unique, runopts
-from ...specs.files import state_folder, user_name
-from ...specs.processes import send_signal
+from ...base.files import state_folder, user_name
+from ...base.processes import send_signal
+from ...specs.errors import SchedulerError
+from ...specs.handles import make_app_handle, make_unique
+from ...specs.roles import AppDef, AppDryRunInfo
+from ...specs.run_options import CfgVal, runopts
 from ..api import (
     RUN_BESIDE_S,
     Capabilities,

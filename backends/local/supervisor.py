@@ -4,7 +4,7 @@ It is started by path (``python -I -S supervisor.py``) with its request as JSON 
 machine can read an argument list. It answers one line of JSON on standard output, ``{"pid": 1}`` or ``{"error": ""}``,
 and then belongs to nobody. It runs the replicas, derives each combined.log, keeps state.json and ends what it must.
 
-Standard library and specs/processes.py, all imports here at the start: the package may be upgraded while a job runs.
+Standard library and base/processes.py, all imports here at the start: the package may be upgraded while a job runs.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import time
 import traceback
 
 if __package__:
-    from ...specs import processes
+    from ...base import processes
 else:  # started by path: the package may not be importable
-    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "specs"))
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "base"))
     import processes  # type: ignore[import-not-found,no-redef]
 
     del sys.path[0]

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ...specs.processes import is_running
+from ...base.processes import is_running
 from ..types import ReplicaUsage
 from .record import Run
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from subprocess import CalledProcessError
 from typing import TypeVar
 
-from ...specs import InvalidRunConfigException, SchedulerError, TorchXTuiError
-from ...specs.errors import describe_error
+from ...base.errors import TorchXTuiError, describe_error
+from ...specs.errors import InvalidRunConfigException, SchedulerError
 
 T = TypeVar("T")
 

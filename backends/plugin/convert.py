@@ -6,21 +6,11 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...specs import (
-    NONE,
-    AppDef,
-    AppState,
-    BindMount,
-    DeviceMount,
-    Mount,
-    ReplicaStatus,
-    Resource,
-    RetryPolicy,
-    Role,
-    RoleStatus,
-    VolumeMount,
-    Workspace,
-)
+from ...specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
+from ...specs.resources import Resource
+from ...specs.roles import AppDef, RetryPolicy, Role
+from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus
+from ...specs.workspace import Workspace
 from ..types import DescribeAppResponse, ListAppResponse, Stream
 
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ...specs.errors import describe_error
-from ...specs.files import read_file
-from ...specs.modules import namespace_modules, parse_source, plugin_sources
+from ...base.errors import describe_error
+from ...base.files import read_file
+from ...base.modules import namespace_modules, parse_source, plugin_sources
 
 ENTRY_POINT_GROUP = "torchx.schedulers"
 GUEST_GROUP = "torchx_tui.guest_schedulers"

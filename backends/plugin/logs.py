@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from ...specs import JobNotFoundError, LogUnreadableError, SchedulerError
+from ...specs.errors import JobNotFoundError, LogUnreadableError, SchedulerError
 from ..api import split_lines
 from ..shared.replicas import pick_replica
 from ..types import DescribeAppResponse, Stream

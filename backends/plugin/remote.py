@@ -13,7 +13,9 @@ from typing import Any
 
 from ...guest.host import GuestError
 from ...guest.service import NoReplyError, Service, ServiceLines, ServiceRaisedError
-from ...specs import AppDef, AppDryRunInfo, BackendUnavailableError, CfgVal, Role, SchedulerError, runopts
+from ...specs.errors import BackendUnavailableError, SchedulerError
+from ...specs.roles import AppDef, AppDryRunInfo, Role
+from ...specs.run_options import CfgVal, runopts
 from ..api import RUN_BESIDE_S, Scheduler
 from ..shared.bounded_command import CommandOutput
 from ..types import (

@@ -12,19 +12,11 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar, get_args, get_origin
 
-from ...specs import (
-    AppDef,
-    AppDefError,
-    AppDryRunInfo,
-    AppState,
-    CfgVal,
-    JobNotFoundError,
-    Role,
-    SchedulerError,
-    TorchXTuiError,
-    is_terminal,
-    runopts,
-)
+from ...base.errors import TorchXTuiError
+from ...specs.errors import AppDefError, JobNotFoundError, SchedulerError
+from ...specs.roles import AppDef, AppDryRunInfo, Role
+from ...specs.run_options import CfgVal, runopts
+from ...specs.status import AppState, is_terminal
 from ..api import Scheduler
 from ..types import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Stream
 from ..workspace import WorkspaceMixin

@@ -9,8 +9,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from ...base.errors import TorchXTuiError
 from ...guest.service import STREAM_AHEAD
-from ...specs import AppDef, BackendUnavailableError, CfgVal, Role, SchedulerError, TorchXTuiError
+from ...specs.errors import BackendUnavailableError, SchedulerError
+from ...specs.roles import AppDef, Role
+from ...specs.run_options import CfgVal
 from ..api import Scheduler
 from ..workspace import WorkspaceMixin
 from .calls import ask

@@ -14,19 +14,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ...specs import (
-    AppDef,
-    AppState,
-    ReplicaStatus,
-    Role,
-    RoleStatus,
-    SchedulerError,
-    TorchXTuiError,
-    errors,
-    runopts,
-)
-from ...specs.errors import describe_error
+from ...base.errors import TorchXTuiError, describe_error
+from ...specs import errors
+from ...specs.errors import SchedulerError
+from ...specs.roles import AppDef, Role
+from ...specs.run_options import runopts
 from ...specs.serialize import appdef_from_dict, appdef_to_dict
+from ...specs.status import AppState, ReplicaStatus, RoleStatus
 from ..shared.bounded_command import CommandOutput
 from ..types import (
     Capabilities,

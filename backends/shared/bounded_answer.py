@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ...specs.files import LARGE
+from ...base.files import LARGE
 
 _READ_BYTES = 1 << 18
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from ...specs.backoff import Backoff
+from ...base.backoff import Backoff
 
 _log = logging.getLogger(__name__)
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, TypeVar
 
+from ...base.validation import decode_json
 from ...logs.pattern.error_reader import OutputError, explain_output, shorten
 from ...logs.text.sanitize import plain
-from ...specs import NONE
-from ...specs.foreign import decode_json
+from ...specs.status import NONE
 
 T = TypeVar("T")
 # Maximum replicas to read in search of an error that is not a consequence.

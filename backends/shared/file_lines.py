@@ -14,7 +14,7 @@ from ...logs.source.replica_log import ReplicaLog, StreamName
 from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import LogSegment
 from ...logs.source.stream import Record
-from ...specs import SchedulerError
+from ...specs.errors import SchedulerError
 from ..types import LogQuery
 from .stream_lines import LineAssembler
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from ...specs import macros
+from ...specs.roles import macros
 
 _NUMBERS = re.compile(r"(\d+)")
 

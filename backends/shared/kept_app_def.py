@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection
 
-from ...specs import AppDef, AppDefError, appdef_from_json, appdef_to_json
+from ...specs.errors import AppDefError
+from ...specs.roles import AppDef
+from ...specs.serialize import appdef_from_json, appdef_to_json
 
 RANK0_HOST = "TORCHX_RANK0_HOST"
 """TorchX's variable with the name of the host on which the first replica runs."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from ...specs.files import path_exists, read_file, user_name
+from ...base.files import path_exists, read_file, user_name
 from ..types import Finding
 
 _FOLDERS = ("usr/lib/systemd", "run/systemd", "etc/systemd")

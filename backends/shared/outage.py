@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from ...specs import BackendUnavailableError
+from ...specs.errors import BackendUnavailableError
 from .changes import retry_backoff
 
 if TYPE_CHECKING:
-    from ...specs import AppStatus
+    from ...specs.status import AppStatus
     from ..types import DescribeAppResponse
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from ...specs import LaunchCancelledError
+from ...specs.errors import LaunchCancelledError
 
 T = TypeVar("T")
 

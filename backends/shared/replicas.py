@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from ...specs.errors import join_names
+from ...base.errors import join_names
 
 T = TypeVar("T")
 

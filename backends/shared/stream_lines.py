@@ -8,9 +8,9 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from ...base.backoff import Backoff
 from ...logs.source.stream import Cursor, LogStream, Record
-from ...specs import BackendUnavailableError
-from ...specs.backoff import Backoff
+from ...specs.errors import BackendUnavailableError
 from ..types import LogQuery
 from .outage import until_answered
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from ...specs.files import SOURCE
+from ...base.files import SOURCE
 
 _HEXADECIMAL = frozenset(b"0123456789abcdefABCDEF")
 # Bytes that are asked for at once; less comes as soon as there is any.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from ...specs import BackendUnavailableError, SchedulerError
+from ...specs.errors import BackendUnavailableError, SchedulerError
 from .commands import FIELD, TIMEOUT_S, ask
 from .jobs import Job, parse_count, parse_exit, parse_time, parse_tres, text_or_nothing
 from .versions import more_fields

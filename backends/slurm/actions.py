@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ...specs import AppState, NotAllowedError, SchedulerError
+from ...specs.errors import NotAllowedError, SchedulerError
+from ...specs.status import AppState
 from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput, run_command
 from ..types import JobAction
 from . import commands

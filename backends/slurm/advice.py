@@ -15,8 +15,9 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
-from ...specs import AppDef, BackendUnavailableError, SchedulerError
 from ...specs.batch_script import script_of
+from ...specs.errors import BackendUnavailableError, SchedulerError
+from ...specs.roles import AppDef
 from ..types import Alternative, Finding, Place
 from . import commands
 from .cluster import Cluster, Partition

@@ -7,8 +7,9 @@ import threading
 import time
 from typing import NamedTuple
 
+from ...base.errors import TorchXTuiError
 from ...logs.text.sanitize import plain
-from ...specs import SchedulerError, TorchXTuiError
+from ...specs.errors import SchedulerError
 from ..types import Finding
 from .commands import FIELD, RECORD, Asking
 from .jobs import parse_count, parse_duration

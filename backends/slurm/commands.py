@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from ...base.files import path_exists
 from ...logs.text.sanitize import plain
-from ...specs import BackendUnavailableError, SchedulerError
-from ...specs.files import path_exists
+from ...specs.errors import BackendUnavailableError, SchedulerError
 from ..shared.bounded_command import run_command
 from ..shared.secrets import mask_text
 

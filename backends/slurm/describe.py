@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from ...base.files import user_name
 from ...logs.text.sanitize import plain
-from ...specs import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
-from ...specs.files import user_name
+from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
 from ..shared.exit_reasons import signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step

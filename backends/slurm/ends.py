@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ...base.files import is_missing, read_tail
 from ...logs.text.sanitize import plain
-from ...specs import is_terminal
-from ...specs.files import is_missing, read_tail
+from ...specs.status import is_terminal
 from ..shared.exit_reasons import format_cancelled, format_exit
 from .accounting import Step, parse_size
 from .jobs import Job, app_state, format_duration, parse_tasks, parse_tres

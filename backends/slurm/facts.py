@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ...specs import BackendUnavailableError, SchedulerError
+from ...specs.errors import BackendUnavailableError, SchedulerError
 from .commands import FIELD, RECORD, Asking
 from .jobs import parse_count, parse_tres, text_or_nothing
 

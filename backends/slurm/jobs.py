@@ -9,8 +9,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from ...specs import AppState, is_terminal
-from ...specs.foreign import epoch_seconds
+from ...base.validation import epoch_seconds
+from ...specs.status import AppState, is_terminal
 
 BATCH, TASK = "batch", "task"
 """The roles of a job that was not launched as an app: its batch script, and the tasks of its array."""

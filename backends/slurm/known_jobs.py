@@ -14,9 +14,10 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from ...specs import BackendUnavailableError, SchedulerError, is_terminal
-from ...specs.backoff import Backoff
-from ...specs.files import cache_folder
+from ...base.backoff import Backoff
+from ...base.files import cache_folder
+from ...specs.errors import BackendUnavailableError, SchedulerError
+from ...specs.status import is_terminal
 from ..types import Finding
 from .accounting import (
     NO_ACCOUNTING,

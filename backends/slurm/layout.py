@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from ...specs.files import path_exists
+from ...base.files import path_exists
 from ...specs.sbatch_options import script_options
 from ..shared.replicas import pick_replica
 from .accounting import Step

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from ...base.errors import join_names
+from ...base.files import user_name
 from ...logs.text.sanitize import plain
-from ...specs import AppDef
 from ...specs.batch_script import script_of
-from ...specs.errors import join_names
-from ...specs.files import user_name
+from ...specs.roles import AppDef
 from ..types import Finding
 from .facts import Facts, limit_and_use
 from .jobs import format_duration, parse_count, parse_duration

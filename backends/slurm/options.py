@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ...specs import InvalidRunConfigException
+from ...specs.errors import InvalidRunConfigException
 from ..options import StructuredOpts
 
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?:=(?P<value>.*))?", re.DOTALL)

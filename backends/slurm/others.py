@@ -6,7 +6,8 @@ import re
 import shlex
 from collections.abc import Mapping
 
-from ...specs import Resource, Role, macros
+from ...specs.resources import Resource
+from ...specs.roles import Role, macros
 from ..shared.kept_app_def import LAUNCH_VARIABLES
 from ..shared.secrets import mask_text
 

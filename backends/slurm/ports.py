@@ -9,8 +9,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ...specs import AppState
-from ...specs.files import open_file, read_tail, user_name
+from ...base.files import open_file, read_tail, user_name
+from ...specs.status import AppState
 from ..types import PublishedPort
 from .layout import Replica, expand_nodes
 

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...specs import AppDef, SchedulerError
-from ...specs.files import LARGE, modified_ns, private_folder, read_file, state_folder, write_private
-from ...specs.foreign import decode_json, encode_json, find_invalid_field, is_object, is_text
+from ...base.files import LARGE, modified_ns, private_folder, read_file, state_folder, write_private
+from ...base.validation import decode_json, encode_json, find_invalid_field, is_object, is_text
+from ...specs.errors import SchedulerError
+from ...specs.roles import AppDef
 from ..shared.kept_app_def import read_kept
 from .jobs import App
 from .request import key_in

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...specs import Role
 from ...specs.batch_script import BatchScript
+from ...specs.roles import Role
 from .jobs import App, Job
 from .options import SlurmOpts
 from .others import is_torchx_script, torchx_cfg, torchx_roles

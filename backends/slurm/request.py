@@ -11,9 +11,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ...specs import AppDef, AppDefError, Resource, Role
+from ...base.files import current_folder, is_folder
 from ...specs.batch_script import BatchScript, script_of
-from ...specs.files import current_folder, is_folder
+from ...specs.errors import AppDefError
+from ...specs.resources import Resource
+from ...specs.roles import AppDef, Role
 from ..api import check_launchable
 from ..shared.kept_app_def import kept_text
 from ..shared.secrets import MASK, mask_args, mask_env, mask_text

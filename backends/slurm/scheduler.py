@@ -15,17 +15,10 @@ from typing import Any, NamedTuple
 from ...logs.source.log_file import LogFile
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
-from ...specs import (
-    AppDef,
-    AppDryRunInfo,
-    AppState,
-    BackendUnavailableError,
-    CfgVal,
-    JobNotFoundError,
-    SchedulerError,
-    is_terminal,
-    runopts,
-)
+from ...specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
+from ...specs.roles import AppDef, AppDryRunInfo
+from ...specs.run_options import CfgVal, runopts
+from ...specs.status import AppState, is_terminal
 from ..api import (
     RUN_BESIDE_S,
     Alternative,

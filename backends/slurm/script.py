@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...specs import AppDefError, Role, macros
-from ...specs.foreign import decode_json
+from ...base.validation import decode_json
+from ...specs.errors import AppDefError
+from ...specs.roles import Role, macros
 from ..shared.insight import insight_exports
 from ..shared.kept_app_def import RANK0_HOST
 

@@ -14,10 +14,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...specs import BackendUnavailableError, SchedulerError
-from ...specs.backoff import jittered
-from ...specs.files import private_folder, read_file, write_private
-from ...specs.foreign import decode_json
+from ...base.backoff import jittered
+from ...base.files import private_folder, read_file, write_private
+from ...base.validation import decode_json
+from ...specs.errors import BackendUnavailableError, SchedulerError
 from .commands import MAX_BYTES, TIMEOUT_S
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ...specs import AppState, SchedulerError
+from ...specs.errors import SchedulerError
+from ...specs.status import AppState
 from ..types import ReplicaUsage
 from .accounting import job_with_steps, parse_clock, parse_size
 from .commands import ask

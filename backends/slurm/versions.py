@@ -12,8 +12,8 @@ import shutil
 import threading
 from typing import NamedTuple
 
-from ...specs import BackendUnavailableError, SchedulerError
-from ...specs.files import modified_ns
+from ...base.files import modified_ns
+from ...specs.errors import BackendUnavailableError, SchedulerError
 from .commands import ask
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from ...base.errors import join_names
 from ...logs.text.sanitize import plain
-from ...specs.errors import join_names
 from ..shared.exit_reasons import some_of
 from .facts import Facts, Usage, limit_and_use, unusable
 from .jobs import MOST_AHEAD_S, App, Job, format_duration, parse_duration, parse_tres

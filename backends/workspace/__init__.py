@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...specs import copy_projects_with
+from ...specs.workspace import copy_projects_with
 from .copying import copy_project
 from .mixin import WorkspaceMixin, pin_workspace_images
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
-from ...specs import SchedulerError
-from ...specs.files import is_folder, open_file, read_file
+from ...base.files import is_folder, open_file, read_file
+from ...specs.errors import SchedulerError
 from .copying import wanted_files, wanted_paths
 
 DOCKERFILE = "Dockerfile.torchx"

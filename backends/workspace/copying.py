@@ -8,7 +8,7 @@ from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...specs.files import is_folder, read_file
+from ...base.files import is_folder, read_file
 from .ignore import IGNORE_FILES, IgnorePatterns
 
 

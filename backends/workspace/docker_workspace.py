@@ -8,7 +8,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
-from ...specs import AppDef, BackendUnavailableError, CfgVal, InvalidRunConfigException, Role, SchedulerError, runopts
+from ...specs.errors import BackendUnavailableError, InvalidRunConfigException, SchedulerError
+from ...specs.roles import AppDef, Role
+from ...specs.run_options import CfgVal, runopts
 from ..shared.progress import Progress, current_progress
 from .build_context import DOCKERFILE, build_context, dockerfile_of
 from .mixin import WorkspaceMixin

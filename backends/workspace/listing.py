@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from ...specs import SchedulerError, Workspace
-from ...specs.files import is_file, is_folder
+from ...base.files import is_file, is_folder
+from ...specs.errors import SchedulerError
+from ...specs.workspace import Workspace
 from ..types import WorkspaceListing
 from .build_context import CONTEXT_IGNORE_FILES, DOCKERFILE, is_url, open_url, shipped_stat
 from .copying import patterns_there, read_patterns

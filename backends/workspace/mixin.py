@@ -10,7 +10,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ...specs import AppDef, CfgVal, Role, SchedulerError, Workspace, runopts
+from ...specs.errors import SchedulerError
+from ...specs.roles import AppDef, Role
+from ...specs.run_options import CfgVal, runopts
+from ...specs.workspace import Workspace
 from .copying import copy_project
 
 T = TypeVar("T")

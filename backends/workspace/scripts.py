@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePath, PurePosixPath
 
-from ...specs import Role
-from ...specs.errors import describe_error
-from ...specs.files import path_exists, read_file
+from ...base.errors import describe_error
+from ...base.files import path_exists, read_file
+from ...specs.roles import Role
 from ..types import Finding
 from .build_context import DOCKERFILE, is_url
 from .ignore import IgnorePatterns

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...base.errors import TorchXTuiError
 from ...logs.text.sanitize import plain
 from ...logs.view.failure import Failure, explain_failure
-from ...specs import AppState, TorchXTuiError
+from ...specs.status import AppState
 from ..stacks.ended import End, explain_end
 
 if TYPE_CHECKING:

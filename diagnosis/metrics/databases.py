@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ...specs.files import open_file
+from ...base.files import open_file
 from .points import ForeignFileError, MetricFile, Point, to_number
 
 _MOST_ROWS = 20_000

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from ...specs.files import is_folder
+from ...base.files import is_folder
 from .databases import DatabaseFile
 from .points import MetricFile
 from .tables import CsvFile, JsonLinesFile, MlflowFile, TrainerState, mlflow_place

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...specs.files import open_file
+from ...base.files import open_file
 
 _log = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...specs.durations import duration
+from ...base.durations import duration
 from .series import bounded
 
 _ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
+from ...base.files import LARGE, private_folder, read_file, state_folder, write_private
 from ...logs.spool.spools import folder_name
-from ...specs.files import LARGE, private_folder, read_file, state_folder, write_private
 from .series import Series
 
 _VERSION = 1

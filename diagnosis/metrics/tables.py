@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...specs.files import SOURCE, read_file
+from ...base.files import SOURCE, read_file
 from .points import ForeignFileError, GrowingFile, MetricFile, Point, to_number
 
 _STEPS = ("step", "global_step", "_step", "iteration", "iter", "num_updates", "time/total_timesteps", "total_timesteps")

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...specs import BindMount, parse_app_handle
-from ...specs.processes import job_processes
+from ...base.processes import job_processes
+from ...specs.handles import parse_app_handle
+from ...specs.mounts import BindMount
 from ..metrics.files import MetricFiles
 from ..metrics.find import Folder, find_metric_files
 from ..metrics.series import Series

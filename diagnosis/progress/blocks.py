@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from ...base.files import path_exists
 from ...logs.source.log_file import GrowingFile, LogFile, NoticeFile, Readable, why_unreadable
 from ...logs.source.replica_log import LogReader, ReplicaLog
 from ...logs.source.replica_reader import ReplicaReader
 from ...logs.source.segment import BLOCK, LogSegment
-from ...specs.files import path_exists
 
 _MOST_REPLICAS = 16
 # A line that does not end within so many bytes is taken as it is.

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ...specs.files import read_tail
+from ...base.files import read_tail
 
 _TAIL_BYTES = 1 << 18
 # A folder of many thousands of files is not looked through to its end, and none far below.

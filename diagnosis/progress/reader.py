@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...base.errors import TorchXTuiError
+from ...base.threads import BackgroundThread
 from ...logs.source.replica_log import ReplicaLog
-from ...logs.view.background import LogThread
-from ...specs import TorchXTuiError
 from .activity import Activity, JobActivity, JobPlace
 from .blocks import LogBlocks, LogTails, followed, log_paths, timed_end
 from .stalls import Kind, check_loss
@@ -48,7 +48,7 @@ _MEASURE_S = 1.0
 _TAIL = 65_536
 
 
-class ActivityReader(LogThread):
+class ActivityReader(BackgroundThread):
     """Reads the logs and the metric files of one job, until it is closed.
 
     The log's files, or the spools of streams, are those that a log pane reads: no stream is read twice.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from statistics import median
 
-from ...specs.durations import duration
+from ...base.durations import duration
 from ..metrics.series import Series
 from .prefilter import compile_needles
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from ...specs.durations import duration
+from ...base.durations import duration
 from ..metrics.points import to_number
 from ..metrics.series import Series
 from .moments import MOST_MOMENTS, Moments

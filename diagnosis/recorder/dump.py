@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ...specs.files import LARGE, read_file
-from ...specs.foreign import decode_json
+from ...base.files import LARGE, read_file
+from ...base.validation import decode_json
 
 _MOST_ENTRIES = 20_000
 _MOST_FRAMES = 64

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...specs.durations import duration
+from ...base.durations import duration
 from ..progress.stalls import SHORTEST_PAUSE_S, pause_limit
 from ..recorder.verdict import Verdict, find_verdicts, name_ranks, without_dump
 from .frames import Thread, main_frames, own_frame

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...backends.types import Stream
-from ...specs import parse_app_handle
-from ...specs.files import read_tail
+from ...base.files import read_tail
+from ...specs.handles import parse_app_handle
 from ..recorder.verdict import Standing, input_words, rank_standings
 from .conclusion import Conclusion, conclude
 from .error_files import fill_ends

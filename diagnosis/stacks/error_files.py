@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...backends.types import DescribeAppResponse
+from ...base.files import is_folder, read_file, read_tail
+from ...base.validation import decode_json
 from ...logs.text.sanitize import plain
-from ...specs.files import is_folder, read_file, read_tail
-from ...specs.foreign import decode_json
 from .conclusion import own_error
 from .torchrun import MOST_SAID, Attempt, RankEnd, TorchrunEnd
 
 if TYPE_CHECKING:
-    from ...specs import Role
+    from ...specs.roles import Role
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ import logging
 from hashlib import sha256
 from pathlib import Path
 
-from ...specs.files import LARGE, private_folder, read_file, state_folder, write_private
-from ...specs.foreign import decode_json
+from ...base.files import LARGE, private_folder, read_file, state_folder, write_private
+from ...base.validation import decode_json
 from .take import Take
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from ...specs import TorchXTuiError
+from ...base.errors import TorchXTuiError
 from .conclusion import Conclusion, conclude
 from .kept import keep_take, kept_takes
 from .take import Take, take_stacks

@@ -19,19 +19,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ...backends.replica_logs import replica_logs
 from ...backends.shared.parallel import parallel_map
+from ...base.errors import TorchXTuiError, join_names
+from ...base.files import is_folder
+from ...base.validation import decode_json
 from ...logs.text.sanitize import plain
-from ...specs import (
-    AppState,
-    ReplicaStatus,
-    SchedulerError,
-    TorchXTuiError,
-    UnknownAppException,
-    UnknownRoleError,
-    is_terminal,
-)
-from ...specs.errors import join_names
-from ...specs.files import is_folder
-from ...specs.foreign import decode_json
+from ...specs.errors import SchedulerError, UnknownAppException, UnknownRoleError
+from ...specs.status import AppState, ReplicaStatus, is_terminal
 from ..progress.reader import step_times
 from ..recorder.dump import Dump, DumpError, parse_dump, rank_of_file, read_dump
 from .frames import Thread, main_frames, parse_faulthandler, parse_pyspy

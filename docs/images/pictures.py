@@ -126,7 +126,7 @@ async def until(pilot: Pilot[None], *words: str, still: Callable[[], bool] = lam
 async def draw_screens(folder: Path) -> None:
     """Launch jobs that succeed, fail, are cancelled and run; draw the Jobs, Logs and Metrics screens."""
     from torchx_tui.backends.history.launch_record import LaunchOrigin
-    from torchx_tui.components import build_app
+    from torchx_tui.components.build import build_app
 
     with dashboard() as app:
         runner = app.runner

@@ -15,7 +15,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 PROJECT = Path(__file__).parents[2]
-ROOMS = ("backends", "cli", "components", "diagnosis", "doctor", "guest", "logs", "notify", "settings", "specs", "tui")
+ROOMS = (
+    "backends",
+    "base",
+    "cli",
+    "components",
+    "diagnosis",
+    "doctor",
+    "guest",
+    "logs",
+    "notify",
+    "settings",
+    "specs",
+    "tui",
+)
 
 _WORDS = re.compile(r"[A-Za-z{}]{2,}[,:;.)]? \(?[a-z{]{2,}")
 _NOT_WORDS = re.compile(r"(?:not )?bold |\\[bds]|^(?:SELECT|PRAGMA) ")

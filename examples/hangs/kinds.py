@@ -28,7 +28,7 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.diagnosis.stacks.conclusion import Conclusion, conclude
 from torchx_tui.diagnosis.stacks.ended import error_texts
 from torchx_tui.diagnosis.stacks.take import Take, take_stacks
-from torchx_tui.specs import AppDef, Role
+from torchx_tui.specs.roles import AppDef, Role
 
 TRAIN = Path(__file__).with_name("train.py")
 PAUSE_S, LIMIT_S = 2.0, 150.0

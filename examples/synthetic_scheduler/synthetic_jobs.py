@@ -23,7 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler
-from torchx_tui.specs import AppDryRunInfo, AppState, ReplicaStatus, Resource, Role, RoleStatus, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDryRunInfo, Role
+from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus
 
 _STATES = (AppState.RUNNING, AppState.PENDING, AppState.RUNNING, AppState.FAILED, AppState.SUCCEEDED)
 _NAMES = ("llama3-8b-sft", "eval-mmlu", "mixtral-pretrain", "tokenize", "vit-finetune")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from ...specs.errors import TorchXTuiError
+from ...base.errors import TorchXTuiError
 
 # Time limits (s) for one line, and for the lines of one block, after which an expression is too costly.
 LINE_LIMIT_S = 0.2

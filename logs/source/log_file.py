@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from ...specs.files import open_file
+from ...base.files import open_file
 from .open_files import OPEN_FILES
 
 # Extents of one sparse file that are examined to find where the last one ends.

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ...specs.files import path_exists
+from ...base.files import path_exists
 from .chunks import ChunkIndex, Chunks, WholeFile, copied_lengths, stream_lengths
 from .file_source import FileRemovedError, FileReplacedError, FileSource
 from .log_file import FileState, LogFile

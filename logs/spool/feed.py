@@ -12,8 +12,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Protocol
 
-from ...specs import NotAllowedError
-from ...specs.backoff import Backoff
+from ...base.backoff import Backoff
+from ...specs.errors import NotAllowedError
 from ..source.stream import Cursor, LogStream, Record
 from .replica_spool import ReplicaSpool
 

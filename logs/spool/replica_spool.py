@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...specs.files import private_folder
+from ...base.files import private_folder
 from .spool_file import SpoolSegment
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ...specs.files import is_missing
+from ...base.files import is_missing
 from ..source.log_file import FileState
 from ..source.open_files import OPEN_FILES
 

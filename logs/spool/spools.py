@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from ...specs.files import cache_folder, is_folder, private_folder
-from ...specs.processes import is_running, read_process
+from ...base.files import cache_folder, is_folder, private_folder
+from ...base.processes import is_running, read_process
 from .feed import Origin, SpoolFeed
 from .replica_spool import ReplicaSpool
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import logging
 import threading
 import time
@@ -10,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import NamedTuple
 
+from ...base.threads import BackgroundThread
 from ..pattern.engine import CostlyPatternError, PatternError
 from ..pattern.pattern import Pattern
 from ..text.shown import shown_text
@@ -33,56 +33,6 @@ _SEARCH_SLICE_S = 0.005
 _IDLE_S = 0.25
 
 
-class LogThread(abc.ABC):
-    """A daemon thread that can be woken and ended, and notifies of one change at a time.
-
-    Args:
-        name: the thread's name.
-        on_change: called in the thread when something changed; not again before `acknowledge`.
-    """
-
-    def __init__(self, name: str, on_change: Callable[[], object]) -> None:
-        self._on_change = on_change
-        self._unacknowledged = threading.Event()
-        self._stop = threading.Event()
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-
-    def start(self) -> None:
-        """Begin to read."""
-        self._thread.start()
-
-    def acknowledge(self) -> None:
-        """Allow the next notification: the last change is shown."""
-        self._unacknowledged.clear()
-
-    def poll_now(self) -> None:
-        """Poll at once; without it, changes are noticed a little later."""
-        self._wake.set()
-
-    def close(self) -> None:
-        """End the thread without waiting for it."""
-        self._stop.set()
-        self._wake.set()
-
-    def join(self, timeout: float) -> bool:
-        """Wait at most ``timeout`` seconds for the thread's end; return whether it ended."""
-        if self._thread.ident is not None:
-            self._thread.join(timeout)
-        return not self._thread.is_alive()
-
-    @abc.abstractmethod
-    def _run(self) -> None: ...
-
-    def _notify(self) -> bool:
-        """Notify of a change, unless the last notification is not acknowledged; return whether it did."""
-        if self._unacknowledged.is_set() or self._stop.is_set():
-            return False
-        self._unacknowledged.set()
-        self._on_change()
-        return True
-
-
 _log = logging.getLogger(__name__)
 
 
@@ -97,7 +47,7 @@ def poll_interval(quiet: float) -> float:
     return ARRIVAL_WINDOW
 
 
-class LogFollower(LogThread):
+class LogFollower(BackgroundThread):
     """Reads a log in a daemon thread of its own, as it grows, until it ends or is closed.
 
     Args:
@@ -213,7 +163,7 @@ class _RankQuestion(NamedTuple):
     answer: Callable[[int | None], object]
 
 
-class Search(LogThread):
+class Search(BackgroundThread):
     """Searches a log for a pattern, also in lines that are added, until it is closed.
 
     Args:

@@ -13,16 +13,11 @@ import pytest
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler, Stream
-from torchx_tui.specs import (
-    AppDef,
-    AppState,
-    InvalidRunConfigException,
-    Resource,
-    Role,
-    SchedulerError,
-    may_follow,
-    parse_app_handle,
-)
+from torchx_tui.specs.errors import InvalidRunConfigException, SchedulerError
+from torchx_tui.specs.handles import parse_app_handle
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState, may_follow
 
 FINAL = (AppState.SUCCEEDED, AppState.FAILED, AppState.CANCELLED)
 

@@ -18,18 +18,11 @@ from torchx_tui.backends import api
 from torchx_tui.backends.api import DescribeAppResponse, ListAppResponse, NameFault, Scheduler, Stream, StructuredOpts
 from torchx_tui.backends.types import is_usable
 from torchx_tui.backends.workspace import WorkspaceMixin
-from torchx_tui.specs import (
-    AppDef,
-    AppDryRunInfo,
-    AppState,
-    InvalidRunConfigException,
-    ReplicaStatus,
-    Resource,
-    Role,
-    RoleStatus,
-    SchedulerError,
-    runopts,
-)
+from torchx_tui.specs.errors import InvalidRunConfigException, SchedulerError
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, AppDryRunInfo, Role
+from torchx_tui.specs.run_options import runopts
+from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus
 
 # Options
 

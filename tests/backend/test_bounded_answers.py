@@ -18,7 +18,7 @@ from torchx_tui.backends.docker_engine.streams import ask
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.listing import pages
 from torchx_tui.backends.kubernetes.shell import run_in_pod
-from torchx_tui.specs import BackendUnavailableError
+from torchx_tui.specs.errors import BackendUnavailableError
 
 # Seconds that a client waits for the next part of an answer, and those in which all must be over.
 TIMEOUT_S, OVER_S = 0.4, 30.0

@@ -8,7 +8,9 @@ from support.canned import CannedScheduler
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import Capabilities, DescribeAppResponse, StateChange
-from torchx_tui.specs import AppDef, AppState, ReplicaStatus, Role, RoleStatus, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus
 
 HANDLE = "local_docker://torchx/one-x"
 ENDED = (AppState.FAILED, AppState.SUCCEEDED)

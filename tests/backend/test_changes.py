@@ -7,7 +7,7 @@ from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.changes import Subscribers
-from torchx_tui.specs.backoff import Backoff
+from torchx_tui.base.backoff import Backoff
 
 
 class Listening:

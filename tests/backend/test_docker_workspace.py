@@ -16,15 +16,14 @@ from torchx_tui.backends.docker_engine import images
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.backends.workspace.build_context import DOCKERFILE
 from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
-from torchx_tui.specs import (
-    AppDef,
+from torchx_tui.specs.errors import (
     BackendUnavailableError,
     InvalidRunConfigException,
     LaunchCancelledError,
-    Role,
     SchedulerError,
-    Workspace,
 )
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.workspace import Workspace
 
 # What is built
 

@@ -15,7 +15,7 @@ from support.waiting import wait_until
 from torchx_tui.backends.shared.file_lines import FileLines
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 
 LINES = ["one\n", "two\n", "three\n"]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torchx_tui.backends.kubernetes.request import manifest
 from torchx_tui.backends.kubernetes.request.app_def import roles_of
 from torchx_tui.backends.shared.found_macros import Place, as_given, literal
-from torchx_tui.specs import macros
+from torchx_tui.specs.roles import macros
 
 APP = "job-wq4xkz7dn2bcd"
 PLACES = [Place(APP, 0, ("TORCHX_RANK0_HOST",)), Place(APP, 1, ("VC_A_0_HOSTS",)), Place(APP, 2, ("VC_A_0_HOSTS",))]

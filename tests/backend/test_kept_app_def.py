@@ -3,7 +3,8 @@
 import pytest
 
 from torchx_tui.backends.shared.kept_app_def import kept_text, read_kept
-from torchx_tui.specs import AppDef, Role, Workspace
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.workspace import Workspace
 
 LAUNCH_VARIABLES = ("TORCHX_JOB_ID", "TORCHX_INTERNAL_SESSION_ID", "TORCHX_RANK0_HOST", "TORCHX_IMAGE")
 

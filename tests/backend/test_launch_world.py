@@ -17,7 +17,8 @@ from torchx_tui.backends.history import provenance
 from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.history.provenance import Changed, GitState, LaunchWorld, WorldNow, differing_files, git_state
-from torchx_tui.specs import AppDef, Role, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
 
 
 @pytest.fixture

@@ -15,8 +15,10 @@ from torchx_tui.backends.launcher import earlier_launch
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.progress import Progress, current_progress
 from torchx_tui.backends.workspace import WorkspaceMixin
-from torchx_tui.specs import AppDef, AppDefError, AppDryRunInfo, AppState, LaunchCancelledError, Role, SchedulerError
 from torchx_tui.specs.batch_script import BatchScript
+from torchx_tui.specs.errors import AppDefError, LaunchCancelledError, SchedulerError
+from torchx_tui.specs.roles import AppDef, AppDryRunInfo, Role
+from torchx_tui.specs.status import AppState
 
 
 class Builder(WorkspaceMixin[Any], CannedScheduler):

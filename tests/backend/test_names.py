@@ -9,7 +9,8 @@ from torchx_tui.backends.docker import request as docker
 from torchx_tui.backends.kubernetes.request import names as kubernetes
 from torchx_tui.backends.local import request as local
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import AppDef, AppDefError, Role
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.roles import AppDef, Role
 
 BACKENDS = {
     "local": (local.name_faults, lambda app: local.check_app(app, "mine")),

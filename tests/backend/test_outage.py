@@ -13,7 +13,8 @@ from support.waiting import PATIENCE
 from torchx_tui.backends import registry
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.outage import until_answered
-from torchx_tui.specs import AppState, BackendUnavailableError, NotAllowedError
+from torchx_tui.specs.errors import BackendUnavailableError, NotAllowedError
+from torchx_tui.specs.status import AppState
 
 HANDLE = "local_cwd://torchx/x-1"
 AWAY = BackendUnavailableError("nothing listens")

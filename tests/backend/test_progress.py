@@ -10,7 +10,8 @@ from torchx_tui.backends.kubernetes.request.manifest import app_to_resource
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.shared.progress import Progress, current_progress, shown_progress
 from torchx_tui.backends.shared.readable_yaml import readable_yaml
-from torchx_tui.specs import AppDef, LaunchCancelledError, Role
+from torchx_tui.specs.errors import LaunchCancelledError
+from torchx_tui.specs.roles import AppDef, Role
 
 
 def test_reports_reach_the_launch():

@@ -9,7 +9,7 @@ import pytest
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.specs import BackendUnavailableError, UnknownSchedulerException
+from torchx_tui.specs.errors import BackendUnavailableError, UnknownSchedulerException
 
 
 @pytest.fixture

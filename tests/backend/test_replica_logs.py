@@ -15,7 +15,8 @@ from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.spool.spools import LogSpools
-from torchx_tui.specs import AppState, ReplicaStatus, Role, RoleStatus
+from torchx_tui.specs.roles import Role
+from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus
 
 HANDLE = "local_cwd://torchx/app"
 

@@ -27,9 +27,12 @@ from torchx_tui.backends.types import (
     StateChange,
     Stream,
 )
-from torchx_tui.specs import AppDef, AppDefError, AppDryRunInfo, AppState, Role, SchedulerError, Workspace
+from torchx_tui.base.files import read_file
 from torchx_tui.specs.batch_script import BatchScript
-from torchx_tui.specs.files import read_file
+from torchx_tui.specs.errors import AppDefError, SchedulerError
+from torchx_tui.specs.roles import AppDef, AppDryRunInfo, Role
+from torchx_tui.specs.status import AppState
+from torchx_tui.specs.workspace import Workspace
 
 HANDLE = "local_cwd://torchx/train-1"
 

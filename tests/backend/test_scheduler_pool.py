@@ -8,16 +8,11 @@ from support.canned import CannedScheduler
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.scheduler_pool import SchedulerPool
-from torchx_tui.specs import (
-    AppDef,
-    AppState,
-    Resource,
-    Role,
-    UnknownSchedulerException,
-    in_context,
-    parse_app_handle,
-    split_context,
-)
+from torchx_tui.specs.errors import UnknownSchedulerException
+from torchx_tui.specs.handles import in_context, parse_app_handle, split_context
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 
 EKS = "arn:aws:eks:us-west-2:1234:cluster/train"
 

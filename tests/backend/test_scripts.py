@@ -8,8 +8,9 @@ from backend.projects import fill
 from backend.tables import TABLES
 
 from torchx_tui.backends.workspace.scripts import script_findings, script_of, workspace_findings
-from torchx_tui.components import build_app
-from torchx_tui.specs import Role, Workspace
+from torchx_tui.components.build import build_app
+from torchx_tui.specs.roles import Role
+from torchx_tui.specs.workspace import Workspace
 
 
 @pytest.mark.parametrize(("command", "script"), TABLES["scripts"]["script_of"])

@@ -10,9 +10,9 @@ from support.waiting import PATIENCE, wait_until
 from torchx_tui.backends.shared import changes
 from torchx_tui.backends.shared.stream_lines import LATE, LineAssembler, StreamLines
 from torchx_tui.backends.types import LogQuery
+from torchx_tui.base.backoff import Backoff
 from torchx_tui.logs.source.stream import LineCursor, Record
-from torchx_tui.specs import BackendUnavailableError
-from torchx_tui.specs.backoff import Backoff
+from torchx_tui.specs.errors import BackendUnavailableError
 
 AWAY = BackendUnavailableError("docker", "away")
 HOUR = 3600.0

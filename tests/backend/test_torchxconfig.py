@@ -27,7 +27,9 @@ from torchx_tui.backends.torchxconfig import (
     read_config,
     section_options,
 )
-from torchx_tui.specs import BackendUnavailableError, ConfigError, UnknownSchedulerException, runopts
+from torchx_tui.base.errors import ConfigError
+from torchx_tui.specs.errors import BackendUnavailableError, UnknownSchedulerException
+from torchx_tui.specs.run_options import runopts
 
 
 @pytest.fixture

@@ -16,7 +16,9 @@ from torchx_tui.backends.workspace import WorkspaceMixin, copy_project, pin_work
 from torchx_tui.backends.workspace.build_context import build_context
 from torchx_tui.backends.workspace.ignore import IgnorePatterns
 from torchx_tui.backends.workspace.mixin import DirWorkspaceMixin, TmpDirWorkspaceMixin
-from torchx_tui.specs import AppDef, AppDefError, Role, SchedulerError, Workspace
+from torchx_tui.specs.errors import AppDefError, SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.workspace import Workspace
 
 
 @pytest.mark.parametrize(("patterns", "path", "ignored"), TABLES["workspace"]["ignored"])

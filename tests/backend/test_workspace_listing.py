@@ -16,7 +16,8 @@ from torchx_tui.backends.api import WorkspaceListing
 from torchx_tui.backends.workspace import listing as listing_module
 from torchx_tui.backends.workspace.build_context import DOCKERFILE, build_context
 from torchx_tui.backends.workspace.listing import list_workspace
-from torchx_tui.specs import SchedulerError, Workspace
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.workspace import Workspace
 from torchx_tui.tui.launch.work import list_shipped
 
 # A few names, so that patterns and files meet.

@@ -33,7 +33,7 @@ from support.shell import launches
 from support.tables import toml_table
 
 from torchx_tui.backends.shared.secrets import MASK
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 CASES: dict[str, Any] = {
     f"{path.stem}: {name}": case

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs.files import state_folder
+from torchx_tui.base.files import state_folder
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ from support.completion import completed
 from torchx_tui.backends.scheduler_pool import SchedulerPool
 from torchx_tui.cli.follow import Interrupted, end_or_leave, interruptible
 from torchx_tui.cli.run_arguments import flag_names
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import AppState
 
 HANDLE = "local_cwd://torchx/job-1"
 RUN = ("run", "-s", "local_cwd", "--json", "utils.echo")

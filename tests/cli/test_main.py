@@ -22,12 +22,12 @@ from support.waiting import PATIENCE
 
 from torchx_tui import __version__
 from torchx_tui.backends.runner import Runner
+from torchx_tui.base.files import state_folder
 from torchx_tui.cli import COMMANDS, add_arguments
 from torchx_tui.cli import main as cli
 from torchx_tui.cli.torchx_command import TuiCommand
 from torchx_tui.guest.settings import guest_settings
 from torchx_tui.settings.config import Settings, ThemeName
-from torchx_tui.specs.files import state_folder
 
 
 def given(*arguments: str) -> Settings:

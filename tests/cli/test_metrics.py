@@ -14,7 +14,8 @@ import pytest
 from support.waiting import wait_until
 
 from torchx_tui.cli import progress
-from torchx_tui.specs import AppState, SchedulerError, UnknownAppException
+from torchx_tui.specs.errors import SchedulerError, UnknownAppException
+from torchx_tui.specs.status import AppState
 
 Chart = Callable[..., str]
 LOGS = Path(__file__).parent.parent / "diagnosis" / "data" / "logs"

@@ -18,7 +18,8 @@ from torchx_tui.backends.shared import changes
 from torchx_tui.cli import logs
 from torchx_tui.cli import run as launch
 from torchx_tui.cli import status as watch
-from torchx_tui.specs import AppState, BackendUnavailableError, SchedulerError
+from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.status import AppState
 
 HANDLE = "local_cwd://torchx/x-1"
 KUBECONFIG = """

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import BY_TORCHX
-from torchx_tui.specs import AppState, RoleStatus
+from torchx_tui.specs.status import AppState, RoleStatus
 
 HANDLE = "local_cwd://torchx/job-1"
 
@@ -97,7 +97,7 @@ def test_prune_deletes_own_old_jobs(command, scheduler, monkeypatch):
     scheduler.apps["other-1"].user = "bob"
     scheduler.apps["foreign-1"].foreign = True
     now = (scheduler.apps["old-1"].finished_at or 0) + 86400 * 2
-    monkeypatch.setattr("torchx_tui.specs.files.user_name", lambda: "alice")
+    monkeypatch.setattr("torchx_tui.base.files.user_name", lambda: "alice")
     monkeypatch.setattr("time.time", lambda: now)
     assert command("prune", "--older-than", "2").out == ""
     assert command("prune", "--older-than", "1.9", "--dryrun").out == "local_cwd://torchx/old-1\n"

@@ -6,7 +6,7 @@ import pytest
 from support.component_files import ComponentFile
 from support.terminal import COMMAND, Terminal
 
-from torchx_tui.specs.trust import trust_folder, trusted_list
+from torchx_tui.base.trust import trust_folder, trusted_list
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 

@@ -9,8 +9,8 @@ import pytest
 from support.component_files import ComponentFile
 from support.tables import toml_table
 
-from torchx_tui.components import build_app
-from torchx_tui.specs import ArgumentError, ComponentLoadError, ComponentNotFoundException
+from torchx_tui.components.build import build_app
+from torchx_tui.specs.errors import ArgumentError, ComponentLoadError, ComponentNotFoundException
 
 ROWS = toml_table(Path(__file__).with_name("build.toml"))
 

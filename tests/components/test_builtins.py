@@ -13,9 +13,12 @@ import pytest
 from support.tables import toml_table
 from support.waiting import PATIENCE
 
-from torchx_tui.components import build_app, describe
+from torchx_tui.components.build import build_app
+from torchx_tui.components.finder import describe
 from torchx_tui.components.programs import program_text
-from torchx_tui.specs import ArgumentError, BindMount, Role, macros
+from torchx_tui.specs.errors import ArgumentError
+from torchx_tui.specs.mounts import BindMount
+from torchx_tui.specs.roles import Role, macros
 
 ROWS = toml_table(Path(__file__).with_name("builtins.toml"))
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from torchx_tui.components import read_component
 from torchx_tui.components.docstrings import Docstring, first_sentence, read_docstring
+from torchx_tui.components.finder import read_component
 
 
 @pytest.mark.parametrize(

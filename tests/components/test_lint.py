@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from support.tables import toml_table
 
-from torchx_tui.components import LinterMessage, validate
-from torchx_tui.specs import ComponentNotFoundException
+from torchx_tui.components.lint import validate
+from torchx_tui.components.model import LinterMessage
+from torchx_tui.specs.errors import ComponentNotFoundException
 
 ROWS = toml_table(Path(__file__).with_name("lint.toml"))
 

@@ -11,21 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import toml_table
 
-from torchx_tui.components import ROLE_FIELDS, check_role_field, override_roles, read_overrides, role_texts
-from torchx_tui.specs import (
-    AppDef,
-    BindMount,
-    DeviceMount,
-    Resource,
-    RetryPolicy,
-    Role,
-    RoleOverrideError,
-    VolumeMount,
-    Workspace,
-    appdef_to_dict,
-    get_named_resources,
-    named_resources,
+from torchx_tui.components.role_overrides import (
+    ROLE_FIELDS,
+    check_role_field,
+    override_roles,
+    read_overrides,
+    role_texts,
 )
+from torchx_tui.specs.errors import RoleOverrideError
+from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
+from torchx_tui.specs.resource_names import get_named_resources, named_resources
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, RetryPolicy, Role
+from torchx_tui.specs.serialize import appdef_to_dict
+from torchx_tui.specs.workspace import Workspace
 
 ROWS = toml_table(Path(__file__).with_name("role_overrides.toml"))
 

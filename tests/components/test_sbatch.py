@@ -9,20 +9,12 @@ from typing import Any
 import pytest
 from support.tables import toml_table
 
-from torchx_tui.components import (
-    build_app,
-    component_key,
-    describe,
-    differing_lines,
-    lines_with_changes,
-    list_components,
-    name_here,
-    parse_command_line,
-    to_command_line,
-)
-from torchx_tui.components.sbatch_script import SbatchScript
-from torchx_tui.specs import ArgumentError, ComponentLoadError, ComponentNotFoundException
+from torchx_tui.components.build import build_app
+from torchx_tui.components.command_line import parse_command_line, to_command_line
+from torchx_tui.components.finder import component_key, describe, list_components, name_here
+from torchx_tui.components.sbatch_script import SbatchScript, differing_lines, lines_with_changes
 from torchx_tui.specs.batch_script import script_of
+from torchx_tui.specs.errors import ArgumentError, ComponentLoadError, ComponentNotFoundException
 from torchx_tui.specs.sbatch_options import LETTERS, OPTIONS, SbatchOption
 
 DATA = toml_table(Path(__file__).with_name("sbatch.toml"))

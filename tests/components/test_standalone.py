@@ -8,8 +8,11 @@ import pytest
 from support.component_files import ComponentFile
 from support.tables import toml_table
 
-from torchx_tui.components import build_app, get_builtin_source, parse_command_line, validate
+from torchx_tui.components.build import build_app
+from torchx_tui.components.command_line import parse_command_line
 from torchx_tui.components.finder import builtins
+from torchx_tui.components.lint import validate
+from torchx_tui.components.standalone import get_builtin_source
 
 DATA = toml_table(Path(__file__).with_name("standalone.toml"))
 LINES, OWN = DATA["lines"], DATA["texts"]["own"]

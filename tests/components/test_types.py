@@ -20,7 +20,7 @@ from torchx_tui.components.model import (
 )
 from torchx_tui.components.role_overrides import ROLE_FIELDS
 from torchx_tui.components.values import check_argument
-from torchx_tui.specs import named_resource_names
+from torchx_tui.specs.resource_names import named_resource_names
 
 ROWS = toml_table(Path(__file__).with_name("types.toml"))
 

@@ -11,20 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.tables import toml_table
 
-from torchx_tui.components import (
-    Computed,
-    Parameter,
-    ValueType,
-    check_argument,
-    describe,
-    parse_command_line,
-    parse_value,
-    to_command_line,
-    to_text,
-)
-from torchx_tui.components.command_line import flags_of
-from torchx_tui.components.model import read_annotation
-from torchx_tui.specs import ArgumentError, named_resource_names
+from torchx_tui.components.command_line import flags_of, parse_command_line, to_command_line
+from torchx_tui.components.finder import describe
+from torchx_tui.components.model import Computed, Parameter, ValueType, read_annotation
+from torchx_tui.components.values import check_argument, parse_value, to_text
+from torchx_tui.specs.errors import ArgumentError
+from torchx_tui.specs.resource_names import named_resource_names
 
 ROWS = toml_table(Path(__file__).with_name("values.toml"))
 

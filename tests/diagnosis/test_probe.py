@@ -18,7 +18,7 @@ from torchx_tui.backends.shared.insight import FOLDER, HOOK, insight_environment
 from torchx_tui.diagnosis.stacks.conclusion import conclude
 from torchx_tui.diagnosis.stacks.probe import DEBUG_PORT
 from torchx_tui.diagnosis.stacks.take import take_stacks
-from torchx_tui.specs import AppDef, Role
+from torchx_tui.specs.roles import AppDef, Role
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
 

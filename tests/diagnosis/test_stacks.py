@@ -13,7 +13,7 @@ from torchx_tui.diagnosis.stacks.frames import Frame, Thread, main_frames, own_f
 from torchx_tui.diagnosis.stacks.groups import RankState, Standing, describe_groups, group_ranks
 from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
 from torchx_tui.diagnosis.stacks.take import ReplicaReply, Take, ask_replicas
-from torchx_tui.specs import AppState, ReplicaStatus
+from torchx_tui.specs.status import AppState, ReplicaStatus
 
 DATA = Path(__file__).parent / "data"
 TORCH = "/venv/lib/python3.11/site-packages/torch"

@@ -24,7 +24,8 @@ from torchx_tui.diagnosis.stacks.ended import End, explain_end
 from torchx_tui.diagnosis.stacks.error_files import fill_ends, read_error
 from torchx_tui.diagnosis.stacks.kept import keep_take
 from torchx_tui.diagnosis.stacks.torchrun import explain_torchrun, read_torchrun
-from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 
 DATA = Path(__file__).parent / "data" / "torchrun"
 RULE, THIN = "=" * 60, "-" * 60

@@ -16,9 +16,9 @@ from support.background import Background
 from support.component_files import ComponentFile
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.components import build_app
+from torchx_tui.components.build import build_app
 from torchx_tui.guest.host import guests
-from torchx_tui.specs import ComponentLoadError
+from torchx_tui.specs.errors import ComponentLoadError
 
 HEAD = "import os, signal, subprocess, sys, threading, time\n"
 
@@ -289,7 +289,7 @@ def test_it_is_said_that_an_answer_takes_long(component_file, monkeypatch):
 
 HOST = """
 import sys, time
-from torchx_tui.components import build_app
+from torchx_tui.components.build import build_app
 build_app(sys.argv[1], {})
 print("asked", flush=True)
 time.sleep(1000)

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 from support.component_files import ComponentFile, make_environment
 
-from torchx_tui.components import DEFAULT_IMAGE, build_app, describe
-from torchx_tui.components.build import interpreter_of
-from torchx_tui.components.finder import find
+from torchx_tui.base.trust import UntrustedError, trust_folder
+from torchx_tui.components.build import build_app, interpreter_of
+from torchx_tui.components.finder import describe, find
+from torchx_tui.components.image import DEFAULT_IMAGE
 from torchx_tui.guest.host import guests
 from torchx_tui.guest.interpreter import choose_interpreter
-from torchx_tui.specs import ComponentLoadError
-from torchx_tui.specs.trust import UntrustedError, trust_folder
+from torchx_tui.specs.errors import ComponentLoadError
 
 PATHS = 'def f() -> AppDef:\n    """Do."""\n    import sys\n    return AppDef(sys.prefix)\n'
 
@@ -238,7 +238,7 @@ IMPORTS = """
 import torchx
 import torchx.specs
 from torchx.components.component_test_base import ComponentTestCase
-from torchx.components.dist import _args_join, _noquote, _TORCH_DEBUG_FLAGS, get_role_name, parse_nnodes
+from torchx.components.dist import _TORCH_DEBUG_FLAGS, ddp
 from torchx.components import utils
 from torchx.runner import Runner, get_runner
 from torchx.runner.config import apply, get_config, load_sections
@@ -246,8 +246,8 @@ from torchx.schedulers.docker_scheduler import LABEL_APP_ID, DockerScheduler
 from torchx.schedulers.kubernetes_scheduler import KubernetesScheduler, app_to_resource
 from torchx.schedulers.local_scheduler import LocalScheduler
 from torchx.schedulers.slurm_scheduler import SlurmScheduler
-from torchx.specs.builders import materialize_appdef, parse_mounts
-from torchx.specs.finder import ComponentNotFoundException, get_component, get_components
+from torchx.specs.builders import parse_mounts
+from torchx.specs.finder import ComponentNotFoundException
 from torchx.version import TORCHX_IMAGE
 from torchx.workspace import Workspace, WorkspaceMixin
 from torchx.workspace.dir_workspace import DirWorkspaceMixin
@@ -261,16 +261,8 @@ from torchx.workspace.docker_workspace import DockerWorkspaceMixin
         ("torchx.version.TORCHX_IMAGE", DEFAULT_IMAGE),
         ("TORCHX_IMAGE.endswith(':' + torchx.__version__)", True),
         ("torchx.specs.api.AppDef is AppDef", True),
-        ("parse_nnodes('2')", (1, 1, 2, "1")),
-        ("parse_nnodes('1:4x8')", (1, 4, 8, "1:4")),
-        ("get_role_name('a/train.py', None), get_role_name(None, 'a.train')", ("train", "train")),
-        ("_args_join(['a b', _noquote('$X')])", "'a b' $X"),
         ("'LOGLEVEL' in _TORCH_DEBUG_FLAGS, 'CUDA_LAUNCH_BLOCKING' in _TORCH_DEBUG_FLAGS", (False, True)),
         ("get_runner('mine', cache_size=3).scheduler_names()[:2]", ["local_docker", "local_cwd"]),
-        ("sorted(get_components())[:1]", ["demo.train"]),
-        ("get_component('utils.echo').fn(msg='hi').roles[0].args", ["hi"]),
-        ("get_component(__file__ + ':f').fn_name", "f"),
-        ("materialize_appdef(utils.echo, ['--msg', 'a b']).roles[0].args", ["a b"]),
         ("ComponentTestCase().validate(utils, 'echo')", None),
         ("LocalScheduler('mine').run_opts() is not None", True),
         ("LABEL_APP_ID", "torchx.pytorch.org/app-id"),

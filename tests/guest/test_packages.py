@@ -12,9 +12,9 @@ from support.component_files import HEADER, make_environment
 from support.terminal import COMMAND
 from support.waiting import PATIENCE
 
-from torchx_tui.components import build_app, describe, each_listed, list_components
-from torchx_tui.components.finder import find
-from torchx_tui.specs import ComponentNotFoundException
+from torchx_tui.components.build import build_app
+from torchx_tui.components.finder import describe, each_listed, find, list_components
+from torchx_tui.specs.errors import ComponentNotFoundException
 
 COMPONENT = '''
 import theirs

@@ -10,7 +10,8 @@ from typing import Any
 from interop.oracle import theirs
 
 import torchx_tui.specs as our_specs
-from torchx_tui.components import build_app, parse_command_line
+from torchx_tui.components.build import build_app
+from torchx_tui.components.command_line import parse_command_line
 
 
 @functools.lru_cache

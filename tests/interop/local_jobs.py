@@ -12,7 +12,7 @@ from pathlib import Path
 from support.processes import processes_of_job
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.specs import parse_app_handle
+from torchx_tui.specs.handles import parse_app_handle
 
 SCHEDULER = "local_cwd"
 LOOP = "i=0; while :; do i=$((i+1)); echo line $i; echo wrong $i >&2; sleep 0.1; done"

@@ -7,7 +7,8 @@ from typing import Any
 from support.waiting import wait_until
 
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import AppState, parse_app_handle
+from torchx_tui.specs.handles import parse_app_handle
+from torchx_tui.specs.status import AppState
 
 
 def row(runner: Runner, handle: str) -> Any:

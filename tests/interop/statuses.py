@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from torchx_tui.specs import NONE, AppState
+from torchx_tui.specs.status import NONE, AppState
 
 _RPC = "RuntimeError('On WorkerInfo(id=1, name=trainer:0:0):\n"
 _PIECES = st.sampled_from(

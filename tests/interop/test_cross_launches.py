@@ -21,7 +21,9 @@ from support.waiting import wait_until
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import AppState, BindMount, parse_app_handle
+from torchx_tui.specs.handles import parse_app_handle
+from torchx_tui.specs.mounts import BindMount
+from torchx_tui.specs.status import AppState
 
 pytestmark = pytest.mark.slow
 

@@ -17,7 +17,8 @@ from torchx_tui.backends.kubernetes.request import manifest, overlay
 from torchx_tui.backends.kubernetes.request.app_def import roles_of
 from torchx_tui.backends.kubernetes.request.manifest import sanitize_for_serialization
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
-from torchx_tui.specs import AppDefError, RetryPolicy
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.roles import RetryPolicy
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

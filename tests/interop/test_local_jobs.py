@@ -23,7 +23,7 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import Stream
 from torchx_tui.settings.config import Settings
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 Launch = Callable[..., TorchXRun]
 

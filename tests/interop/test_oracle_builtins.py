@@ -10,7 +10,7 @@ from interop.oracle import Refused, cases, check_example, each_difference, hold,
 from interop.plain_data import fields_of
 
 import torchx_tui.specs as our_specs
-from torchx_tui.components import get_builtin_source
+from torchx_tui.components.standalone import get_builtin_source
 
 pytestmark = pytest.mark.usefixtures("torchx")
 

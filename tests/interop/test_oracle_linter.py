@@ -11,7 +11,7 @@ import yaml
 from interop.oracle import Refused, check_example, each_difference, hold, outcome, theirs
 
 import torchx_tui.specs as our_specs
-from torchx_tui.components import validate
+from torchx_tui.components.lint import validate
 
 pytestmark = pytest.mark.usefixtures("torchx")
 

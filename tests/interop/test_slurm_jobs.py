@@ -11,7 +11,7 @@ from torchx_tui.backends.api import Stream
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import BY_TORCHX
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 pytestmark = pytest.mark.slow
 

@@ -9,7 +9,7 @@ from support.waiting import PATIENCE
 from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.logs.spool.feed import SpoolFeed
 from torchx_tui.logs.spool.replica_spool import ReplicaSpool
-from torchx_tui.specs import NotAllowedError
+from torchx_tui.specs.errors import NotAllowedError
 
 
 class Stream:

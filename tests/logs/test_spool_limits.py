@@ -7,7 +7,7 @@ import shutil
 from support.reading import as_shown, numbered
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.specs.files import cache_folder
+from torchx_tui.base.files import cache_folder
 
 
 def disk_usage(one):

@@ -5,10 +5,10 @@ import time
 
 from support.waiting import wait_until
 
+from torchx_tui.base.files import cache_folder
+from torchx_tui.base.processes import read_process
 from torchx_tui.logs.spool import spools
 from torchx_tui.logs.spool.spools import FOREIGN_OWNER_AGE_S, Owner, remove_stale, this_owner
-from torchx_tui.specs.files import cache_folder
-from torchx_tui.specs.processes import read_process
 
 HOST = os.uname().nodename
 

@@ -24,7 +24,7 @@ from torchx_tui.notify.message import Message
 from torchx_tui.settings.config import NotifySettings, Settings
 from torchx_tui.settings.helper_request import Happened, helper_argv, helper_request
 from torchx_tui.settings.make_runner import make_runner
-from torchx_tui.specs import AppDef, Role
+from torchx_tui.specs.roles import AppDef, Role
 
 MESSAGE = Message("failure", "slurm://torchx/7", "llama", "FAILED", "out of memory <!channel>", ("step 1", "killed"))
 

@@ -7,7 +7,7 @@ from support.dashboard import make_app, until
 from support.pictures import RUNNING, SIZES, at_job
 
 from torchx_tui.backends.api import PublishedPort, ReplicaUsage
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.dialogs import ResultsDialog
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen

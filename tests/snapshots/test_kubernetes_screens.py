@@ -6,7 +6,9 @@ from support.dashboard import make_app, settled, until
 from support.pictures import SIZES
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort
-from torchx_tui.specs import AppState, ReplicaStatus, Resource, Role, RoleStatus
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import Role
+from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 

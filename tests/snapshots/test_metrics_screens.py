@@ -9,7 +9,7 @@ from support.dashboard import make_app, until
 from support.pictures import SIZES, at_job
 
 from torchx_tui.settings.config import Settings
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.screen import JobsScreen

@@ -15,10 +15,10 @@ from textual import events
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.types import Finding
-from torchx_tui.components import build_app
+from torchx_tui.components.build import build_app
 from torchx_tui.doctor.checks import Diagnosed
 from torchx_tui.settings.config import Settings
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.doctor import screen as doctor
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
@@ -43,7 +43,7 @@ def test_jobs_stale(snap_compare, tmp_path, monkeypatch):
     """A backend that does not answer keeps its rows, dimmed, and says since when."""
     clock = SimpleNamespace(time=lambda: NOW, monotonic=time.monotonic)
     monkeypatch.setattr("torchx_tui.tui.watch.poller.time", clock)
-    monkeypatch.setattr("torchx_tui.specs.backoff.jittered", lambda _seconds: 60.0)
+    monkeypatch.setattr("torchx_tui.base.backoff.jittered", lambda _seconds: 60.0)
     scheduler = busy_scheduler(tmp_path / "logs")
     app = make_app(scheduler, tmp_path)
 

@@ -7,7 +7,7 @@ from support.launching import form_of, type_into
 from support.pictures import SIZES
 from support.slurm_commands import SlurmCommands
 
-from torchx_tui.specs.files import user_name
+from torchx_tui.base.files import user_name
 from torchx_tui.tui.jobs.screen import JobsScreen
 
 CHAIN = "slurm://torchx/184311"

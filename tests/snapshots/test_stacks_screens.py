@@ -9,7 +9,7 @@ from support.hung import hung_take
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
 
 from torchx_tui.diagnosis.stacks.kept import keep_take
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.stacks import screen as stacks

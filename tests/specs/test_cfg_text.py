@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.specs import format_cfg, format_value, runopts
-from torchx_tui.specs.run_options import quoted, split_cfg, split_items, unquoted
+from torchx_tui.specs.run_options import format_cfg, format_value, quoted, runopts, split_cfg, split_items, unquoted
 
 # Letters that mean something to the text form come up as often as all others together.
 TEXTS = st.one_of(st.text(max_size=10), st.text("ab=,;:'\"\\ \n\t{}[]#~", max_size=10))

@@ -6,28 +6,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.specs import (
+from torchx_tui.base.errors import TorchXTuiError, describe_error
+from torchx_tui.specs.errors import (
+    ArgumentError,
+    ComponentLoadError,
     InvalidRunConfigException,
+    JobNotFoundError,
+    LaunchCancelledError,
     MalformedAppHandleException,
-    TorchXTuiError,
+    ReadOnlyError,
+    RoleOverrideError,
+    UnknownAppException,
     UnknownSchedulerException,
+)
+from torchx_tui.specs.handles import (
     make_app_handle,
     make_unique,
     normalize_str,
     parse_app_handle,
     random_id,
+    torchx_handle,
 )
-from torchx_tui.specs.errors import (
-    ArgumentError,
-    ComponentLoadError,
-    JobNotFoundError,
-    LaunchCancelledError,
-    ReadOnlyError,
-    RoleOverrideError,
-    UnknownAppException,
-    describe_error,
-)
-from torchx_tui.specs.handles import torchx_handle
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import copy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.specs import Role, macros
+from torchx_tui.specs.roles import Role, macros
 
 VALUES = macros.Values("/img", "app-1", "2", rank0_env="HOST")
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from torchx_tui.specs import BindMount, DeviceMount, MountError, VolumeMount, format_mounts, parse_mounts
+from torchx_tui.specs.errors import MountError
+from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount, format_mounts, parse_mounts
 
 
 def test_all_kinds_in_one_list():

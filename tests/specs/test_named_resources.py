@@ -7,16 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs import (
-    NULL_RESOURCE,
-    Resource,
-    UnknownResourceError,
+from torchx_tui.specs.errors import UnknownResourceError
+from torchx_tui.specs.resource_names import (
     get_named_resources,
+    has_registered_resources,
     named_resource_names,
     named_resources,
     resource,
 )
-from torchx_tui.specs.resource_names import has_registered_resources
+from torchx_tui.specs.resources import NULL_RESOURCE, Resource
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs.files import cache_folder, config_folder, private_folder, state_folder, user_name, write_private
+from torchx_tui.base.files import cache_folder, config_folder, private_folder, state_folder, user_name, write_private
 
 
 @pytest.mark.parametrize("variable", ["LOGNAME", "USER", "LNAME", "USERNAME", None])

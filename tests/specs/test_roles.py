@@ -11,17 +11,11 @@ from dataclasses import asdict, fields, replace
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.specs import (
-    MISSING,
-    NULL_RESOURCE,
-    AppDef,
-    AppDryRunInfo,
-    Resource,
-    RetryPolicy,
-    Role,
-    UnknownRoleError,
-)
 from torchx_tui.specs.batch_script import BatchScript, script_of
+from torchx_tui.specs.errors import UnknownRoleError
+from torchx_tui.specs.resources import NULL_RESOURCE, Resource
+from torchx_tui.specs.roles import AppDef, AppDryRunInfo, RetryPolicy, Role
+from torchx_tui.specs.status import MISSING
 
 
 def test_fields_of_a_role_stand_in_their_documented_order():

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.specs import CfgVal, InvalidRunConfigException, get_type_name, runopts
-from torchx_tui.specs.run_options import parse_scalar
+from torchx_tui.specs.errors import InvalidRunConfigException
+from torchx_tui.specs.run_options import CfgVal, get_type_name, parse_scalar, runopts
 
 # What can stand in a text form without quotes being read as such.
 PLAIN = st.text(st.characters(codec="utf-8", exclude_characters="=,;:'\"\\", exclude_categories=["Z", "C"]), min_size=1)

@@ -9,21 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.specs import (
-    AppDef,
-    AppDefError,
-    BindMount,
-    DeviceMount,
-    Resource,
-    RetryPolicy,
-    Role,
-    VolumeMount,
-    Workspace,
-    appdef_from_dict,
-    appdef_from_json,
-    appdef_to_dict,
-    appdef_to_json,
-)
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, RetryPolicy, Role
+from torchx_tui.specs.serialize import appdef_from_dict, appdef_from_json, appdef_to_dict, appdef_to_json
+from torchx_tui.specs.workspace import Workspace
 
 names = st.text(max_size=8)
 leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | names

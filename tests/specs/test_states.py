@@ -2,7 +2,7 @@
 
 import itertools
 
-from torchx_tui.specs import AppState, ReplicaState, is_started, is_terminal, may_follow
+from torchx_tui.specs.status import AppState, ReplicaState, is_started, is_terminal, may_follow
 
 S = AppState
 

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 import yaml
 
-from torchx_tui.specs import AppState, AppStatus, AppStatusError, ReplicaState, ReplicaStatus, RoleStatus
+from torchx_tui.specs.status import AppState, AppStatus, AppStatusError, ReplicaState, ReplicaStatus, RoleStatus
 
 NESTED = {"message": {"message": "ValueError: bad", "errorCode": 3, "extraInfo": {"timestamp": "1700000000"}}}
 

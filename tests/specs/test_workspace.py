@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs import AppDefError, Workspace
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.workspace import Workspace
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,10 @@ from torchx_tui.backends.api import (
     StateChange,
     Stream,
 )
-from torchx_tui.specs import AppDef, AppDryRunInfo, AppState, ReplicaStatus, Resource, Role, RoleStatus, runopts
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, AppDryRunInfo, Role
+from torchx_tui.specs.run_options import runopts
+from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus
 
 # 2026-11-21 10:45:32 UTC; pictures freeze the clock here.
 NOW = 1795258732.0

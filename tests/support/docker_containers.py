@@ -10,7 +10,7 @@ import docker
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker_engine.client import Engine
-from torchx_tui.specs import make_unique
+from torchx_tui.specs.handles import make_unique
 
 
 class Replicas:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchx_tui.logs.source.stream import Cursor, LogStream
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 
 from .waiting import PATIENCE
 

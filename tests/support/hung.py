@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from torchx_tui.base.validation import decode_json
 from torchx_tui.diagnosis.stacks.take import Take
-from torchx_tui.specs.foreign import decode_json
 
 TAKES = Path(__file__).parents[1] / "diagnosis" / "data" / "takes"
 # They were recorded a few seconds after the ranks stopped: by now the wait is longer than usual.

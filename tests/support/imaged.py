@@ -9,7 +9,8 @@ from typing import Any
 from support.canned import CannedScheduler
 
 from torchx_tui.backends.api import Capabilities
-from torchx_tui.specs import AppDryRunInfo, AppState
+from torchx_tui.specs.roles import AppDryRunInfo
+from torchx_tui.specs.status import AppState
 
 
 class Imaged(CannedScheduler):

@@ -13,7 +13,8 @@ from textual.widgets import Static
 from torchx_tui.backends.api import Finding
 from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.settings.config import Settings
-from torchx_tui.specs import AppDryRunInfo, AppState
+from torchx_tui.specs.roles import AppDryRunInfo
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.form_model import FormModel

@@ -9,7 +9,7 @@ from support.canned import CannedScheduler
 
 from torchx_tui.backends.types import Finding
 from torchx_tui.backends.workspace import WorkspaceMixin
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 
 class LaunchingScheduler(WorkspaceMixin[Any], CannedScheduler):

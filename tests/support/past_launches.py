@@ -6,7 +6,7 @@ from support.canned import NOW
 
 from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.history.launch_record import LaunchOrigin
-from torchx_tui.specs import AppDef
+from torchx_tui.specs.roles import AppDef
 
 
 def launched(

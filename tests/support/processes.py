@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchx_tui.specs.processes import read_process
+from torchx_tui.base.processes import read_process
 
 
 def processes_of_job(marker: str) -> list[int]:

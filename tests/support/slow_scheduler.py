@@ -16,7 +16,9 @@ from typing import Any
 
 from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler
 from torchx_tui.backends.shared.progress import current_progress
-from torchx_tui.specs import AppDryRunInfo, AppState, Resource, Role
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDryRunInfo, Role
+from torchx_tui.specs.status import AppState
 
 FOLDER = Path(os.environ.get("SLOW_FOLDER", "."))
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from torchx_tui.backends.api import Capabilities, DescribeAppResponse, ListAppResponse, Scheduler, Stream
 from torchx_tui.logs.source.log_place import LogPlace
 from torchx_tui.logs.source.stream import Cursor, Record, TimeCursor
-from torchx_tui.specs import AppDryRunInfo, AppState, Role
+from torchx_tui.specs.roles import AppDryRunInfo, Role
+from torchx_tui.specs.status import AppState
 
 
 class LinesScheduler(Scheduler):

@@ -17,7 +17,7 @@ import pytest
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin.remote import forget_failures
 from torchx_tui.guest.service import Service
-from torchx_tui.specs import named_resources
+from torchx_tui.specs.resource_names import named_resources
 
 PROCESS_JOBS = Path(__file__).parent / "process_jobs.py"
 

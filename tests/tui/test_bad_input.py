@@ -17,8 +17,9 @@ from support.waiting import PATIENCE
 from torchx_tui.backends.api import NameFault
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.workspace import WorkspaceMixin
-from torchx_tui.components import describe
-from torchx_tui.specs import AppDef, Role, runopts
+from torchx_tui.components.finder import describe
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.run_options import runopts
 from torchx_tui.tui.launch.form_model import FormModel
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.launch.work import named_resource

@@ -12,7 +12,7 @@ from textual import events
 from textual.command import Command
 from textual.widgets import Input
 
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui import command_palette
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
 from torchx_tui.tui.job.screen import JobScreen

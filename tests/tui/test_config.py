@@ -8,8 +8,8 @@ import pytest
 from support.canned import CannedScheduler
 from support.dashboard import make_app, until
 
+from torchx_tui.base.errors import ConfigError
 from torchx_tui.settings.config import Settings, config_path, load_settings, settings_that_hold
-from torchx_tui.specs import ConfigError
 
 if sys.version_info >= (3, 11):
     import tomllib

@@ -20,8 +20,14 @@ from support.screens import jobs_of, launch_of
 from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.progress import Progress
-from torchx_tui.components import ROLE_FIELDS, Parameter, describe, list_components, to_text
-from torchx_tui.specs import AppDef, AppState, appdef_from_dict, appdef_to_dict, runopts
+from torchx_tui.components.finder import describe, list_components
+from torchx_tui.components.model import Parameter
+from torchx_tui.components.role_overrides import ROLE_FIELDS
+from torchx_tui.components.values import to_text
+from torchx_tui.specs.roles import AppDef
+from torchx_tui.specs.run_options import runopts
+from torchx_tui.specs.serialize import appdef_from_dict, appdef_to_dict
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.launch.form_field import role_of
 from torchx_tui.tui.launch.form_model import FormModel
 from torchx_tui.tui.launch.work import launch_all
@@ -236,7 +242,7 @@ def fill_anyhow(model: FormModel, data: st.DataObject) -> None:
             model.set("argument", parameter.name, text or needed.get(parameter.name, ""))
     for name, (_, _, values) in OPTIONS.items():
         if data.draw(st.booleans()):
-            from torchx_tui.specs import format_value
+            from torchx_tui.specs.run_options import format_value
 
             model.set("option", name, format_value(data.draw(values)))
     if data.draw(st.booleans()):

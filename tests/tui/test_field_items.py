@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.components import Parameter, parse_value
-from torchx_tui.components.model import ValueType
-from torchx_tui.specs import runopt
+from torchx_tui.components.model import Parameter, ValueType
+from torchx_tui.components.values import parse_value
+from torchx_tui.specs.run_options import runopt
 from torchx_tui.tui.launch.field_items import HINTS, items_of, text_of
 from torchx_tui.tui.launch.form_field import Field, argument_field, option_field, role_field
 

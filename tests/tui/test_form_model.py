@@ -4,8 +4,11 @@ import pytest
 from support.component_files import ComponentFile
 
 from torchx_tui.backends.history.journal import LaunchRecord
-from torchx_tui.components import ROLE_FIELDS, build_app, describe
-from torchx_tui.specs import named_resources, runopts
+from torchx_tui.components.build import build_app
+from torchx_tui.components.finder import describe
+from torchx_tui.components.role_overrides import ROLE_FIELDS
+from torchx_tui.specs.resource_names import named_resources
+from torchx_tui.specs.run_options import runopts
 from torchx_tui.tui.launch.form_field import role_field
 from torchx_tui.tui.launch.form_model import DEFAULT, LAST_RUN, ONLY_ONE, TYPED, FormModel
 from torchx_tui.tui.launch.work import named_resource

@@ -7,7 +7,7 @@ import threading
 import pytest
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.specs.calls import LimitedCaller, NoAnswerError
+from torchx_tui.base.timeouts import LimitedCaller, NoAnswerError
 
 
 def test_calls_that_hang_do_not_pile_up():

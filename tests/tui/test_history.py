@@ -10,8 +10,8 @@ from support.screens import jobs_of
 
 from torchx_tui.backends.history import journal as journal_module
 from torchx_tui.backends.history.launch_record import LaunchRecord, encode_record
-from torchx_tui.specs import AppState
-from torchx_tui.specs.files import read_file
+from torchx_tui.base.files import read_file
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.keys_screen import KeysScreen

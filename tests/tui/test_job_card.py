@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from torchx_tui.backends.types import DescribeAppResponse
-from torchx_tui.specs import MISSING, AppState, ReplicaStatus, Resource, Role, RoleStatus
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import Role
+from torchx_tui.specs.status import MISSING, AppState, ReplicaStatus, RoleStatus
 from torchx_tui.tui.jobs.card import card_lines
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.glyphs import UNICODE

@@ -11,7 +11,7 @@ from textual.widgets import Button, Static
 
 from torchx_tui.backends.history.provenance import Changed
 from torchx_tui.backends.types import Capabilities, Finding, JobAction
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.format import clock
 from torchx_tui.tui.job.actions import lost_logs
 from torchx_tui.tui.job.dialogs import CancelDialog, DeleteDialog, QuitDialog, ResultsDialog

@@ -2,7 +2,7 @@
 
 import pytest
 
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.jobs.filter import FilterError, JobView, parse_filter
 from torchx_tui.tui.rows import JobRow
 

@@ -10,7 +10,7 @@ import pytest
 
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.backends.types import Capabilities, ListAppResponse
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.messages import BackendFailed, JobsChanged
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.watch.make_rows import arguments_text, history_rows, row_of

@@ -21,7 +21,9 @@ from torchx_tui.diagnosis.stacks.frames import Frame
 from torchx_tui.logs.pattern.error_kinds import ErrorKind
 from torchx_tui.logs.view.failure import Failure, LoggedError
 from torchx_tui.settings.config import LogSettings, Settings
-from torchx_tui.specs import AppState, Role, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.roles import Role
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job import shell
 from torchx_tui.tui.job.replicas import cells_per_row
 from torchx_tui.tui.job.screen import JobScreen, appdef_yaml

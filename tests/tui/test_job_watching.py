@@ -14,11 +14,13 @@ import torchx_tui.tui.watch.progress as progress_module
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import Capabilities
+from torchx_tui.base.timeouts import NoAnswerError
 from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.metrics.store import save_series
 from torchx_tui.settings.config import MetricsSettings, WatchSettings
-from torchx_tui.specs import AppDef, AppState, NotAllowedError, Role, SchedulerError
-from torchx_tui.specs.calls import NoAnswerError
+from torchx_tui.specs.errors import NotAllowedError, SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.rows import RowProgress
 from torchx_tui.tui.watch.feed import Feed, JobWatcher, UsageWatcher
 from torchx_tui.tui.watch.poller import BackendPoller

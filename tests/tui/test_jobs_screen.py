@@ -11,7 +11,8 @@ from support.waiting import PATIENCE
 from textual.widgets import Input
 
 from torchx_tui.backends.types import BY_TORCHX
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.dialogs import CancelDialog, DeleteDialog, ResultsDialog
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen

@@ -10,8 +10,8 @@ from textual.actions import parse
 from textual.binding import Binding
 from textual.screen import Screen
 
+from torchx_tui.base.errors import ConfigError
 from torchx_tui.settings.config import Settings, load_settings
-from torchx_tui.specs import ConfigError
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.job.dialogs import CancelDialog
 from torchx_tui.tui.jobs.screen import JobsScreen

@@ -10,7 +10,7 @@ from support.screens import Launch, jobs_of, launch_of
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.history.launch_record import LaunchOrigin
-from torchx_tui.components import build_app
+from torchx_tui.components.build import build_app
 from torchx_tui.settings.config import Profile, Settings
 from torchx_tui.settings.launch_defaults import LaunchDefaults
 from torchx_tui.tui.jobs.screen import JobsScreen

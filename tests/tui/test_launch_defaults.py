@@ -8,10 +8,11 @@ import pytest
 
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
 from torchx_tui.backends.local.request import LocalOpts
-from torchx_tui.components import describe, parse_value
+from torchx_tui.components.finder import describe
+from torchx_tui.components.values import parse_value
 from torchx_tui.settings.config import load_settings
 from torchx_tui.settings.launch_defaults import Given, LaunchDefaults
-from torchx_tui.specs import runopts
+from torchx_tui.specs.run_options import runopts
 
 PROFILES = """
 [profiles.prod]

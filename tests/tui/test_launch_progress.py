@@ -11,7 +11,8 @@ from support.screens import Driver, Launch, jobs_of, launch_of, text_of
 from support.waiting import NEVER, PATIENCE
 
 from torchx_tui.backends.shared.progress import current_progress
-from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import progress as launch_watch
 from torchx_tui.tui.launch.progress_dialog import LaunchDialog

@@ -8,7 +8,10 @@ from support.screens import Launch, jobs_of, launch_of
 from textual.widgets import Input, TextArea
 
 from torchx_tui.backends.api import DescribeAppResponse
-from torchx_tui.specs import AppDef, AppState, BindMount, Resource, Role
+from torchx_tui.specs.mounts import BindMount
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.launch import work as launch_work
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
 from torchx_tui.tui.launch.form_editor import FormEditor

@@ -16,8 +16,10 @@ from textual import events
 from torchx_tui.backends.api import Finding
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.shared.progress import while_wanted
-from torchx_tui.components import build_app
-from torchx_tui.specs import AppDryRunInfo, InvalidRunConfigException, get_named_resources
+from torchx_tui.components.build import build_app
+from torchx_tui.specs.errors import InvalidRunConfigException
+from torchx_tui.specs.resource_names import get_named_resources
+from torchx_tui.specs.roles import AppDryRunInfo
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import form_editor
 from torchx_tui.tui.launch import work as launch_work

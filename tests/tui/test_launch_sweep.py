@@ -9,9 +9,9 @@ from support.launching import LaunchingScheduler, launching_app
 from support.screens import launch_of
 
 from torchx_tui.backends.shared.progress import Progress
-from torchx_tui.components import describe
+from torchx_tui.components.finder import describe
 from torchx_tui.settings.config import LaunchSettings, Settings
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.tui.jobs.filter import parse_filter
 from torchx_tui.tui.launch.form_model import FormModel
 from torchx_tui.tui.launch.sweep_dialog import SweepDialog

@@ -15,11 +15,12 @@ from support.canned import NOW
 
 from torchx_tui.backends.history.launch_record import LaunchRecord
 from torchx_tui.backends.types import Place, WorkspaceListing
-from torchx_tui.components import ComponentDoc, ComponentSummary, Parameter, ScriptLine
-from torchx_tui.components.model import ValueType
+from torchx_tui.components.model import ComponentDoc, ComponentSummary, Parameter, ValueType
+from torchx_tui.components.sbatch_script import ScriptLine
 from torchx_tui.guest.interpreter import Interpreter
 from torchx_tui.settings.config import LaunchSettings
-from torchx_tui.specs import AppDef, AppState
+from torchx_tui.specs.roles import AppDef
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.format import clock
 from torchx_tui.tui.launch import preview
 from torchx_tui.tui.launch.commands import launch_command, plan_command, run_command

@@ -17,7 +17,7 @@ from torchx_tui.diagnosis.metrics.export import write_csv
 from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.metrics.store import save_series
 from torchx_tui.diagnosis.progress.activity import Activity
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.metrics.chart import ChartPane

@@ -16,7 +16,7 @@ from textual import events
 from textual.geometry import Size
 from textual.screen import Screen
 
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.job.dialogs import ConfirmDialog
 from torchx_tui.tui.jobs.screen import JobsScreen

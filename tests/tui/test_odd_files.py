@@ -11,9 +11,9 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.workspace.copying import read_patterns
-from torchx_tui.components import list_components
-from torchx_tui.specs import AppDef
-from torchx_tui.specs.files import state_folder
+from torchx_tui.base.files import state_folder
+from torchx_tui.components.finder import list_components
+from torchx_tui.specs.roles import AppDef
 from torchx_tui.tui.ui.state import UiState, UiStateFile
 
 pytestmark = pytest.mark.timeout(PATIENCE)

@@ -17,9 +17,10 @@ from support.waiting import PATIENCE
 from textual import events
 
 from torchx_tui.backends.history.launch_record import LaunchRecord
-from torchx_tui.components import ComponentSummary, each_listed, list_components
+from torchx_tui.components.finder import each_listed, list_components
+from torchx_tui.components.model import ComponentSummary
 from torchx_tui.settings.config import LaunchSettings, Settings
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.command_palette import Commands, CommandsScreen
 from torchx_tui.tui.launch import component_chooser, component_list
 from torchx_tui.tui.launch.component_list import MOST_RECENT, arranged, growing_list

@@ -16,8 +16,10 @@ import torchx_tui.tui.watch.poller as poller_module
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.runner import Runner
+from torchx_tui.base import timeouts as calls
 from torchx_tui.settings.config import WatchSettings
-from torchx_tui.specs import AppDef, AppState, Role, calls
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.messages import BackendFailed, JobsChanged
 from torchx_tui.tui.watch.poller import BackendPoller
 from torchx_tui.tui.watch.schedule import tick_seconds

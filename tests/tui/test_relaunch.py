@@ -19,7 +19,9 @@ from torchx_tui.backends.history.provenance import Changed
 from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.settings.config import Profile, Settings
 from torchx_tui.settings.launch_defaults import config_now
-from torchx_tui.specs import MISSING, AppDef, Role, SchedulerError, UnknownAppException
+from torchx_tui.specs.errors import SchedulerError, UnknownAppException
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import MISSING
 from torchx_tui.tui.job.relaunch import RelaunchDialog, summed_up
 from torchx_tui.tui.launch.foreign_job import foreign_job
 

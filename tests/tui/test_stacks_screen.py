@@ -14,7 +14,8 @@ from torchx_tui.backends.api import CommandOutput
 from torchx_tui.diagnosis.stacks import stalled
 from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
 from torchx_tui.settings.config import Settings, WatchSettings
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.messages import ProgressRead
 from torchx_tui.tui.rows import RowProgress

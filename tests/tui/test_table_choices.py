@@ -12,8 +12,8 @@ from support.screens import jobs_of
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import LaunchRecord
-from torchx_tui.specs import AppState
-from torchx_tui.specs.files import write_private
+from torchx_tui.base.files import write_private
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.columns import ColumnsDialog

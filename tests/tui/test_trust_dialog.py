@@ -10,7 +10,7 @@ from support.component_files import ComponentFile
 from support.dashboard import until
 from support.launching import LaunchingScheduler, drawn, launching_app, opened, ready, text_in
 
-from torchx_tui.specs.trust import trusted_list
+from torchx_tui.base.trust import trusted_list
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.launch.trust_dialog import TrustDialog
 

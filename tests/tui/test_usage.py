@@ -11,7 +11,7 @@ from support.screens import jobs_of
 
 from torchx_tui.backends.api import Capabilities, ReplicaUsage
 from torchx_tui.settings.config import Settings
-from torchx_tui.specs import AppState, ReplicaStatus
+from torchx_tui.specs.status import AppState, ReplicaStatus
 from torchx_tui.tui.format import clock
 from torchx_tui.tui.job.replica_facts import replica_lines, spark_words, sparkline, usage_lines
 from torchx_tui.tui.logs.screen import LogsScreen

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.format import age, clock, cut, duration, fit_name, split_name
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.terminal.title import has_title, title_text

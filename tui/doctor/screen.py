@@ -13,9 +13,9 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from ...backends.types import Finding
+from ...base.errors import describe_error
 from ...doctor.checks import Diagnosed, diagnose
 from ...logs.text.sanitize import plain
-from ...specs.errors import describe_error
 from ..format import count
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen

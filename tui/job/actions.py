@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
-from ...specs import torchx_handle
-from ...specs.errors import describe_error
+from ...base.errors import describe_error
+from ...specs.handles import torchx_handle
 from ..format import count
 from ..rows import backend_word
 from ..ui.base import BaseScreen

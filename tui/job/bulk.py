@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...backends.shared.parallel import parallel_map
-from ...specs.errors import describe_error
+from ...base.errors import describe_error
 from ..format import count
 from ..messages import ActionDone
 

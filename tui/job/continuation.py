@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...backends.replica_logs import replica_logs
-from ...components import describe
+from ...base.errors import TorchXTuiError
+from ...components.finder import describe
 from ...diagnosis.progress.checkpoints import newest_checkpoint
 from ...logs.text.sanitize import plain
-from ...specs import TorchXTuiError, parse_app_handle
+from ...specs.handles import parse_app_handle
 from ..messages import Told
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from textual.widgets import Button, Static
 
 from ...backends.types import BY_TORCHX
 from ...logs.text.sanitize import plain
-from ...specs import AppState
+from ...specs.status import AppState
 from ..format import count, cut
 from ..rows import JobRow, backend_word
 from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, CountDialog, Dialog

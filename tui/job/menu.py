@@ -12,8 +12,8 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from ...backends.types import JobAction
+from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
-from ...specs.errors import describe_error
 from ..format import cut
 from ..messages import Told
 from ..ui.dialog import TEXT_WIDTH

@@ -15,8 +15,8 @@ from textual.containers import VerticalScroll
 from textual.message import Message
 from textual.widgets import Button, Static
 
+from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
-from ...specs.errors import describe_error
 from ..format import count
 from ..rows import JobRow
 from ..ui.dialog import TEXT_WIDTH, Dialog

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.widget import Widget
 
+from ...base.files import user_name
 from ...logs.text.sanitize import plain
-from ...specs import ReplicaStatus
-from ...specs.files import user_name
+from ...specs.status import ReplicaStatus
 from ..format import clock, duration
 from ..launch.commands import ssh_command
 from ..ui.job_cells import state_text

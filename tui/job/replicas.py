@@ -19,7 +19,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from ...logs.text.sanitize import plain
-from ...specs import ReplicaState, ReplicaStatus
+from ...specs.status import ReplicaState, ReplicaStatus
 from ..ui.drawing import guard_render, guard_render_line
 from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style

@@ -14,7 +14,7 @@ from textual.widgets import ContentSwitcher
 from ...diagnosis.progress.activity import Activity
 from ...diagnosis.progress.stalls import Kind
 from ...logs.text.sanitize import plain
-from ...specs import NONE, AppState, ReplicaState
+from ...specs.status import NONE, AppState, ReplicaState
 from ..format import age, cut, duration
 from ..logs.area import LogsArea
 from ..metrics.readers import ActivityChanged, ActivityReaders
@@ -398,7 +398,8 @@ def appdef_yaml(described: DescribeAppResponse) -> str:
     """Return the AppDef of a described job as YAML, secrets masked."""
     from ...backends.shared.readable_yaml import readable_yaml
     from ...backends.shared.secrets import mask_data
-    from ...specs import AppDef, appdef_to_dict
+    from ...specs.roles import AppDef
+    from ...specs.serialize import appdef_to_dict
 
     data = appdef_to_dict(AppDef(name=described.name or described.app_id, roles=described.roles))
     return readable_yaml(mask_data(data))

@@ -12,9 +12,9 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Static
 
+from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
-from ...specs import parse_app_handle
-from ...specs.errors import describe_error
+from ...specs.handles import parse_app_handle
 from ..format import cut
 from ..launch.places import start_words
 from ..ui.dialog import TEXT_WIDTH

@@ -9,7 +9,7 @@ from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...specs import is_terminal
+from ...specs.status import is_terminal
 from ..format import clock, duration, state_word
 from ..ui.drawing import guard_render
 from ..ui.job_cells import state_style

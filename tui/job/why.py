@@ -12,10 +12,10 @@ from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ...backends.shared.secrets import mask_text
+from ...base.validation import decode_json
 from ...diagnosis.recorder.verdict import DEFAULT_GROUP, list_ranks
 from ...logs.text.sanitize import plain
-from ...specs import NONE, AppState
-from ...specs.foreign import decode_json
+from ...specs.status import NONE, AppState
 from ..format import cut, state_word
 from ..logs.rows import clock_text
 from ..ui.palette import STYLES

@@ -11,7 +11,7 @@ from textual.containers import Horizontal
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...specs import MISSING, AppState, ReplicaState
+from ...specs.status import MISSING, AppState, ReplicaState
 from ..format import cut, state_word
 from ..rows import JobRow, backend_word
 from ..ui.drawing import guard_render, guard_update
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ...backends.api import DescribeAppResponse
     from ...diagnosis.stacks.conclusion import Conclusion
-    from ...specs import ReplicaStatus
+    from ...specs.status import ReplicaStatus
     from ..app import TorchXTuiApp
     from ..messages import JobDescribed
     from ..metrics.readers import ActivityChanged, ActivityReaders

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from ...specs import AppState
+from ...specs.status import AppState
 from ..rows import JobRow
 
 

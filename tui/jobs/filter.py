@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ...specs.errors import TorchXTuiError
+from ...base.errors import TorchXTuiError
 from ..format import state_word
 from ..rows import JobRow, backend_word
 

@@ -13,8 +13,8 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
-from ...specs import AppState
-from ...specs.files import user_name
+from ...base.files import user_name
+from ...specs.status import AppState
 from ..format import clock, count
 from ..job.actions import JobActions
 from ..rows import JobRow, backend_word

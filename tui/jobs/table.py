@@ -19,7 +19,7 @@ from textual.reactive import reactive
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ...specs import AppState
+from ...specs.status import AppState
 from ..ui.drawing import guard_render_line
 from ..ui.job_cells import COLUMNS_BY_KEY, INDENT, CellContext, Column, column_widths
 from ..ui.pane import Pane

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ...backends.api import PublishedPort
     from ...backends.history.journal import LaunchRecord
-    from ...components import Parameter
+    from ...components.model import Parameter
     from ...settings.config import LaunchSettings
     from .form_model import FormModel
     from .plan import LaunchPlan
@@ -50,8 +50,10 @@ def run_command(
     TorchX cannot do the same.
     """
     from ...backends.shared.secrets import mask_args, mask_data, mask_text
-    from ...components import is_script_name, to_command_line
-    from ...specs import format_cfg, split_context
+    from ...components.command_line import to_command_line
+    from ...components.sbatch_script import is_script_name
+    from ...specs.handles import split_context
+    from ...specs.run_options import format_cfg
 
     # TorchX knows the current context alone, and reads its config always.
     ours = split_context(scheduler)[1] or cfg.get("context") or overrides or ignores_config

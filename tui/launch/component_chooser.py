@@ -15,18 +15,13 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.worker import get_current_worker
 
-from ...components import (
-    ComponentSummary,
-    check_trusted,
-    component_key,
-    find,
-    is_script_name,
-    name_here,
-    read_component,
-)
-from ...specs import AppState
-from ...specs.errors import describe_error
-from ...specs.trust import UntrustedError, trust_folder
+from ...base.errors import describe_error
+from ...base.trust import UntrustedError, trust_folder
+from ...components.build import check_trusted
+from ...components.finder import component_key, find, name_here, read_component
+from ...components.model import ComponentSummary
+from ...components.sbatch_script import is_script_name
+from ...specs.status import AppState
 from ..format import count
 from ..terminal.editor import EditorError, editor_command
 from ..terminal.external import run_outside
@@ -42,8 +37,7 @@ from .trust_dialog import TrustDialog
 
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
-    from ...components import ComponentDoc
-    from ...components.model import ComponentKind
+    from ...components.model import ComponentDoc, ComponentKind
 
 JOURNAL_PATIENCE = 0.5
 """Seconds that the list of components waits for the journal."""

@@ -10,9 +10,10 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from ...components import REQUIRED, ComponentDoc, ComponentSummary, to_text
+from ...components.model import REQUIRED, ComponentDoc, ComponentSummary
+from ...components.values import to_text
 from ...logs.text.sanitize import plain
-from ...specs import AppState
+from ...specs.status import AppState
 from ..format import age, count, cut
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...components import ComponentSummary, component_key, each_listed, listed_by_key, name_here
-from ...specs import ComponentNotFoundException
+from ...components.finder import component_key, each_listed, listed_by_key, name_here
+from ...components.model import ComponentSummary
+from ...specs.errors import ComponentNotFoundException
 
 if TYPE_CHECKING:
     from ...backends.history.journal import Journal, LaunchRecord
-    from ...components import ComponentSummary
-    from ...specs import AppState
+    from ...components.model import ComponentSummary
+    from ...specs.status import AppState
 
 MOST_RECENT = 5
 """How many components that were launched lately come first."""

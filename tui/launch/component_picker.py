@@ -14,7 +14,8 @@ from textual.message import Message
 from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
-from ...components import ComponentSummary, is_script_name
+from ...components.model import ComponentSummary
+from ...components.sbatch_script import is_script_name
 from ...logs.text.sanitize import plain
 from ..format import age, cut
 from ..ui.fuzzy import fuzzy_match

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 
-from ...components import to_text
-from ...specs import format_value, runopt
-from ...specs.run_options import split_cfg, split_items
+from ...components.values import to_text
+from ...specs.run_options import format_value, runopt, split_cfg, split_items
 from .form_field import OPTION, Field
 
 _NOT_IN_NAMES = ",;'\""

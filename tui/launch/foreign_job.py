@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ...specs import MISSING, AppDef, Role, SchedulerError, UnknownAppException, parse_app_handle
+from ...specs.errors import SchedulerError, UnknownAppException
+from ...specs.handles import parse_app_handle
+from ...specs.roles import AppDef, Role
+from ...specs.status import MISSING
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner

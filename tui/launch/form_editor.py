@@ -14,11 +14,11 @@ from textual.message import Message
 from textual.worker import get_current_worker
 
 from ...backends.torchxconfig import CONFIG_FILE
-from ...components import ComponentDoc
+from ...base.errors import describe_error
+from ...base.trust import trust_folder
+from ...components.model import ComponentDoc
 from ...guest.settings import guest_settings
 from ...settings.launch_defaults import LaunchDefaults
-from ...specs.errors import describe_error
-from ...specs.trust import trust_folder
 from ..messages import ActionDone
 from ..ui.pane import Divider
 from ..ui.status import OnDashboard

@@ -10,9 +10,10 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Literal
 
 from ...backends.shared.secrets import mask_arguments
-from ...components import REQUIRED, ROLE_FIELDS, Parameter, check_argument, check_role_field, to_text
-from ...specs import format_value, get_type_name, runopt
-from ...specs.run_options import split_parts, unquoted
+from ...components.model import REQUIRED, Parameter
+from ...components.role_overrides import ROLE_FIELDS, check_role_field
+from ...components.values import check_argument, to_text
+from ...specs.run_options import format_value, get_type_name, runopt, split_parts, unquoted
 
 # A field may have so many values; what a launch may make is in the settings.
 MOST_OF_A_RANGE = 10_000

@@ -11,9 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from ...backends.history.launch_record import ARGUMENT_PREFIX
 from ...backends.shared.secrets import mask_text
-from ...components import ComponentDoc, ScriptLine, differing_lines, lines_with_changes, role_texts
-from ...specs import AppDef, Resource, runopts
+from ...components.model import ComponentDoc
+from ...components.role_overrides import role_texts
+from ...components.sbatch_script import ScriptLine, differing_lines, lines_with_changes
 from ...specs.batch_script import script_of
+from ...specs.resources import Resource
+from ...specs.roles import AppDef
+from ...specs.run_options import runopts
 from .form_field import (
     ARGUMENT,
     CONFIG,
@@ -391,6 +395,6 @@ def _workspace_field() -> Field:
 
 
 def _workspace_fault(text: str) -> str:
-    from ...components import check_role_field
+    from ...components.role_overrides import check_role_field
 
     return check_role_field("workspace", text)

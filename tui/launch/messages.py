@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from ...backends.api import Finding, Place, WorkspaceListing
     from ...backends.history.journal import LaunchRecord
     from ...backends.shared.progress import Progress
-    from ...components import ComponentDoc, ComponentSummary
+    from ...base.trust import UntrustedError
+    from ...components.model import ComponentDoc, ComponentSummary
     from ...settings.launch_defaults import LaunchDefaults
-    from ...specs import AppDef, Resource, runopts
-    from ...specs.trust import UntrustedError
+    from ...specs.resources import Resource
+    from ...specs.roles import AppDef
+    from ...specs.run_options import runopts
     from .foreign_job import ForeignJob
     from .form_field import Field
     from .plan import LaunchPlan

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
-from ...specs.errors import describe_error
 from ..format import clock, cut, duration
 from ..ui.palette import STYLES
 from .messages import PlacesFound

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ...backends.history.launch_record import LaunchOrigin
     from ...backends.shared.progress import Progress
-    from ...specs import AppDef
+    from ...specs.roles import AppDef
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class LaunchPlan:
             LaunchCancelledError: `progress` ended it.
             TorchXTuiError: an argument is wrong, or the component fails.
         """
-        from ...components import build_app
+        from ...components.build import build_app
 
         if self.base is not None:
             return self.base
@@ -70,7 +70,8 @@ class LaunchPlan:
         Raises:
             TorchXTuiError: there is no such component.
         """
-        from ...components import find, interpreter_of
+        from ...components.build import interpreter_of
+        from ...components.finder import find
 
         chosen = None if self.base is not None else interpreter_of(find(self.component))
         return "" if chosen is None or chosen.path == sys.executable else str(chosen)
@@ -81,7 +82,7 @@ class LaunchPlan:
         Raises:
             RoleOverrideError: one cannot be made.
         """
-        from ...components import override_roles
+        from ...components.role_overrides import override_roles
 
         return override_roles(app, self.overrides)
 

@@ -20,7 +20,7 @@ from .places import places_text
 
 if TYPE_CHECKING:
     from ...backends.api import WorkspaceListing
-    from ...components import ScriptLine
+    from ...components.sbatch_script import ScriptLine
     from ..ui.glyphs import Glyphs
     from .messages import PlacesFound
 

@@ -13,7 +13,8 @@ from textual.containers import Horizontal
 from textual.widgets import Button
 
 from ...logs.text.sanitize import plain
-from ...specs import AppState, make_unique
+from ...specs.handles import make_unique
+from ...specs.status import AppState
 from ..format import count
 from ..messages import ActionDone
 from ..rows import JobRow
@@ -29,7 +30,7 @@ from .work import launch_all
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
     from ...backends.shared.progress import Progress
-    from ...components import ComponentSummary
+    from ...components.model import ComponentSummary
     from .foreign_job import ForeignJob
     from .plan import LaunchPlan
 

@@ -15,7 +15,7 @@ from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.palette import STYLES
 
 if TYPE_CHECKING:
-    from ...specs.trust import UntrustedError
+    from ...base.trust import UntrustedError
 
 
 class TrustDialog(Dialog[bool]):

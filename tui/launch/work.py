@@ -7,18 +7,10 @@ from typing import TYPE_CHECKING
 
 from ...backends.api import Finding
 from ...backends.shared.progress import shown_progress
-from ...specs import (
-    ArgumentError,
-    InvalidRunConfigException,
-    LaunchCancelledError,
-    RoleOverrideError,
-    TorchXTuiError,
-    Workspace,
-    get_named_resources,
-    named_resource_names,
-    named_resources,
-)
-from ...specs.errors import describe_error
+from ...base.errors import TorchXTuiError, describe_error
+from ...specs.errors import ArgumentError, InvalidRunConfigException, LaunchCancelledError, RoleOverrideError
+from ...specs.resource_names import get_named_resources, named_resource_names, named_resources
+from ...specs.workspace import Workspace
 from .form_field import ARGUMENT, OPTION, role_section
 from .messages import DryRunDone, Submitted
 
@@ -30,7 +22,8 @@ if TYPE_CHECKING:
     from ...backends.api import NameFault, WorkspaceListing
     from ...backends.runner import Runner
     from ...backends.shared.progress import Progress
-    from ...specs import AppDef, Resource
+    from ...specs.resources import Resource
+    from ...specs.roles import AppDef
     from .plan import LaunchPlan
 
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Literal
 
+from ...base.files import is_folder, path_exists
 from ...logs.text.sanitize import format_size
 from ...logs.view.merge import MergedLog
-from ...specs.files import is_folder, path_exists
 from ..format import count
 from .export import ExportError
 from .reading import AnyLog

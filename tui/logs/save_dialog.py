@@ -12,8 +12,8 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
+from ...base.files import path_exists
 from ...logs.text.sanitize import plain
-from ...specs.files import path_exists
 from ..ui.choice_field import ChoiceField
 from ..ui.dialog import Dialog
 from ..ui.palette import STYLES

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 from textual.message_pump import MessagePump
 
+from ...base.errors import describe_error
 from ...diagnosis.progress.activity import Activity, JobPlace, job_place
 from ...diagnosis.progress.reader import ActivityReader
-from ...specs.errors import describe_error
 from ..ui.theme import now_of
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from textual.message import Message
 from textual.widgets import OptionList, Static
 from textual.worker import get_current_worker
 
+from ...base.errors import describe_error
 from ...diagnosis.stacks.conclusion import Conclusion, conclude
 from ...diagnosis.stacks.ended import error_texts
 from ...diagnosis.stacks.frames import main_frames
@@ -22,7 +23,6 @@ from ...diagnosis.stacks.groups import Group, group_ranks
 from ...diagnosis.stacks.kept import keep_take, kept_takes
 from ...diagnosis.stacks.take import Pace, ProcessStack, Take, take_stacks
 from ...logs.text.sanitize import plain
-from ...specs.errors import describe_error
 from ..format import clock, count
 from ..messages import StacksTaken
 from ..ui.bars import Hint

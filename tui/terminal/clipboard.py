@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...specs.files import private_folder, state_folder, write_private
+from ...base.files import private_folder, state_folder, write_private
 from ..messages import Told
 from .textual_internals import write_to_terminal
 

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from ...specs import TorchXTuiError
+from ...base.errors import TorchXTuiError
 
 _VARIABLES = ("VISUAL", "EDITOR")
 # How editors are told a line, by the names of their programs.

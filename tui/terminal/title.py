@@ -8,7 +8,7 @@ from typing import Any
 
 from textual.app import App
 
-from ...specs import AppState
+from ...specs.status import AppState
 from .textual_internals import write_to_terminal
 
 # xterm keeps a stack of titles: ours is put on it at the start and taken away at the end.

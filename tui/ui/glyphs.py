@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...specs import AppState
+from ...specs.status import AppState
 
 
 @dataclass(frozen=True)

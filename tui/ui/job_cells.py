@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from ...specs import AppState, ReplicaState, ReplicaStatus
+from ...specs.status import AppState, ReplicaState, ReplicaStatus
 from ..format import age, clock, cut, duration, fit_name, state_word
 from ..rows import JobRow, RowProgress, backend_word
 from . import glyphs as glyph_sets

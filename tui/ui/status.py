@@ -11,8 +11,8 @@ from rich.text import Text
 from textual.timer import Timer
 from textual.worker import Worker, WorkerState
 
-from ...specs import AppState
-from ...specs.files import user_name
+from ...base.files import user_name
+from ...specs.status import AppState
 from ..format import count, state_word
 from ..messages import StacksTaken, Told
 from ..terminal.textual_internals import write_to_terminal
@@ -77,7 +77,7 @@ class Status:
         """
         error = event.worker.error
         if event.state is WorkerState.ERROR and error is not None:
-            from ...specs.errors import describe_error
+            from ...base.errors import describe_error
 
             _log.error("%s failed", event.worker.group, exc_info=error)
             self.say(f"{event.worker.group}: {describe_error(error)}; see the log file", failed=True)

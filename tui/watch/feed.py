@@ -9,8 +9,9 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
 from ...backends.replica_logs import replica_logs
-from ...specs import NotAllowedError, parse_app_handle
-from ...specs.calls import CallDroppedError, LimitedCaller, NoAnswerError
+from ...base.timeouts import CallDroppedError, LimitedCaller, NoAnswerError
+from ...specs.errors import NotAllowedError
+from ...specs.handles import parse_app_handle
 from ..messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
 from .make_rows import history_rows
 from .poller import BackendPoller, Post

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from ...backends.shared.secrets import mask_args, mask_text
 from ...logs.text.sanitize import plain
-from ...specs import AppState, is_terminal, parse_app_handle
+from ...specs.handles import parse_app_handle
+from ...specs.status import AppState, is_terminal
 from ..format import clock
 from ..rows import JobRow
 

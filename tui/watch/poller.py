@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from ...specs import AppState, is_terminal
-from ...specs.backoff import Backoff, jittered
-from ...specs.calls import LimitedCaller
+from ...base.backoff import Backoff, jittered
+from ...base.timeouts import LimitedCaller
+from ...specs.status import AppState, is_terminal
 from ..messages import BackendChecked, BackendFailed, CapabilitiesRead, JobsChanged
 from ..rows import JobRow
 from .make_rows import row_of

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ...specs import AppState
+from ...specs.status import AppState
 from ..rows import JobRow
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ....logs.source.log_place import LogPlace
 from ....logs.source.stream import Part, Record, TimeCursor
 from ....logs.text.sanitize import plain
-from ....specs import BackendUnavailableError, SchedulerError
+from ....specs.errors import BackendUnavailableError, SchedulerError
 from ...shared.stamped_log import UNKNOWN, LookWaits, Message, StampedLines, join_messages
 from ..api_server import ApiError, describe_unavailable
 from ..causes import pod_reason

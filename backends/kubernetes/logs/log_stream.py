@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ....logs.source.stream import Cursor, LogStream, Part, PartsCursor, Record
-from ....specs import LogUnreadableError
+from ....specs.errors import LogUnreadableError
 from ...shared.stamped_log import TOGETHER_NS, LookWaits
 from ...shared.stream_lines import StreamLines
 from ...types import LogIterator, LogQuery, Stream

@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 from weakref import WeakKeyDictionary
 
-from ....specs import JobNotFoundError
+from ....specs.errors import JobNotFoundError
 from ...shared.replicas import pick_replica
 from ..jobs import Replica, find_job, pods_of, replicas_of
 from ..phases import phase_of

@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from ....specs import (
-    MISSING,
-    AppDef,
-    BindMount,
-    DeviceMount,
-    Mount,
-    Resource,
-    RetryPolicy,
-    Role,
-    VolumeMount,
-    macros,
-    normalize_str,
-)
-from ....specs.files import user_name
+from ....base.files import user_name
+from ....specs.handles import normalize_str
+from ....specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
+from ....specs.resources import Resource
+from ....specs.roles import AppDef, RetryPolicy, Role, macros
+from ....specs.status import MISSING
 from ...shared.found_macros import Place, command_as_given, variable_as_given
 from ...shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
 from .. import labels

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ....specs import AppDef, AppDefError, RetryPolicy, Role, macros, make_unique, normalize_str
+from ....specs.errors import AppDefError
+from ....specs.handles import make_unique, normalize_str
+from ....specs.roles import AppDef, RetryPolicy, Role, macros
 from ...shared.kept_app_def import RANK0_HOST
 from ...shared.progress import while_wanted
 from ..jobs import GROUP, VERSION

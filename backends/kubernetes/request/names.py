@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from ....specs import AppDef, AppDefError, Role, normalize_str
+from ....specs.errors import AppDefError
+from ....specs.handles import normalize_str
+from ....specs.roles import AppDef, Role
 from ...api import check_launchable
 from ...types import NameFault
 

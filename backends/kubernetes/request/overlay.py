@@ -17,7 +17,8 @@ from enum import Enum
 from functools import cache
 from typing import Any
 
-from ....specs import AppDef, AppDefError, Role
+from ....specs.errors import AppDefError
+from ....specs.roles import AppDef, Role
 
 Overlay = dict[str, Any]
 

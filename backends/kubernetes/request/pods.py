@@ -9,8 +9,10 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from .... import __version__
-from ....specs import AppDef, AppDefError, BindMount, DeviceMount, Mount, Role, VolumeMount
+from ....specs.errors import AppDefError
+from ....specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
 from ....specs.named_resources_aws import EFA_DEVICE
+from ....specs.roles import AppDef, Role
 from .. import labels
 from ..shapes import KubernetesObject
 from .names import label_value

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ....specs import AppDef
+from ....specs.roles import AppDef
 from ...options import StructuredOpts
 from ...shared.readable_yaml import readable_yaml
 from ...shared.secrets import MASK, is_secret, mask_args, mask_text

@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ....specs import AppState, Role, make_app_handle
-from ....specs.files import LARGE, read_file
-from ....specs.foreign import decode_json
-from ....specs.processes import is_running, read_process
+from ....base.files import LARGE, read_file
+from ....base.processes import is_running, read_process
+from ....base.validation import decode_json
+from ....specs.handles import make_app_handle
+from ....specs.roles import Role
+from ....specs.status import AppState
 from ...types import BY_TORCHX
 from .. import supervisor
 from ..record import Run, format_age

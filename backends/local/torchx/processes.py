@@ -11,7 +11,7 @@ import os
 import time
 from typing import NamedTuple
 
-from ....specs.processes import read_process
+from ....base.processes import read_process
 from ..environment import ERROR_FILE, JOB_ID
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ....specs import MISSING, AppDef, AppState, Role, appdef_to_dict, is_terminal
-from ....specs.files import path_exists, user_name
+from ....base.files import path_exists, user_name
+from ....specs.roles import AppDef, Role
+from ....specs.serialize import appdef_to_dict
+from ....specs.status import MISSING, AppState, is_terminal
 from ...shared.found_macros import Place, command_as_given, variable_as_given
 from ...shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST
 from ..environment import ELASTIC_LOG_DIR, ERROR_FILE

@@ -13,7 +13,9 @@ from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.types import DescribeAppResponse
-from torchx_tui.specs import AppDef, AppState, Resource, Role
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 
 IMAGE = "busybox:local"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.app_def import roles_of
-from torchx_tui.specs import BindMount, DeviceMount, VolumeMount
+from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 
 OF_IMAGE = frozenset({"PATH=/bin", "CUDA_VERSION=12"})
 

@@ -8,7 +8,7 @@ from backend.contract import SchedulerContract
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker_engine.client import Engine
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 
 class TestDocker(SchedulerContract):

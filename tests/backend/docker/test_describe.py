@@ -17,8 +17,13 @@ from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.secrets import MASK
-from torchx_tui.specs import AppDef, AppState, BindMount, JobNotFoundError, Resource, Role, Workspace
-from torchx_tui.specs.files import user_name
+from torchx_tui.base.files import user_name
+from torchx_tui.specs.errors import JobNotFoundError
+from torchx_tui.specs.mounts import BindMount
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
+from torchx_tui.specs.workspace import Workspace
 
 SERVE = "import http.server; http.server.test(http.server.SimpleHTTPRequestHandler, port=8000)"
 

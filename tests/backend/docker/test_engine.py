@@ -21,7 +21,7 @@ from urllib3.exceptions import MaxRetryError, ProtocolError
 
 from torchx_tui.backends.docker.containers import all_containers, find_containers, find_replica
 from torchx_tui.backends.docker_engine.client import Engine, describe_refusal, describe_unavailable, exec_exit_code
-from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, SchedulerError
+from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
 
 
 def refusal(environment: dict[str, str], timeout: float = 2.0) -> str:

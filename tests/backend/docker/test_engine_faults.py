@@ -7,7 +7,8 @@ from backend.docker.support import Docker
 from support.waiting import wait_until
 
 from torchx_tui.backends.types import Finding
-from torchx_tui.specs import AppState, BackendUnavailableError
+from torchx_tui.specs.errors import BackendUnavailableError
+from torchx_tui.specs.status import AppState
 
 
 @pytest.fixture

@@ -15,7 +15,11 @@ from support.waiting import wait_until
 from torchx_tui.backends.docker.lifecycle import ensure_network
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared.progress import Progress, shown_progress
-from torchx_tui.specs import AppDef, AppState, BindMount, LaunchCancelledError, Resource, Role, SchedulerError
+from torchx_tui.specs.errors import LaunchCancelledError, SchedulerError
+from torchx_tui.specs.mounts import BindMount
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 
 
 def refusal(docker: Docker, *roles: Role) -> str:

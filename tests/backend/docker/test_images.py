@@ -26,7 +26,8 @@ from torchx_tui.backends.history.provenance import image_digests
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.backends.shared.streaming_response import StreamingResponse
 from torchx_tui.backends.workspace.docker_workspace import DockerWorkspaceMixin
-from torchx_tui.specs import AppDef, LaunchCancelledError, Role, SchedulerError
+from torchx_tui.specs.errors import LaunchCancelledError, SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
 
 
 @pytest.fixture

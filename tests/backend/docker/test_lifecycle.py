@@ -17,7 +17,8 @@ from torchx_tui.backends.docker.lifecycle import AppCanceller, Launch, ensure_ne
 from torchx_tui.backends.docker.request import DockerContainer, DockerJob
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.shared.progress import Progress, shown_progress
-from torchx_tui.specs import AppDef, JobNotFoundError, Role, SchedulerError
+from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
 
 
 def network(name: str, number: int) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.docker.log_stream import open_stream, read_lines
 from torchx_tui.backends.types import LogQuery
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 
 # Numbered lines on both streams, a thousand a second.
 FLOOD = """

@@ -14,7 +14,7 @@ from torchx_tui.backends.shared.stamped_log import Message, StampedLines
 from torchx_tui.backends.shared.streaming_response import ChunkedBody
 from torchx_tui.logs.source.log_place import LogPlace
 from torchx_tui.logs.source.log_times import nanoseconds_of
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 
 NEW_YEAR = 1_767_225_600 * 10**9
 

@@ -15,7 +15,7 @@ from torchx_tui.backends.docker import log_stream
 from torchx_tui.backends.docker.log_stream import DockerLogStream, open_stream
 from torchx_tui.backends.types import Stream
 from torchx_tui.logs.source.stream import TimeCursor
-from torchx_tui.specs import LogUnreadableError, SchedulerError
+from torchx_tui.specs.errors import LogUnreadableError, SchedulerError
 
 # Seconds into a minute, and what was printed.
 Lines = list[tuple[float, str]]

@@ -16,7 +16,7 @@ from torchx_tui.backends.api import Stream
 from torchx_tui.backends.docker.log_stream import open_stream, read_lines
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.logs.source.stream import TimeCursor
-from torchx_tui.specs import JobNotFoundError, LogUnreadableError, SchedulerError
+from torchx_tui.specs.errors import JobNotFoundError, LogUnreadableError, SchedulerError
 
 BOTH = r"echo out; echo err >&2; sleep 0.01; printf 'no end'"
 

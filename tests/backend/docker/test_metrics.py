@@ -11,7 +11,9 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.diagnosis.metrics.find import find_metric_files
 from torchx_tui.diagnosis.progress.activity import job_place
 from torchx_tui.diagnosis.progress.reader import ActivityReader
-from torchx_tui.specs import AppDef, AppState, BindMount
+from torchx_tui.specs.mounts import BindMount
+from torchx_tui.specs.roles import AppDef
+from torchx_tui.specs.status import AppState
 
 # Metrics in the container's own files; links that would lead out of it; more of them in a folder of this machine.
 SCRIPT = """

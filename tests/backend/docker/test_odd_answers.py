@@ -6,7 +6,7 @@ import pytest
 from support.scripted_engine import listed, scripted_engine
 
 from torchx_tui.backends.docker.scheduler import create_scheduler
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 
 ODD = [
     *(None, "text", 7, [], {}, {"Id": 5}, {"Id": None, "Labels": {}}),

@@ -22,9 +22,11 @@ from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import ListAppResponse
-from torchx_tui.specs import AppDef, AppState, Role, appdef_to_dict, appdef_to_json, parse_app_handle
-from torchx_tui.specs.foreign import encode_json
-from torchx_tui.specs.serialize import MAX_REPLICAS
+from torchx_tui.base.validation import encode_json
+from torchx_tui.specs.handles import parse_app_handle
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.serialize import MAX_REPLICAS, appdef_to_dict, appdef_to_json
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.jobs.row_order import RowOrder
 from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY
 from torchx_tui.tui.watch.poller import RowMaker

@@ -17,9 +17,12 @@ from torchx_tui.backends.docker.request import image_names
 from torchx_tui.backends.docker.scheduler import DockerJob, DockerScheduler
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared.secrets import MASK
-from torchx_tui.specs import AppDef, AppDefError, BindMount, DeviceMount, Resource, Role, VolumeMount
-from torchx_tui.specs.files import user_name
+from torchx_tui.base.files import user_name
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 from torchx_tui.specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
 
 
 def job(*roles: Role, name: str = "job", **cfg: Any) -> DockerJob:

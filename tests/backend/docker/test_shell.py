@@ -21,7 +21,7 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.beside import run_beside, split_streams
 from torchx_tui.backends.docker.shell import main, relay, shell_command
-from torchx_tui.specs import JobNotFoundError, SchedulerError
+from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
 
 
 @pytest.fixture

@@ -21,7 +21,8 @@ from torchx_tui.backends.docker.states import (
     summarize,
 )
 from torchx_tui.backends.types import PublishedPort
-from torchx_tui.specs import AppState, Role
+from torchx_tui.specs.roles import Role
+from torchx_tui.specs.status import AppState
 
 S, P, R, OK, BAD, U = (
     AppState.SUBMITTED,

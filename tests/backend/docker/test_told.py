@@ -32,17 +32,12 @@ from torchx_tui.backends.docker.request import (
 )
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker.states import exited_state, seconds_since_exit, summarize, why
-from torchx_tui.specs import (
-    AppDef,
-    AppState,
-    BackendUnavailableError,
-    BindMount,
-    DeviceMount,
-    Resource,
-    Role,
-    VolumeMount,
-)
+from torchx_tui.specs.errors import BackendUnavailableError
+from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 from torchx_tui.specs.named_resources_aws import EFA_DEVICE
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 
 INFO = {"NCPU": 8, "MemTotal": 16_000_000_000, "Driver": "overlay2", "ServerVersion": "24.0"}
 

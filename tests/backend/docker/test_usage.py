@@ -12,7 +12,7 @@ from support.scripted_engine import ScriptedEngine, listed, refused
 
 from torchx_tui.backends.docker.usage import UsageSampler, resident_bytes
 from torchx_tui.backends.types import ReplicaUsage
-from torchx_tui.specs import JobNotFoundError
+from torchx_tui.specs.errors import JobNotFoundError
 
 
 @pytest.fixture

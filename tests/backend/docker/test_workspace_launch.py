@@ -11,7 +11,11 @@ from support.waiting import PATIENCE
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.progress import Progress
-from torchx_tui.specs import AppDef, AppState, LaunchCancelledError, Resource, Role, parse_app_handle
+from torchx_tui.specs.errors import LaunchCancelledError
+from torchx_tui.specs.handles import parse_app_handle
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 
 NO_PULL = {"pull": False}
 

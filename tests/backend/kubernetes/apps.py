@@ -6,7 +6,8 @@ from typing import Any
 
 from torchx_tui.backends.kubernetes.request.manifest import app_to_resource
 from torchx_tui.backends.kubernetes.request.request import KubernetesJob, KubernetesOpts, make_request
-from torchx_tui.specs import AppDef, Resource, Role
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
 
 
 def role(name: str = "worker", **changes: Any) -> Role:

@@ -14,7 +14,9 @@ from support.waiting import wait_until
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.preflight import CANCEL, DELETE, Rights, server_findings
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
-from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, SchedulerError
+from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.roles import AppDef
+from torchx_tui.specs.status import AppState
 
 READ = ["get", "list", "watch"]
 READ_JOBS = {"apiGroups": ["batch.volcano.sh"], "resources": ["jobs", "jobs/status"], "verbs": READ}

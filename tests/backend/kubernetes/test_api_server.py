@@ -14,7 +14,7 @@ from support.scripted_server import scripted_server
 from torchx_tui.backends.kubernetes import api_server
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer, describe_refusal, describe_unavailable
 from torchx_tui.backends.kubernetes.watching import ObjectWatch
-from torchx_tui.specs import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 
 
 @table("refusals.yaml", "messages", "status answer message")

@@ -12,7 +12,10 @@ from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
 from torchx_tui.backends.kubernetes.request.overlay import get_overlay
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
-from torchx_tui.specs import MISSING, AppDef, BindMount, DeviceMount, Resource, RetryPolicy, VolumeMount
+from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, RetryPolicy
+from torchx_tui.specs.status import MISSING
 
 
 def rebuilt(*roles):

@@ -12,7 +12,8 @@ from torchx_tui.backends.kubernetes.describe import described_now
 from torchx_tui.backends.kubernetes.jobs import find_job
 from torchx_tui.backends.kubernetes.lifecycle import abort, remove
 from torchx_tui.backends.kubernetes.listing import uid_of
-from torchx_tui.specs import NONE, AppState, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import NONE, AppState
 
 
 @pytest.fixture

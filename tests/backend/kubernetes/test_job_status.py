@@ -34,7 +34,7 @@ from torchx_tui.backends.kubernetes.phases import (
     timeline,
 )
 from torchx_tui.backends.types import ListAppResponse, PublishedPort, StateChange
-from torchx_tui.specs import AppState, ReplicaStatus
+from torchx_tui.specs.status import AppState, ReplicaStatus
 
 CREATED = 1_800_000_000.0
 NOW = CREATED + 60

@@ -26,7 +26,7 @@ from support.waiting import wait_until
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.kubeconfig import CredentialPlugin
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
-from torchx_tui.specs import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 
 VERSION = "client.authentication.k8s.io/v1"
 TOKEN = f'{{"apiVersion": "{VERSION}", "kind": "ExecCredential", "status": {{"token": "t-0"}}}}'

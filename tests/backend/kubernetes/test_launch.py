@@ -15,7 +15,7 @@ from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.api_server import ApiError
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.shared.progress import Progress, shown_progress
-from torchx_tui.specs import AppDefError, BackendUnavailableError, LaunchCancelledError, SchedulerError
+from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, LaunchCancelledError, SchedulerError
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 

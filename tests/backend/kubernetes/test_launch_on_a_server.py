@@ -18,7 +18,10 @@ from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.preflight import launch_findings
 from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
-from torchx_tui.specs import AppDef, AppDefError, BindMount, Resource, RetryPolicy, VolumeMount
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.mounts import BindMount, VolumeMount
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, RetryPolicy
 
 # Small machines run these.
 SMALL = Resource(cpu=0, gpu=0, memMB=64)

@@ -17,7 +17,7 @@ from support.waiting import PATIENCE, wait_until
 from torchx_tui.backends.kubernetes.beside import run_beside
 from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
 from torchx_tui.backends.types import LogQuery
-from torchx_tui.specs import BackendUnavailableError
+from torchx_tui.specs.errors import BackendUnavailableError
 
 from .support import job_on
 

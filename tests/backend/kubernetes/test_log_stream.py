@@ -12,7 +12,7 @@ from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lin
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.backends.types import Stream as LogOutput
 from torchx_tui.logs.source.stream import Part, PartsCursor, TimeCursor
-from torchx_tui.specs import BackendUnavailableError, JobNotFoundError, LogUnreadableError, SchedulerError
+from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError, LogUnreadableError, SchedulerError
 
 PODS = "/api/v1/namespaces/space/pods"
 APP = "space:job-x"

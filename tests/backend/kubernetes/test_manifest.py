@@ -13,7 +13,10 @@ from torchx_tui.backends.kubernetes.request import overlay
 from torchx_tui.backends.kubernetes.request.manifest import sanitize_for_serialization
 from torchx_tui.backends.kubernetes.request.overlay import JOIN, set_overlay
 from torchx_tui.backends.kubernetes.request.pods import make_pod, pod_labels, role_to_pod
-from torchx_tui.specs import AppDef, AppDefError, BindMount, DeviceMount, Resource, RetryPolicy, Role, VolumeMount
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, RetryPolicy, Role
 
 
 def policies(job):

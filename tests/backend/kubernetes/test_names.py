@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.backends.kubernetes.request.names import check_app, cleanup_str, hosts_variable, label_value, task_name
-from torchx_tui.specs import AppDef, AppDefError, Role
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.roles import AppDef, Role
 
 LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
 

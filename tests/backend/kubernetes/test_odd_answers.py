@@ -19,7 +19,7 @@ from torchx_tui.backends.kubernetes.request.app_def import roles_of
 from torchx_tui.backends.kubernetes.scheduler import native_text
 from torchx_tui.backends.kubernetes.shapes import checked_event, checked_job, checked_pod
 from torchx_tui.backends.kubernetes.watching import JobRows
-from torchx_tui.specs import TorchXTuiError
+from torchx_tui.base.errors import TorchXTuiError
 
 CASES = 600
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"

@@ -19,7 +19,8 @@ from torchx_tui.backends.kubernetes.request.overlay import (
     read_overlay,
     set_overlay,
 )
-from torchx_tui.specs import AppDefError, Role
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.roles import Role
 
 
 def set_all(*overlays, **role):

@@ -22,7 +22,10 @@ from torchx_tui.backends.kubernetes.preflight import (
     server_findings,
 )
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
-from torchx_tui.specs import AppDef, Resource, VolumeMount, Workspace
+from torchx_tui.specs.mounts import VolumeMount
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef
+from torchx_tui.specs.workspace import Workspace
 
 VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"

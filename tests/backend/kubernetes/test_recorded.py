@@ -14,7 +14,7 @@ from torchx_tui.backends.kubernetes.jobs import events_path, jobs_path, pods_pat
 from torchx_tui.backends.kubernetes.listing import Known, KnownReasons, row_of
 from torchx_tui.backends.kubernetes.phases import app_state, seconds_of
 from torchx_tui.backends.types import StateChange
-from torchx_tui.specs import NONE, AppState, may_follow
+from torchx_tui.specs.status import NONE, AppState, may_follow
 
 JOBS, PODS, EVENTS = (documents(f"volcano/real_{kind}.yaml") for kind in ("jobs", "pods", "events"))
 

@@ -10,7 +10,9 @@ from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.request.request import KubernetesJob, KubernetesOpts, make_request
 from torchx_tui.backends.kubernetes.scheduler import native_text
 from torchx_tui.backends.shared.secrets import MASK
-from torchx_tui.specs import AppDef, AppDefError, Workspace
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.roles import AppDef
+from torchx_tui.specs.workspace import Workspace
 
 
 def test_the_text_is_the_job_and_shows_no_secrets():

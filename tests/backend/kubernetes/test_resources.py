@@ -6,8 +6,8 @@ import pytest
 from backend.kubernetes.apps import container, resource, role
 
 from torchx_tui.backends.kubernetes.request.pods import cores, megabytes
-from torchx_tui.specs import Resource
 from torchx_tui.specs.named_resources_aws import EFA_DEVICE
+from torchx_tui.specs.resources import Resource
 
 
 def limits_of(cpu=-1, gpu=-1, memory=-1, devices=None, **options):

@@ -17,16 +17,15 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.kubernetes.phases import seconds_of
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import (
-    AppDef,
+from torchx_tui.specs.errors import (
     BackendUnavailableError,
     InvalidRunConfigException,
     JobNotFoundError,
     NotAllowedError,
-    Resource,
-    Role,
     SchedulerError,
 )
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
 
 DIGEST = "a" * 64
 REPO = {"image_repo": "example.com/x"}

@@ -22,7 +22,7 @@ from support.waiting import PATIENCE
 from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes.beside import run_beside
 from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, main, relay, run_in_pod, shell_command
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 
 from .support import job_on
 

@@ -11,7 +11,8 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
 from torchx_tui.backends.kubernetes.watching import JobRows
-from torchx_tui.specs import AppState, BackendUnavailableError
+from torchx_tui.specs.errors import BackendUnavailableError
+from torchx_tui.specs.status import AppState
 
 
 def jobs_path(cluster):

@@ -17,8 +17,9 @@ from torchx_tui.backends.api import DescribeAppResponse
 from torchx_tui.backends.local.record import FORMAT, Run, read_run
 from torchx_tui.backends.local.runs import Runs
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.specs import AppDef, AppState, Role
-from torchx_tui.specs.processes import boot_id, is_running, job_processes, read_process, send_signal
+from torchx_tui.base.processes import boot_id, is_running, job_processes, read_process, send_signal
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 
 NOBODY = 1 << 22
 """A number that no process has."""

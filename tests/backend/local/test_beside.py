@@ -11,8 +11,8 @@ import pytest
 from torchx_tui.backends.local.beside import run_beside_replica
 from torchx_tui.backends.local.record import Run
 from torchx_tui.backends.shared.bounded_command import REPLICA_PID
-from torchx_tui.specs import SchedulerError
-from torchx_tui.specs.processes import read_process
+from torchx_tui.base.processes import read_process
+from torchx_tui.specs.errors import SchedulerError
 
 
 @pytest.fixture

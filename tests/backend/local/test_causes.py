@@ -7,7 +7,8 @@ from backend.local.support import entry, python_app, role
 from support.tables import toml_table
 
 from torchx_tui.backends.local.describe import describe_run, list_run
-from torchx_tui.specs import NONE, AppDef
+from torchx_tui.specs.roles import AppDef
+from torchx_tui.specs.status import NONE
 
 CASES = toml_table(Path(__file__).with_name("causes.toml"))
 

@@ -17,9 +17,10 @@ from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.local import launch
 from torchx_tui.backends.local.environment import JOB_ID
-from torchx_tui.specs import AppState, make_unique
-from torchx_tui.specs.files import user_name
-from torchx_tui.specs.processes import has_job_id, job_processes, read_process
+from torchx_tui.base.files import user_name
+from torchx_tui.base.processes import has_job_id, job_processes, read_process
+from torchx_tui.specs.handles import make_unique
+from torchx_tui.specs.status import AppState
 
 needs_proc = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 

@@ -12,7 +12,8 @@ from backend.local.support import launcher_arguments
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import AppState
 
 _THEN = """
 mine, free = launch(), launch()

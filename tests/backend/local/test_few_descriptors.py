@@ -13,7 +13,7 @@ import pytest
 from backend.local.support import launch_from_another_process
 from support.waiting import wait_until
 
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is raised on Linux alone")
 

@@ -17,7 +17,11 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.local import record
 from torchx_tui.backends.local.image_provider import LocalDirectoryImageProvider
-from torchx_tui.specs import AppDef, AppState, Resource, Role, SchedulerError, appdef_to_dict
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.serialize import appdef_to_dict
+from torchx_tui.specs.status import AppState
 
 Mount = Callable[..., Path]
 

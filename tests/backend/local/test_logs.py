@@ -16,7 +16,7 @@ from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.supervisor import CombinedLog
 from torchx_tui.backends.shared.stream_lines import LineAssembler
 from torchx_tui.logs.source.stream import Record
-from torchx_tui.specs import JobNotFoundError, SchedulerError
+from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
 
 
 def test_ten_megabytes_without_a_line_end(local):

@@ -13,8 +13,8 @@ from support.odd_values import odd_text
 
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import AppState
-from torchx_tui.specs.foreign import encode_json
+from torchx_tui.base.validation import encode_json
+from torchx_tui.specs.status import AppState
 
 CASES, BATCH = 2000, 500
 

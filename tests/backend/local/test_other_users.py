@@ -16,7 +16,8 @@ from backend.local.support import document, launch_from_another_process
 from support.waiting import wait_until
 
 from torchx_tui.backends.local import supervisor
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import AppState
 
 SOMEBODY = 54321
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")

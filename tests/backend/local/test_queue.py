@@ -4,7 +4,7 @@ import os
 import signal
 from itertools import pairwise
 
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 
 def test_apps_wait_for_their_turn(make_local):

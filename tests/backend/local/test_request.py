@@ -22,7 +22,9 @@ from torchx_tui.backends.local.environment import (
     visible_devices,
 )
 from torchx_tui.backends.local.image_provider import ReplicaParam
-from torchx_tui.specs import AppDef, AppDefError, Resource, Role
+from torchx_tui.specs.errors import AppDefError
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
 
 
 def test_text_before_path():

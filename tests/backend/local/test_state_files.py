@@ -21,8 +21,9 @@ from torchx_tui.backends.local import record
 from torchx_tui.backends.local.describe import describe_run, list_run, replica_state, why
 from torchx_tui.backends.local.record import FORMAT, Run, format_age, read_document
 from torchx_tui.backends.types import DescribeAppResponse, ListAppResponse, StateChange
-from torchx_tui.specs import AppState, ReplicaStatus, SchedulerError
-from torchx_tui.specs.processes import is_running
+from torchx_tui.base.processes import is_running
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import AppState, ReplicaStatus
 
 Make = Callable[..., Run]
 TABLES = toml_table(Path(__file__).with_name("state_files.toml"))

@@ -19,7 +19,8 @@ from backend.local.support import app
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.local import launch, supervisor
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import AppState
 
 needs_inotify = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has inotify")
 

@@ -18,8 +18,8 @@ from torchx_tui.backends.local.torchx import record as of_torchx
 from torchx_tui.backends.local.torchx.jobs import FinishedJobs, Seen, ended_run, read_success
 from torchx_tui.backends.local.torchx.processes import JobProcess
 from torchx_tui.backends.types import BY_TORCHX
-from torchx_tui.specs import AppState
-from torchx_tui.specs.files import user_name
+from torchx_tui.base.files import user_name
+from torchx_tui.specs.status import AppState
 
 ROW = {"replica_id": 0, "pid": 7, "exitcode": 0}
 NO_RECORDS = toml_table(Path(__file__).with_name("torchx.toml"))["no_records"]

@@ -21,7 +21,9 @@ from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import ListAppResponse, Stream
 from torchx_tui.backends.local.torchx import jobs
-from torchx_tui.specs import MISSING, AppState, SchedulerError, make_unique
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.handles import make_unique
+from torchx_tui.specs.status import MISSING, AppState
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for in /proc")
 

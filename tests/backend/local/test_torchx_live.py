@@ -22,7 +22,9 @@ from torchx_tui.backends.local.torchx.live import LiveJob, app_name, live_jobs
 from torchx_tui.backends.local.torchx.processes import JobProcess, JobProcesses
 from torchx_tui.backends.local.torchx.record import launched_roles
 from torchx_tui.backends.types import BY_TORCHX
-from torchx_tui.specs import MISSING, AppState, Role, make_unique
+from torchx_tui.specs.handles import make_unique
+from torchx_tui.specs.roles import Role
+from torchx_tui.specs.status import MISSING, AppState
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are looked for in /proc")
 

@@ -16,7 +16,8 @@ from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.plugin.found import GUEST_GROUP
 from torchx_tui.backends.plugin.remote import RemoteScheduler
 from torchx_tui.backends.types import Stream
-from torchx_tui.specs import AppDef, Role, is_terminal
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import is_terminal
 
 
 def end_all(scheduler: Scheduler[Any]) -> None:

@@ -9,7 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.backends.plugin.logs import whole_lines
-from torchx_tui.specs import AppDef, BindMount, DeviceMount, Resource, RetryPolicy, Role, VolumeMount, Workspace
+from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, RetryPolicy, Role
+from torchx_tui.specs.workspace import Workspace
 
 
 @pytest.fixture(autouse=True)
@@ -120,7 +123,7 @@ def test_states_that_nobody_knows():
     import torchx.specs
 
     from torchx_tui.backends.plugin.convert import our_state
-    from torchx_tui.specs import AppState
+    from torchx_tui.specs.status import AppState
 
     for state in torchx.specs.AppState:
         assert our_state(state).name == state.name

@@ -15,15 +15,9 @@ from support.waiting import NEVER, PATIENCE, wait_until
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import remote
 from torchx_tui.backends.runner import Runner
-from torchx_tui.specs import (
-    AppDef,
-    AppDefError,
-    BackendUnavailableError,
-    InvalidRunConfigException,
-    Resource,
-    Role,
-    SchedulerError,
-)
+from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, InvalidRunConfigException, SchedulerError
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
 
 _numbers = itertools.count()
 

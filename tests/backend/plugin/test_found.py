@@ -11,9 +11,11 @@ import pytest
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import found
 from torchx_tui.backends.runner import Runner
+from torchx_tui.base.modules import plugin_sources, plugin_sources_error
 from torchx_tui.guest.resources import resources_from_guest
-from torchx_tui.specs import AppDef, Resource, Role, named_resources
-from torchx_tui.specs.modules import plugin_sources, plugin_sources_error
+from torchx_tui.specs.resource_names import named_resources
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
 
 NAMESPACED = """
     from acme_jobs import create as make

@@ -5,7 +5,7 @@ import pytest
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.specs import NotAllowedError, ReadOnlyError, SchedulerError
+from torchx_tui.specs.errors import NotAllowedError, ReadOnlyError, SchedulerError
 
 WAITS = {"State": "PENDING", "StartTime": "N/A", "Reason": "Priority"}
 

@@ -12,8 +12,9 @@ from support.slurm_commands import FIELD, RECORD, SlurmCommands
 from torchx_tui.backends.slurm.advice import Estimate, parse_estimate
 from torchx_tui.backends.slurm.commands import Answer
 from torchx_tui.backends.types import Alternative
-from torchx_tui.specs import AppDef, BackendUnavailableError, Role, SchedulerError
 from torchx_tui.specs.batch_script import BatchScript
+from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
 
 # Of the day, so that all processes of a test run have the same.
 SOON = (int(time.time()) // 86400 + 2) * 86400

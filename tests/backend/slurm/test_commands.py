@@ -6,7 +6,7 @@ import pytest
 
 from torchx_tui.backends.slurm import commands as slurm_commands
 from torchx_tui.backends.slurm.commands import ask, is_set_up, run
-from torchx_tui.specs import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 
 
 def test_it_is_set_up_where_its_commands_and_settings_are(commands, tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from support.slurm_commands import SlurmCommands
 from torchx_tui.backends.slurm.ends import TaskEnd, task_ends
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 
 def ended(slurm: SlurmScheduler, commands: SlurmCommands, *steps: dict[str, str], **fields: str) -> DescribeAppResponse:

@@ -9,7 +9,8 @@ import pytest
 from support.command import command_runner
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.specs import AppState, BackendUnavailableError, SchedulerError
+from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.status import AppState
 
 REFUSED = "sacct: error: Problem talking to the database: Connection refused\n"
 OFF = "Slurm accounting storage is disabled\n"

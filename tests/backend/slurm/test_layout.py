@@ -18,7 +18,8 @@ from torchx_tui.backends.slurm.jobs import Job
 from torchx_tui.backends.slurm.layout import expand_nodes, log_files
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import Stream
-from torchx_tui.specs import AppDef, Role, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
 
 
 class Reader(threading.Thread):

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.specs import AppDef, Resource, Role
-from torchx_tui.specs.files import user_name
+from torchx_tui.base.files import user_name
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
 
 PARTITION = (
     "PartitionName=main AllowGroups=ALL AllowAccounts=gold,silver AllowQos=ALL MaxNodes=2 MaxTime=00:30:00 MinNodes=1 "

@@ -7,8 +7,8 @@ import pytest
 from torchx_tui.backends.slurm.others import torchx_cfg, torchx_roles
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse
-from torchx_tui.specs import AppDef, Role, macros
 from torchx_tui.specs.batch_script import BatchScript, script_of
+from torchx_tui.specs.roles import AppDef, Role, macros
 
 # As TorchX (torchx-nightly 2026.10.26) writes it for two replicas of one role and one of another.
 TORCHX = r"""#!/bin/bash

@@ -3,7 +3,8 @@
 import pytest
 from support.command import command_runner
 
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import AppState
 
 HANDLE = "slurm://torchx/"
 

@@ -4,7 +4,7 @@ import platform
 
 import pytest
 
-from torchx_tui.specs.files import user_name
+from torchx_tui.base.files import user_name
 
 LOGIN = f"{user_name()}@{platform.node()}"
 

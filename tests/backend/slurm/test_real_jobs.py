@@ -25,7 +25,10 @@ from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse, Stream
 from torchx_tui.diagnosis.stacks.conclusion import Conclusion, conclude
 from torchx_tui.diagnosis.stacks.take import Take, take_stacks
-from torchx_tui.specs import AppDef, AppState, BackendUnavailableError, Resource, Role, SchedulerError, macros
+from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role, macros
+from torchx_tui.specs.status import AppState
 
 pytestmark = pytest.mark.slow
 

@@ -7,8 +7,8 @@ from support.waiting import wait_until
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse
-from torchx_tui.components import build_app
-from torchx_tui.specs import AppState, is_terminal
+from torchx_tui.components.build import build_app
+from torchx_tui.specs.status import AppState, is_terminal
 
 pytestmark = pytest.mark.slow
 

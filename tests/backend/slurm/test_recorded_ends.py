@@ -12,7 +12,8 @@ import pytest
 from torchx_tui.backends.slurm import scheduler
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse
-from torchx_tui.specs import AppDef, AppState, Role
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import AppState
 
 FAILED = {"State": "FAILED", "ReqMem": "60M", "AllocTRES": "cpu=1,mem=60M,node=1"}
 STEP = {"JobIDRaw": "7.0", "JobName": "python3", "NTasks": "1", "State": "OUT_OF_MEMORY", "ExitCode": "0:125"}

@@ -15,8 +15,10 @@ import pytest
 from torchx_tui.backends.shared.insight import HOOK
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.script import launch_in
-from torchx_tui.specs import AppDef, AppDefError, InvalidRunConfigException, Resource, Role, SchedulerError, macros
 from torchx_tui.specs.batch_script import BatchScript
+from torchx_tui.specs.errors import AppDefError, InvalidRunConfigException, SchedulerError
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role, macros
 
 ODD = "a,b c='q\"$HOME `x` \\ \n\ttwo\nEOF\N{SNOWMAN} *"
 

@@ -6,7 +6,7 @@ from support.slurm_commands import QUEUE_HEAD, queue_record
 from torchx_tui.backends.slurm.jobs import format_duration, parse_duration, parse_tasks
 from torchx_tui.backends.slurm.queue import parse_queue
 from torchx_tui.backends.types import BY_TORCHX
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 
 @pytest.mark.parametrize(

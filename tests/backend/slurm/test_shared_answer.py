@@ -13,7 +13,8 @@ from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.shared_answer import ActionTimes, Intervals, SharedAnswer
-from torchx_tui.specs import AppState, BackendUnavailableError, SchedulerError
+from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.status import AppState
 
 
 class Question:

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from torchx_tui.backends.api import Stream
-from torchx_tui.specs import AppState, SchedulerError
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.status import AppState
 
 SCRIPT = """#!/bin/bash
 #SBATCH --ntasks=2

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from torchx_tui.backends.slurm import usage
-from torchx_tui.specs import SchedulerError
+from torchx_tui.specs.errors import SchedulerError
 
 
 def rows(*values: tuple[str, ...]) -> str:

@@ -17,7 +17,7 @@ from torchx_tui.backends.slurm.cluster import parse_partitions
 from torchx_tui.backends.slurm.commands import Answer
 from torchx_tui.backends.slurm.facts import limit_and_use, parse_nodes, parse_pairs, parse_qos
 from torchx_tui.backends.slurm.jobs import app_state
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 
 VERSIONS = ("22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05")
 

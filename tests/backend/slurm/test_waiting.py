@@ -12,7 +12,7 @@ from support.slurm_commands import FIELD, RECORD, SlurmCommands
 from torchx_tui.backends.slurm.reasons import reason
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.waiting import clock
-from torchx_tui.specs.files import user_name
+from torchx_tui.base.files import user_name
 
 RECORDINGS = Path(__file__).with_name("recordings")
 

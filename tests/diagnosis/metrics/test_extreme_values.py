@@ -10,12 +10,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from torchx_tui.base.durations import duration
 from torchx_tui.diagnosis.metrics.chart import Options, draw_chart, sparkline, wants_log
 from torchx_tui.diagnosis.metrics.export import write_csv
 from torchx_tui.diagnosis.metrics.scale import fit_scale, format_label, x_axis, x_label
 from torchx_tui.diagnosis.metrics.series import MOST_BUCKETS, Series
 from torchx_tui.diagnosis.progress.tracker import Progress
-from torchx_tui.specs.durations import duration
 
 LARGEST = 1.7976931348623157e308
 EDGES = [

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from support.waiting import NEVER, PATIENCE, wait_until
 
+from torchx_tui.base.threads import report_thread_failures
 from torchx_tui.diagnosis.metrics import find, points
 from torchx_tui.diagnosis.metrics.files import MetricFiles
 from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
@@ -23,7 +24,6 @@ from torchx_tui.diagnosis.progress.blocks import LogTails
 from torchx_tui.diagnosis.progress.reader import ActivityReader, read_activity
 from torchx_tui.diagnosis.progress.stalls import Kind
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.specs.threads import report_thread_failures
 
 HANDLE = "local_cwd://torchx/train-1"
 

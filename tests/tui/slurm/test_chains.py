@@ -7,7 +7,7 @@ from dataclasses import replace
 from support.screens import jobs_of
 from textual.widgets import Button
 
-from torchx_tui.specs import AppState
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.dialogs import ChainDialog
 from torchx_tui.tui.jobs.chains import Chains
 from torchx_tui.tui.rows import JobRow

@@ -13,9 +13,10 @@ from support.slurm_commands import FIELD, RECORD
 
 from torchx_tui.backends.api import DescribeAppResponse
 from torchx_tui.backends.history.launch_record import LaunchOrigin, LaunchRecord
-from torchx_tui.components import build_app
+from torchx_tui.components.build import build_app
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.specs import AppState, Role
+from torchx_tui.specs.roles import Role
+from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.continuation import find_continuation, resume_argument
 from torchx_tui.tui.job.menu import ActionsDialog, EndingDialog
 from torchx_tui.tui.job.sooner import SoonerDialog

@@ -7,8 +7,7 @@ import math
 
 import pytest
 
-from torchx_tui.specs import CapabilityKey, Resource, cases
-from torchx_tui.specs.foreign import (
+from torchx_tui.base.validation import (
     MAX_EPOCH_S,
     MAX_NESTING,
     decode_json,
@@ -101,20 +100,3 @@ def test_every_value_can_be_written():
     wanted = {"a": ["inf", {"1": "-inf"}], "b": ["nan", 1.5], "c": "{2}"}
     assert json.loads(encode_json(odd)) == wanted
     assert encode_json({"a": math.inf}, indent=1) == '{\n "a": "inf"\n}'
-
-
-def test_capabilities_have_types(tmp_path, monkeypatch):
-    resource, key, word = Resource(1, 0, 1), CapabilityKey("aws", "efa", int), CapabilityKey("aws", "zone", str)
-    assert (key.key, key.get(resource), key.get(resource, 3)) == ("aws.efa", None, 3)
-    key.set(resource, 2)
-    word.set(resource, "a")
-    assert resource.capabilities == {"aws.efa": 2, "aws.zone": "a"}
-    assert (key.get(resource), word.get(resource)) == (2, "a")
-    for value in (True, "2"):
-        resource.capabilities["aws.efa"] = value
-        with pytest.raises(TypeError, match=f"`aws.efa` expected `int`, got `{type(value).__name__}`"):
-            key.get(resource)
-
-
-def test_names_are_turned():
-    assert (cases.snake_to_camel("job_queue_x"), cases.camel_to_snake("jobQueue2Be")) == ("jobQueueX", "job_queue2_be")

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from torchx_tui.specs.threads import report_thread_failures
+from torchx_tui.base.threads import report_thread_failures
 
 
 @pytest.fixture

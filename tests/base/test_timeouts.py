@@ -8,8 +8,8 @@ import threading
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.specs.calls import CallDroppedError, LimitedCaller, NoAnswerError
-from torchx_tui.specs.errors import TorchXTuiError
+from torchx_tui.base.errors import TorchXTuiError
+from torchx_tui.base.timeouts import CallDroppedError, LimitedCaller, NoAnswerError
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs.files import (
+from torchx_tui.base.files import (
     LARGE,
     SMALL,
     SOURCE,

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from torchx_tui.specs import backoff
-from torchx_tui.specs.backoff import Backoff, jittered
+from torchx_tui.base import backoff
+from torchx_tui.base.backoff import Backoff, jittered
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from torchx_tui.specs.modules import (
+from torchx_tui.base.modules import (
     module_path,
     module_spec,
     namespace_modules,

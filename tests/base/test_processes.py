@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from support.waiting import wait_until
 
-from torchx_tui.specs import processes
-from torchx_tui.specs.processes import boot_id, has_job_id, is_running, job_processes, read_process, send_signal
+from torchx_tui.base import processes
+from torchx_tui.base.processes import boot_id, has_job_id, is_running, job_processes, read_process, send_signal
 
 
 @pytest.fixture(params=["proc", "ps"], autouse=True)

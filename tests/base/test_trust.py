@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.specs import ConfigError
-from torchx_tui.specs.trust import UntrustedError, check_owner, owner_of, program_fault, trust_folder, trusted_list
+from torchx_tui.base.errors import ConfigError
+from torchx_tui.base.trust import UntrustedError, check_owner, owner_of, program_fault, trust_folder, trusted_list
 
 OTHER = 12345
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
