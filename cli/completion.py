@@ -101,9 +101,9 @@ def _profiles(prefix: str, **_: Any) -> Iterable[str]:
 
 
 def _settings() -> Settings:
-    from ..settings.config import settings_that_hold
+    from ..settings.config import load_settings_lenient
 
-    settings, _ = settings_that_hold()
+    settings, _ = load_settings_lenient()
     return settings
 
 

@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 from ..components.command_line import flags_of
 from ..components.model import REQUIRED
 from ..components.values import to_text
+from ..settings.launch_defaults import LaunchDefaults, resolve
 from .output import put
 
 if TYPE_CHECKING:
     from ..components.model import ComponentDoc, Parameter
-    from ..settings.launch_defaults import LaunchDefaults
 
 _WIDTH = 100
 
 
 def put_component_help(doc: ComponentDoc, defaults: LaunchDefaults) -> None:
     """Print the help of a component, with what config gives its arguments."""
-    given = {
-        name: f"{argument.value} ({argument.source})" for name, argument in defaults.arguments(doc.name, doc).items()
-    }
+    arguments = resolve(defaults, component=doc.name, doc=doc).arguments
+    given = {name: f"{argument.value} ({argument.source})" for name, argument in arguments.items()}
     usage = [_usage(parameter) for parameter in doc.parameters]
     lines = textwrap.wrap(" ".join([f"usage: torchx-tui run {doc.name}", *usage]), _WIDTH, subsequent_indent="    ")
     for text in (doc.summary, doc.description):

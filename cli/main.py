@@ -275,13 +275,13 @@ def read_settings(arguments: Any) -> tuple[Settings, str]:
 
     from ..backends.shared.secrets import choose_patterns
     from ..guest.settings import guest_settings
-    from ..settings.config import check_profile, load_settings, settings_that_hold
+    from ..settings.config import check_profile, load_settings, load_settings_lenient
     from ..specs.resource_names import named_resources
 
     if arguments.config is not None:
         settings, problem = load_settings(Path(arguments.config)), ""
     else:
-        settings, problem = settings_that_hold()
+        settings, problem = load_settings_lenient()
     choose_patterns(settings.secret_names)
     guest_settings.python = settings.components.python
     guest_settings.memory_gigabytes = settings.components.memory_gigabytes

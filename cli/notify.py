@@ -1,4 +1,4 @@
-"""Telling of jobs from the shell: `run --notify`, and the end of a job that is waited for."""
+"""Notifications from the shell: `run --notify`, and the end of a job that is waited for."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def with_all_events(settings: Settings) -> Settings:
-    """Return settings with which all is told of a job.
+    """Return the settings with all events of a job.
 
     Raises:
-        ConfigError: there is no way to tell.
+        ConfigError: no channel is set up.
     """
     if not (settings.notify.has_channel or settings.notify.terminal):
         raise ConfigError("--notify: set notify.command, webhook, mail or terminal in config.toml")
@@ -29,14 +29,14 @@ def with_all_events(settings: Settings) -> Settings:
 
 
 def tell_end(settings: Settings, handle: str, status: AppStatus) -> None:
-    """Tell of a job's end as the settings say; the supervisor of a job on this machine tells by itself."""
-    from ..notify.helper import Happened, tell_of, terminal_sequence
+    """Send the end of a job as the settings say; local jobs have a supervisor that does."""
+    from ..notify.helper import Happened, send_events, terminal_sequence
 
     name, _, app_id = parse_app_handle(handle)
     event = "failure" if status.state is AppState.FAILED else "end"
     try:
         if name != "local_cwd":
-            tell_of(settings, [Happened(handle, event)])
+            send_events(settings, [Happened(handle, event)])
     except OSError as error:
         say(f"no notification was sent for {handle}: {error}")
     if settings.notify.terminal and sys.stderr.isatty():

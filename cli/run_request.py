@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..backends.history.launch_record import ARGUMENT_PREFIX, LaunchOrigin
 from ..base.errors import ConfigError
 from ..base.trust import UntrustedError
+from ..settings.launch_defaults import LaunchDefaults, Resolved, resolve
 from ..specs.errors import UnknownSchedulerException
 from .output import say
 from .run_arguments import read_rest
@@ -15,8 +16,6 @@ from .trust import ask_to_trust
 
 if TYPE_CHECKING:
     from ..backends.runner import Runner
-    from ..components.model import ComponentDoc
-    from ..settings.launch_defaults import LaunchDefaults
     from ..specs.roles import AppDef, AppDryRunInfo
     from ..specs.run_options import runopts
 
@@ -44,33 +43,30 @@ class Launch:
 
 
 def launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Launch | None:
-    """Return what is to be launched, or None where the component's help was asked for, and printed.
+    """Return the launch; None if the component's help was asked for and printed.
 
-    What is wrong with config is said on stderr, whatever else is wrong.
+    Mistakes in config are printed on stderr, also if something else is wrong.
 
     Raises:
-        ConfigError: config cannot be read, so that the job would be launched elsewhere than it says.
+        ConfigError: config cannot be read, so the job would be launched elsewhere than it says.
     """
+    mistakes = [resolve(defaults)]
     try:
-        return _launch_of(arguments, defaults, runner)
+        return _launch_of(arguments, defaults, runner, mistakes)
     finally:
-        for problem in defaults.problems:
+        for problem in mistakes[-1].problems:
             say(problem)
 
 
-def _refuse_faults(defaults: LaunchDefaults) -> None:
-    """Refuse to launch with less than config says.
-
-    Raises:
-        ConfigError: something of config cannot be read; what it is has been said by `launch_of`.
-    """
-    if defaults.faults:
+def _refuse_faults(resolved: Resolved) -> None:
+    """Refuse to launch with less than config says; `launch_of` prints the faults."""
+    if resolved.faults:
         way = "use --ignore-config to launch without .torchxconfig"
-        way = way if defaults.has_file_faults else "use --profile NAME to launch with another profile"
+        way = way if resolved.file_faults else "use --profile NAME to launch with another profile"
         raise ConfigError(f"nothing was launched: correct that, or {way}")
 
 
-def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Launch | None:
+def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner, mistakes: list[Resolved]) -> Launch | None:
     from ..components.build import build_app, interpreter_of
     from ..components.command_line import parse_command_line
     from ..components.finder import describe, find
@@ -94,17 +90,21 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
         given = parse_command_line(component, rest.words)
     # Among the component's arguments as well, so known only now.
     if arguments.ignore_config:
-        defaults.ignore_files()
-    _refuse_faults(defaults)
+        defaults = defaults.without_files()
+        mistakes.append(resolve(defaults))
+    _refuse_faults(mistakes[-1])
     config: dict[str, str] = {}
     doc = describe(component)
     scheduler = _scheduler(arguments, defaults, runner, config, doc.scheduler)
-    cfg = _options(arguments, data, defaults, scheduler, runner.run_opts(scheduler), config)
+    known = runner.run_opts(scheduler)
+    resolved = resolve(defaults, scheduler, known, doc.name, doc)
+    mistakes.append(resolved)
+    cfg = _options(arguments, data, resolved, known, config)
     for key in [key for key in config if doc.scheduler and doc.parameter(key)]:
         # What the script says of itself counts more than what config says of every launch.
         del config[key], cfg[key]
-    _refuse_faults(defaults)
-    given = _with_defaults(given, doc, defaults, config)
+    _refuse_faults(resolved)
+    given = _with_defaults(given, resolved, config)
     if arguments.verbose:
         say(f"{component} is run by {interpreter_of(find(component)) or 'torchx-tui itself'}")
     _require_trust(component)
@@ -116,7 +116,7 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> Laun
         overrides = read_overrides(arguments.set)
         app = override_roles(app, overrides)
     workspace = _workspace(arguments, defaults, runner, scheduler, config)
-    origin = LaunchOrigin(component, given, overrides, config=config)
+    origin = LaunchOrigin(component, given, overrides, config=config, profile=defaults.profile)
     return Launch(app, scheduler, cfg, workspace, origin, arguments.parent_run_id)
 
 
@@ -147,12 +147,7 @@ def _scheduler(arguments: Any, defaults: LaunchDefaults, runner: Runner, config:
 
 
 def _options(
-    arguments: Any,
-    data: dict[str, Any],
-    defaults: LaunchDefaults,
-    scheduler: str,
-    known: runopts,
-    config: dict[str, str],
+    arguments: Any, data: dict[str, Any], resolved: Resolved, known: runopts, config: dict[str, str]
 ) -> dict[str, Any]:
     """Return the run options, those of config among them, and put these into ``config`` as text."""
     given: dict[str, Any] = {}
@@ -163,7 +158,7 @@ def _options(
 
         both = {**(data.get("scheduler_cfg") or {}), **(data.get("scheduler_args") or {})}
         given = known.cfg_from_json_repr(json.dumps(both))
-    taken = {key: option.value for key, option in defaults.options(scheduler, known).items() if key not in given}
+    taken = {key: option.value for key, option in resolved.options.items() if key not in given}
     if taken:
         from ..specs.run_options import format_value
 
@@ -171,10 +166,9 @@ def _options(
     return {**taken, **given}
 
 
-def _with_defaults(given: Texts, doc: ComponentDoc, defaults: LaunchDefaults, config: dict[str, str]) -> Texts:
+def _with_defaults(given: Texts, resolved: Resolved, config: dict[str, str]) -> Texts:
     """Return the component's arguments, those of config among them, and put these into ``config``."""
-    taken = defaults.arguments(doc.name, doc)
-    texts: Texts = {key: item.value for key, item in taken.items() if key not in given}
+    texts: Texts = {key: item.value for key, item in resolved.arguments.items() if key not in given}
     config.update({f"{ARGUMENT_PREFIX}{key}": str(text) for key, text in texts.items()})
     return {**texts, **given}
 

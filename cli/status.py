@@ -70,13 +70,14 @@ def _add_wait(parser: argparse.ArgumentParser) -> None:
 
 
 def _list(arguments: Any, settings: Settings) -> int:
-    from ..settings.launch_defaults import LaunchDefaults
+    from ..settings.launch_defaults import LaunchDefaults, resolve
 
     defaults = LaunchDefaults.load(settings)
     listed = defaults.listed_scheduler()
     chosen = arguments.scheduler or (listed.value if listed else "")
     apps: list[ListAppResponse] = []
     details: list[str] = []
+    mistakes = list(resolve(defaults).problems)
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
     is_wide = not arguments.json and (arguments.wide or width >= _WIDE)
     with make_runner(settings) as runner:
@@ -85,7 +86,9 @@ def _list(arguments: Any, settings: Settings) -> int:
             return 2
         for name in [chosen] if chosen else runner.watched_schedulers():
             try:
-                apps += runner.list(name, _options(runner, defaults, name, arguments.scheduler_args))
+                options, problems = _options(runner, defaults, name, arguments.scheduler_args)
+                mistakes += problems
+                apps += runner.list(name, options)
                 if missing := runner.missing_jobs(name):
                     say(f"{name}: {missing}")
             except SchedulerError as error:
@@ -95,7 +98,7 @@ def _list(arguments: Any, settings: Settings) -> int:
         if is_wide:
             deadline = time.monotonic() + (math.inf if arguments.wide else _DETAILS_S)
             details = [_detail(runner, app, settings, deadline) for app in apps]
-    for problem in defaults.problems:
+    for problem in dict.fromkeys(mistakes):
         say(problem)
     if arguments.json:
         put_json([_listed(app) for app in apps])
@@ -146,13 +149,18 @@ def _scheduler(handle: str) -> str:
     return parse_app_handle(handle).scheduler_backend
 
 
-def _options(runner: Runner, defaults: Any, name: str, text: str | None) -> dict[str, Any] | None:
-    """Return the run options that a listing minds, of config and of the command line."""
+def _options(
+    runner: Runner, defaults: Any, name: str, text: str | None
+) -> tuple[dict[str, Any] | None, tuple[str, ...]]:
+    """Return the run options of a listing, of config and of the command line, and mistakes in config."""
+    from ..settings.launch_defaults import resolve
+
     if not text and not defaults.has_options(name):
-        return None
+        return None, ()
     known = runner.run_opts(name)
-    given = {key: option.value for key, option in defaults.options(name, known).items()}
-    return {**given, **(known.cfg_from_str(text) if text else {})}
+    resolved = resolve(defaults, name, known)
+    given = {key: option.value for key, option in resolved.options.items()}
+    return {**given, **(known.cfg_from_str(text) if text else {})}, resolved.problems
 
 
 def _listed(app: ListAppResponse) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from ..backends.types import Finding
 from ..base.errors import ConfigError, TorchXTuiError
 from ..base.files import NoHomeError, is_file
 from ..base.timeouts import LimitedCaller
-from ..settings.config import config_path, settings_that_hold
-from ..settings.launch_defaults import LaunchDefaults
+from ..settings.config import config_path, load_settings_lenient
+from ..settings.launch_defaults import LaunchDefaults, resolve
 from ..specs.handles import split_context
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def config_findings(named: str | None) -> Iterator[Finding]:
     except NoHomeError as error:
         yield Finding("warning", str(error), _EXAMPLE)
         return
-    _, problem = (None, "") if named else settings_that_hold()
+    _, problem = (None, "") if named else load_settings_lenient()
     if problem:
         yield Finding("error", problem, f"correct it; {_EXAMPLE}")
     elif is_file(path):
@@ -117,27 +117,28 @@ def _file_findings(path: str, options: dict[str, runopts]) -> Iterator[Finding]:
 
 
 def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedulers: Iterable[str]) -> Iterator[Finding]:
-    """Yield what is not known of defaults, having asked them for everything.
+    """Yield the mistakes in launch defaults.
 
     Args:
         defaults: the defaults.
         options: the run options of every scheduler.
-        schedulers: the schedulers that they are for.
+        schedulers: the schedulers that the defaults are for.
     """
     from ..components.finder import describe
 
     given = defaults.scheduler()
     if given and split_context(given.value)[0] not in options:
         yield Finding("error", f"{given.source}: {given.value} is not a scheduler; {nearest(given.value, options)}")
-    for name in schedulers:
-        if name in options:
-            defaults.options(name, options[name])
+    found = [resolve(defaults)]
+    found += [resolve(defaults, name, options[name]) for name in schedulers if name in options]
     for component in defaults.components():
         try:
-            defaults.arguments(component, describe(component))
+            found.append(resolve(defaults, component=component, doc=describe(component)))
         except TorchXTuiError as error:
             yield Finding("warning", f"defaults for {component}: {error}")
-    yield from (Finding("warning", problem) for problem in defaults.problems)
+    faults = [fault for resolved in found for fault in resolved.faults]
+    others = [problem for resolved in found for problem in resolved.others]
+    yield from (Finding("warning", problem) for problem in dict.fromkeys([*faults, *others]))
 
 
 def notify_findings(settings: NotifySettings) -> Iterator[Finding]:

@@ -1,4 +1,4 @@
-"""The ways on which a message leaves: a command, a webhook, mail. Each is tried a bounded number of times."""
+"""The channels of notifications: a command, a webhook, mail. Each is tried a bounded number of times."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from email.message import EmailMessage
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from ..backends.shared.bounded_command import run_command
@@ -35,7 +36,7 @@ FIRST_WAIT_S = 1.0
 """Seconds before the second try; doubled for each further one."""
 _LONGEST_WAIT_S = 15.0
 _TRY_S = 10.0
-# All tries of all channels together (s): what hangs is left behind then.
+# Limit of all tries of all channels together.
 DEADLINE_S = 90.0
 _MOST_OUTPUT = 1 << 20
 _VARIABLE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
@@ -46,40 +47,46 @@ _TRANSIENT = (408, 425, 429)
 
 
 class PermanentError(Exception):
-    """Another try would end the same way."""
+    """An error that a retry would repeat."""
 
 
 class _NoRedirect(HTTPRedirectHandler):
-    """Follow nothing: the secret of a URL or header is for one server."""
+    """Refuse redirects: the secret of a URL or header is for one server."""
 
     def redirect_request(self, *_: object, **__: object) -> None:  # pyrefly: ignore[bad-override]
         return None
 
 
 def channels(settings: NotifySettings) -> dict[str, Callable[[Message], None]]:
-    """Return what sends a message, by names that tell no secret; each raises an exception where it failed."""
+    """Return the functions that send a message, by names without secrets; they raise an exception on failure."""
     found: dict[str, Callable[[Message], None]] = {}
     if settings.command:
-        found[f"command {settings.command[0]}"] = lambda message: _run(settings, message)
+        found[f"command {settings.command[0]}"] = partial(_run, settings)
     if settings.webhook:
-        found[f"webhook {urlsplit(settings.webhook).hostname or ''}".rstrip()] = lambda message: _post(
-            settings, message
-        )
+        found[f"webhook {_split_url(settings.webhook).hostname or ''}".rstrip()] = partial(_post, settings)
     if settings.mail:
-        found[f"mail to {settings.mail}"] = lambda message: _mail(settings, message)
+        found[f"mail to {settings.mail}"] = partial(_mail, settings)
     return found
+
+
+def _split_url(url: str) -> SplitResult:
+    """Split a URL; one that cannot be parsed has no host."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
 
 
 def deliver(
     message: Message, settings: NotifySettings, *, tries: int = MOST_TRIES, deadline_s: float = DEADLINE_S
 ) -> dict[str, str]:
-    """Send a message on all channels at once; return what is wrong with each by its name, empty where nothing is.
+    """Send a message on all channels at once; return the error of each channel, empty if it was sent.
 
     Args:
         message: the message.
         settings: the table ``[notify]``.
-        tries: the most tries on each channel.
-        deadline_s: after so many seconds a channel that still hangs is left behind.
+        tries: the maximum number of tries on each channel.
+        deadline_s: seconds after which a channel that hangs is given up.
     """
     sending = channels(settings)
     results = dict.fromkeys(sending, f"no answer within {deadline_s:.0f} s")
@@ -101,7 +108,7 @@ def deliver(
 
 
 def _try(send: Callable[[Message], None], message: Message, tries: int, stop: threading.Event) -> str:
-    """Send a message, again with growing waits where that may help; return what was wrong at last."""
+    """Send a message, with retries after growing waits if they may help; return the last error."""
     backoff, failed = Backoff(FIRST_WAIT_S, _LONGEST_WAIT_S), ""
     for number in range(1, tries + 1):
         try:
@@ -117,12 +124,12 @@ def _try(send: Callable[[Message], None], message: Message, tries: int, stop: th
 
 
 def _shown(error: Exception) -> str:
-    """Return the text of an error as it may be logged: a command or a server may have written a part of it."""
+    """Return the text of an error without secrets and control characters: a command or server may have written it."""
     return mask_text("", plain(str(error) or type(error).__name__))
 
 
 def fill_in(text: str) -> str:
-    """Put values of the environment in for ``$NAME`` and ``${NAME}``.
+    """Replace ``$NAME`` and ``${NAME}`` by values of the environment.
 
     Raises:
         ConfigError: a variable is not set.
@@ -157,7 +164,7 @@ def _run_program(argv: list[str], stdin: bytes, env: Mapping[str, str] | None = 
 
 
 def webhook_body(host: str, message: Message) -> dict[str, object]:
-    """Return what is posted: Slack's and Discord's own form where the host is theirs, else all facts and ``text``.
+    """Return the body to post: in the form of Slack or Discord for their hosts, else all facts and ``text``.
 
     Source: api.slack.com/messaging/webhooks, discord.com/developers/docs/resources/webhook.
     """
@@ -172,7 +179,7 @@ def webhook_body(host: str, message: Message) -> dict[str, object]:
 
 def _post(settings: NotifySettings, message: Message) -> None:
     url = fill_in(settings.webhook)
-    parts = urlsplit(url)
+    parts = _split_url(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError("notify.webhook is not a URL that begins with http:// or https://")
     headers = {"Content-Type": "application/json", "User-Agent": "torchx-tui"}
@@ -198,7 +205,7 @@ def _post(settings: NotifySettings, message: Message) -> None:
 
 
 def find_sendmail() -> str | None:
-    """Return the path of sendmail, on the PATH or where it is by custom."""
+    """Return the path of sendmail, on the PATH or where systems usually have it."""
     return shutil.which("sendmail", path=os.pathsep.join([os.environ.get("PATH", ""), *_SENDMAIL_PATH]))
 
 

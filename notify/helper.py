@@ -1,14 +1,16 @@
-"""Hands what happened to a process of its own, which tells of it once, whoever else saw it."""
+"""Starting helper processes that send notifications, and sending each event once."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from ..base.files import path_exists, private_folder, state_folder
 from ..logs.text.sanitize import plain
@@ -18,23 +20,28 @@ from ..settings.helper_request import Happened, helper_argv, helper_request
 _KEEP_S = 30 * 86400.0
 
 
-def start_helper(settings: Settings, happened: Sequence[Happened]) -> None:
-    """Start a helper and leave it alone; call it in a thread.
+def start_helper(settings: Settings, happened: Sequence[Happened], environ: Mapping[str, str] | None = None) -> None:
+    """Start a helper and do not wait for it; blocks, so call it in a thread.
+
+    Args:
+        settings: the settings to send by.
+        happened: the events.
+        environ: further variables of its environment.
 
     Raises:
         OSError: it cannot be started.
     """
     process = subprocess.Popen(
         helper_argv(), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
-        start_new_session=True,
+        start_new_session=True, env={**os.environ, **(environ or {})},
     )  # fmt: skip
     assert process.stdin is not None
     with suppress(BrokenPipeError), process.stdin:
         process.stdin.write(helper_request(settings, happened).encode())
 
 
-def tell_of(settings: Settings, happened: Sequence[Happened]) -> None:
-    """Hand to a helper what is to be told of jobs whose own supervisor tells of nothing; call it in a thread.
+def send_events(settings: Settings, happened: Sequence[Happened]) -> None:
+    """Send the wanted events of jobs that have no supervisor of ours; blocks, so call it in a thread.
 
     Raises:
         OSError: the helper cannot be started.
@@ -42,16 +49,16 @@ def tell_of(settings: Settings, happened: Sequence[Happened]) -> None:
     events = set(settings.notify.events)
     # A failure is an end too.
     events |= {"failure"} if "end" in events else set()
-    told = [item for item in happened if item.event in events or is_wanted(item.handle)]
-    if told and settings.notify.has_channel:
-        start_helper(settings, told)
+    wanted = [item for item in happened if item.event in events or is_wanted(item.handle)]
+    if wanted and settings.notify.has_channel:
+        start_helper(settings, wanted)
 
 
 def terminal_sequence(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """Return what makes a terminal notify (OSC 9) and ring its bell.
+    """Return the sequence for a terminal's notification (OSC 9) and bell.
 
     Args:
-        text: what it says.
+        text: the notification.
         environ: the environment; this process's if None.
     """
     sequence = f"\x1b]9;{plain(text)}\x07"
@@ -60,18 +67,27 @@ def terminal_sequence(text: str, environ: Mapping[str, str] | None = None) -> st
     return f"{sequence}\x07"
 
 
-def claim(handle: str, event: str) -> bool:
-    """Tell whether this process is the first to tell of an event of a job; it is the only one from then on."""
-    return _make(f"told-{event}", handle)
+def send_once(handle: str, event: str, send: Callable[[], bool]) -> None:
+    """Send an event of a job unless it was sent before, by any process; concurrent processes wait.
+
+    Args:
+        handle: the job's handle.
+        event: the event.
+        send: sends it, and returns whether it was sent; if not, another process may try.
+    """
+    with _open(f"sent-{event}", handle) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        if os.fstat(file.fileno()).st_size == 0 and send():
+            file.write(b"sent\n")
 
 
 def want(handle: str) -> None:
-    """Note that all events of a job are told, whatever the settings say."""
-    _make("wanted", handle)
+    """Send all events of a job, whatever the settings say."""
+    _open("wanted", handle).close()
 
 
 def is_wanted(handle: str) -> bool:
-    """Tell whether `want` was called for a job, in any process."""
+    """Return whether `want` was called for a job, in any process."""
     return path_exists(_path("wanted", handle))
 
 
@@ -79,19 +95,15 @@ def _path(kind: str, handle: str) -> Path:
     return state_folder() / "notify" / f"{kind}-{hashlib.sha256(handle.encode()).hexdigest()[:32]}"
 
 
-def _make(kind: str, handle: str) -> bool:
+def _open(kind: str, handle: str) -> BinaryIO:
     path = _path(kind, handle)
     private_folder(path.parent)
     _prune(path.parent)
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError:
-        return False
-    return True
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600), "ab")
 
 
 def _prune(folder: Path) -> None:
     for entry in os.scandir(folder):
         with suppress(OSError):
-            if entry.name.startswith(("told-", "wanted-")) and entry.stat().st_mtime < time.time() - _KEEP_S:
+            if entry.name.startswith(("sent-", "wanted-")) and entry.stat().st_mtime < time.time() - _KEEP_S:
                 Path(entry.path).unlink()

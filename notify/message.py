@@ -1,4 +1,4 @@
-"""What is told of a job: what happened, why, and the last lines that it printed. Secrets are masked."""
+"""The message about a job: what happened, why, and its last lines. Secrets are masked."""
 
 from __future__ import annotations
 
@@ -25,25 +25,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 END, FAILURE, STALL, FIRST_STEP = "end", "failure", "stall", "first_step"
-_WORDS = {STALL: "stalled", FIRST_STEP: "made its first step"}
-_MOST_LINES, _MOST_OF_A_LINE = 10, 400
-_TAIL = 65_536
-# How long the lines of a stream are waited for (s).
-_STREAM_S = 10.0
+_TITLES = {STALL: "stalled", FIRST_STEP: "made its first step"}
+_MAX_LINES, _MAX_LINE_LENGTH = 10, 400
+_TAIL_BYTES = 65_536
+_STREAM_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
 class Message:
-    """What is told.
+    """A message about a job.
 
     Attributes:
         event: ``end``, ``failure``, ``stall``, ``first_step`` or ``test``.
         handle: the job's handle.
         name: the job's name.
         state: its state, such as ``FAILED``.
-        sentence: why, as the Why pane says it.
-        lines: the last lines that it printed.
-        time: when this was made (seconds since the epoch).
+        sentence: the sentence of the Why pane.
+        lines: the last lines of its log.
+        time: when the message was made, in seconds since the epoch.
     """
 
     event: str
@@ -55,26 +54,26 @@ class Message:
     time: float = field(default_factory=time.time)
 
     def title(self) -> str:
-        """Return it in a few words, such as ``llama3-8b failed``."""
-        return f"{self.name} {_WORDS.get(self.event, self.state.lower())}"
+        """Return a title such as ``llama3-8b failed``."""
+        return f"{self.name} {_TITLES.get(self.event, self.state.lower())}"
 
     def text(self) -> str:
-        """Return all of it as lines of text."""
+        """Return the message as text."""
         return "\n".join([f"{self.title()}: {self.sentence}", self.handle, *(["", *self.lines] if self.lines else [])])
 
     def facts(self) -> dict[str, Any]:
-        """Return it as plain data."""
+        """Return the message as plain data."""
         return asdict(self)
 
 
 def compose(runner: Runner, handle: str, event: str, sentence: str = "") -> Message | None:
-    """Return the message about a job; None where its backend does not know it.
+    """Return the message about a job; None if its backend does not know it.
 
     Args:
-        runner: the way to its backend.
+        runner: gives access to its backend.
         handle: the job's handle.
         event: what happened.
-        sentence: says it; why the job ended where this is empty.
+        sentence: describes it; if empty, why the job ended.
     """
     described = runner.describe(handle)
     if described is None:
@@ -106,8 +105,8 @@ def last_lines(logs: list[ReplicaLog]) -> tuple[str, ...]:
     files = [path for log in logs for path in (log.combined, log.stdout, log.stderr) if path is not None]
     data = _end_of_files(files) if files else _end_of_streams(logs)
     lines = [plain(line) for line in data.decode("utf-8", "replace").splitlines()]
-    kept = [line.rstrip() for line in lines if line.strip()][-_MOST_LINES:]
-    return tuple(mask_text("", line[:_MOST_OF_A_LINE]) for line in kept)
+    kept = [line.rstrip() for line in lines if line.strip()][-_MAX_LINES:]
+    return tuple(mask_text("", line[:_MAX_LINE_LENGTH]) for line in kept)
 
 
 def _end_of_files(paths: list[Any]) -> bytes:
@@ -117,7 +116,7 @@ def _end_of_files(paths: list[Any]) -> bytes:
         try:
             state = file.stat()
             if state is not None and state.size and state.written_at > latest:
-                latest, data = state.written_at, file.read(max(0, state.size - _TAIL), _TAIL)
+                latest, data = state.written_at, file.read(max(0, state.size - _TAIL_BYTES), _TAIL_BYTES)
         finally:
             file.close()
     return data
@@ -128,13 +127,13 @@ def _end_of_streams(logs: list[ReplicaLog]) -> bytes:
     blocks = LogBlocks(logs)
     blocks.connect()
     try:
-        deadline = time.monotonic() + _STREAM_S
+        deadline = time.monotonic() + _STREAM_TIMEOUT_S
         more = True
         while time.monotonic() < deadline and (more or not blocks.caught_up):
             found, more = blocks.poll()
-            kept.extend(block[0][-_TAIL:] for block in found)
+            kept.extend(block[0][-_TAIL_BYTES:] for block in found)
             if not more:
                 time.sleep(0.05)
     finally:
         blocks.close()
-    return b"".join(kept)[-_TAIL:]
+    return b"".join(kept)[-_TAIL_BYTES:]

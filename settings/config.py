@@ -1,4 +1,4 @@
-"""Settings: config.toml in the config folder, read strictly, so that a typo is named and not passed over."""
+"""Settings: config.toml in the config folder. Unknown names and invalid values are errors."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ def _torchx_log_dirs() -> list[Path]:
 _KEY = re.compile(r"(?:(?:ctrl|shift|alt)\+)*(?:[^\s,+]|[a-z][a-z0-9_]+)")
 
 
+def _at_least(minimum: float, default: Any) -> Any:
+    return field(default=default, metadata={"minimum": minimum})
+
+
 @dataclass(frozen=True)
 class LocalSettings:
     """The table ``[local]``: jobs on this machine."""
@@ -41,13 +45,13 @@ class LocalSettings:
     """Seconds between SIGTERM and SIGKILL when a job is cancelled."""
 
     keep_days: float = 30.0
-    """Finished runs and their logs are removed after so many days."""
+    """Days after which finished runs and their logs are removed."""
 
     keep_gigabytes: float = 10.0
     """The oldest finished runs are removed while all of them together take more."""
 
     insight: bool = True
-    """Let the ranks of jobs that are launched here be asked for their stacks and flight recorders; docs/hangs.md."""
+    """Prepare ranks so that their stacks and flight recorders can be read while they hang; docs/hangs.md."""
 
 
 @dataclass(frozen=True)
@@ -63,50 +67,50 @@ class KubernetesSettings:
     """The table ``[kubernetes]``: Volcano jobs of API servers."""
 
     contexts: tuple[str, ...] = ()
-    """Contexts of the kubeconfig whose jobs are shown, each as a backend of its own; none means the current one."""
+    """Contexts of the kubeconfig to show, each as a backend of its own; empty means the current context."""
 
     namespace: str = ""
-    """Whose jobs are shown; empty means the context's own namespace."""
+    """The namespace to show; empty means that of the context."""
 
     all_namespaces: bool = False
     """Show the jobs of all namespaces, where you may list them."""
 
-    timeout_seconds: float = 10.0
-    """Seconds that a server may take for the next part of an answer."""
+    timeout_seconds: float = _at_least(1, 10.0)
+    """Seconds that a server may take for the next part of a response."""
 
 
 @dataclass(frozen=True)
 class SlurmSettings:
     """The table ``[slurm]``: jobs of a Slurm cluster."""
 
-    interval_seconds: float = 10.0
-    """Seconds between two questions to the controller, of all your sessions on this host together."""
+    interval_seconds: float = _at_least(1, 10.0)
+    """Seconds between two queries of the controller, for all your sessions on this host together."""
 
     history_days: float = 14.0
-    """How far back accounting is asked for jobs that have left the queue, in days."""
+    """Days for which accounting is queried for jobs that have left the queue."""
 
     all_users: bool = False
     """Show the queue of every user, not only yours."""
 
     insight: bool = True
-    """Let ranks be asked for their stacks and flight recorders while they hang."""
+    """Prepare ranks so that their stacks and flight recorders can be read while they hang."""
 
 
 @dataclass(frozen=True)
 class WatchSettings:
-    """The table ``[watch]``: how often backends are asked."""
+    """The table ``[watch]``: how often backends are polled."""
 
-    interval_seconds: float = 1.0
-    """Seconds between two questions to a backend while one of its jobs is active and somebody looks."""
+    interval_seconds: float = _at_least(0.1, 1.0)
+    """Seconds between two polls of a backend while one of its jobs is active and the dashboard is in use."""
 
-    slowest_seconds: float = 30.0
-    """Seconds between two questions to a backend of which nothing changes, and while nobody looks."""
+    slowest_seconds: float = _at_least(1, 30.0)
+    """Seconds between two polls of a backend when nothing changes or the dashboard is not in use."""
 
-    timeout_seconds: float = 30.0
-    """A backend that has not answered after so many seconds is asked anew."""
+    timeout_seconds: float = _at_least(1, 30.0)
+    """Seconds after which a poll without an answer is given up."""
 
     stacks_of_stalled: bool = True
-    """Take the stacks of a job that stalls, once, if that stops none of its processes."""
+    """Read the stacks of a job once when it stalls, if that stops none of its processes."""
 
 
 @dataclass(frozen=True)
@@ -116,14 +120,14 @@ class LaunchSettings:
     component_folders: tuple[str, ...] = ()
     """Folders whose ``*.py`` files are searched for components, beside the current one."""
 
-    most_of_a_sweep: int = 64
-    """A sweep that would launch more jobs than this is refused."""
+    most_of_a_sweep: int = _at_least(1, 64)
+    """The maximum number of jobs of a sweep."""
 
-    most_replicas: int = 10_000
-    """An app of more replicas than this, in all its roles, is refused: it is a slip of the finger."""
+    most_replicas: int = _at_least(1, 10_000)
+    """The maximum number of replicas of an app, all roles together: more is taken for a typing error."""
 
     profile: str = ""
-    """The profile that is taken where none is named; empty means none."""
+    """The profile to use if none is named; empty means none."""
 
     copy_torchx_command: bool = False
     """Show and copy ``torchx run ...`` where the project has TorchX, in place of ``torchx-tui run ...``."""
@@ -142,13 +146,13 @@ class ComponentSettings:
 
 @dataclass(frozen=True)
 class Profile:
-    """A table ``[profiles.NAME]``: what launches take where nobody says otherwise."""
+    """A table ``[profiles.NAME]``: defaults of launches."""
 
     scheduler: str = ""
-    """Where to launch; empty leaves the choice as it is."""
+    """The scheduler; empty for no default."""
 
     workspace: str = ""
-    """What to ship with the first role."""
+    """The workspace of the first role."""
 
     runopts: dict[str, Any] = field(default_factory=dict)
     """Run options of its scheduler, by name."""
@@ -162,13 +166,13 @@ class LogSettings:
     """The table ``[logs]``: reading logs."""
 
     error_patterns: tuple[str, ...] = ()
-    """Regular expressions; a line with one of them is an error, besides those that are known to be."""
+    """Regular expressions of further error lines."""
 
-    spool_megabytes_per_job: int = 512
-    """Megabytes that are kept of one job's logs where they are no files on this machine; the oldest lines go first."""
+    spool_megabytes_per_job: int = _at_least(1, 512)
+    """Megabytes kept of the logs of one job whose logs are streams; the oldest lines are dropped first."""
 
-    spool_megabytes: int = 2048
-    """Megabytes that are kept of all such logs; those of the job that was read longest ago go first."""
+    spool_megabytes: int = _at_least(1, 2048)
+    """Megabytes kept of all such logs; those of the least recently read job are dropped first."""
 
 
 @dataclass(frozen=True)
@@ -176,10 +180,10 @@ class MetricsSettings:
     """The table ``[metrics]``: named values in logs."""
 
     names: tuple[str, ...] = ()
-    """Names of values that are metrics wherever they stand, besides those that are known to be."""
+    """Names of further values that are metrics."""
 
     denied: tuple[str, ...] = ()
-    """Names of values that are no metrics."""
+    """Names of values that are not metrics."""
 
     patterns: tuple[str, ...] = ()
     """Regular expressions for lines of other forms; named groups are values, and ``step``, ``total``, ``epoch``."""
@@ -187,56 +191,56 @@ class MetricsSettings:
 
 @dataclass(frozen=True)
 class NotifySettings:
-    """The table ``[notify]``: telling you how jobs are when you are away."""
+    """The table ``[notify]``: notifications about jobs."""
 
     events: tuple[NotifyEvent, ...] = ("end", "stall")
-    """What is told: ``end``, ``failure``, ``stall``, ``first_step``; `run --notify` tells all of a job."""
+    """Events to send: ``end``, ``failure``, ``stall``, ``first_step``; `run --notify` sends all."""
 
     command: tuple[str, ...] = ()
-    """A program and its arguments, which reads JSON on stdin."""
+    """A program and its arguments; it gets JSON on stdin."""
 
     webhook: str = ""
-    """A URL that JSON is posted to; ``$NAME`` in it is taken from the environment."""
+    """A URL to post JSON to; ``$NAME`` in it is read from the environment."""
 
     headers: dict[str, str] = field(default_factory=dict)
-    """Headers of the webhook; ``$NAME`` in them is taken from the environment."""
+    """Headers of the webhook; ``$NAME`` in them is read from the environment."""
 
     mail: str = ""
-    """An address that mail is sent to, by sendmail."""
+    """An address to send mail to, by sendmail."""
 
     terminal: bool = False
-    """Tell by the terminal too (OSC 9 and the bell), while a dashboard or ``torchx-tui wait`` is open in it."""
+    """Notify by the terminal too (OSC 9 and the bell) while a dashboard or ``torchx-tui wait`` runs in it."""
 
     @property
     def has_channel(self) -> bool:
-        """Whether there is a way on which a process without a terminal can tell."""
+        """Whether there is a channel that needs no terminal."""
         return bool(self.command or self.webhook or self.mail)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Every setting there is, with its default."""
+    """All settings with their defaults."""
 
     theme: ThemeName = "auto"
     """``auto`` is dark, or the terminal's own colours where NO_COLOR is set or the terminal has 16 colours."""
 
     ascii: bool = False
-    """Draw rules, bars and states with ASCII alone."""
+    """Draw with ASCII only."""
 
     mouse: bool = True
-    """Take the mouse; off leaves selecting text to the terminal."""
+    """Use the mouse; without it the terminal selects text."""
 
     bell: bool = False
     """Ring the terminal's bell when a job ends."""
 
     terminal_title: bool = True
-    """Say in the terminal's title how many jobs run and failed."""
+    """Show in the terminal's title how many jobs run and failed."""
 
     read_only: bool = False
     """Launch, cancel and delete nothing."""
 
     frames_per_second: int = 0
-    """The most often the screen is drawn, 30 to 240; 0 chooses 30 over SSH, else 60."""
+    """The maximum number of screen updates per second, 30 to 240; 0 chooses 30 over SSH, else 60."""
 
     secret_names: tuple[str, ...] = ("*TOKEN*", "*SECRET*", "*PASSWORD*", "*KEY*")
     """Names of variables, parameters and arguments whose values are masked on screen, in copies and in the log file."""
@@ -256,7 +260,7 @@ class Settings:
     """Named sets of defaults for launches."""
 
     keys: dict[str, str] = field(default_factory=dict)
-    """Other keys for what has a name, such as ``"jobs.cancel" = "ctrl+x"``; docs/reference/keys.md lists the names."""
+    """Keys of actions, such as ``"jobs.cancel" = "ctrl+x"``; docs/reference/keys.md lists the names."""
 
     def scheduler_params(self) -> dict[str, dict[str, Any]]:
         """Return the keyword arguments of each scheduler's factory."""
@@ -285,23 +289,23 @@ class Settings:
         }
 
     def contexts(self) -> dict[str, tuple[str, ...]]:
-        """Return the contexts in which schedulers are asked."""
+        """Return the contexts of each scheduler."""
         return {"kubernetes": self.kubernetes.contexts}
 
     def spool_limits(self) -> tuple[int, int]:
-        """Return the bytes that spools may keep: of one job, and in all."""
+        """Return the limits of spools in bytes: of one job, and of all."""
         job, total = self.logs.spool_megabytes_per_job, self.logs.spool_megabytes
-        return max(1, job) * 1_000_000, max(1, total) * 1_000_000
+        return job * 1_000_000, total * 1_000_000
 
 
 def config_path(environ: Mapping[str, str] | None = None) -> Path:
-    """Return where config.toml is looked for: ``TORCHX_TUI_CONFIG``, else in the config folder."""
+    """Return the path of config.toml: ``TORCHX_TUI_CONFIG``, else in the config folder."""
     named = (os.environ if environ is None else environ).get(CONFIG_VARIABLE)
     return Path(named) if named else config_folder() / "config.toml"
 
 
 def load_settings(path: Path | None = None) -> Settings:
-    """Read the settings; where no file is named, a missing one gives the defaults.
+    """Load the settings; a missing file gives the defaults unless it was named.
 
     Args:
         path: the file; that of `config_path` if None.
@@ -319,11 +323,10 @@ def load_settings(path: Path | None = None) -> Settings:
     return _decode(data, path) if data else Settings()
 
 
-def settings_that_hold() -> tuple[Settings, str]:
-    """Load the settings without the invalid ones; return them, and a message that names all invalid ones or is empty.
+def load_settings_lenient() -> tuple[Settings, str]:
+    """Load the settings, skipping invalid ones; return a message that names these too, or an empty one.
 
-    Valid settings of a file with mistakes are used, so that ``read_only`` and the names of secrets are. Of a file that
-    is not TOML none are.
+    So ``read_only`` and the names of secrets hold even if the file has a mistake. None hold if it is not TOML.
     """
     try:
         return load_settings(), ""
@@ -336,7 +339,7 @@ def settings_that_hold() -> tuple[Settings, str]:
         return Settings(), f"{fault}; the defaults are used"
     sound: dict[str, Any] = {}
     faults: list[str] = []
-    # What is set elsewhere may name a profile.
+    # Profiles first: other settings may name one.
     for name, value in sorted(data.items(), key=lambda item: item[0] != "profiles"):
         found = _find_fault({**sound, name: value}, path)
         if not found:
@@ -365,7 +368,7 @@ def _find_fault(data: Mapping[str, Any], path: Path) -> str:
 
 
 def _read(path: Path, *, named: bool) -> dict[str, Any]:
-    """Return what a file says; a file that nobody named may be missing."""
+    """Read a file; one that was not named may be missing."""
     try:
         text = read_file(path).decode("utf-8-sig")
     except FileNotFoundError:
@@ -376,7 +379,7 @@ def _read(path: Path, *, named: bool) -> dict[str, Any]:
         raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} cannot be read: it is not UTF-8") from error
-    # Nothing of this is needed for the defaults, and it costs 15 ms of the first paint.
+    # Imported here: a program without a file does without 15 ms of first paint.
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -407,22 +410,24 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
         check_profile(settings.launch.profile, settings)
     except ConfigError as error:
         raise ConfigError(f"{path}: launch.profile: {error}") from None
-    _check_keys(settings.keys, path)
-    return settings
+    return dataclasses.replace(settings, keys=_check_keys(settings.keys, path))
 
 
 def _check_numbers(settings: Any, path: Path, where: str = "") -> None:
-    """Refuse numbers below 0, too large for a clock, and NaN."""
+    """Refuse numbers below their minimum (0 if none is declared), too large for a clock, and NaN."""
     for item in dataclasses.fields(settings):
         value = getattr(settings, item.name)
         if dataclasses.is_dataclass(value):
             _check_numbers(value, path, f"{item.name}.")
-        elif isinstance(value, (int, float)) and not 0 <= value <= _MAX_NUMBER:
-            raise ConfigError(f"{path}: {where}{item.name} is {value}: use a number from 0 to {_MAX_NUMBER:,}")
+        elif isinstance(value, (int, float)):
+            minimum = item.metadata.get("minimum", 0)
+            if not minimum <= value <= _MAX_NUMBER:
+                allowed = f"use a number from {minimum:g} to {_MAX_NUMBER:,}"
+                raise ConfigError(f"{path}: {where}{item.name} is {value}: {allowed}")
 
 
 def check_profile(name: str, settings: Settings) -> None:
-    """Refuse a name that is no profile, with the valid ones.
+    """Refuse an unknown profile; the error lists the valid ones.
 
     Raises:
         ConfigError: there is no such profile.
@@ -432,16 +437,20 @@ def check_profile(name: str, settings: Settings) -> None:
         raise ConfigError(f"{name} is not a profile; there are {known}")
 
 
-def _check_keys(keys: Mapping[str, str], path: Path) -> None:
-    """Refuse what is no key; names are checked by the dashboard, which alone knows them."""
+def _check_keys(keys: Mapping[str, str], path: Path) -> dict[str, str]:
+    """Check the keys and return them without spaces; the dashboard checks the names."""
+    checked = {}
     for name, text in keys.items():
-        if not all(_KEY.fullmatch(key) for key in text.split(",")):
-            words = "write keys as n, N, f5, ctrl+n or slash, separated by commas"
-            raise ConfigError(f'{path}: keys: {name} = "{text}": {words}')
+        parts = [part.strip() for part in text.split(",")]
+        if not all(_KEY.fullmatch(part) for part in parts):
+            allowed = "write keys as n, N, f5, ctrl+n or slash, separated by commas"
+            raise ConfigError(f'{path}: keys: {name} = "{text}": {allowed}')
+        checked[name] = ",".join(parts)
+    return checked
 
 
 def _check_profiles(data: Mapping[str, Any], path: Path) -> None:
-    """Refuse what is no setting of a profile, and a component's name that TOML has taken apart."""
+    """Refuse unknown settings of a profile, and a component's name that TOML split at its dots."""
     profiles = data.get("profiles")
     for name, table in (profiles if isinstance(profiles, Mapping) else {}).items():
         if not isinstance(table, Mapping):
@@ -456,7 +465,7 @@ def _check_profiles(data: Mapping[str, Any], path: Path) -> None:
 
 
 def _check_patterns(patterns: tuple[str, ...], path: Path) -> None:
-    """Refuse what is no regular expression at the start, and not when the key for the next error is pressed."""
+    """Refuse invalid regular expressions."""
     if patterns:
         from ..logs.pattern.error_kinds import PatternError, error_pattern
 
@@ -467,7 +476,7 @@ def _check_patterns(patterns: tuple[str, ...], path: Path) -> None:
 
 
 def _check_metric_patterns(patterns: tuple[str, ...], path: Path) -> None:
-    """Refuse what is no pattern of lines with values."""
+    """Refuse invalid patterns of metric lines."""
     if patterns:
         from ..diagnosis.progress.patterns import compile_pattern
 
@@ -479,7 +488,7 @@ def _check_metric_patterns(patterns: tuple[str, ...], path: Path) -> None:
 
 
 def _refuse_unknown(data: Mapping[str, Any], kind: type[Any], path: Path, where: str = "") -> None:
-    """Refuse a name that is no setting, with the nearest that is."""
+    """Refuse unknown settings; the error names the nearest valid one."""
     known = {field.name: getattr(kind(), field.name) for field in dataclasses.fields(kind)}
     for name, value in data.items():
         if name not in known:

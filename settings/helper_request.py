@@ -1,4 +1,4 @@
-"""What the helper that tells how jobs are is asked: a process of its own, so that nothing waits for it."""
+"""The request to a helper process that sends notifications."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .config import Settings
 
 @dataclass(frozen=True)
 class Happened:
-    """What happened to a job.
+    """An event of a job.
 
     Attributes:
         handle: the job's handle.
-        event: see `Message`.
-        sentence: says it; empty where the helper is to find out.
+        event: see `Message`; ``start`` to watch the job.
+        sentence: describes it; the helper explains it if empty.
     """
 
     handle: str
@@ -28,21 +28,22 @@ class Happened:
 
 
 def helper_argv() -> list[str]:
-    """Return the command line of the helper, which reads a request on stdin."""
+    """Return the command of the helper; it reads a request on stdin."""
     return [sys.executable, "-m", "torchx_tui.notify"]
 
 
 def helper_request(settings: Settings, happened: Sequence[Happened]) -> str:
-    """Return what the helper reads: JSON, over a pipe since every user can read an argument list."""
+    """Write a request as JSON. It goes through a pipe: every user can read an argument list."""
     import msgspec
 
-    # What is for launches and keys is of no use there.
-    told = dataclasses.replace(settings, profiles={}, keys={})
-    return json.dumps({"settings": msgspec.to_builtins(told), "happened": [dataclasses.asdict(it) for it in happened]})
+    needed = dataclasses.replace(settings, profiles={}, keys={})
+    return json.dumps(
+        {"settings": msgspec.to_builtins(needed), "happened": [dataclasses.asdict(it) for it in happened]}
+    )
 
 
 def read_request(text: str) -> tuple[Settings, list[Happened]]:
-    """Read what `helper_request` wrote."""
+    """Read a request. Raises ValueError if it is not one."""
     import msgspec
 
     data: dict[str, Any] = json.loads(text)
@@ -50,7 +51,7 @@ def read_request(text: str) -> tuple[Settings, list[Happened]]:
 
 
 def supervisor_helpers(settings: Settings, handle: str) -> dict[str, dict[str, Any]]:
-    """Return what the supervisor of a local job starts when its replicas run, and when it has ended.
+    """Return the helpers that the supervisor of a local job starts when its replicas run and when it has ended.
 
     Args:
         settings: the settings of the launch.

@@ -1,13 +1,13 @@
-"""What config says of a launch before anybody types: `.torchxconfig`, and over it a profile of config.toml.
+"""Defaults of launches: `.torchxconfig`, and over it a profile of config.toml.
 
-The form and `torchx-tui run` read both from here, so that they take the same.
+The form and `torchx-tui run` both resolve them here.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..backends.history.launch_record import ARGUMENT_PREFIX
@@ -26,6 +26,7 @@ from ..base.errors import ConfigError
 from ..base.trust import UntrustedError
 from ..specs.handles import split_context
 from ..specs.run_options import get_type_name
+from .config import Profile
 
 if TYPE_CHECKING:
     from ..backends.history.journal import LaunchRecord
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ..backends.torchxconfig import Sections
     from ..components.model import ComponentDoc
     from ..specs.run_options import CfgVal, runopt, runopts
-    from .config import Profile, Settings
+    from .config import Settings
 
 FILE, PROFILE = CONFIG_FILE, "profile"
 """The two origins of a `Given`."""
@@ -44,9 +45,9 @@ class Given:
     """One value that config gives.
 
     Attributes:
-        value: of an argument, the scheduler and the workspace its text; of a run option the value of its type.
+        value: a text; of a run option a value of its type.
         origin: `FILE` or `PROFILE`.
-        source: the file and section, or the profile, in words.
+        source: the file and section, or the profile, for a message.
     """
 
     value: Any
@@ -54,34 +55,25 @@ class Given:
     source: str
 
 
+@dataclass(frozen=True)
 class LaunchDefaults:
-    """The defaults of launches. A profile wins over `.torchxconfig`, what is typed over both.
+    """What config says of launches: the files `.torchxconfig`, and over them a profile of config.toml.
 
-    Args:
-        sections: what the files `.torchxconfig` say.
-        profiles: the profiles by name.
-        profile: the profile in force, empty for none.
-        problems: what does not keep a launch back, in words.
-        file_faults: why a file cannot be read, in words.
+    Attributes:
+        sections: the sections of the files.
+        profile: the name of the profile in force; empty for none.
+        values: the values of that profile.
+        problems: other mistakes, as sentences.
+        file_faults: why files cannot be read, as sentences: a launch would go elsewhere than config says.
         untrusted: the refusal of a file of another user, which is one of the faults.
     """
 
-    def __init__(
-        self,
-        sections: Sections,
-        profiles: Mapping[str, Profile],
-        profile: str = "",
-        problems: Sequence[str] = (),
-        file_faults: Sequence[str] = (),
-        untrusted: UntrustedError | None = None,
-    ) -> None:
-        self._sections = sections
-        self.profile = profile if profile in profiles else ""
-        self._profile = profiles.get(profile)
-        self._problems = dict.fromkeys(problems)
-        self._file_faults = dict.fromkeys(file_faults)
-        self.untrusted = untrusted
-        self._profile_faults: dict[str, None] = {}
+    sections: Sections = field(default_factory=dict)
+    profile: str = ""
+    values: Profile = field(default_factory=Profile)
+    problems: tuple[str, ...] = ()
+    file_faults: tuple[str, ...] = ()
+    untrusted: UntrustedError | None = None
 
     @classmethod
     def load(
@@ -92,163 +84,168 @@ class LaunchDefaults:
         *,
         ignore_files: bool = False,
     ) -> LaunchDefaults:
-        """Read the files; what cannot be read is one of the `faults`.
+        """Read the files; one that cannot be read is a fault.
 
         Args:
-            settings: what config.toml says.
-            profile: the profile; that of the settings if empty, none at all if None.
+            settings: the settings of config.toml.
+            profile: the profile; that of the settings if empty, none if None.
             environ: the environment; this process's if None.
             ignore_files: read no `.torchxconfig`.
         """
         chosen = settings.launch.profile if profile == "" else profile or ""
-        problems: list[str] = []
-        faults: list[str] = []
-        files: list[Sections] = []
+        problems: tuple[str, ...] = ()
         if chosen and chosen not in settings.profiles:
             known = ", ".join(settings.profiles) or "none"
-            problems.append(f"{chosen} is not a profile of config.toml; there are {known}")
-        untrusted: UntrustedError | None = None
+            problems = (f"{chosen} is not a profile of config.toml; there are {known}",)
+            chosen = ""
+        faults: list[ConfigError] = []
+        files: list[Sections] = []
         paths: list[str] = []
         try:
             paths = [] if ignore_files else find_configs(environ=environ)
         except ConfigError as error:
-            faults.append(str(error))
+            faults.append(error)
         for path in paths:
             try:
                 files.append(read_config(path))
             except ConfigError as error:
-                faults.append(str(error))
-                if isinstance(error, UntrustedError):
-                    untrusted = untrusted or error
-        return cls(merged(files), settings.profiles, chosen, problems, faults, untrusted)
+                faults.append(error)
+        untrusted = next((error for error in faults if isinstance(error, UntrustedError)), None)
+        values = settings.profiles[chosen] if chosen else Profile()
+        return cls(merged(files), chosen, values, problems, tuple(map(str, faults)), untrusted)
 
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """What is not known or to be filled in, and `faults`; asking for options and arguments can add to it."""
-        return (*self.faults, *self._problems)
-
-    @property
-    def faults(self) -> tuple[str, ...]:
-        """What cannot be read, so that a launch would go elsewhere than config says; asking for options can add."""
-        return (*self._file_faults, *self._profile_faults)
-
-    @property
-    def has_file_faults(self) -> bool:
-        """Whether there are faults that `ignore_files` takes away."""
-        return bool(self._file_faults)
-
-    def ignore_files(self) -> None:
-        """Leave out what the files `.torchxconfig` say, and what is wrong with them."""
-        self._sections, self._file_faults, self.untrusted = {}, {}, None
+    def without_files(self) -> LaunchDefaults:
+        """Return the defaults of the profile alone."""
+        return replace(self, sections={}, file_faults=(), untrusted=None)
 
     def scheduler(self) -> Given | None:
-        """Return where to launch."""
-        if self._profile and self._profile.scheduler:
-            return self._of_profile(self._profile.scheduler)
-        return self._of_section("cli:run", "scheduler")
+        """Return the scheduler to launch on."""
+        return self._of_profile(self.values.scheduler) or self._of_section("cli:run", "scheduler")
 
     def listed_scheduler(self) -> Given | None:
-        """Return whose jobs `list` shows."""
+        """Return the scheduler whose jobs `list` shows."""
         return self._of_section("cli:list", "scheduler")
 
     def component(self) -> str:
-        """Return what to launch, empty where nothing says so."""
+        """Return the component to launch; empty if none is named."""
         given = self._of_section("cli:run", "component")
         return given.value if given else ""
 
     def workspace(self) -> Given | None:
-        """Return what to ship with the first role."""
-        if self._profile and self._profile.workspace:
-            return self._of_profile(self._profile.workspace)
-        return self._of_section("cli:run", "workspace")
+        """Return the workspace of the first role."""
+        return self._of_profile(self.values.workspace) or self._of_section("cli:run", "workspace")
 
     def components(self) -> list[str]:
         """Return the components that there are defaults for."""
-        named = [section.partition(":") for section in self._sections]
-        of_profile = self._profile.components if self._profile else {}
-        return list(
-            dict.fromkeys([*(name for prefix, _, name in named if prefix == "component" and name), *of_profile])
-        )
-
-    def arguments(self, component: str, doc: ComponentDoc | None = None) -> dict[str, Given]:
-        """Return the texts of a component's arguments, by parameter.
-
-        Args:
-            component: its name.
-            doc: what is known of it; an argument that it does not have is then a problem, and left out.
-        """
-        values = self._sections.get(f"component:{component}", {})
-        found = {key: _of_file(value, _file_text(value.text, key, doc)) for key, value in values.items()}
-        places = {key: value.place for key, value in values.items()}
-        if self._profile:
-            for key, value in self._profile.components.get(component, {}).items():
-                found[key] = self._of_profile(_argument_text(value, key, doc))
-                places[key] = f'profiles.{self.profile}.components."{component}".{key}'
-        if doc is None:
-            return found
-        known = [parameter.name for parameter in doc.parameters]
-        for key in [key for key in found if key not in known]:
-            self._say_unknown(f"{places[key]} is not an argument of {component}", key, known)
-            del found[key]
-        return found
+        parts = [section.partition(":") for section in self.sections]
+        named = [name for prefix, _, name in parts if prefix == "component" and name]
+        return list(dict.fromkeys([*named, *self.values.components]))
 
     def has_options(self, scheduler: str) -> bool:
-        """Tell whether anything is said of a scheduler's run options, without knowing these."""
+        """Return whether run options of a scheduler are given."""
         registered, _ = split_context(scheduler)
-        of_profile = self._profile and self._profile.runopts and self._counts_for(self._profile, scheduler)
-        return bool(self._sections.get(registered) or of_profile)
+        return bool(self.sections.get(registered) or (self.values.runopts and _is_for(self.values, scheduler)))
 
-    def options(self, scheduler: str, known: runopts) -> dict[str, Given]:
-        """Return the values of run options, by declared name.
-
-        Args:
-            scheduler: the scheduler's name; its context, where it has one, does not matter to `.torchxconfig`.
-            known: its options; what is none of them is a problem, what is of another type a fault.
-        """
-        registered, _ = split_context(scheduler)
-        found: dict[str, Given] = {}
-        options, warnings, errors = section_options(self._sections.get(registered, {}), known)
-        self._add_problems(warnings)
-        self._file_faults |= dict.fromkeys(errors)
-        for name, value in options.items():
-            found[name] = _of_file(value, option_value(value, known))
-        if self._profile and self._counts_for(self._profile, scheduler):
-            found |= self._profile_options(self._profile, registered, known)
-        return found
-
-    @staticmethod
-    def _counts_for(profile: Profile, scheduler: str) -> bool:
-        return profile.scheduler in ("", scheduler, split_context(scheduler)[0])
-
-    def _profile_options(self, profile: Profile, scheduler: str, known: runopts) -> dict[str, Given]:
-        found = {}
-        for key, value in profile.runopts.items():
-            place = f"profiles.{self.profile}.runopts.{key}"
-            name = known.canonical_key(key)
-            option = known.get(key)
-            if name is None or option is None:
-                self._say_unknown(f"{place} is not a run option of {scheduler}", key, known_names(known))
-                continue
-            try:
-                found[name] = self._of_profile(_option_value(value, option))
-            except ValueError as error:
-                self._profile_faults[f"{place}: {error}"] = None
-        return found
-
-    def _of_profile(self, value: Any) -> Given:
-        return Given(value, PROFILE, f"profile {self.profile}")
+    def _of_profile(self, text: str) -> Given | None:
+        return Given(text, PROFILE, f"profile {self.profile}") if text else None
 
     def _of_section(self, section: str, key: str) -> Given | None:
-        value = self._sections.get(section, {}).get(key)
+        value = self.sections.get(section, {}).get(key)
         if value is None or value.text in ("", "None"):
             return None
         return _of_file(value, value.text)
 
-    def _say_unknown(self, what: str, key: str, known: Iterable[str]) -> None:
-        self._add_problems([f"{what}; {nearest(key, known)}"])
 
-    def _add_problems(self, problems: Iterable[str]) -> None:
-        self._problems |= dict.fromkeys(problems)
+@dataclass(frozen=True)
+class Resolved:
+    """The values that config gives a launch, and the mistakes in it.
+
+    Attributes:
+        options: the values of run options, by declared name.
+        arguments: the texts of the component's arguments, by parameter.
+        file_faults: what cannot be read in `.torchxconfig`, as sentences.
+        profile_faults: what cannot be read in the profile.
+        others: unknown names and other mistakes, which are left out.
+    """
+
+    options: dict[str, Given] = field(default_factory=dict)
+    arguments: dict[str, Given] = field(default_factory=dict)
+    file_faults: tuple[str, ...] = ()
+    profile_faults: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """Mistakes that prevent a launch: it would go elsewhere than config says."""
+        return (*self.file_faults, *self.profile_faults)
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """All mistakes, faults first."""
+        return tuple(dict.fromkeys((*self.faults, *self.others)))
+
+
+def resolve(
+    defaults: LaunchDefaults,
+    scheduler: str = "",
+    known: runopts | None = None,
+    component: str = "",
+    doc: ComponentDoc | None = None,
+) -> Resolved:
+    """Resolve the defaults for a scheduler and a component.
+
+    Args:
+        defaults: the defaults.
+        scheduler: the scheduler's name; a context in it does not matter to `.torchxconfig`.
+        known: its run options; without them none are resolved.
+        component: the component's name; without it no arguments are resolved.
+        doc: its description; without it the names of arguments are not checked.
+    """
+    options: dict[str, Given] = {}
+    profile_faults: list[str] = []
+    others = list(defaults.problems)
+    file_faults = list(defaults.file_faults)
+    if known is not None:
+        registered, _ = split_context(scheduler)
+        found, warnings, errors = section_options(defaults.sections.get(registered, {}), known)
+        others += warnings
+        file_faults += errors
+        options = {name: _of_file(value, option_value(value, known)) for name, value in found.items()}
+        for key, value in defaults.values.runopts.items() if _is_for(defaults.values, scheduler) else ():
+            where = f"profiles.{defaults.profile}.runopts.{key}"
+            name, option = known.canonical_key(key), known.get(key)
+            if name is None or option is None:
+                others.append(f"{where} is not a run option of {registered}; {nearest(key, known_names(known))}")
+                continue
+            try:
+                options[name] = Given(_option_value(value, option), PROFILE, f"profile {defaults.profile}")
+            except ValueError as error:
+                profile_faults.append(f"{where}: {error}")
+    arguments, unknown = _arguments(defaults, component, doc)
+    return Resolved(options, arguments, tuple(file_faults), tuple(profile_faults), (*others, *unknown))
+
+
+def _is_for(profile: Profile, scheduler: str) -> bool:
+    return profile.scheduler in ("", scheduler, split_context(scheduler)[0])
+
+
+def _arguments(
+    defaults: LaunchDefaults, component: str, doc: ComponentDoc | None
+) -> tuple[dict[str, Given], list[str]]:
+    """Return a component's arguments by parameter, and sentences about unknown ones."""
+    found: dict[str, Given] = {}
+    positions: dict[str, str] = {}
+    for key, value in defaults.sections.get(f"component:{component}", {}).items():
+        found[key], positions[key] = _of_file(value, _file_text(value.text, key, doc)), value.place
+    for key, value in defaults.values.components.get(component, {}).items():
+        found[key] = Given(_argument_text(value, key, doc), PROFILE, f"profile {defaults.profile}")
+        positions[key] = f'profiles.{defaults.profile}.components."{component}".{key}'
+    if doc is None:
+        return found, []
+    known = [parameter.name for parameter in doc.parameters]
+    unknown = [key for key in found if key not in known]
+    sentences = [f"{positions[key]} is not an argument of {component}; {nearest(key, known)}" for key in unknown]
+    return {key: given for key, given in found.items() if key in known}, sentences
 
 
 def _of_file(value: ConfigValue, meaning: Any) -> Given:
@@ -256,7 +253,7 @@ def _of_file(value: ConfigValue, meaning: Any) -> Given:
 
 
 def _file_text(text: str, name: str, doc: ComponentDoc | None) -> str:
-    """Return a value of `.torchxconfig` as a person would type it: that of `*args` is split at spaces, as by TorchX."""
+    """Return a value of `.torchxconfig` as the form has it; TorchX splits that of `*args` at spaces."""
     parameter = doc.parameter(name) if doc else None
     if parameter is None or parameter.kind != "var_positional":
         return text
@@ -265,7 +262,7 @@ def _file_text(text: str, name: str, doc: ComponentDoc | None) -> str:
 
 
 def _argument_text(value: Any, name: str, doc: ComponentDoc | None) -> str:
-    """Return a value of config.toml as a person would type it for an argument."""
+    """Return a value of config.toml as the form has it."""
     from ..components.values import to_text
 
     parameter = doc.parameter(name) if doc else None
@@ -275,7 +272,7 @@ def _argument_text(value: Any, name: str, doc: ComponentDoc | None) -> str:
 
 
 def _option_value(value: Any, option: runopt) -> CfgVal:
-    """Return a value of config.toml as one of a run option's type.
+    """Convert a value of config.toml to the type of a run option.
 
     Raises:
         ValueError: it is of another type.
@@ -297,21 +294,26 @@ def _option_value(value: Any, option: runopt) -> CfgVal:
 
 
 def config_now(settings: Settings, profile: str | None, record: LaunchRecord, runner: Runner) -> dict[str, str]:
-    """Return what config gives, as `LaunchOrigin.config` keeps it; files are read.
-
-    A launch does not keep which profile it was made with: of all profiles the one that gives what is most like what was
-    given then counts, so that nothing seems changed where only another profile is in force.
+    """Return what config gives to a launch now, as `LaunchOrigin.config` has it; reads files.
 
     Args:
-        settings: what config.toml says.
-        profile: the profile in force, as for `LaunchDefaults.load`.
+        settings: the settings of config.toml.
+        profile: the profile in force, see `LaunchDefaults.load`; for launches that do not record theirs.
         record: the launch.
         runner: knows the run options.
     """
-    known, doc = runner.run_opts(record.scheduler), _component(record)
-    names = dict.fromkeys((profile, None, *settings.profiles))
-    found = [_given(LaunchDefaults.load(settings, name), record, known, doc) for name in names]
-    return min(found, key=lambda given: len(given.items() ^ record.config.items()))
+    from ..specs.run_options import format_value
+
+    of_launch = profile if record.profile is None else record.profile or None
+    defaults = LaunchDefaults.load(settings, of_launch)
+    known, component = runner.run_opts(record.scheduler), record.component
+    resolved = resolve(defaults, record.scheduler, known, component, _component(record))
+    found = {name: format_value(given.value) for name, given in resolved.options.items()}
+    found |= {f"{ARGUMENT_PREFIX}{name}": str(given.value) for name, given in resolved.arguments.items()}
+    for name, given in (("scheduler", defaults.scheduler()), ("workspace", defaults.workspace())):
+        if given is not None:
+            found[name] = given.value
+    return found
 
 
 def _component(record: LaunchRecord) -> ComponentDoc | None:
@@ -324,17 +326,3 @@ def _component(record: LaunchRecord) -> ComponentDoc | None:
         return read_component(name_here(component_key(record.component, record.cwd)))
     except TorchXTuiError:
         return None
-
-
-def _given(defaults: LaunchDefaults, record: LaunchRecord, known: runopts, doc: ComponentDoc | None) -> dict[str, str]:
-    from ..specs.run_options import format_value
-
-    options = defaults.options(record.scheduler, known)
-    found = {name: format_value(given.value) for name, given in options.items()}
-    if record.component:
-        arguments = defaults.arguments(record.component, doc)
-        found |= {f"{ARGUMENT_PREFIX}{name}": str(given.value) for name, given in arguments.items()}
-    for name, given in (("scheduler", defaults.scheduler()), ("workspace", defaults.workspace())):
-        if given is not None:
-            found[name] = given.value
-    return found

@@ -22,8 +22,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ... import specs
 from ...base.files import LARGE, private_folder, read_file, state_folder, user_name, write_private
+from ...specs.serialize import appdef_to_dict
 from .launch_record import LaunchOrigin, LaunchRecord, decode_record, encode_record
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class Journal:
             at=now,
             scheduler=scheduler,
             session=session,
-            app=specs.appdef_to_dict(app, strict=False),
+            app=appdef_to_dict(app, strict=False),
             cfg=dict(cfg),
             **how,
             workspace=workspace,

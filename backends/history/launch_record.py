@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from ... import specs
 from ...base.validation import (
     Check,
     decode_json,
@@ -21,6 +20,7 @@ from ...base.validation import (
     is_text,
     is_time,
 )
+from ...specs.serialize import appdef_from_dict
 
 if TYPE_CHECKING:
     from ...specs.roles import AppDef
@@ -44,6 +44,7 @@ class LaunchOrigin:
         relaunch_of: the journal id of the launch that this one repeats.
         group: what several launches of one sweep share, empty for a launch of its own.
         config: what config gave to it, as text: ``scheduler``, run options, and arguments as ``component.NAME``.
+        profile: the name of the profile in force, empty for none; None if it is not known.
     """
 
     component: str = ""
@@ -52,6 +53,7 @@ class LaunchOrigin:
     relaunch_of: str = ""
     group: str = ""
     config: Mapping[str, str] = field(default_factory=dict)
+    profile: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ class LaunchRecord:
         relaunch_of: the id of the launch that this one repeats.
         group: what the launches of one sweep share.
         config: what config gave to it, see `LaunchOrigin`.
+        profile: the profile in force, see `LaunchOrigin`; older records have none.
         world: what was around it, see `LaunchWorld`; empty until that was found out.
         expected_app_id: the id that the dry run had chosen, to find the job if the launcher died before it learnt it.
         app_id: the id that the scheduler gave; empty until it has.
@@ -95,6 +98,7 @@ class LaunchRecord:
     relaunch_of: str = ""
     group: str = ""
     config: dict[str, str] = field(default_factory=dict)
+    profile: str | None = None
     world: dict[str, Any] = field(default_factory=dict)
     expected_app_id: str = ""
     app_id: str = ""
@@ -123,7 +127,7 @@ class LaunchRecord:
         Raises:
             AppDefError: the record holds none that can be read.
         """
-        return specs.appdef_from_dict(self.app)
+        return appdef_from_dict(self.app)
 
 
 def _is_id(value: Any) -> bool:
@@ -147,6 +151,7 @@ _OPTIONAL: dict[str, Check] = {
     **dict.fromkeys(("state_at", "cancelled_at"), is_optional(is_time)),
     "overrides": is_dict_of(is_dict_of(is_text)),
     "config": is_dict_of(is_text),
+    "profile": is_optional(is_text),
 }
 _FIELDS = {f.name for f in fields(LaunchRecord)} - {"read_only"}
 

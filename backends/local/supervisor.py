@@ -208,6 +208,7 @@ class Supervisor:
         self.request, self.state, self.folder = request, request["state"], request["folder"]
         self.replicas: dict[int, int] = {}  # pids of the running ones, and their positions in the state
         self.processes: list[subprocess.Popen] = []  # kept, since a forgotten Popen warns
+        self.helpers: set[int] = set()  # groups of processes that may work for other jobs too
         self.logs: dict[int, CombinedLog] = {}
         self.copy_at: dict[int, float] = {}  # when to look at which log
         self.stdin = request.get("stdin", subprocess.DEVNULL)  # a descriptor, for an app of one replica
@@ -372,7 +373,9 @@ class Supervisor:
             os.set_blocking(into, False)
             if len(data) <= os.write(into, data):  # a pipe takes 64 KB at once
                 start = functools.partial(subprocess.Popen, stdout=nothing, stderr=nothing, start_new_session=True)
-                self.processes.append(start(helper["argv"], stdin=out, cwd="/"))
+                process = start(helper["argv"], stdin=out, cwd="/")
+                self.processes.append(process)
+                self.helpers.add(process.pid)
         except OSError:
             pass  # there is nobody left to tell
         finally:
@@ -419,7 +422,8 @@ class Supervisor:
             return True
         adopted = self.state["replicas"] if self.request["adopt"] else ()
         roots = {os.getpid(), *(it["pid"] for it in adopted if processes.is_running(it["pid"], it["pid_started"]))}
-        left = processes.job_processes(self.state["job_id"], roots if everything else set())
+        found = processes.job_processes(self.state["job_id"], roots if everything else set())
+        left = [process for process in found if process.group not in self.helpers]
         now = time.monotonic()
         if left and not self.ending_since:
             self.ending_since = now

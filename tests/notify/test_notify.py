@@ -7,19 +7,23 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
+from contextlib import suppress
 from email import message_from_string
 from pathlib import Path
 
+import psutil
 import pytest
 from support.hostile_server import hostile_server
 from support.hung import hung_take
 from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.diagnosis.progress.stalls import SHORTEST_PAUSE_S
 from torchx_tui.diagnosis.stacks.kept import keep_take
 from torchx_tui.doctor.config_checks import notify_findings
 from torchx_tui.notify.channels import deliver, webhook_body
-from torchx_tui.notify.helper import claim, is_wanted, terminal_sequence, want
+from torchx_tui.notify.helper import is_wanted, send_once, terminal_sequence, want
 from torchx_tui.notify.message import Message
 from torchx_tui.settings.config import NotifySettings, Settings
 from torchx_tui.settings.helper_request import Happened, helper_argv, helper_request
@@ -131,15 +135,49 @@ def test_what_cannot_work_is_said(tmp_path, monkeypatch):
     errors = deliver(MESSAGE, settings)
     assert "cannot be started" in errors[f"command {tmp_path / 'none'}"]
     assert "NOT_SET is not set" in errors["webhook 127.0.0.1"]
+    malformed = deliver(MESSAGE, NotifySettings(command=("true",), webhook="http://[bad"), tries=1)
+    assert malformed["command true"] == ""
+    assert "not a URL" in malformed["webhook"]
     said = [finding.what for finding in notify_findings(settings) if finding.level == "error"]
     assert any("is not found" in what for what in said)
     assert any("NOT_SET is not set" in what for what in said)
 
 
-def test_an_event_is_claimed_once(home):
-    assert claim("slurm://torchx/1", "end")
-    assert not claim("slurm://torchx/1", "end")
-    assert claim("slurm://torchx/1", "stall")
+def test_event_is_sent_until_a_channel_takes_it(home):
+    sent = []
+
+    def send(succeeds: bool) -> bool:
+        sent.append(succeeds)
+        return succeeds
+
+    for succeeds in (False, True, True):
+        send_once("slurm://torchx/1", "end", lambda succeeds=succeeds: send(succeeds))
+    assert sent == [False, True]
+    send_once("slurm://torchx/1", "stall", lambda: send(True))
+    assert sent == [False, True, True]
+
+
+def test_two_processes_send_an_event_once(home):
+    started, go, sent = threading.Event(), threading.Event(), []
+
+    def send_slowly() -> bool:
+        started.set()
+        go.wait(PATIENCE)
+        sent.append(1)
+        return True
+
+    first = threading.Thread(target=send_once, args=("slurm://torchx/1", "end", send_slowly))
+    first.start()
+    assert started.wait(PATIENCE)
+    second = threading.Thread(target=send_once, args=("slurm://torchx/1", "end", lambda: sent.append(2) or True))
+    second.start()
+    go.set()
+    first.join(PATIENCE)
+    second.join(PATIENCE)
+    assert sent == [1]
+
+
+def test_all_events_of_a_job_can_be_wanted(home):
     assert not is_wanted("slurm://torchx/1")
     want("slurm://torchx/1")
     assert is_wanted("slurm://torchx/1")
@@ -182,6 +220,45 @@ def test_a_local_job_tells_with_no_dashboard(home, hook):
     assert len(hook.posted) == 2
 
 
+def watchers(state: str) -> list[int]:
+    """List the helpers that run with a state folder."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if "torchx_tui.notify" in (process.info["cmdline"] or ()):
+            with suppress(psutil.Error):
+                if process.environ().get("XDG_STATE_HOME") == state:
+                    found.append(process.pid)
+    return found
+
+
+def test_one_process_watches_all_jobs(home, hook):
+    """It outlives the job that started it, and ends with the last one."""
+    settings = Settings(notify=NotifySettings(("first_step",), webhook=hook.url))
+    go = [home / f"go-{number}" for number in range(3)]
+    program = (
+        "import os, time\nwhile not os.path.exists({!r}): time.sleep(0.05)\n"
+        "for step in range(4): print(f'step {{step}}/9 loss: {{2 / (step + 1)}}')\ntime.sleep(3600)"
+    )
+    state = str(home / "state")
+    folder = home / "state" / "torchx-tui" / "notify" / f"watched-{os.uname().nodename}"
+    handles = [launch(settings, program.format(str(go[0])))]
+    wait_until(lambda: len(list(folder.glob("*"))) == 1, "the watcher", 3 * PATIENCE)
+    handles += [launch(settings, program.format(str(path))) for path in go[1:]]
+    alone = lambda: len(list(folder.glob("*"))) == 3 and len(watchers(state)) == 1  # noqa: E731
+    wait_until(alone, "one watcher of three jobs", 3 * PATIENCE)
+    (watcher,) = watchers(state)
+    with make_runner(settings) as runner:
+        runner.cancel(handles[0])
+        go[1].touch()
+        wait_until(lambda: hook.posted, "the first step", 3 * PATIENCE)
+        assert hook.posted[0][2]["handle"] == handles[1]
+        assert watcher in watchers(state)
+        runner.cancel(handles[1])
+        runner.cancel(handles[2])
+    wait_until(lambda: not watchers(state), "the end of the watcher", 3 * PATIENCE)
+    assert list(folder.iterdir()) == []
+
+
 def test_a_stall_and_the_end_are_told_on_every_way(home, hook, monkeypatch):
     keep = "import os, sys\nopen(os.path.join({!r}, {!r} + str(os.getpid())), 'w').write(sys.stdin.read())"
     command = script(home / "command", keep.format(str(home), "command-"))
@@ -197,7 +274,8 @@ def test_a_stall_and_the_end_are_told_on_every_way(home, hook, monkeypatch):
         # A file that was just made is still empty.
         return sorted(filter(None, (path.read_text() for path in home.glob(f"{way}-*"))))
 
-    wait_until(lambda: hook.posted and len(told("command")) == len(told("mail")) == 1, "the stall")
+    stalled = lambda: hook.posted and len(told("command")) == len(told("mail")) == 1  # noqa: E731
+    wait_until(stalled, "the stall", SHORTEST_PAUSE_S + 3 * PATIENCE)
     stall = hook.posted[0][2]
     assert (stall["event"], stall["handle"], stall["state"]) == ("stall", handle, "RUNNING")
     # A pause takes longer where the machine is busy.

@@ -9,7 +9,7 @@ from support.canned import CannedScheduler
 from support.dashboard import make_app, until
 
 from torchx_tui.base.errors import ConfigError
-from torchx_tui.settings.config import Settings, config_path, load_settings, settings_that_hold
+from torchx_tui.settings.config import Settings, config_path, load_settings, load_settings_lenient
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -94,17 +94,28 @@ def test_the_example_has_every_setting_at_its_default():
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("[local]\ngrace_seconds = nan", "local.grace_seconds is nan"),
-        ("[local]\ngrace_seconds = inf", "local.grace_seconds is inf"),
-        ("[local]\nmax_running = -5", "local.max_running is -5"),
-        ("[watch]\ntimeout_seconds = 1e308", "watch.timeout_seconds is 1e+308"),
+        ("[local]\ngrace_seconds = nan", "local.grace_seconds is nan: use a number from 0"),
+        ("[local]\ngrace_seconds = inf", "local.grace_seconds is inf: use a number from 0"),
+        ("[local]\nmax_running = -5", "local.max_running is -5: use a number from 0"),
+        ("[watch]\ntimeout_seconds = 1e308", "watch.timeout_seconds is 1e+308: use a number from 1"),
+        ("[watch]\ntimeout_seconds = nan", "watch.timeout_seconds is nan: use a number from 1"),
+        ("[watch]\ninterval_seconds = 0", "watch.interval_seconds is 0.0: use a number from 0.1"),
+        ("[slurm]\ninterval_seconds = -1", "slurm.interval_seconds is -1.0: use a number from 1"),
+        ("[kubernetes]\ntimeout_seconds = 0", "kubernetes.timeout_seconds is 0.0: use a number from 1"),
+        ("[logs]\nspool_megabytes = 0", "logs.spool_megabytes is 0: use a number from 1"),
+        ("[launch]\nmost_replicas = 0", "launch.most_replicas is 0: use a number from 1"),
     ],
 )
 def test_numbers_out_of_range_are_refused(tmp_path, text, fault):
     path = write(tmp_path, text)
     with pytest.raises(ConfigError) as caught:
         load_settings(path)
-    assert str(caught.value) == f"{path}: {fault}: use a number from 0 to 1,000,000,000"
+    assert str(caught.value) == f"{path}: {fault} to 1,000,000,000"
+
+
+def test_spaces_between_keys_are_accepted(tmp_path):
+    settings = load_settings(write(tmp_path, '[keys]\n"logs.bottom" = "f, G"\n'))
+    assert settings.keys == {"logs.bottom": "f,G"}
 
 
 @pytest.mark.parametrize("frames", [-1, 1, 29, 241])
@@ -139,7 +150,7 @@ def test_a_file_that_was_named_must_be_there(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHX_TUI_CONFIG", str(tmp_path / "gone.toml"))
     with pytest.raises(ConfigError, match=r"gone\.toml does not exist"):
         load_settings()
-    settings, problem = settings_that_hold()
+    settings, problem = load_settings_lenient()
     assert settings == Settings()
     assert problem.endswith("; the defaults are used")
 
@@ -148,7 +159,7 @@ def test_of_a_broken_file_the_rest_holds(tmp_path, monkeypatch):
     text = f'[launch]\nprofile = "p"\nmost_of_a_sweep = "many"\n[local]\nmax_runing = 1\ngrace_seconds = 3.0\n{PROFILE}'
     path = write(tmp_path, f'read_only = true\nthmee = "pink"\n{text}')
     monkeypatch.setenv("TORCHX_TUI_CONFIG", str(path))
-    settings, problem = settings_that_hold()
+    settings, problem = load_settings_lenient()
     faults = (
         "thmee is not a setting; did you mean theme?",
         "launch.most_of_a_sweep: Expected `int`, got `str`",
@@ -162,7 +173,7 @@ def test_of_a_broken_file_the_rest_holds(tmp_path, monkeypatch):
 
 def test_a_sound_file_has_no_problem(tmp_path, monkeypatch):
     monkeypatch.setenv("TORCHX_TUI_CONFIG", str(write(tmp_path, 'theme = "torchx-light"\n')))
-    settings, problem = settings_that_hold()
+    settings, problem = load_settings_lenient()
     assert (settings.theme, problem) == ("torchx-light", "")
 
 

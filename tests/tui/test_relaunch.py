@@ -206,8 +206,10 @@ def test_a_launch_is_compared_with_its_own_profile(app, with_config):
     prod = Profile(scheduler="local_cwd", components={"utils.echo": {"msg": "hello"}})
     settings = replace(Settings(), profiles={"prod": prod, "other": Profile()})
     of_profile = {"scheduler": "local_cwd", "log_dir": "/logs", "component.msg": "hello"}
-    record = replace(with_config, config=of_profile)
-    assert config_now(settings, None, record, app.runner) == of_profile
+    record = replace(with_config, config=of_profile, profile="prod")
+    assert config_now(settings, "other", record, app.runner) == of_profile
+    assert config_now(settings, "prod", replace(record, profile=None), app.runner) == of_profile
+    assert config_now(settings, "prod", replace(record, profile=""), app.runner) == with_config.config
     assert app.runner.changed_since(record, of_profile) == []
 
 

@@ -18,7 +18,7 @@ from ...base.errors import describe_error
 from ...base.trust import trust_folder
 from ...components.model import ComponentDoc
 from ...guest.settings import guest_settings
-from ...settings.launch_defaults import LaunchDefaults
+from ...settings.launch_defaults import LaunchDefaults, Resolved, resolve
 from ..messages import ActionDone
 from ..ui.pane import Divider
 from ..ui.status import OnDashboard
@@ -203,19 +203,22 @@ class FormEditor(OnDashboard, Horizontal):
         if message.first:
             self._fill_first(model)
         self._config_fault = ""
+        model.profile = defaults.profile
+        resolved = resolve(defaults)
         if not message.first or not (self._record or self._foreign):
+            resolved = resolve(defaults, message.scheduler, message.options, model.doc.name, model.doc)
             if message.first or message.refill:
-                model.fill_given(ARGUMENT, defaults.arguments(model.doc.name, model.doc))
-            model.fill_given(OPTION, defaults.options(message.scheduler, message.options))
+                model.fill_given(ARGUMENT, resolved.arguments)
+            model.fill_given(OPTION, resolved.options)
             workspace = defaults.workspace()
             model.fill_given(LAUNCH, {"workspace": workspace} if workspace else {})
-            self._config_fault = _config_fault(defaults)
+            self._config_fault = _config_fault(resolved)
             if (untrusted := defaults.untrusted) is not None:
                 self.app.push_screen(
                     TrustDialog(untrusted), lambda yes: self.read_config(untrusted.folder) if yes else None
                 )
-        if defaults.problems:
-            self.dashboard.status.say(defaults.problems[0], failed=True)
+        if resolved.problems:
+            self.dashboard.status.say(resolved.problems[0], failed=True)
         if message.first:
             await self.form.show(model, self.dashboard.jobs.schedulers or [message.scheduler])
             self.post_message(self.Opened())
@@ -528,9 +531,9 @@ class FormEditor(OnDashboard, Horizontal):
             self.dashboard.terminal_clipboard.copy(text, "the command", is_command=True)
 
 
-def _config_fault(defaults: LaunchDefaults) -> str:
-    """Return why config cannot be read and how to go on, empty where it can be."""
-    if not defaults.faults:
+def _config_fault(resolved: Resolved) -> str:
+    """Return why config cannot be read and what to do; empty if it can be read."""
+    if not resolved.faults:
         return ""
-    way = f"ctrl+l continues without {CONFIG_FILE}" if defaults.has_file_faults else "ctrl+o chooses another profile"
-    return f"{defaults.faults[0]}; correct it and press ctrl+s, or {way}"
+    way = f"ctrl+l continues without {CONFIG_FILE}" if resolved.file_faults else "ctrl+o chooses another profile"
+    return f"{resolved.faults[0]}; correct it and press ctrl+s, or {way}"

@@ -65,6 +65,7 @@ class FormModel:
         fields: arguments first, then the workspace and run options, then those of roles.
         lost: what an earlier launch had changed in roles that the app does not have now.
         ignores_config: whether `.torchxconfig` is left out.
+        profile: the profile in force; empty for none.
     """
 
     doc: ComponentDoc
@@ -74,6 +75,7 @@ class FormModel:
     fields: list[Field] = dataclasses.field(default_factory=list)
     lost: list[str] = dataclasses.field(default_factory=list)
     ignores_config: bool = False
+    profile: str = ""
     _figures: dict[str, tuple[str, ...] | None] = dataclasses.field(default_factory=dict)
     _options: runopts | None = None
     _kept: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
@@ -321,6 +323,7 @@ class FormModel:
             config=config,
             label=label,
             ignores_config=self.ignores_config,
+            profile=self.profile,
         )
 
     def _overrides(self, text_of: Callable[[Field], str]) -> dict[str, dict[str, str]]:

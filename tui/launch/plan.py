@@ -28,6 +28,7 @@ class LaunchPlan:
         config: what config gave, see `LaunchOrigin`.
         label: what tells it from the others of a sweep, such as ``lr=0.1 batch=32``; empty for a launch of its own.
         ignores_config: whether `.torchxconfig` is left out.
+        profile: the profile in force; empty for none.
     """
 
     component: str
@@ -40,6 +41,7 @@ class LaunchPlan:
     config: Mapping[str, str] = field(default_factory=dict)
     label: str = ""
     ignores_config: bool = False
+    profile: str = ""
 
     @property
     def name(self) -> str:
@@ -94,4 +96,6 @@ class LaunchPlan:
         """Return what the journal keeps of it."""
         from ...backends.history.launch_record import LaunchOrigin
 
-        return LaunchOrigin(self.component, self.arguments, self.overrides, relaunch_of, group, self.config)
+        return LaunchOrigin(
+            self.component, self.arguments, self.overrides, relaunch_of, group, self.config, self.profile
+        )

@@ -259,11 +259,11 @@ def _tell_channels(app: TorchXTuiApp, rows: Sequence[JobRow], event: str, senten
         event: what happened to them, see `Happened`.
         sentence: says it; empty where the helper is to find out.
     """
-    from ...notify.helper import tell_of
+    from ...notify.helper import send_events
     from ...settings.helper_request import Happened
 
     mine = [row for row in rows if not row.foreign or row.user == user_name()]
     # The supervisor of a job on this machine tells by itself.
     happened = [Happened(row.handle, event, sentence) for row in mine if row.scheduler != "local_cwd"]
     if happened and app.settings.notify.has_channel:
-        tell_of(app.settings, happened)
+        send_events(app.settings, happened)
