@@ -1,4 +1,4 @@
-"""Asks everything that can be wrong here: program, config, terminal, folders, logout, backends."""
+"""All checks of doctor: program, config, terminal, folders, logout, plugins, backends."""
 
 from __future__ import annotations
 
@@ -16,30 +16,25 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Seconds that one backend has to answer: a plugin's guest may take 20 to start and 8 to load it, and says so itself.
+# A plugin's guest may take 20 s to start and 8 s to load the plugin, and reports that itself.
 PATIENCE_SECONDS = 30.0
 _MORE = "torchx-tui.log in the state folder has the traceback"
 
 
 @dataclass(frozen=True)
 class Diagnosed:
-    """What was found out about one thing.
-
-    Attributes:
-        subject: what it is about, such as ``config.toml``, or a scheduler's name.
-        finding: the finding.
-    """
+    """A finding about a subject, such as ``config.toml`` or a scheduler."""
 
     subject: str
     finding: Finding
 
 
 def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Iterator[Diagnosed]:
-    """Yield what is found out, as it is: the findings of one subject follow one another.
+    """Run all checks and yield their findings, grouped by subject.
 
     Args:
         settings: the settings in force.
-        runner: the way to the backends.
+        runner: gives access to the backends.
         config_file: the config file of the command line, if there is one.
     """
     from ..backends.shared.logout import logout_findings
@@ -62,18 +57,17 @@ def diagnose(settings: Settings, runner: Runner, config_file: str | None) -> Ite
 
 
 def _of(subject: str, findings: Iterable[Finding]) -> Iterator[Diagnosed]:
-    """Yield what is found out about one thing; where that breaks, the others are looked at all the same."""
+    """Yield the findings about a subject; a check that raises is itself a finding."""
     try:
         for finding in findings:
             yield Diagnosed(subject, finding)
     except Exception as error:
-        # What looks at a broken machine is not broken by it.
         logger.exception("looking at %s failed", subject)
         yield Diagnosed(subject, Finding("error", f"this check failed: {describe_error(error)}", _MORE))
 
 
 def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
-    """Ask every backend; a backend that hangs is left behind."""
+    """Check every backend, each with a timeout."""
     from ..base.timeouts import LimitedCaller, NoAnswerError
 
     watched = runner.watched_schedulers()
@@ -82,7 +76,7 @@ def _backend_findings(runner: Runner) -> Iterator[tuple[str, list[Finding]]]:
             yield name, [Finding("ok", "not set up here")]
             continue
         try:
-            # Each has its own: those that hang are not laid at another's door.
+            # One caller each: it refuses further calls after three that hang.
             caller = LimitedCaller(f"doctor-{name}")
             findings = caller.call(lambda name=name: runner.check(name), PATIENCE_SECONDS)
             yield name, findings or [Finding("ok", "available")]

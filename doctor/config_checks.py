@@ -1,4 +1,4 @@
-"""What doctor says of config.toml, its profiles, and .torchxconfig."""
+"""Checks of config.toml, its profiles, and .torchxconfig."""
 
 from __future__ import annotations
 
@@ -25,17 +25,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Seconds that a scheduler has to tell its run options.
-_OPTION_SECONDS = 10.0
-# Sections of .torchxconfig that are no scheduler's, by what comes before the colon; the tracker's are TorchX's alone.
+_OPTIONS_TIMEOUT_S = 10.0
+# Prefixes of the sections of .torchxconfig that are not for a scheduler; only TorchX reads those of trackers.
 _PREFIXES = ("component", "cli", "torchx", "tracker")
 
 
 def config_findings(named: str | None) -> Iterator[Finding]:
-    """Yield what is to be said of config.toml.
+    """Check config.toml.
 
     Args:
-        named: the file of the command line, if there is one; it was read without a fault.
+        named: the file of the command line, if there is one; it was read without a mistake.
     """
     try:
         path = Path(named) if named else config_path()
@@ -55,7 +54,7 @@ _EXAMPLE = "config.example.toml of the project has every setting"
 
 
 def launch_config_findings(settings: Settings, runner: Runner) -> Iterator[Finding]:
-    """Yield what is to be said of `.torchxconfig` and of every profile, each fault once."""
+    """Check `.torchxconfig` and every profile; each mistake is reported once."""
     seen: set[Finding] = set()
     for finding in _launch_findings(settings, _run_options(runner)):
         if finding not in seen:
@@ -86,7 +85,7 @@ def _launch_findings(settings: Settings, options: dict[str, runopts]) -> Iterato
 
 
 def _fitting(profile: Profile, options: dict[str, runopts]) -> list[str]:
-    """Return the schedulers that a profile can be meant for which names none: they have all of its options."""
+    """Return the schedulers that have all options of a profile that names no scheduler."""
     return [name for name, known in options.items() if all(known.canonical_key(key) for key in profile.runopts)]
 
 
@@ -98,7 +97,7 @@ def _run_options(runner: Runner) -> dict[str, runopts]:
             continue
         caller = LimitedCaller(f"options-{registered}")
         try:
-            options[registered] = caller.call(lambda name=registered: runner.run_opts(name), _OPTION_SECONDS)
+            options[registered] = caller.call(lambda name=registered: runner.run_opts(name), _OPTIONS_TIMEOUT_S)
         except Exception:  # whatever another package raises; its own check tells
             logger.warning("%s does not tell its run options", registered, exc_info=True)
     return options
@@ -142,7 +141,7 @@ def _findings_of(defaults: LaunchDefaults, options: dict[str, runopts], schedule
 
 
 def notify_findings(settings: NotifySettings) -> Iterator[Finding]:
-    """Yield on which ways you are told of jobs, and which of them cannot work."""
+    """Check the channels of notifications."""
     from ..notify.channels import channels, find_sendmail, variables
 
     names = [*channels(settings), *(["this terminal"] if settings.terminal else [])]

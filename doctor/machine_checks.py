@@ -1,4 +1,4 @@
-"""What doctor says of the program, the terminal and the folders."""
+"""Checks of the program, the terminal and the folders."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ..backends.types import Finding
 from ..base.files import NoHomeError, cache_folder, path_exists, state_folder
 
 SMALLEST = (80, 24)
-# Milliseconds for which tmux takes an escape for the begin of a longer key.
-_SLOW_ESCAPE = 100
+# tmux waits this long for the rest of a key that begins with an escape.
+_SLOW_ESCAPE_MS = 100
 _MULTIPLEXER_SECONDS = 3.0
 _LITTLE_SPACE, _NO_SPACE = 1e9, 50e6
 _NETWORK_FILE_SYSTEMS = ("nfs", "cifs", "smb", "lustre", "gpfs", "beegfs", "ceph", "glusterfs", "afs", "9p", "fuse.ssh")
 
 
 def program_findings() -> Iterator[Finding]:
-    """Yield what runs."""
+    """Yield the versions."""
     yield Finding("ok", f"torchx-tui {__version__}, Python {platform.python_version()} ({sys.executable})")
 
 
 def terminal_findings(environ: Mapping[str, str] | None = None) -> Iterator[Finding]:
-    """Yield what the dashboard would find in this terminal.
+    """Yield what limits the dashboard in this terminal.
 
     Args:
         environ: the environment; this process's if None.
     """
     environ = os.environ if environ is None else environ
-    # Those of the process: the dashboard puts others in the place of `sys.stderr`.
+    # The dashboard replaces `sys.stderr`.
     typed, drawn = sys.__stdin__, sys.__stderr__
     if typed is None or drawn is None or not (typed.isatty() and drawn.isatty()):
         yield Finding("ok", "there is no terminal: shell commands work, the dashboard needs one")
@@ -91,12 +91,12 @@ def _tmux() -> Iterator[Finding]:
     else:
         yield Finding("ok", "tmux passes copies (OSC 52) to the outer terminal")
     delay = settings["escape-time"]
-    if delay.isdecimal() and int(delay) > _SLOW_ESCAPE:
+    if delay.isdecimal() and int(delay) > _SLOW_ESCAPE_MS:
         yield Finding("warning", f"tmux delays the escape key by {delay} ms", "`tmux set -s escape-time 20`")
 
 
 def _tmux_setting(name: str) -> str:
-    """Return a setting of tmux, empty where it does not tell."""
+    """Return a setting of tmux; empty if it is not known."""
     try:
         answer = subprocess.run(
             ["tmux", "show-options", "-gsv" if name == "escape-time" else "-gv", name],
@@ -112,7 +112,7 @@ def _tmux_setting(name: str) -> str:
 
 
 def folder_findings() -> Iterator[Finding]:
-    """Yield whether state and caches can be kept."""
+    """Yield whether the state and cache folders can be written."""
     for what, folder, variable in (
         ("state", state_folder, "XDG_STATE_HOME"),
         ("caches", cache_folder, "XDG_CACHE_HOME"),
@@ -127,7 +127,7 @@ def _folder(what: str, folder: Path, variable: str) -> Iterator[Finding]:
     existing = next((path for path in (folder, *folder.parents) if path_exists(path)), folder)
     advice = f"set {variable} to a folder elsewhere"
     try:
-        # Whoever is root may write by the modes of a file system that is read-only.
+        # For root, the mode of a read-only file system allows to write.
         writable = os.access(existing, os.W_OK) and not os.statvfs(existing).f_flag & os.ST_RDONLY
         free = shutil.disk_usage(existing).free
     except OSError as error:
@@ -147,24 +147,19 @@ def _folder(what: str, folder: Path, variable: str) -> Iterator[Finding]:
         yield Finding("ok", words)
 
 
-def file_system(path: Path, mounts: Path = Path("/proc/mounts")) -> str:
-    """Return the kind of the network file system that holds a path, empty where it is none.
+def file_system(path: Path) -> str:
+    """Return the kind of the network file system of an existing path; empty on other file systems."""
+    import psutil
 
-    Args:
-        path: a path that exists.
-        mounts: what is mounted, as Linux tells it.
-    """
     try:
-        lines = mounts.read_text("utf-8", "replace").splitlines()
         resolved = path.resolve()
+        partitions = psutil.disk_partitions(all=True)
     except OSError:
         return ""
-    best, kind = -1, ""
-    for line in lines:
-        _, _, rest = line.partition(" ")
-        place, _, rest = rest.partition(" ")
-        point = Path(place.replace("\\040", " "))
-        # Of two mounts on one point the later one is seen.
-        if (point == resolved or point in resolved.parents) and len(point.parts) >= best:
-            best, kind = len(point.parts), rest.split(" ", 1)[0]
+    depth, kind = 0, ""
+    for partition in partitions:
+        point = Path(partition.mountpoint)
+        # A later mount hides an earlier one on the same folder.
+        if (point == resolved or point in resolved.parents) and len(point.parts) >= depth:
+            depth, kind = len(point.parts), partition.fstype
     return kind if kind.startswith(_NETWORK_FILE_SYSTEMS) else ""

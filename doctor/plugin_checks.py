@@ -1,4 +1,4 @@
-"""What doctor says of the packages that add schedulers, components and named resources."""
+"""Checks of packages that add schedulers, components and named resources."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ADVICE = "fix, update or uninstall the package"
 
 
 def plugin_findings(runner: Runner) -> Iterator[Finding]:
-    """Yield each plugin that was found, with its group, and what is wrong with those that are of no use.
+    """Yield each plugin with its group, and the faults of those that cannot be used.
 
-    Whether a scheduler can be loaded is told with what else is said of it.
+    The check of its backend tells whether a scheduler can be loaded.
     """
     if fault := plugin_sources_error():
         yield Finding("error", fault, "both sources are used; set it to one of these, or unset it")
@@ -31,7 +31,7 @@ def plugin_findings(runner: Runner) -> Iterator[Finding]:
 
 
 def interpreter_findings() -> Iterator[Finding]:
-    """Yield which interpreter runs components of the current folder, and whether it has TorchX. It is not run."""
+    """Yield the interpreter of components in the current folder, and whether it has TorchX, without running it."""
     from ..guest.environment import Environment
     from ..guest.interpreter import OLDEST, choose_interpreter
     from ..guest.settings import guest_settings

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 from support.command import Command
 from support.terminal import COMMAND, Terminal
@@ -125,15 +127,12 @@ def test_small_terminal_is_an_error():
         assert app.wait_for_end() == 1
 
 
-def test_file_system_of_a_path(tmp_path):
-    mounts = tmp_path / "mounts"
-    mounts.write_text(
-        f"/dev/sda1 / ext4 rw 0 0\nfiler:/x {tmp_path} nfs4 rw 0 0\ntmpfs {tmp_path}/a\\040b tmpfs rw 0 0\n"
-    )
+def test_file_system_of_a_path(tmp_path, monkeypatch):
     (tmp_path / "a b").mkdir()
-    assert file_system(tmp_path, mounts) == "nfs4"
-    assert file_system(tmp_path / "a b", mounts) == ""
-    assert file_system(Path("/"), mounts) == ""
+    mounts = [("/", "ext4"), (str(tmp_path), "nfs4"), (str(tmp_path / "a b"), "tmpfs")]
+    partitions = [SimpleNamespace(mountpoint=point, fstype=kind) for point, kind in mounts]
+    monkeypatch.setattr(psutil, "disk_partitions", lambda all: partitions)
+    assert [file_system(path) for path in (tmp_path, tmp_path / "a b", Path("/"))] == ["nfs4", "", ""]
 
 
 @pytest.mark.parametrize(
