@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import specs
 from ..specs.batch_script import script_of
+from ..specs.errors import LaunchCancelledError
+from ..specs.handles import split_context
 from .api import check_launchable
 from .history.provenance import WorldNotes
 from .workspace import WorkspaceMixin
@@ -109,7 +111,7 @@ class Launcher:
         check_launchable(app, self._most_replicas)
         name = self._schedulers.at(scheduler, cfg)
         chosen = self._schedulers.get(name)
-        registered, _ = specs.split_context(name)
+        registered, _ = split_context(name)
         is_script = script_of(app.roles) is not None
         if is_script and not chosen.capabilities.batch_scripts:
             raise specs.AppDefError(f"{name} runs no batch scripts: launch it on slurm")
@@ -187,11 +189,11 @@ class Launcher:
         try:
             with shown_progress(progress):
                 if chosen.takes_workspace and info.app and any(role.workspace for role in info.app.roles):
-                    info = _build_workspaces(info, chosen, specs.split_context(scheduler)[0])
+                    info = _build_workspaces(info, chosen, split_context(scheduler)[0])
                     journal.note(record, expected_app_id=_expected_app_id(info))
                 app_id = chosen.schedule(info)
         except Exception as error:
-            ended = isinstance(error, specs.LaunchCancelledError)
+            ended = isinstance(error, LaunchCancelledError)
             state = specs.AppState.CANCELLED if ended else specs.AppState.FAILED
             journal.note(record, error=str(error), state=state.name, message=str(error), state_at=time.time())
             raise

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from .. import specs
+from ..specs.errors import ReadOnlyError
 from .scheduler_pool import SchedulerPool
 from .shared.outage import OnLost, ignore, until_answered, wait_for_end
 
@@ -511,4 +512,4 @@ class Runner:
 
     def _refuse_if_read_only(self, what: str) -> None:
         if self.read_only:
-            raise specs.ReadOnlyError(what)
+            raise ReadOnlyError(what)

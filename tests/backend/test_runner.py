@@ -29,7 +29,7 @@ from torchx_tui.backends.types import (
 )
 from torchx_tui.base.files import read_file
 from torchx_tui.specs.batch_script import BatchScript
-from torchx_tui.specs.errors import AppDefError, SchedulerError
+from torchx_tui.specs.errors import AppDefError, ReadOnlyError, SchedulerError
 from torchx_tui.specs.roles import AppDef, AppDryRunInfo, Role
 from torchx_tui.specs.status import AppState
 from torchx_tui.specs.workspace import Workspace
@@ -227,7 +227,7 @@ def test_changes_are_refused_in_read_only_mode(busy_runner, busy, journal, app):
         ("Removing finished jobs", "prune", ("local_cwd",)),
         ("A shell", "shell_command", (HANDLE, "r", 0)),
     ):
-        with pytest.raises(specs.ReadOnlyError, match=words):
+        with pytest.raises(ReadOnlyError, match=words):
             getattr(busy_runner, method)(*arguments)
     assert (busy.cancelled, busy.act.mock_calls, busy.prune.mock_calls, journal.records()) == ([], [], [], [])
     assert [one.app_handle for one in busy_runner.list("local_cwd")] == [HANDLE]
