@@ -114,8 +114,6 @@ def _lint(arguments: Any, settings: Settings) -> int:
     for message in [] if arguments.json else found:
         where = f"{message['path']}:{message['line']}:{message['column']}"
         put(f"{where}: {message['severity']}: {message['message']}")
-        if message["fix"]:
-            put("\n".join(f"    {line}" for line in f"fix: {message['fix']}".splitlines()))
     return 1 if any(message["severity"] == "error" for message in found) else 0
 
 
@@ -129,8 +127,8 @@ def _lint_place(place: str) -> list[dict[str, Any]]:
         path, function = place, ""
     functions = [function] if function else _components_of(path)
     if not functions:
-        words = "no function here is a component", "annotate it: def trainer(...) -> AppDef"
-        return [_fault(path, "", LinterMessage("TorchXValidator", words[0], 1, 1, fix=words[1]))]
+        fault = "no function here is a component: annotate it, as in def trainer(...) -> AppDef"
+        return [_fault(path, "", LinterMessage("TorchXValidator", fault, 1, 1))]
     found = {}
     for name in functions:
         for message in validate(path, name):
@@ -147,7 +145,6 @@ def _fault(path: str, function: str, message: LinterMessage) -> dict[str, Any]:
         "severity": message.severity,
         "message": message.description,
         "name": message.name,
-        "fix": message.fix,
     }
 
 

@@ -231,7 +231,9 @@ def test_faulty_component_is_described(component_file):
     component_file.write('def f(msg, n: int) -> AppDef:\n    """Say it."""\n')
     doc = read_component(component_file.name("f"))
     assert (doc.summary, [parameter.name for parameter in doc.parameters]) == ("Say it.", ["msg", "n"])
-    assert [(one.line, one.fix.partition(",")[0]) for one in doc.findings] == [(3, "write `msg: str`")]
+    assert [(one.line, one.description) for one in doc.findings] == [
+        (3, "Missing type annotation for argument 'msg' in function 'f'")
+    ]
 
 
 def test_builtins_come_before_files(tmp_path):
