@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _add_builtins(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--print", metavar="NAME", help="print a component as a file that can be launched")
+    parser.add_argument("--print", metavar="NAME", help="print the source of a component's file")
     parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
 
 
@@ -38,7 +38,10 @@ def _add_lint(parser: argparse.ArgumentParser) -> None:
 
 def _builtins(arguments: Any, settings: Settings) -> int:
     if arguments.print:
-        return _print_source(arguments.print)
+        from ..components.finder import get_builtin_source
+
+        put(get_builtin_source(arguments.print).rstrip("\n"))
+        return 0
     import dataclasses
 
     from ..components.finder import list_components
@@ -52,13 +55,6 @@ def _builtins(arguments: Any, settings: Settings) -> int:
     for number, summary in enumerate(found, 1):
         words = f"cannot be used: {summary.error}" if summary.error else summary.summary
         put(f" {number:2d}. {summary.name:<{width}}  {words}".rstrip())
-    return 0
-
-
-def _print_source(name: str) -> int:
-    from ..components.standalone import get_builtin_source
-
-    put(get_builtin_source(name))
     return 0
 
 
