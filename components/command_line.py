@@ -58,7 +58,7 @@ def to_command_line(
     Raises:
         TorchXTuiError: As for `describe`.
     """
-    from .values import parse_value
+    from .values import parse_value, to_text
 
     argv: list[str] = []
     rest: list[str] = []
@@ -69,7 +69,7 @@ def to_command_line(
         if parameter.kind == "var_positional":
             rest = [str(word) for word in parse_value(parameter, text)]
             continue
-        word = text if isinstance(text, str) else ",".join(text)
+        word = to_text(text)
         flag = flags_of(parameter)[0]
         if word.startswith("-"):
             argv.append(f"--{parameter.name}={word}")

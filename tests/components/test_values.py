@@ -14,7 +14,7 @@ from support.tables import toml_table
 from torchx_tui.components.command_line import flags_of, parse_command_line, to_command_line
 from torchx_tui.components.finder import describe
 from torchx_tui.components.model import Computed, Parameter, ValueType, read_annotation
-from torchx_tui.components.values import check_argument, parse_value, to_text
+from torchx_tui.components.values import check_argument, parse_value, split_list, to_text
 from torchx_tui.specs.errors import ArgumentError
 from torchx_tui.specs.resource_names import named_resource_names
 
@@ -59,6 +59,26 @@ ITEMS = st.text(st.characters(exclude_categories=["C"], exclude_characters="'\"\
 @given(st.dictionaries(st.from_regex(r"[A-Z_]+", fullmatch=True), ITEMS, min_size=1))
 def test_dicts_are_written_as_they_are_read(value):
     assert parse_value(annotated("dict[str, str]"), to_text(value)) == value
+
+
+@given(st.lists(st.one_of(st.text(), st.text("ab,'\"\\ ", max_size=6))))
+def test_lists_are_written_as_they_are_read(value):
+    assert parse_value(annotated("list[str]"), to_text(value)) == value
+    assert parse_value(annotated("list[str]"), value) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("'a,b',c", ["a,b", "c"]),
+        ('"a", "b"', ['"a"', '"b"']),
+        ("it's,that's", ["it's", "that's"]),
+        ("a,'b,c'd", ["a", "'b", "c'd"]),
+        ("a,,", ["a", "", ""]),
+    ],
+)
+def test_quotes_in_a_list(text, items):
+    assert split_list(text) == items
 
 
 @pytest.mark.parametrize(
