@@ -20,7 +20,7 @@ def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[s
             arguments of a script that have names and are not given by them, and to `*args`.
 
     Raises:
-        ArgumentError: An option is unknown or given twice, or a value is missing.
+        ArgumentError: An option is unknown, given twice or of two parameters, or a value is missing.
         TorchXTuiError: As for `describe`.
     """
     parser = _Parser(prog=name, add_help=False, argument_default=argparse.SUPPRESS)
@@ -32,7 +32,11 @@ def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[s
             rest = parameter.name
             parser.add_argument(rest, nargs=argparse.REMAINDER)
         else:
-            parser.add_argument(*flags_of(parameter), dest=parameter.name, action=_StoreOnce)
+            try:
+                parser.add_argument(*flags_of(parameter), dest=parameter.name, action=_StoreOnce)
+            except argparse.ArgumentError as error:
+                fault = f"{error.message}: another parameter of {name} has it too. Change the flags in its annotation"
+                raise ArgumentError(parameter.name, fault) from error
     texts: dict[str, Any] = vars(parser.parse_args(list(argv)))
     words: list[str] = texts.pop(rest, [])
     if words[:1] == ["--"]:

@@ -103,6 +103,12 @@ def test_empty_values_of_a_command_line(component_file):
     assert parse_command_line(name, ["--x=", "--args", ""]) == {"x": "", "args": ""}
 
 
+def test_one_flag_of_two_parameters(component_file):
+    name = component_file.write("def f(x: str, a: Annotated[str, '-x']) -> AppDef: ...").name("f")
+    with pytest.raises(ArgumentError, match="a: conflicting option string: -x: another parameter"):
+        parse_command_line(name, [])
+
+
 def test_items_are_one_word():
     assert to_command_line("utils.sh", {"mounts": ["type=bind", "src=/a"]}) == ["--mounts", "type=bind,src=/a"]
 
