@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _add_builtins(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--print", metavar="NAME", help="print a component as a file that can be launched")
+    parser.add_argument("--print", metavar="NAME", help="print the source of a component's file")
     parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
 
 
@@ -38,7 +38,10 @@ def _add_lint(parser: argparse.ArgumentParser) -> None:
 
 def _builtins(arguments: Any, settings: Settings) -> int:
     if arguments.print:
-        return _print_source(arguments.print)
+        from ..components.finder import get_builtin_source
+
+        put(get_builtin_source(arguments.print).rstrip("\n"))
+        return 0
     import dataclasses
 
     from ..components.finder import list_components
@@ -52,13 +55,6 @@ def _builtins(arguments: Any, settings: Settings) -> int:
     for number, summary in enumerate(found, 1):
         words = f"cannot be used: {summary.error}" if summary.error else summary.summary
         put(f" {number:2d}. {summary.name:<{width}}  {words}".rstrip())
-    return 0
-
-
-def _print_source(name: str) -> int:
-    from ..components.standalone import get_builtin_source
-
-    put(get_builtin_source(name))
     return 0
 
 
@@ -114,8 +110,6 @@ def _lint(arguments: Any, settings: Settings) -> int:
     for message in [] if arguments.json else found:
         where = f"{message['path']}:{message['line']}:{message['column']}"
         put(f"{where}: {message['severity']}: {message['message']}")
-        if message["fix"]:
-            put("\n".join(f"    {line}" for line in f"fix: {message['fix']}".splitlines()))
     return 1 if any(message["severity"] == "error" for message in found) else 0
 
 
@@ -129,8 +123,8 @@ def _lint_place(place: str) -> list[dict[str, Any]]:
         path, function = place, ""
     functions = [function] if function else _components_of(path)
     if not functions:
-        words = "no function here is a component", "annotate it: def trainer(...) -> AppDef"
-        return [_fault(path, "", LinterMessage("TorchXValidator", words[0], 1, 1, fix=words[1]))]
+        fault = "no function here is a component: annotate it, as in def trainer(...) -> AppDef"
+        return [_fault(path, "", LinterMessage("TorchXValidator", fault, 1, 1))]
     found = {}
     for name in functions:
         for message in validate(path, name):
@@ -147,7 +141,6 @@ def _fault(path: str, function: str, message: LinterMessage) -> dict[str, Any]:
         "severity": message.severity,
         "message": message.description,
         "name": message.name,
-        "fix": message.fix,
     }
 
 

@@ -36,7 +36,8 @@ def checked_mounts(mounts: list[str] | None) -> list[Mount]:
         ArgumentError: The options are malformed.
     """
     try:
-        return parse_mounts(mounts or [])
+        # An item may be an option or a whole mount.
+        return parse_mounts([option for item in mounts or [] for option in item.split(",")])
     except MountError as error:
         raise ArgumentError("mounts", str(error)) from error
 

@@ -20,7 +20,7 @@ def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[s
             arguments of a script that have names and are not given by them, and to `*args`.
 
     Raises:
-        ArgumentError: An option is unknown or given twice, or a value is missing.
+        ArgumentError: An option is unknown, given twice or of two parameters, or a value is missing.
         TorchXTuiError: As for `describe`.
     """
     parser = _Parser(prog=name, add_help=False, argument_default=argparse.SUPPRESS)
@@ -32,7 +32,11 @@ def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[s
             rest = parameter.name
             parser.add_argument(rest, nargs=argparse.REMAINDER)
         else:
-            parser.add_argument(*flags_of(parameter), dest=parameter.name, action=_StoreOnce)
+            try:
+                parser.add_argument(*flags_of(parameter), dest=parameter.name, action=_StoreOnce)
+            except argparse.ArgumentError as error:
+                fault = f"{error.message}: another parameter of {name} has it too. Change the flags in its annotation"
+                raise ArgumentError(parameter.name, fault) from error
     texts: dict[str, Any] = vars(parser.parse_args(list(argv)))
     words: list[str] = texts.pop(rest, [])
     if words[:1] == ["--"]:
@@ -58,7 +62,7 @@ def to_command_line(
     Raises:
         TorchXTuiError: As for `describe`.
     """
-    from .values import parse_value
+    from .values import parse_value, to_text
 
     argv: list[str] = []
     rest: list[str] = []
@@ -69,7 +73,7 @@ def to_command_line(
         if parameter.kind == "var_positional":
             rest = [str(word) for word in parse_value(parameter, text)]
             continue
-        word = text if isinstance(text, str) else ",".join(text)
+        word = to_text(text)
         flag = flags_of(parameter)[0]
         if word.startswith("-"):
             argv.append(f"--{parameter.name}={word}")

@@ -1,11 +1,9 @@
 """Components to try the dashboard with, that need nothing but Python."""
 
-from __future__ import annotations
-
-from ..specs.resources import Resource
-from ..specs.roles import AppDef, Role, macros
-from .image import DEFAULT_IMAGE
-from .programs import program_text
+from torchx_tui.components.image import DEFAULT_IMAGE
+from torchx_tui.components.programs import program_text
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role, macros
 
 
 def train(

@@ -1,17 +1,15 @@
 """Builtin components for distributed PyTorch: one role, a replica for each node, torchrun on each."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import warnings
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from ..specs.roles import AppDef, Role, macros
-from .checked import checked_mounts, checked_resource, exactly_one
-from .image import DEFAULT_IMAGE
-from .topology import Topology, parse_topology, with_workers_of_host
+from torchx_tui.components.checked import checked_mounts, checked_resource, exactly_one
+from torchx_tui.components.image import DEFAULT_IMAGE
+from torchx_tui.components.topology import Topology, parse_topology, with_workers_of_host
+from torchx_tui.specs.roles import AppDef, Role, macros
 
 DEFAULT_EXPERIMENT = "default-experiment"
 # Variables that make PyTorch report more about a hang or a crash.

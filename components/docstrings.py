@@ -6,7 +6,8 @@ import inspect
 import re
 from dataclasses import dataclass, field
 
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z])")
+# Not after "e.g.", "i.e.", "vs." and "cf.".
+_SENTENCE_END = re.compile(r"(?<=[.!?])(?<!\.\w\.)(?<!\bvs\.)(?<!\bcf\.)\s+(?=[^a-z])")
 
 
 @dataclass(frozen=True)

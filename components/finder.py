@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..base.files import is_folder, is_missing, read_file
+from ..base.files import SOURCE, is_folder, is_missing, read_file
 from ..base.modules import module_path
 from ..base.trust import owner_of
 from ..guest.packages import installed_packages, module_path_of, packages_of, project_interpreter
@@ -149,6 +149,20 @@ def read_component(name: str) -> ComponentDoc:
         module=component.module,
         findings=tuple(lint_definition(component.source, component.definition)),
     )
+
+
+def get_builtin_source(name: str) -> str:
+    """Return the source of the file that has a component; a copy of a builtin's file is a component file.
+
+    Raises:
+        ComponentNotFoundException: There is no component of the name.
+        ComponentLoadError: Its file cannot be read.
+    """
+    path = find(name).path
+    try:
+        return read_file(path, SOURCE).decode("utf-8-sig", "replace")
+    except OSError as error:
+        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
 
 
 def builtins() -> tuple[Component, ...]:

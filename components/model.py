@@ -114,8 +114,7 @@ class LinterMessage:
         description: What is wrong.
         line: The line, from 1; 0 where there is none.
         char: The column.
-        severity: `error`, which keeps the component from being launched, or `warning`.
-        fix: What to write instead; empty if there is no advice.
+        severity: `error`, which prevents a launch, or `warning`.
     """
 
     name: str
@@ -123,7 +122,6 @@ class LinterMessage:
     line: int
     char: int
     severity: str = "error"
-    fix: str = ""
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> App
         # sbatch reads the script from its standard input, and would call the job so.
         options.append(f"--job-name={job_name}")
     settings = {**script.options, **changed, "job-name": job_name}
-    words = [*_letters(script, values), *_script_arguments(script, values)]
-    made = BatchScript(script.text, tuple(options), tuple(words), settings, _environment(script, values))
+    words = tuple(_script_arguments(script, values))
+    made = BatchScript(script.text, tuple(options), words, settings, _environment(script, values))
     return AppDef(job_name, [made.role()])
 
 
@@ -76,12 +76,6 @@ def _parameters(script: SbatchScript) -> Iterator[Parameter]:
         default: Any = REQUIRED if positional.default is None else positional.default
         words = positional.message or f"The script's argument ${positional.number}"
         yield Parameter(positional.name, "positional", ValueType("str", "str"), default, words)
-    for letter in script.letter_options:
-        words = f"The script's option -{letter.letter}"
-        if letter.takes_value:
-            yield Parameter(letter.name, "keyword_only", ValueType("str", "str", optional=True), None, words)
-        else:
-            yield Parameter(letter.name, "keyword_only", ValueType("bool", "bool"), False, words)
     for variable in script.variables:
         is_missing = variable.default is None and variable.name not in os.environ
         words = variable.message or f"The variable {variable.name} of the script's environment"
@@ -152,16 +146,6 @@ def _option(key: str, value: str, before: str) -> str:
     if not value:
         raise ArgumentError(key, f"the script sets --{key}, and sbatch takes no empty value: edit the script")
     return f"--{key}={value}"
-
-
-def _letters(script: SbatchScript, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the options that the script's `getopts` takes."""
-    for letter in script.letter_options:
-        value = values.get(letter.name)
-        if not letter.takes_value and value:
-            yield f"-{letter.letter}"
-        elif letter.takes_value and value not in (None, ""):
-            yield from (f"-{letter.letter}", str(value))
 
 
 def _environment(script: SbatchScript, values: Mapping[str, Any]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Reads a batch script of sbatch without running it: its options, its arguments, its comment."""
+"""Reads a batch script of sbatch without running it: options, arguments, variables and comment."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import NamedTuple
 from ..base.files import SOURCE, is_folder, is_missing, read_file
 from ..specs.errors import ComponentLoadError, ComponentNotFoundException
 from ..specs.sbatch_options import DIRECTIVE, HET, OPTIONS, directive_lines, options_of, script_options
-from .sbatch_inputs import LetterOption, Variable, letter_options, variables
 from .shell_text import Read, ShellText
 
 SUFFIX = ".sbatch"
@@ -28,6 +27,19 @@ _MOST_COMPARED = 2000
 _SWITCHED_OFF = re.compile(r"#+\s*SBATCH\b")
 # What stands before `$1` where it gets a name: `NAME=$1`, `NAME="${2:-text}"`.
 _NAMED = re.compile(r"(?:^|(?<=[\s;]))(?P<name>[A-Za-z_]\w*)=(?P<quote>\"?)$")
+# Assignments at the start of a line; indented ones may be in a block that is skipped.
+_ASSIGNMENTS = re.compile(
+    r"^(?:(?:export|declare|readonly|typeset)[ \t]+(?:-\w+[ \t]+)*)?(?:[A-Za-z_]\w*\+?=(?:\"[^\"]*\"|\S)*[ \t]*)+",
+    re.MULTILINE,
+)
+_ASSIGNED = re.compile(r"(?:^|(?<=\s))(?P<name>[A-Za-z_]\w*)\+?=")
+_LOOPED = re.compile(r"\b(?:for|read(?:\s+-\w+)*)\s+(?P<name>[A-Za-z_]\w*)")
+# Variables that a shell, a login or Slurm sets.
+_SET_ELSEWHERE = re.compile(
+    r"(?:SLURM|SLURMD|SBATCH|BASH|OMPI|PMI|PMIX|LC)_\w*"
+    r"|HOME|USER|LOGNAME|PATH|PWD|OLDPWD|SHELL|TMPDIR|HOSTNAME|IFS|OPTARG|OPTIND|TERM|LANG|LD_LIBRARY_PATH|PYTHONPATH"
+    r"|CUDA_VISIBLE_DEVICES|UID|EUID|RANDOM|SECONDS|PS1|DISPLAY"
+)
 _MOVED = re.compile(r"^\s*(?:shift|while\s+getopts|getopts|set\s+--)\b|\bgetopt\b")
 _FUNCTION = re.compile(r"^\s*(?:function\s+\w+|\w+\s*\(\))[^{]*\{")
 
@@ -55,6 +67,21 @@ class Positional:
     """
 
     number: int
+    name: str
+    default: str | None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of the environment that a script reads.
+
+    Args:
+        name: its name.
+        default: the script's default; None if the variable must be set.
+        message: the script's message if it is not set.
+    """
+
     name: str
     default: str | None
     message: str = ""
@@ -135,24 +162,41 @@ class SbatchScript:
         return frozenset(_own_lines(self.shell.code))
 
     @cached_property
-    def letter_options(self) -> list[LetterOption]:
-        """The options that it takes by `getopts`, with names of their own."""
-        taken = {REST, *self.options, *OPTIONS}
-        found = []
-        lines = self.text.split("\n")
-        code = self.shell.code.split("\n")
-        for option in letter_options([lines[number - 1] for number in sorted(self._own) if code[number - 1].strip()]):
-            name = option.name if option.name not in taken else f"opt_{option.letter}"
-            taken.add(name)
-            found.append(replace(option, name=name))
-        return found
-
-    @cached_property
     def variables(self) -> list[Variable]:
-        """The variables of the environment that it reads and has a default or a message for."""
-        taken = {REST, *self.options, *OPTIONS, *(each.name for each in (*self.positionals, *self.letter_options))}
-        found = variables(self.shell, lambda position: self.shell.line_of(position) in self._own)
-        return [variable for variable in found if variable.name not in taken]
+        """The variables of the environment that it reads with a default or a message."""
+        taken = {REST, *self.options, *OPTIONS, *(positional.name for positional in self.positionals)}
+        assigned_at = self._assignments()
+        found: dict[str, Variable] = {}
+        for read in self.shell.reads:
+            if (
+                read.sign
+                and not read.name[0].isdigit()
+                and read.name not in taken
+                and read.name not in found
+                and not _SET_ELSEWHERE.fullmatch(read.name)
+                and read.start < assigned_at.get(read.name, len(self.text))
+                and self.shell.line_of(read.start) in self._own
+            ):
+                # A default that the shell computes is shown as empty.
+                text = read.text or ""
+                is_needed = read.sign == "?"
+                found[read.name] = Variable(read.name, None if is_needed else text, text if is_needed else "")
+        return list(found.values())
+
+    def _assignments(self) -> dict[str, int]:
+        """Return the position of the first assignment of each variable, except `NAME=${NAME:-text}`."""
+        code = self.shell.code
+        itself = {(read.start, read.name) for read in self.shell.reads}
+        found: dict[str, int] = {}
+        for line in _ASSIGNMENTS.finditer(code):
+            for assigned in _ASSIGNED.finditer(line[0]):
+                name, start = assigned["name"], line.start() + assigned.end()
+                if not {(start, name), (start + 1, name)} & itself:
+                    found.setdefault(name, start)
+        for looped in _LOOPED.finditer(code):
+            found.setdefault(looped["name"], looped.start())
+        own = ((name, start) for name, start in found.items() if self.shell.line_of(start) in self._own)
+        return dict(own)
 
     @property
     def comment(self) -> str:

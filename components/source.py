@@ -16,6 +16,7 @@ from .model import REQUIRED, AnnotationError, Computed, Parameter, ParameterKind
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = Function | ast.ClassDef
+TOO_DEEP = "too deeply nested to read"
 _EMPTY_FACTORIES = {"list": list, "dict": dict, "tuple": tuple}
 
 
@@ -95,7 +96,7 @@ def read_source(path: Path) -> SourceFile:
     except ValueError as error:
         raise ComponentLoadError(str(path), None, f"not Python: {error}") from error
     except (RecursionError, MemoryError) as error:
-        raise ComponentLoadError(str(path), None, "too deeply nested to read") from error
+        raise ComponentLoadError(str(path), None, TOO_DEEP) from error
 
 
 def returns_appdef(node: Definition) -> bool:

@@ -43,7 +43,7 @@ def parse_topology(j: str) -> Topology:
     fewest = int(match["fewest"] or nodes)
     if match["fewest"]:
         nodes_text = f"{match['fewest']}:{nodes_text}"
-    if nodes < 1 or workers < 1:
+    if fewest < 1 or nodes < 1 or workers < 1:
         raise ArgumentError("j", f"`{j}`: nodes and workers are at least 1: {WANTED}")
     if fewest > nodes:
         raise ArgumentError("j", f"`{j}`: the fewest nodes, {fewest}, are more than the most, {nodes}: {WANTED}")

@@ -1,16 +1,14 @@
 """Builtin components that run well-known programs."""
 
-from __future__ import annotations
-
 import os
 import shlex
 
-from ..specs.resources import Resource
-from ..specs.roles import AppDef, Role
-from ..specs.status import NONE
-from .checked import checked_mounts, checked_resource, exactly_one
-from .image import DEFAULT_IMAGE
-from .programs import program_text
+from torchx_tui.components.checked import checked_mounts, checked_resource, exactly_one
+from torchx_tui.components.image import DEFAULT_IMAGE
+from torchx_tui.components.programs import program_text
+from torchx_tui.specs.resources import Resource
+from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.status import NONE
 
 
 def echo(msg: str = "hello world", image: str = DEFAULT_IMAGE, num_replicas: int = 1) -> AppDef:

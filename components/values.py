@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
 from ..specs.errors import ArgumentError
-from ..specs.run_options import parse_scalar, quote_if_needed, split_cfg
+from ..specs.run_options import parse_scalar, quote_if_needed, quoted, split_cfg, unquoted
 from .model import Computed, Parameter
+
+# An item of a list. Quotes have a meaning only around a whole item that TorchX's lists cannot have.
+_LIST_ITEM = re.compile(
+    r"""(?:\A|,)(?:\s*(?P<quoted>(['"])(?P<inside>(?:\\.|(?!\2).)*)\2)\s*(?=,|\Z)|(?P<plain>[^,]*))""", re.DOTALL
+)
+_NEEDS_QUOTES = re.compile(r"""[,'"]|\A\s|\s\Z|\A\Z""")
 
 
 def check_argument(parameter: Parameter, text: str) -> str | None:
@@ -32,9 +39,9 @@ def check_argument(parameter: Parameter, text: str) -> str | None:
 def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
     """Parse the text of a value.
 
-    A list is `a,b`, a dict `k=v,k2=v2` (quotes around a value keep its commas and equal signs), a truth value one of
-    true, 1, yes, on, false, 0, no, off. An empty text is None where None is allowed, except for texts. `*args` is
-    split as a shell does, or used as it is if it is a list. A class of the component's own stays a text here.
+    A list is `a,b`, a dict `k=v,k2=v2`; quotes around an item or value keep its commas. A boolean is one of true, 1,
+    yes, on, false, 0, no, off. An empty text is None if None is allowed, except for `str`. `*args` is split as a shell
+    does, unless it is a list already. A value of the component's own class stays a text.
 
     Raises:
         ArgumentError: It is not a value of the parameter's type, or not one of its choices.
@@ -42,7 +49,7 @@ def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
     if parameter.kind == "var_positional":
         return tuple(_parse_one(parameter, parameter.type.kind, part) for part in _split_words(parameter, text))
     if not isinstance(text, str):
-        text = ",".join(text)
+        text = to_text(text)
     kind = parameter.type.kind
     if not text and parameter.optional and kind not in ("str", "other"):
         return None
@@ -61,11 +68,7 @@ def parse_value(parameter: Parameter, text: str | Sequence[str]) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """Format a value as the text that `parse_value` parses; empty for None.
-
-    Args:
-        value: A parameter's value or default.
-    """
+    """Format a parameter's value or default as the text that `parse_value` parses; empty for None."""
     if value is None:
         return ""
     if isinstance(value, (Computed, str)):
@@ -75,8 +78,20 @@ def to_text(value: Any) -> str:
     if isinstance(value, dict):
         return ",".join(f"{key}={quote_if_needed(to_text(item))}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return ",".join(to_text(item) for item in value)
+        items = [to_text(item) for item in value]
+        return ",".join(quoted(item) if _NEEDS_QUOTES.search(item) else item for item in items)
     return str(value)
+
+
+def split_list(text: str) -> list[str]:
+    """Split the text of a list at commas. Quotes around an item keep its commas and spaces."""
+    if not text.strip():
+        return []
+    items = []
+    for found in _LIST_ITEM.finditer(text):
+        is_quoted = found["quoted"] is not None and _NEEDS_QUOTES.search(found["inside"])
+        items.append(unquoted(found["quoted"]) if is_quoted else (found["quoted"] or found["plain"]).strip())
+    return items
 
 
 def _split_words(parameter: Parameter, text: str | Sequence[str]) -> list[str]:
@@ -97,7 +112,7 @@ def _parse_one(parameter: Parameter, kind: str, text: str) -> Any:
 
 def _parse_sequence(parameter: Parameter, text: str) -> Any:
     kinds = parameter.type.items
-    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    parts = split_list(text)
     if parameter.type.kind == "list":
         return [_parse_one(parameter, kinds[0], part) for part in parts]
     if not kinds or "..." in kinds:

@@ -30,7 +30,7 @@ _HOMES: dict[str, tuple[str, ...]] = {
     "torchx.specs.api": ("specs",),
     "torchx.specs.builders": ("specs",),
     "torchx.specs.file_linter": ("components.lint", "components.model"),
-    "torchx.specs.finder": ("specs", "components.standalone"),
+    "torchx.specs.finder": ("specs", "components.finder"),
     "torchx.specs.named_resources_aws": ("specs.named_resources_aws",),
     "torchx.specs.named_resources_generic": ("specs.named_resources_generic",),
     "torchx.specs.serialize": ("specs.serialize",),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import UnionType
 from typing import Any, get_args, get_origin
@@ -16,7 +16,9 @@ _TRUE = ("true", "1", "yes", "on")
 _FALSE = ("false", "0", "no", "off")
 # A quoted piece, in which separators have no meaning; a backslash escapes a quote.
 _QUOTED = re.compile(r"""(['"])(?:\\.|(?!\1).)*?\1""", re.DOTALL)
-_SEPARATORS = "=,;:"
+_SPECIAL = "=,;:'\""
+# The first key, and each later one with the separator before it.
+_KEY = re.compile(r"(?:\A[^=]*|[,;][^=,;]*)=")
 
 
 @dataclass
@@ -51,24 +53,16 @@ class runopt:  # noqa: N801 - TorchX's name
         """Parse the text of a value.
 
         Lists are separated by `,` or `;`, and so are the `key:value` pairs of a dict; quotes around an item, a key or
-        a value keep its separators. Booleans are as `parse_bool` has them.
+        a value keep its separators. Booleans are parsed by `parse_bool`.
 
         Raises:
-            ValueError: The text is not of the option's type.
+            ValueError: The text is not of the option's type, or a dict has a key twice.
         """
         if self.is_type_list_of_str:
             return list(split_items(value))
         if self.is_type_dict_of_str:
-            return dict(split_pair(item) for item in split_parts(value))
-        if self.opt_type is bool:
-            return parse_bool(value)
-        if self.opt_type in (int, float):
-            try:
-                return self.opt_type(value)
-            except ValueError:
-                wanted = "a whole number" if self.opt_type is int else "a number"
-                raise ValueError(f"`{value}` is not {wanted}") from None
-        return value
+            return _unique(split_pair(item) for item in split_parts(value))
+        return parse_scalar(get_type_name(self.opt_type), value)
 
 
 class runopts:  # noqa: N801 - TorchX's name
@@ -146,8 +140,15 @@ class runopts:  # noqa: N801 - TorchX's name
 
     @staticmethod
     def is_type(obj: CfgVal, tp: Any) -> bool:
-        """Tell whether a value is of a type, as `isinstance` but for `list[str]` and `dict[str, str]` too."""
-        return is_type(obj, tp)
+        """Tell whether a value is of a type, like `isinstance`, also for `list[str]` and `dict[str, str]`."""
+        origin = get_origin(tp)
+        if origin is None:
+            return isinstance(obj, tp)
+        if not isinstance(obj, origin):
+            return False
+        inner: list[Any] = [*obj, *obj.values()] if isinstance(obj, dict) else list(obj)  # type: ignore[arg-type]
+        kinds = tuple(kind for kind in get_args(tp) if isinstance(kind, type))
+        return all(isinstance(item, kinds) for item in inner)
 
     def check(self, cfg: Mapping[str, CfgVal]) -> None:
         """Check options without filling in defaults.
@@ -286,18 +287,6 @@ def get_type_name(tp: Any) -> str:
     return origin.__name__ if isinstance(origin, type) and origin is not UnionType else str(tp)
 
 
-def is_type(obj: CfgVal, tp: Any) -> bool:
-    """Tell whether a value is of a type, as `isinstance` but for `list[str]` and `dict[str, str]` too."""
-    origin = get_origin(tp)
-    if origin is None:
-        return isinstance(obj, tp)
-    if not isinstance(obj, origin):
-        return False
-    inner: list[Any] = [*obj, *obj.values()] if isinstance(obj, dict) else list(obj)  # type: ignore[arg-type]
-    kinds = tuple(kind for kind in get_args(tp) if isinstance(kind, type))
-    return all(isinstance(item, kinds) for item in inner)
-
-
 def parse_bool(text: str) -> bool:
     """Parse a truth value as INI files have them.
 
@@ -335,7 +324,13 @@ def snake_case(name: str) -> str:
 
 def format_cfg(cfg: Mapping[str, Any]) -> str:
     """Format options as the text that `runopts.cfg_from_str` parses; those that are None are left out."""
-    return ",".join(f"{key}={quote_if_needed(value)}" for key, value in cfg.items() if value is not None)
+    pairs = []
+    for key, value in cfg.items():
+        if value is not None:
+            # Items of lists and dicts are quoted one by one.
+            special = "='\"" if isinstance(value, (list, dict)) else "=,;'\""
+            pairs.append(f"{key}={quote_if_needed(format_value(value), special)}")
+    return ",".join(pairs)
 
 
 def format_value(value: Any) -> str:
@@ -345,42 +340,50 @@ def format_value(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
-        return ";".join(f"{_quote_item(key)}:{_quote_item(item)}" for key, item in value.items())
+        return ";".join(f"{_format_item(key)}:{_format_item(item)}" for key, item in value.items())
     if isinstance(value, (list, tuple)):
-        return ";".join(_quote_item(item) for item in value)
+        return ";".join(map(_format_item, value))
     return str(value)
+
+
+def _format_item(item: Any) -> str:
+    return quote_if_needed(str(item), _SPECIAL)
 
 
 def split_cfg(text: str) -> dict[str, str]:
     """Split the text of options into a text for each name; its meaning depends on the option's type.
 
     The last `,` or `;` before the next `=` ends a value; those before it belong to the value. Quotes around a whole
-    value are taken off.
+    value are removed.
 
     Raises:
-        ValueError: A piece is not `key=value`, or a key or value is missing.
+        ValueError: A piece is not `key=value`, a key or value is missing, or a key is given twice.
     """
+    blanked = _blank_quoted(text)
+    keys = list(_KEY.finditer(blanked))
     if not text:
         return {}
-    blanked = _blank_quoted(text)
-    equals = [place for place, letter in enumerate(blanked) if letter == "="]
-    if not equals:
+    if not keys:
         raise ValueError(f"`{text}` is not `key=value`")
-    pairs: dict[str, str] = {}
-    key = text[: equals[0]].strip()
-    for place, following in zip(equals, [*equals[1:], None], strict=True):
-        end, next_key = len(text), ""
-        if following is not None:
-            end = max(blanked.rfind(",", place, following), blanked.rfind(";", place, following))
-            next_key = text[end + 1 : following].strip() if end > 0 else ""
-            if not next_key:
-                raise ValueError(f"`{text[place + 1 : following]}` is not a value, `,` or `;`, and the next key")
-        value = text[place + 1 : end].strip()
+    pairs = []
+    for found, end in zip(keys, [*(following.start() for following in keys[1:]), len(text)], strict=True):
+        key = text[found.start() + (found.start() > 0) : found.end() - 1].strip()
+        value = text[found.end() : end].strip()
+        if "=" in blanked[found.end() : end]:
+            raise ValueError(f"`{value.partition('=')[0]}` is not a value, `,` or `;`, and the next key")
         if not key or not value:
             raise ValueError(f"`{text[:end]}` is not `key=value`: the {'value' if key else 'key'} is missing")
-        pairs[key] = unquoted(value)
-        key = next_key
-    return pairs
+        pairs.append((key, unquoted(value)))
+    return _unique(pairs)
+
+
+def _unique(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"`{key}` is given twice")
+        found[key] = value
+    return found
 
 
 def split_items(text: str) -> list[str]:
@@ -390,10 +393,11 @@ def split_items(text: str) -> list[str]:
 
 def split_parts(text: str, separators: str = ",;") -> list[str]:
     """Split a list at separators outside quotes, which stay; empty items are dropped."""
-    blanked_text = _blank_quoted(text)
-    places = [place for place, letter in enumerate(blanked_text) if letter in separators]
-    edges = zip([0, *(place + 1 for place in places)], [*places, len(text)], strict=True)
-    return [text[first:stop] for first, stop in edges if stop > first]
+    parts, start = [], 0
+    for found in re.finditer(f"[{separators}]|$", _blank_quoted(text)):
+        parts.append(text[start : found.start()])
+        start = found.end()
+    return [part for part in parts if part]
 
 
 def split_pair(item: str) -> tuple[str, str]:
@@ -402,44 +406,31 @@ def split_pair(item: str) -> tuple[str, str]:
     Raises:
         ValueError: There is no colon.
     """
-    place = _blank_quoted(item).find(":")
-    if place < 0:
+    colon = _blank_quoted(item).find(":")
+    if colon < 0:
         raise ValueError(f"`{item}` is not a pair. Use key:value, such as FOO:1,BAR:2")
-    return unquoted(item[:place]), unquoted(item[place + 1 :])
+    return unquoted(item[:colon]), unquoted(item[colon + 1 :])
 
 
 def quoted(text: str) -> str:
     """Put a text in quotes, which `unquoted` removes."""
     quote = '"' if "'" in text and '"' not in text else "'"
-    kept = text.replace("\\", "\\\\").replace(quote, f"\\{quote}")
-    return f"{quote}{kept}{quote}"
+    escaped = text.replace("\\", "\\\\").replace(quote, f"\\{quote}")
+    return f"{quote}{escaped}{quote}"
+
+
+def quote_if_needed(text: str, special: str = "=,;'\"") -> str:
+    """Put a text in quotes if it is empty, has spaces around it, or has a special character."""
+    is_plain = text and text == text.strip() and not any(letter in special for letter in text)
+    return text if is_plain else quoted(text)
 
 
 def unquoted(value: str) -> str:
     """Remove the quotes around a whole text; inside them a backslash escapes a quote or a backslash."""
     match = _QUOTED.fullmatch(value)
-    if match is None:
-        return value
-    return re.sub(rf"\\([\\{match[1]}])", r"\1", value[1:-1])
+    return re.sub(rf"\\([\\{match[1]}])", r"\1", value[1:-1]) if match else value
 
 
 def _blank_quoted(text: str) -> str:
-    """Replace every separator inside quotes by a space, so that offsets stay the same."""
-
-    def blank(match: re.Match[str]) -> str:
-        return "".join(" " if letter in _SEPARATORS else letter for letter in match.group())
-
-    return _QUOTED.sub(blank, text)
-
-
-def _quote_item(item: Any) -> str:
-    text = str(item)
-    return text if text and not any(letter in "=,;:'\"" for letter in text) else quoted(text)
-
-
-def quote_if_needed(value: Any) -> str:
-    """Format a value, in quotes where it could not be told from the text after it."""
-    text = format_value(value)
-    separators = "='\"" if isinstance(value, (list, dict)) else "=,;'\""
-    plain = text and text == text.strip() and not any(letter in separators for letter in text)
-    return text if plain else quoted(text)
+    """Replace the separators inside quotes by spaces; positions stay the same."""
+    return _QUOTED.sub(lambda match: re.sub(f"[{_SPECIAL}]", " ", match[0]), text)

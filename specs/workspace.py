@@ -4,33 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from ..base.files import is_missing
 from .errors import AppDefError
 
-# Copies one project, a folder or a file, to a path. backends/workspace sets it, since this package touches no files.
-CopyProject = Callable[[str | Path, Path], None]
-_copy_project: CopyProject | None = None
-
-
-def copy_projects_with(copy: CopyProject) -> None:
-    """Set the function that `Workspace.merge_into` copies with.
-
-    Args:
-        copy: Called with a project's local path and the path that it shall have; both may be folders or files.
-    """
-    global _copy_project
-    _copy_project = copy
-
 
 @dataclass
 class Workspace:
-    """Local projects, and where in the job's working folder each goes.
+    """Local projects, and the place of each in the job's working folder.
 
     Args:
-        projects: The folder for each local path; `""` is the working folder itself.
+        projects: The place of each local path; `""` is the working folder itself.
     """
 
     projects: dict[str, str]
@@ -45,28 +31,34 @@ class Workspace:
         return ";".join(f"{local}:{remote}" if remote else local for local, remote in self.projects.items())
 
     def is_unmapped_single_project(self) -> bool:
-        """Tell whether this is one project that becomes the working folder itself."""
+        """Return whether this is one project that becomes the working folder itself."""
         return list(self.projects.values()) == [""]
 
-    def merge_into(self, outdir: str | Path, copy: CopyProject | None = None) -> None:
-        """Copy every project to its place below a folder, over what is there.
+    def merge_into(self, outdir: str | Path, copy: Callable[[str | Path, Path], None]) -> None:
+        """Copy every project to its place below a folder, over existing files.
 
         Args:
-            outdir: The job's working folder, or what will become it.
-            copy: Copies one project; what the backends set where None.
+            outdir: The job's working folder, or a folder that becomes it.
+            copy: Copies a file or folder to a path, such as `torchx_tui.backends.workspace.copy_project`.
 
         Raises:
-            AppDefError: A project is missing, or nothing was set that copies.
+            AppDefError: A project is missing, or its place is not inside the working folder.
         """
-        copier = copy or _copy_project
-        if copier is None:
-            raise AppDefError("workspace: nothing here copies projects. Import torchx_tui.backends.workspace first")
+        self._check_places()
         for local, remote in self.projects.items():
             # Only the copy function can tell whether a URL exists.
             source = local if "://" in local else Path(local).expanduser()
             if isinstance(source, Path) and is_missing(source):
                 raise AppDefError(f"workspace: {source} does not exist")
-            copier(source, Path(outdir) / remote)
+            copy(source, Path(outdir) / remote)
+
+    def _check_places(self) -> None:
+        for local, remote in self.projects.items():
+            if remote.startswith("/") or ".." in PurePosixPath(remote).parts:
+                raise AppDefError(
+                    f"workspace: {remote}, the place of {local}, is outside the job's folder: "
+                    "use a relative path without `..`"
+                )
 
     @staticmethod
     def from_str(workspace: str | None) -> Workspace:
@@ -76,7 +68,7 @@ class Workspace:
             workspace: `/home/me/project`, or `{/home/me/a: a, /home/me/b: }`; empty for no workspace.
 
         Raises:
-            AppDefError: The text is neither.
+            AppDefError: The text is neither, or a place is not inside the working folder.
         """
         if not workspace:
             return Workspace({})
@@ -87,7 +79,9 @@ class Workspace:
         except yaml.YAMLError as error:
             raise AppDefError(f"workspace: {' '.join(str(error).split())}") from error
         if isinstance(parsed, dict):
-            return Workspace({str(local): "" if remote is None else str(remote) for local, remote in parsed.items()})
+            made = Workspace({str(local): "" if remote is None else str(remote) for local, remote in parsed.items()})
+            made._check_places()
+            return made
         if isinstance(parsed, list):
             raise AppDefError(f"workspace: use one path, or a mapping of paths to folders, not {workspace}")
         return Workspace({workspace.strip() if not isinstance(parsed, str) else parsed: ""})

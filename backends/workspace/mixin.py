@@ -78,7 +78,7 @@ class WorkspaceMixin(abc.ABC, Generic[T]):
 
         with tempfile.TemporaryDirectory(prefix="torchx-tui-workspace-") as folder:
             try:
-                workspace.merge_into(Path(folder))
+                workspace.merge_into(Path(folder), copy_project)
             except OSError as error:
                 raise SchedulerError(f"the workspace {workspace} cannot be copied: {error}") from error
             self.build_workspace_and_update_role(role, folder, cfg)

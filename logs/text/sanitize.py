@@ -108,7 +108,8 @@ def plain(text: str) -> str:
 def format_size(count: int) -> str:
     """Format a number of bytes with one unit, such as ``512 B`` or ``9.9 MB``."""
     for size, unit in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if count >= size:
+        # A little less rounds up to 1000.0 of the unit below.
+        if count >= 0.99995 * size:
             return f"{count / size:.1f} {unit}"
     return f"{count} B"
 

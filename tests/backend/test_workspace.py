@@ -91,7 +91,7 @@ def test_a_url_is_copied(tmp_path, slash):
     for to in ("file.py", ""):
         copy_project(f"{url.rstrip('/')}/a.py", tmp_path / "of" / "one" / to)
     assert tree(tmp_path / "of") == {"one/file.py", "one/a.py"}
-    Workspace.from_str(f"{url.rstrip('/')}/deep").merge_into(tmp_path / "merged")
+    Workspace.from_str(f"{url.rstrip('/')}/deep").merge_into(tmp_path / "merged", copy_project)
     assert tree(tmp_path / "merged") == {"er/b.py"}
 
 

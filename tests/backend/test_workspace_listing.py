@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from torchx_tui.backends.api import WorkspaceListing
+from torchx_tui.backends.workspace import copy_project
 from torchx_tui.backends.workspace import listing as listing_module
 from torchx_tui.backends.workspace.build_context import DOCKERFILE, build_context
 from torchx_tui.backends.workspace.listing import list_workspace
@@ -124,7 +125,7 @@ def test_projects_are_listed_where_they_are_merged(tmp_path):
     projects = {str(tmp_path / name): remote for name, remote in places.items()}
     found, out = listed(projects), tmp_path / "merged"
     out.mkdir()
-    Workspace(projects).merge_into(out)
+    Workspace(projects).merge_into(out, copy_project)
     assert dict(found.files) == {name: (out / name).stat().st_size for name in tree(out)}
     assert set(dict(found.files)) == {".torchxignore", "x.py", "lib/y.py", "lib/lib/x.py", "renamed.txt", "lib/two.txt"}
     assert (out / "lib" / "y.py").read_text() == "1"

@@ -14,7 +14,7 @@ from support.tables import toml_table
 from support.waiting import PATIENCE
 
 from torchx_tui.components.build import build_app
-from torchx_tui.components.finder import describe
+from torchx_tui.components.finder import describe, get_builtin_source, read_component
 from torchx_tui.components.programs import program_text
 from torchx_tui.specs.errors import ArgumentError
 from torchx_tui.specs.mounts import BindMount
@@ -47,6 +47,20 @@ def test_defaults(component, texts, names, entrypoint, replicas, resource):
     assert ([app.name, role.name], role.entrypoint) == (names, entrypoint)
     assert (role.num_replicas, role.max_retries, role.mounts, app.metadata) == (replicas, 0, [], {})
     assert [role.resource.cpu, role.resource.gpu, role.resource.memMB] == resource
+
+
+@pytest.mark.parametrize("row", ROWS["defaults"], ids=lambda row: row[0])
+def test_printed_builtin_makes_the_same_app(row, tmp_path):
+    name, texts = row[:2]
+    (tmp_path / "copied.py").write_text(get_builtin_source(name))
+    copied = f"{tmp_path / 'copied.py'}:{name.partition('.')[2]}"
+    assert read_component(copied).findings == ()
+    assert build_app(copied, texts) == build_app(name, texts)
+
+
+def test_source_of_a_file_that_is_not_python_text(tmp_path):
+    (tmp_path / "jobs.py").write_bytes(b"# -*- coding: latin-1 -*-\ndef f() -> AppDef: return '\xe9'\n")
+    assert get_builtin_source(f"{tmp_path / 'jobs.py'}:f").endswith("return '\ufffd'\n")
 
 
 def test_sh_quotes_each_argument():

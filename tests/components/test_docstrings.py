@@ -16,6 +16,9 @@ from torchx_tui.components.finder import read_component
         ("One\n\nTwo\n\nThree", "One"),
         ("At 10 a.m. it begins! Then", "At 10 a.m. it begins!"),
         ("What? Yes.", "What?"),
+        ("Runs trainers, e.g. PyTorch's. Then", "Runs trainers, e.g. PyTorch's."),
+        ("Compares FSDP vs. DDP, i.e. Both. Then", "Compares FSDP vs. DDP, i.e. Both."),
+        ("Each has rank N. Then", "Each has rank N."),
     ],
 )
 def test_the_first_sentence_in_one_line(docstring, sentence):

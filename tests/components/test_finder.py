@@ -227,11 +227,19 @@ def test_unknown_function_of_a_file(component_file):
             find(component_file.name(name))
 
 
+@pytest.mark.parametrize("name", [f"{'x' * 300}.py:f", f"/{'x' * 300}/a.py:f", f"{'x' * 300}:f", "x" * 300])
+def test_name_that_is_too_long(name):
+    with pytest.raises((ComponentLoadError, ComponentNotFoundException)):
+        find(name)
+
+
 def test_faulty_component_is_described(component_file):
     component_file.write('def f(msg, n: int) -> AppDef:\n    """Say it."""\n')
     doc = read_component(component_file.name("f"))
     assert (doc.summary, [parameter.name for parameter in doc.parameters]) == ("Say it.", ["msg", "n"])
-    assert [(one.line, one.fix.partition(",")[0]) for one in doc.findings] == [(3, "write `msg: str`")]
+    assert [(one.line, one.description) for one in doc.findings] == [
+        (3, "Missing type annotation for argument 'msg' in function 'f'")
+    ]
 
 
 def test_builtins_come_before_files(tmp_path):

@@ -57,16 +57,20 @@ def test_refused_parameters(tmp_path, parameters, description):
     assert messages[0].description.startswith(description)
 
 
+def test_docstring_is_not_required(tmp_path):
+    assert lint(tmp_path, "def f() -> AppDef: ...\n") == []
+
+
+def test_async_function_is_refused(tmp_path):
+    (message,) = lint(tmp_path, "async def f() -> AppDef: ...\n")
+    assert message.description == "Function: f is async, a component is a plain function"
+
+
 def test_refused_return_types(tmp_path):
     (missing,) = lint(tmp_path, 'def f():\n    """Do."""\n')
     assert "missing return annotation" in missing.description
     (wrong,) = lint(tmp_path, 'def f() -> int:\n    """Do."""\n')
     assert wrong.description == "Function: f has incorrect return annotation, supported annotation: AppDef"
-
-
-def test_missing_docstring_is_a_warning(tmp_path):
-    (message,) = lint(tmp_path, "\ndef f() -> AppDef:\n    pass\n")
-    assert (message.name, message.line, message.char, message.severity) == (RULES, 2, 0, "warning")
 
 
 def test_constructors_of_classes_are_checked(tmp_path):
@@ -95,7 +99,7 @@ def test_syntax_error_has_its_line(tmp_path):
 def test_file_with_a_null_byte(tmp_path):
     (fault,) = lint(tmp_path, "def f():\0 pass")
     assert (fault.name, fault.line, fault.char) == ("TorchXValidator", 0, 0)
-    assert "Python" in fault.fix
+    assert "null bytes" in fault.description
 
 
 # Too deep for Python's parser, for its tree, and for its memory. Python 3.10 reads the second.
@@ -114,32 +118,14 @@ def test_missing_function_or_file(tmp_path):
     (message,) = lint(tmp_path, "", "nope")
     assert (message.name, message.description) == ("TorchXValidator", "Function nope not found")
     assert (message.line, message.char) == (0, 0)
-    (message,) = lint(tmp_path, "def f() -> AppDef: ...\ndef g() -> AppDef: ...\n", "nope")
-    assert message.fix == "name one that is there: f, g"
     with pytest.raises(ComponentNotFoundException, match=r"gone\.py: No such file or directory$"):
         validate(str(tmp_path / "gone.py"), "f")
 
 
 def test_lint_runs_nothing(tmp_path):
     ran = tmp_path / "ran"
-    (message,) = lint(tmp_path, f"open({str(ran)!r}, 'w')\nraise SystemExit(3)\ndef f() -> AppDef: ...\n")
+    (message,) = lint(tmp_path, f"open({str(ran)!r}, 'w')\nraise SystemExit(3)\ndef f(): ...\n")
     assert (message.line, ran.exists()) == (3, False)
-
-
-@pytest.mark.parametrize(
-    ("parameter", "written"),
-    ROWS["fixes"],
-)
-def test_fix_is_what_to_write(tmp_path, parameter, written):
-    (message,) = lint(tmp_path, f'def f({parameter}) -> AppDef:\n    """Do."""\n')
-    assert message.fix.startswith(f"write `{written}`")
-    assert lint(tmp_path, f'def f({written}) -> AppDef:\n    """Do."""\n') == []
-
-
-@pytest.mark.parametrize(("text", "written"), ROWS["rules"])
-def test_fix_of_each_rule(tmp_path, text, written):
-    (message,) = lint(tmp_path, text)
-    assert written in message.fix
 
 
 def test_message_has_the_line_of_its_argument(tmp_path):
@@ -162,19 +148,3 @@ def test_types_that_python_refuses(tmp_path, kind, words):
 @pytest.mark.parametrize("block", ["with x:", "for x in y:", "while x:", "if x:"])
 def test_function_in_a_block(tmp_path, block):
     assert lint(tmp_path, f'{block}\n    def f(a: str) -> AppDef:\n        """Do."""\n') == []
-
-
-@pytest.mark.parametrize(
-    ("parameter", "advice"),
-    [
-        ("a=1", "write `a: int = 1`"),
-        ("a", "write `a: str`, or another type: "),
-        ("*a", "write `*a: str`, or another type: "),
-        ("a: set[str]", "write `a: list[str]`, or another type: "),
-        ("*a: set[str]", "write `*a: list[str]`, or another type: "),
-    ],
-)
-def test_fix_offers_other_types(tmp_path, parameter, advice):
-    (message,) = lint(tmp_path, f'def f({parameter}) -> AppDef:\n    """Do."""\n')
-    assert message.fix.startswith(advice)
-    assert message.fix == advice or advice.endswith(": ")

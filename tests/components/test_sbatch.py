@@ -38,7 +38,6 @@ def test_script_is_read(body):
         "defaults": {one.name: one.default for one in script.positionals if one.default is not None},
         "variables": {one.name: one.default for one in script.variables if one.default is not None},
         "required": {one.name: one.message for one in script.variables if one.default is None},
-        "letters": [one.name for one in script.letter_options],
         "comment": script.comment,
     }
     expected = DATA["read"][body]
@@ -179,21 +178,27 @@ def test_added_options_follow_the_first_line():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", [f"{'x' * 300}.sbatch", f"./{'x' * 300}.sh"])
+def test_name_that_is_too_long(folder, name):
+    with pytest.raises(ComponentLoadError, match="File name too long"):
+        describe(name)
+
+
 def test_python_file_is_no_script(folder):
     (folder / "train.py").write_text("#!/usr/bin/env python\n")
     with pytest.raises(ComponentNotFoundException, match="There is no component"):
         describe("./train.py")
 
 
-def test_variables_and_letters_are_parameters(folder):
+def test_variables_are_parameters(folder):
     (folder / "train.sbatch").write_text(INPUTS)
     found = {each.name: each for each in describe("train.sbatch").parameters}
-    defaults = {name: found[name].default for name in ("CONFIG", "count", "opt_v", "LR", "OUT")}
-    assert defaults == {"CONFIG": None, "count": None, "opt_v": False, "LR": "1e-5", "OUT": ""}
+    defaults = {name: found[name].default for name in ("LR", "OUT")}
+    assert defaults == {"LR": "1e-5", "OUT": ""}
     assert found["HF_TOKEN"].required
     assert found["HF_TOKEN"].help == "put your token there"
     assert found["LR"].help == "The variable LR of the script's environment"
-    assert not {"run", "SLURM_JOB_ID", "HOME", "NOT", "OPTIND"} & found.keys()
+    assert not {"run", "SLURM_JOB_ID", "HOME", "NOT", "OPTIND", "CONFIG"} & found.keys()
 
 
 @pytest.mark.parametrize(("line", "expected"), DATA["tables"]["messages"])
@@ -208,7 +213,7 @@ def test_types_of_parameters(folder):
     directives = (
         "#SBATCH -p a --hold --exclusive --nodes=2 --open-mode=append --signal=9 --nice=2 --kill-on-invalid-dep=x"
     )
-    body = "while getopts c:v opt; do :; done\nshift\nrun ${LR:-1} $@"
+    body = "shift\nrun ${LR:-1} $@"
     (folder / "train.sbatch").write_text(f"#!/bin/sh\n{directives}\n{body}\n")
     (folder / "plain.sbatch").write_text("#!/bin/sh\n#SBATCH --ntasks=many\nrun $1\n")
     each = [each for name in ("plain", "train") for each in describe(f"{name}.sbatch").parameters]

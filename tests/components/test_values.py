@@ -14,7 +14,7 @@ from support.tables import toml_table
 from torchx_tui.components.command_line import flags_of, parse_command_line, to_command_line
 from torchx_tui.components.finder import describe
 from torchx_tui.components.model import Computed, Parameter, ValueType, read_annotation
-from torchx_tui.components.values import check_argument, parse_value, to_text
+from torchx_tui.components.values import check_argument, parse_value, split_list, to_text
 from torchx_tui.specs.errors import ArgumentError
 from torchx_tui.specs.resource_names import named_resource_names
 
@@ -61,6 +61,26 @@ def test_dicts_are_written_as_they_are_read(value):
     assert parse_value(annotated("dict[str, str]"), to_text(value)) == value
 
 
+@given(st.lists(st.one_of(st.text(), st.text("ab,'\"\\ ", max_size=6))))
+def test_lists_are_written_as_they_are_read(value):
+    assert parse_value(annotated("list[str]"), to_text(value)) == value
+    assert parse_value(annotated("list[str]"), value) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("'a,b',c", ["a,b", "c"]),
+        ('"a", "b"', ['"a"', '"b"']),
+        ("it's,that's", ["it's", "that's"]),
+        ("a,'b,c'd", ["a", "'b", "c'd"]),
+        ("a,,", ["a", "", ""]),
+    ],
+)
+def test_quotes_in_a_list(text, items):
+    assert split_list(text) == items
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(None, ""), (Computed("torchx.IMAGE"), "torchx.IMAGE"), (Enum("Colour", {"RED": "#f00"})["RED"], "RED")],
@@ -81,6 +101,12 @@ def test_command_lines(component, argv, arguments):
 def test_empty_values_of_a_command_line(component_file):
     name = component_file.write("def f(x: str, args: str) -> AppDef: ...").name("f")
     assert parse_command_line(name, ["--x=", "--args", ""]) == {"x": "", "args": ""}
+
+
+def test_one_flag_of_two_parameters(component_file):
+    name = component_file.write("def f(x: str, a: Annotated[str, '-x']) -> AppDef: ...").name("f")
+    with pytest.raises(ArgumentError, match="a: conflicting option string: -x: another parameter"):
+        parse_command_line(name, [])
 
 
 def test_items_are_one_word():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from support.component_files import ComponentFile, make_environment
@@ -14,7 +15,7 @@ from torchx_tui.components.build import build_app, interpreter_of
 from torchx_tui.components.finder import describe, find
 from torchx_tui.components.image import DEFAULT_IMAGE
 from torchx_tui.guest.host import guests
-from torchx_tui.guest.interpreter import choose_interpreter
+from torchx_tui.guest.interpreter import choose_interpreter, own_interpreter
 from torchx_tui.specs.errors import ComponentLoadError
 
 PATHS = 'def f() -> AppDef:\n    """Do."""\n    import sys\n    return AppDef(sys.prefix)\n'
@@ -90,6 +91,26 @@ def test_a_linked_environment_runs_only_a_chosen_component(tmp_path):
     assert not ran.exists()
     build_app(file.name("f"), {})
     assert ran.exists()
+
+
+@pytest.fixture
+def unprivileged():
+    """Run a test as a user whom file modes hold for, also if root runs the tests."""
+    user = os.geteuid()
+    os.seteuid(user or 65534)
+    yield
+    os.seteuid(user)
+
+
+def test_environment_that_may_not_be_entered_is_skipped(unprivileged):
+    with TemporaryDirectory() as folder:
+        environment = Path(folder, ".venv")
+        (environment / "bin").mkdir(parents=True)
+        (environment / "bin" / "python").touch(0o755)
+        environment.chmod(0)
+        chosen = choose_interpreter(Path(folder, "train.py"))
+        environment.chmod(0o700)
+    assert chosen == own_interpreter()
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")

@@ -49,7 +49,14 @@ def test_each_name_of_torchx_is_on_the_page(module):
 
 def test_names_of_specs_are_here_unless_the_page_says_otherwise():
     missing = public_names("specs") - set(our_specs.__all__)
-    assert missing == {"TORCHX_HOME", "CapabilityKey", "app_metadata", "cases", "materialize_appdef"}
+    assert missing == {
+        "TORCHX_CONTEXT_NAME",
+        "TORCHX_HOME",
+        "CapabilityKey",
+        "app_metadata",
+        "cases",
+        "materialize_appdef",
+    }
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from interop.oracle import Refused, cases, check_example, each_difference, hold,
 from interop.plain_data import fields_of
 
 import torchx_tui.specs as our_specs
-from torchx_tui.components.standalone import get_builtin_source
 
 pytestmark = pytest.mark.usefixtures("torchx")
 
@@ -62,18 +61,6 @@ def test_each_builtin(call):
 def test_the_usual_call_is_equal(name):
     argv = usual_call(name)
     assert fields(our_specs, name, argv) == fields(theirs(), name, argv)
-
-
-@pytest.mark.parametrize("name", [*sorted(COMPONENTS), "demo.train"])
-def test_torchx_launches_a_builtin_that_was_printed(tmp_path, name):
-    component = COMPONENTS.get(name, {})
-    argv = [*(usual_call(name) if component else ()), *(["--", "a b"] if "rest" in component else ())]
-    path = tmp_path / "copy.py"
-    path.write_text(get_builtin_source(name))
-    made = built_from(theirs(), f"{path}:{name.partition('.')[2]}", argv)
-    assert fields_of(made) == fields(our_specs, name, argv)
-    with theirs("torchx.runner").get_runner() as runner:
-        assert str(runner.dryrun(made, "local_cwd"))
 
 
 @each_difference(AREA)

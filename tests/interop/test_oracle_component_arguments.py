@@ -1,5 +1,7 @@
 """The arguments of components compared with TorchX's: every type that a text can be converted to."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,7 +55,11 @@ def explained(kind, argv, their, our):
         if isinstance(their, Refused):
             return "a command line that is refused" if their.names[0] == "SystemExit" else None
         said = str(our.error)
-        for words, name in [("twice", "given twice"), ("not true or false", "truth values")]:
+        for words, name in [
+            ("` is given twice", "a key of a dict twice"),
+            ("twice", "given twice"),
+            ("not true or false", "truth values"),
+        ]:
             if words in said:
                 return name
         if kind in ("Optional[int]", "float | None"):
@@ -72,6 +78,8 @@ def explained(kind, argv, their, our):
         return "truth values in a dict" if "dict" in kind else "truth values"
     if kind in ("Optional[int]", "float | None"):
         return "optional numbers"
+    if re.search("[\"']", text) and "list" in kind.lower():
+        return "quotes in a list"
     return "empty lists and dicts" if not text.strip() else None
 
 

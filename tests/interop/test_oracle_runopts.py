@@ -105,6 +105,8 @@ def test_reading_a_text(text):
         unquoted = re.sub(r"""(['"])(?:\\.|(?!\1).)*?\1""", "Q", text)
         if spelled_otherwise(EVERY, re.findall(r"\w+", text)):
             return "spellings"
+        if isinstance(our, Refused) and "is given twice" in str(our.error):
+            return "a key twice"
         if re.search(r"=\s*(=|$|[,;][^=]*=)|^\s*=|[,;]\s*=", unquoted) and isinstance(our, Refused):
             return "a missing key or value"
         if isinstance(their, Refused) and their.names[0] == "IndexError":

@@ -143,5 +143,7 @@ def test_plain_text_has_one_width_in_every_terminal(text, shown):
 
 
 def test_size_has_one_unit():
-    sizes = (0, 999, 1000, 999_999, 10**6, 2_345_678, 10**9)
-    assert ", ".join(map(format_size, sizes)) == "0 B, 999 B, 1.0 kB, 1000.0 kB, 1.0 MB, 2.3 MB, 1.0 GB"
+    sizes = (0, 999, 1000, 999_949, 999_950, 10**6, 2_345_678, 999_999_999, 10**9)
+    assert ", ".join(map(format_size, sizes)) == (
+        "0 B, 999 B, 1.0 kB, 999.9 kB, 1.0 MB, 1.0 MB, 2.3 MB, 1.0 GB, 1.0 GB"
+    )

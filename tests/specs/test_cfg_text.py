@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.specs.run_options import format_cfg, format_value, quoted, runopts, split_cfg, split_items, unquoted
+from torchx_tui.specs.run_options import (
+    format_cfg,
+    format_value,
+    quoted,
+    runopt,
+    runopts,
+    split_cfg,
+    split_items,
+    unquoted,
+)
 
 # Letters that mean something to the text form come up as often as all others together.
 TEXTS = st.one_of(st.text(max_size=10), st.text("ab=,;:'\"\\ \n\t{}[]#~", max_size=10))
@@ -118,3 +127,10 @@ def test_how_options_are_written(cfg, text):
 def test_what_stands_between_two_keys_is_named():
     with pytest.raises(ValueError, match=re.escape("`1` is not a value, `,` or `;`, and the next key")):
         split_cfg("a=1=2")
+
+
+def test_key_that_is_given_twice_is_refused():
+    with pytest.raises(ValueError, match="`a` is given twice"):
+        split_cfg("a=1,b=2,a=1")
+    with pytest.raises(ValueError, match="`a` is given twice"):
+        runopt(None, dict[str, str], False, "").cast_to_type("a:1,b:2;a:1")

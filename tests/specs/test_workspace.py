@@ -50,6 +50,14 @@ def test_merging_copies_each_project_to_its_place(tmp_path):
     assert copied == [(source, tmp_path / "out" / "sub")]
 
 
+@pytest.mark.parametrize("place", ["../x", "a/../../x", "/abs", ".."])
+def test_place_outside_the_folder_is_refused(tmp_path, place):
+    with pytest.raises(AppDefError, match="outside the job's folder"):
+        Workspace({str(tmp_path): place}).merge_into(tmp_path / "out", lambda *_: pytest.fail("copied"))
+    with pytest.raises(AppDefError, match="outside the job's folder"):
+        Workspace.from_str(f"{{{tmp_path}: {place}}}")
+
+
 def test_a_project_that_is_not_there(tmp_path):
     with pytest.raises(AppDefError, match="does not exist"):
         Workspace({str(tmp_path / "gone"): ""}).merge_into(tmp_path, lambda *_: None)

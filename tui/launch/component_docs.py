@@ -93,15 +93,13 @@ class ComponentDocs(Pane):
 
 
 def findings_text(doc: ComponentDoc) -> Text:
-    """Return what `validate` says of a component: where, what, and what to write instead."""
+    """Format the findings of `validate`: file, line, severity and message."""
     text = Text(end="")
     for finding in doc.findings:
         style = STYLES.failed if finding.severity == "error" else STYLES.pending
         text.append(plain(f"{doc.path.name}:{finding.line}"), STYLES.faint)
         text.append(f"  {finding.severity}  ", style)
         text.append(plain(finding.description) + "\n", STYLES.text)
-        if finding.fix:
-            text.append(f"{plain(finding.fix)}\n", STYLES.muted)
     return text.append("\n") if text else text
 
 

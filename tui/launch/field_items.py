@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from ...components.values import to_text
+from ...components.values import split_list, to_text
 from ...specs.run_options import format_value, runopt, split_cfg, split_items
 from .form_field import OPTION, Field
 
@@ -35,7 +35,7 @@ def items_of(field: Field) -> list[str]:
     if field.editor == "pairs":
         pairs = _option_pairs(field.text) if field.section == OPTION else split_cfg(field.text.strip())
         return [f"{key}={value}" for key, value in pairs.items()]
-    return split_items(field.text) if field.section == OPTION else [part.strip() for part in field.text.split(",")]
+    return split_items(field.text) if field.section == OPTION else split_list(field.text)
 
 
 def text_of(field: Field, lines: list[str]) -> str:
@@ -56,12 +56,8 @@ def text_of(field: Field, lines: list[str]) -> str:
     if field.editor == "pairs":
         pairs = _pairs(items)
         return format_value(pairs) if field.section == OPTION else to_text(_plainly_named(pairs))
-    if field.section == OPTION:
-        return format_value([item.strip() for item in items])
-    for item in items:
-        if "," in item:
-            raise ValueError(f"{item}: an item has no comma")
-    return ",".join(item.strip() for item in items)
+    items = [item.strip() for item in items]
+    return format_value(items) if field.section == OPTION else to_text(items)
 
 
 def _pairs(lines: list[str]) -> dict[str, str]:
