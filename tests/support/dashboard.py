@@ -115,7 +115,7 @@ async def settled(pilot: Pilot) -> None:
     Raises:
         AssertionError: it did not come to rest.
     """
-    app, deadline, shown, looks = pilot.app, time.monotonic() + PATIENCE, "", 0
+    app, deadline, shown, looks = pilot.app, time.monotonic() + 3 * PATIENCE, "", 0
     while looks < _LOOKS:
         await pilot.pause()
         threads = _working() - _left_by_others.get(app, set())
