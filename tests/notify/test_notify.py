@@ -16,6 +16,7 @@ from support.hostile_server import hostile_server
 from support.hung import hung_take
 from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.diagnosis.progress.stalls import SHORTEST_PAUSE_S
 from torchx_tui.diagnosis.stacks.kept import keep_take
 from torchx_tui.doctor.config_checks import notify_findings
 from torchx_tui.notify.channels import deliver, webhook_body
@@ -197,7 +198,8 @@ def test_a_stall_and_the_end_are_told_on_every_way(home, hook, monkeypatch):
         # A file that was just made is still empty.
         return sorted(filter(None, (path.read_text() for path in home.glob(f"{way}-*"))))
 
-    wait_until(lambda: hook.posted and len(told("command")) == len(told("mail")) == 1, "the stall")
+    stalled = lambda: hook.posted and len(told("command")) == len(told("mail")) == 1  # noqa: E731
+    wait_until(stalled, "the stall", SHORTEST_PAUSE_S + 3 * PATIENCE)
     stall = hook.posted[0][2]
     assert (stall["event"], stall["handle"], stall["state"]) == ("stall", handle, "RUNNING")
     # A pause takes longer where the machine is busy.
