@@ -146,7 +146,7 @@ class ProgressWatcher(WatchingThread):
         # How far jobs came that ended while the dashboard was open, or are read at their end.
         self._at_end: dict[str, RowProgress | None] = {}
         self._jobs: dict[str, WatchedJob] = {}
-        self._asked_server_at = -SERVER_PAUSE_S
+        self._asked_server_at = -math.inf
 
     def watch(self, running: Collection[str], ended: Collection[str] = ()) -> None:
         """Look at these jobs from now on, or at none."""
