@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from ..backends.runner import Runner
     from ..settings.config import Settings
-    from ..specs.resource_names import RegisteredResource
 
 _WIDEST = 120
 
@@ -276,7 +275,6 @@ def read_settings(arguments: Any) -> tuple[Settings, str]:
     from ..backends.shared.secrets import choose_patterns
     from ..guest.settings import guest_settings
     from ..settings.config import check_profile, load_settings, load_settings_lenient
-    from ..specs.resource_names import named_resources
 
     if arguments.config is not None:
         settings, problem = load_settings(Path(arguments.config)), ""
@@ -285,7 +283,6 @@ def read_settings(arguments: Any) -> tuple[Settings, str]:
     choose_patterns(settings.secret_names)
     guest_settings.python = settings.components.python
     guest_settings.memory_gigabytes = settings.components.memory_gigabytes
-    named_resources.source = _resources_from_guest
     changes: dict[str, Any] = {}
     if arguments.theme:
         changes["theme"] = arguments.theme
@@ -301,13 +298,6 @@ def read_settings(arguments: Any) -> tuple[Settings, str]:
         check_profile(arguments.profile, settings)
         changes["launch"] = dataclasses.replace(settings.launch, profile=arguments.profile)
     return dataclasses.replace(settings, **changes), problem
-
-
-def _resources_from_guest(failed: Callable[[str, str], object]) -> list[RegisteredResource]:
-    # The first paint does not wait for this import.
-    from ..guest.resources import resources_from_guest
-
-    return resources_from_guest(failed)
 
 
 def _say_on_stderr(sentence: str) -> None:

@@ -12,6 +12,7 @@ from ..base.errors import describe_error
 from ..base.files import is_file
 from ..base.trust import check_owner
 from ..guest.plain import call_component
+from ..guest.resources import load_named_resources
 from ..guest.settings import guest_settings
 from ..specs.errors import AppDefError, ArgumentError, ComponentLoadError
 from ..specs.roles import AppDef
@@ -98,6 +99,8 @@ def parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[st
 
 def _run_builtin(component: Component, values: dict[str, Any]) -> AppDef:
     function = getattr(importlib.import_module(component.module), component.function)
+    if any(item.form == "resource" and values.get(item.name, item.default) for item in component.parameters):
+        load_named_resources()
     rest = next((values.pop(item.name, ()) for item in component.parameters if item.kind == "var_positional"), ())
     try:
         return call_component(function, rest, values)

@@ -190,7 +190,12 @@ def _parse_mounts(text: str) -> Any:
 
 
 def _parse_resource(text: str) -> Resource | None:
-    return get_named_resources(text.strip()) if text.strip() else None
+    if not text.strip():
+        return None
+    from ..guest.resources import load_named_resources
+
+    load_named_resources()
+    return get_named_resources(text.strip())
 
 
 def _parse_workspace(text: str) -> Workspace | None:

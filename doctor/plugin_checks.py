@@ -77,10 +77,10 @@ def _components() -> Iterator[Finding]:
 
 def _named_resources() -> Iterator[Finding]:
     from ..base.errors import describe_error
-    from ..specs.resource_names import named_resources
+    from ..guest.resources import resources_from_guest
 
     faults: list[tuple[str, str]] = []
-    for item in named_resources.source(lambda module, reason: faults.append((module, reason))):
+    for item in resources_from_guest(lambda module, reason: faults.append((module, reason))):
         try:
             item.make()
         except Exception as error:  # whatever a package raises

@@ -8,7 +8,13 @@ from typing import Any
 
 from ..base.errors import describe_error
 from ..specs.errors import AppDefError, UnknownResourceError
-from ..specs.resource_names import RegisteredResource, has_registered_resources, own_resource, registered_resources
+from ..specs.resource_names import (
+    RegisteredResource,
+    has_registered_resources,
+    named_resources,
+    own_resource,
+    registered_resources,
+)
 from ..specs.resources import Resource
 from ..specs.roles import AppDef, Role
 from ..specs.serialize import appdef_from_dict, appdef_to_dict
@@ -44,6 +50,11 @@ def resources_from_guest(failed: Callable[[str, str], object]) -> list[Registere
         RegisteredResource(str(item["name"]), str(item["group"]), str(item["origin"]), _maker(item))
         for item in data["resources"]
     ]
+
+
+def load_named_resources() -> None:
+    """Load the named resources of other packages in a guest, unless they are loaded."""
+    named_resources.load(resources_from_guest)
 
 
 def _maker(item: dict[str, Any]) -> Callable[[], Resource]:

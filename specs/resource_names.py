@@ -2,8 +2,7 @@
 
 Later sources win: generic, AWS, the module named by `TORCHX_CUSTOM_NAMED_RESOURCES` (its `NAMED_RESOURCES`), the
 modules of `torchx_plugins.named_resources`, the entry points of the group `torchx.named_resources`. They are loaded at
-the first look-up, since reading entry points costs more than importing this package. `NamedResources.source`
-makes those of others: in this process, unless the program has set it to `guest.resources`.
+the first look-up, because reading entry points is slow. `load` can load them from a guest process before that.
 """
 
 from __future__ import annotations
@@ -32,82 +31,85 @@ ResourceFactory = Callable[[], Resource]
 
 
 class NamedResources(Mapping[str, Resource]):
-    """All named resources, looked up by name, upper or lower case alike.
+    """All named resources by name, ignoring case.
 
-    Iterating gives the names; a resource is made anew at each look-up and carries its name as a tag.
+    Iterating gives the names. A resource is made at each look-up and carries its name as a tag.
     """
 
     def __init__(self) -> None:
-        self.source: ResourceSource = registered_resources
-        self.is_loaded = False
-        """Whether a look-up runs no code of packages any more."""
-        self._factories: dict[str, ResourceFactory] | None = None
-        self._problems: list[str] = []
         self._lock = threading.RLock()
-
-    def __getitem__(self, name: str) -> Resource:
-        factories = self._load()
-        spelled = name if name in factories else self._spelling(name, factories)
-        resource = own_resource(factories[spelled]())
-        if spelled in ("NULL", "MISSING") or RESOURCE_NAME_TAG in resource.tags:
-            return resource
-        return replace(resource, tags={**resource.tags, RESOURCE_NAME_TAG: spelled})
-
-    def __contains__(self, name: object) -> bool:
-        factories = self._load()
-        if not isinstance(name, str):
-            return False
-        return name in factories or name.lower() in (known.lower() for known in factories)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._load())
-
-    def __len__(self) -> int:
-        return len(self._load())
+        self.reset()
 
     def reset(self) -> None:
-        """Clear the cache, so that the next look-up sees a changed environment, in this process."""
+        """Clear the cache, so that the next look-up sees a changed environment."""
         with self._lock:
-            self.source = registered_resources
-            self._factories = None
+            self._factories: dict[str, ResourceFactory] | None = None
+            self._problems: list[str] = []
             self.is_loaded = False
-            self._problems = []
+            """Whether the resources of other packages are loaded: look-ups run no code of theirs."""
 
-    def _spelling(self, name: str, factories: Mapping[str, ResourceFactory]) -> str:
-        same = sorted(known for known in factories if known.lower() == name.lower())
-        if len(same) == 1:
-            return same[0]
-        if same:
-            raise UnknownResourceError(f"The named resource {name} is spelled in several ways: {', '.join(same)}")
-        raise UnknownResourceError(self._unknown(name, list(factories)))
+    def load(self, source: ResourceSource | None = None) -> None:
+        """Load the resources of other packages, unless they are loaded. A look-up does so, too.
 
-    def _unknown(self, name: str, known: list[str]) -> str:
+        Args:
+            source: Lists them; `registered_resources`, which runs their code in this process, if None.
+        """
+        if self.is_loaded:
+            return
+        with self._lock:
+            if self._factories is not None:
+                return
+            from . import named_resources_aws, named_resources_generic
+
+            # Set before the code of packages runs, which may look up a resource itself.
+            self._factories = {**named_resources_generic.NAMED_RESOURCES, **named_resources_aws.NAMED_RESOURCES}
+            try:
+                registered = (source or registered_resources)(self._add_problem)
+            except BaseException:
+                # The launch was cancelled: the next look-up loads them.
+                self._factories = None
+                raise
+            self._factories.update({resource.name: resource.make for resource in registered})
+            self._factories.update(NULL=null_resource, MISSING=null_resource)
+            self.is_loaded = True
+
+    def __getitem__(self, name: str) -> Resource:
+        spellings = self._spellings(name)
+        if len(spellings) > 1:
+            raise UnknownResourceError(f"The named resource {name} is spelled in several ways: {', '.join(spellings)}")
+        if not spellings:
+            raise UnknownResourceError(self._describe_unknown(name))
+        resource = own_resource(self._all()[spellings[0]]())
+        if spellings[0] in ("NULL", "MISSING") or RESOURCE_NAME_TAG in resource.tags:
+            return resource
+        return replace(resource, tags={**resource.tags, RESOURCE_NAME_TAG: spellings[0]})
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and bool(self._spellings(name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    def _all(self) -> dict[str, ResourceFactory]:
+        self.load()
+        return self._factories or {}
+
+    def _spellings(self, name: str) -> list[str]:
+        known = self._all()
+        return [name] if name in known else sorted(other for other in known if other.lower() == name.lower())
+
+    def _describe_unknown(self, name: str) -> str:
         import difflib
 
+        known = self._all()
         close = difflib.get_close_matches(name.lower(), known, n=1)
         advice = f"Did you mean `{close[0]}`?" if close else f"Valid names: {', '.join(sorted(known))}"
         return " ".join([f"No named resource found for `{name}`. {advice}", *self._problems])
 
-    def _load(self) -> dict[str, ResourceFactory]:
-        if self.is_loaded and self._factories is not None:
-            return self._factories
-        with self._lock:
-            if self._factories is None:
-                from . import named_resources_aws, named_resources_generic
-
-                # Set before others' code runs, which may look a resource up itself.
-                self._factories = {**named_resources_generic.NAMED_RESOURCES, **named_resources_aws.NAMED_RESOURCES}
-                try:
-                    self._factories.update({registered.name: registered.make for registered in self.source(self._fail)})
-                except BaseException:
-                    # The launch that asked was cancelled: the next look-up reads them.
-                    self._factories = None
-                    raise
-                self._factories.update(NULL=null_resource, MISSING=null_resource)
-                self.is_loaded = True
-            return self._factories
-
-    def _fail(self, module: str, reason: str) -> None:
+    def _add_problem(self, module: str, reason: str) -> None:
         self._problems.append(f"({module} could not be read: {reason})")
 
 
@@ -166,7 +168,7 @@ class RegisteredResource:
 
 
 ResourceSource = Callable[[Callable[[str, str], object]], list[RegisteredResource]]
-"""Lists the named resources of others; what it is given is called with a module that cannot be read, and why."""
+"""Lists the named resources of other packages; calls its argument with a module that cannot be read, and the reason."""
 
 
 def has_registered_resources() -> bool:
@@ -206,8 +208,7 @@ def registered_resources(failed: Callable[[str, str], object]) -> list[Registere
 def _reason(error: Exception) -> str:
     reason = describe_error(error)
     if isinstance(error, ModuleNotFoundError) and error.name == "torchx":
-        source = "torchx_tui.guest.resources.resources_from_guest"
-        return f"{reason}: install TorchX, or set named_resources.source to {source}"
+        return f"{reason}: install TorchX, or call torchx_tui.guest.resources.load_named_resources first"
     return reason
 
 

@@ -58,7 +58,7 @@ def bytes_words(size: int) -> str:
     """Return a size as a person reads it."""
     amount, unit = float(size), "B"
     for larger in ("KB", "MB", "GB", "TB"):
-        if amount < 1000:
+        if amount < 999.5:  # more is rounded to 1000
             break
         amount, unit = amount / 1000, larger
     return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"

@@ -278,7 +278,7 @@ def asked_memory(job: Job) -> int | None:
 def format_size(size: float) -> str:
     """Return a size in bytes as Slurm's users write it, such as ``1.5G``."""
     for unit, factor in (("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20)):
-        if size >= factor:
+        if size >= 0.9995 * factor:  # less is rounded to 1024 of the unit below
             return f"{size / factor:.1f}".removesuffix(".0") + unit
     return f"{max(1, round(size / 1024))}K"
 

@@ -162,6 +162,7 @@ def test_no_change_returns_the_same_app():
     ROWS["invalid_texts"],
 )
 def test_invalid_texts(field, text, words):
+    named_resources.load()
     assert words in check_role_field(field, text)
     with pytest.raises(RoleOverrideError) as caught:
         changed(Role("r", "", entrypoint="x"), **{field: text})
@@ -169,11 +170,11 @@ def test_invalid_texts(field, text, words):
     assert words in caught.value.reason
 
 
-def test_named_resource_is_checked_once_all_are_known(monkeypatch):
-    monkeypatch.setattr(named_resources, "is_loaded", False)
+def test_named_resource_is_checked_once_all_are_known():
+    named_resources.reset()
     assert check_role_field("resource", "gpu.smal") == ""
     assert "whole number" in check_role_field("gpu", "0.5")
-    monkeypatch.setattr(named_resources, "is_loaded", True)
+    named_resources.load()
     assert "gpu.small" in check_role_field("resource", "gpu.smal")
 
 

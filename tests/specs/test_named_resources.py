@@ -107,7 +107,7 @@ def test_a_module_that_needs_torchx_says_what_to_do(tmp_path, monkeypatch):
     write_module(tmp_path, monkeypatch, "site_resources_b", "import torchx\n")
     monkeypatch.setitem(sys.modules, "torchx", None)  # type: ignore[arg-type]
     monkeypatch.setenv("TORCHX_CUSTOM_NAMED_RESOURCES", "site_resources_b")
-    with pytest.raises(UnknownResourceError, match=r"install TorchX, or set named_resources\.source to"):
+    with pytest.raises(UnknownResourceError, match=r"install TorchX, or call .*load_named_resources first"):
         named_resources["big"]
 
 

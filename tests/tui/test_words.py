@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from torchx_tui.specs.status import AppState
-from torchx_tui.tui.format import age, clock, cut, duration, fit_name, split_name
+from torchx_tui.tui.format import age, bytes_words, clock, cut, duration, fit_name, split_name
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.terminal.title import has_title, title_text
 from torchx_tui.tui.ui.status import format_exit as format_exit
@@ -32,6 +32,21 @@ def test_clock_names_the_day_when_it_is_another(monkeypatch):
     now = 1795258732.0
     assert len(clock(now - 60, now)) == 8
     assert clock(now - 3 * 86400, now).startswith("2026-11-18 ")
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [
+        (999, "999 B"),
+        (1000, "1.0 KB"),
+        (999_499, "999 KB"),
+        (999_500, "1.0 MB"),
+        (2_345_678, "2.3 MB"),
+        (10**9, "1.0 GB"),
+    ],
+)
+def test_bytes_never_read_1000_of_a_unit(size, shown):
+    assert bytes_words(size) == shown
 
 
 def test_split_name():

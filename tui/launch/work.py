@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ...backends.api import Finding
 from ...backends.shared.progress import shown_progress
 from ...base.errors import TorchXTuiError, describe_error
+from ...guest.resources import load_named_resources
 from ...specs.errors import ArgumentError, InvalidRunConfigException, LaunchCancelledError, RoleOverrideError
 from ...specs.resource_names import get_named_resources, named_resource_names, named_resources
 from ...specs.workspace import Workspace
@@ -155,6 +156,7 @@ def list_shipped(
 
 def named_resource(name: str) -> Resource | None:
     """Return a named resource; None where there is none of that name, or it cannot be made."""
+    load_named_resources()
     try:
         return get_named_resources(name)
     except TorchXTuiError:
@@ -163,6 +165,7 @@ def named_resource(name: str) -> Resource | None:
 
 def resource_rows() -> list[tuple[str, str, str, str]]:
     """Return name, cpu, gpu and memory (GB) of every named resource; of one that cannot be made nothing is said."""
+    load_named_resources()
     rows = []
     for name in named_resource_names():
         try:

@@ -12,7 +12,9 @@ from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import found
 from torchx_tui.backends.runner import Runner
 from torchx_tui.base.modules import plugin_sources, plugin_sources_error
-from torchx_tui.guest.resources import resources_from_guest
+from torchx_tui.components.build import build_app
+from torchx_tui.components.role_overrides import override_roles
+from torchx_tui.guest.resources import load_named_resources
 from torchx_tui.specs.resource_names import named_resources
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
@@ -167,7 +169,7 @@ def test_named_resources_of_the_namespace(plugins, capfd):
     plugins.module("torchx_plugins.named_resources.acme", RESOURCES)
     plugins.module("torchx_plugins.named_resources.broken", "raise RuntimeError('no licence')")
     plugins.module("torchx_plugins.named_resources.ends", "import sys; sys.exit(3)")
-    named_resources.source = resources_from_guest
+    load_named_resources()
     assert {"acme_gpu", "acme_big", "acme_gpu_8", "acme_gpu_4", "acme_gpu_2", "acme_gpu_1"} <= set(named_resources)
     quarter = named_resources["acme_gpu_2"]
     assert (quarter.cpu, quarter.gpu, quarter.memMB) == (16, 2, 256)
@@ -183,6 +185,15 @@ def test_named_resources_of_the_namespace(plugins, capfd):
     assert not [name for name in sys.modules if name.startswith("torchx_plugins")]
 
 
+def test_launch_makes_named_resources_in_a_guest(plugins):
+    plugins.module("torchx_plugins.named_resources.acme", RESOURCES)
+    app = build_app("utils.sh", {"h": "acme_gpu_4", "args": ["ls"]})
+    assert app.roles[0].resource.gpu == 4
+    named_resources.reset()
+    assert override_roles(app, {"sh": {"resource": "acme_gpu_2"}}).roles[0].resource.gpu == 2
+    assert not [name for name in sys.modules if name.startswith("torchx_plugins")]
+
+
 def test_named_resource_that_cannot_be_made(plugins):
     text = """
         import os
@@ -195,7 +206,7 @@ def test_named_resource_that_cannot_be_made(plugins):
     plugins.module("acme_resources", text)
     names = ("good", "odd", "broken", "word", "gone")
     plugins.distribution("acme", "torchx.named_resources", **{name: f"acme_resources:{name}" for name in names})
-    named_resources.source = resources_from_guest
+    load_named_resources()
     assert named_resources["good"].gpu == 2
     for name, why in (
         ("odd", "a object cannot be written as JSON"),
@@ -209,7 +220,7 @@ def test_named_resource_that_cannot_be_made(plugins):
 
 def test_named_resource_that_ends_its_process(plugins):
     plugins.module("torchx_plugins.named_resources.killer", "import os; os._exit(3)")
-    named_resources.source = resources_from_guest
+    load_named_resources()
     assert named_resources["gpu.small"].gpu == 1
     with pytest.raises(KeyError, match="its process ended with exit code 3"):
         named_resources["zzzzzz"]
@@ -217,7 +228,7 @@ def test_named_resource_that_ends_its_process(plugins):
 
 def test_no_guest_is_started_where_nobody_registers_resources(plugins, monkeypatch):
     monkeypatch.setattr("torchx_tui.guest.host.subprocess.Popen", None)
-    named_resources.source = resources_from_guest
+    load_named_resources()
     assert named_resources["gpu.small"].gpu == 1
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.slurm_commands import SlurmCommands
 
-from torchx_tui.backends.slurm.ends import TaskEnd, task_ends
+from torchx_tui.backends.slurm.ends import TaskEnd, format_size, task_ends
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs.status import AppState
@@ -171,6 +171,14 @@ def test_nobody_knows_how_it_ended(slurm, commands):
     (row,) = slurm.list()
     assert row.state is AppState.UNKNOWN
     assert row.msg == "it has left the queue, and accounting does not say how it ended"
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(1, "1K"), ((1 << 20) - 1, "1M"), (3 << 19, "1.5M"), ((1 << 30) - 1, "1G"), (1 << 40, "1T")],
+)
+def test_size_never_reads_1024_of_a_unit(size, shown):
+    assert format_size(size) == shown
 
 
 def test_several_tasks_in_one_line_of_srun():
