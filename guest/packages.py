@@ -103,7 +103,7 @@ def project_interpreter() -> Interpreter | None:
     folder = current_folder()
     if folder is None:
         return None
-    chosen = choose_interpreter(folder / "component.py", guest_settings.python)
+    chosen = choose_interpreter(folder / "component.py", guest_settings().python)
     return None if chosen.path == own_interpreter().path else chosen
 
 
