@@ -1,7 +1,7 @@
 """Builds components and named resources, in the process of a worker.
 
-The call `build` gives ``{"app": ..., "files": [[PATH, MTIME_NS], ...]}``: the AppDef, and the files of the project that
-were imported. Its error has `files` too, and `loaded`, false if the component's own file failed.
+The call `build` gives ``{"app": ..., "files": [[PATH, MTIME_NS], ...], "loaded": true}``: the AppDef, and the files of
+the project that were imported. Its error has `files` too, and `loaded`, false if the component's own file failed.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import os
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.errors import TorchXTuiError, describe_error
+from ..base.files import current_folder, modified_ns
 from ..specs.errors import AppDefError, ArgumentError, ComponentLoadError
 from ..specs.serialize import decode_value
 from .framing import receive, send
@@ -29,21 +30,14 @@ from .torchx_modules import NOT_INSTALLED
 
 def serve(channel: int, idle_s: float | None) -> None:
     """Answer the calls of a worker until it closes or is idle."""
-    folder, environment = _current_folder(), dict(os.environ)
+    folder, environment = current_folder(), dict(os.environ)
     for request in receive(channel, idle_s):
-        if dict(os.environ) != environment:
-            os.environ.clear()
-            os.environ.update(environment)
-        if folder:
+        # What the last component changed.
+        os.environ.clear()
+        os.environ.update(environment)
+        if folder is not None:
             os.chdir(folder)
         send(channel, {"id": request["id"], **_CALLS[request["call"]](*request["arguments"])})
-
-
-def _current_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
 
 
 def _make_resources() -> dict[str, Any]:
@@ -53,23 +47,23 @@ def _make_resources() -> dict[str, Any]:
 
 
 def _build(component: dict[str, Any], values: list[dict[str, Any]], timeout_s: float) -> dict[str, Any]:
-    is_loaded = False
-    answer: dict[str, Any] = {}
+    answer: dict[str, Any] = {"loaded": False}
     try:
         faulthandler.dump_traceback_later(timeout_s, exit=True, file=2)  # type: ignore[arg-type]
         function = _load(component)
-        is_loaded = True
+        answer["loaded"] = True
         answer["app"] = plain_app(call_component(function, *_arguments(function, values)))
     except BaseException as error:
-        is_loaded &= isinstance(error, TorchXTuiError) or not isinstance(error, MemoryError)
-        answer |= _describe(error, component["path"]) | {"loaded": is_loaded}
+        answer |= _describe(error, component["path"])
+        if isinstance(error, MemoryError) and not isinstance(error, TorchXTuiError):
+            answer["loaded"] = False
     finally:
         faulthandler.cancel_dump_traceback_later()
         for stream in (sys.stdout, sys.stderr):
             # A component may have put anything there.
             with contextlib.suppress(Exception):
                 stream.flush()
-    answer["files"] = list(_project_files(component["path"]))
+    answer["files"] = _project_files(component["path"])
     return {"value" if "app" in answer else "error": answer}
 
 
@@ -189,16 +183,13 @@ def _run_file(path: str, name: str) -> types.ModuleType:
     return module
 
 
-def _project_files(path: str) -> Iterator[tuple[str, int]]:
-    """Yield the imported files outside the interpreter and its packages, with their modification times (ns)."""
-    installed = tuple({sys.prefix + os.sep, sys.base_prefix + os.sep, os.path.dirname(os.__file__) + os.sep})
-    files = {path}
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and not file.startswith(installed) and "site-packages" not in file:
-            files.add(file)
-    for file in files:
-        try:
-            yield file, os.stat(file).st_mtime_ns
-        except OSError:
-            yield file, 0
+def _project_files(path: str) -> list[tuple[str, int]]:
+    """Return the component's file and all imported files that are not installed, with their modification times (ns)."""
+    installed = tuple(folder + os.sep for folder in (sys.prefix, sys.base_prefix, os.path.dirname(os.__file__)))
+    imported = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    files = {
+        file
+        for file in imported
+        if isinstance(file, str) and not file.startswith(installed) and "site-packages" not in file
+    }
+    return [(file, modified_ns(file)) for file in {path, *files}]

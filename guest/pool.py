@@ -34,22 +34,29 @@ class WorkerPool:
         values: list[dict[str, Any]],
         tick: Callable[[], object],
     ) -> Any:
-        """Build a component's AppDef; return it as plain data. Arguments and errors are those of `Worker.call`."""
+        """Build a component's AppDef; return it as plain data. Cancels and raises as `Worker.call` does."""
         key = (interpreter.path, component["root"])
         with self._lock:
             # The last is the one used last.
-            slot = self._slots[key] = self._slots.pop(key, None) or _Slot(interpreter)
+            slot = self._slots[key] = self._slots.pop(key, None) or _Slot()
             evicted = [self._slots.pop(old) for old in list(self._slots)[:-_MAX_WORKERS]]
         for old in evicted:
-            old.worker.retire()
-        return slot.build(component, values, tick)
+            if old.worker is not None:
+                old.worker.retire()
+        # A component that hangs must not end with it the call that waits behind it.
+        while not slot.lock.acquire(timeout=TICK_S):
+            tick()
+        try:
+            return slot.build(interpreter, component, values, tick)
+        finally:
+            slot.lock.release()
 
     def close(self) -> None:
         """End all workers."""
         with self._lock:
             slots, self._slots = self._slots, {}
         for slot in slots.values():
-            slot.worker.close()
+            slot.close()
 
 
 pool = WorkerPool()
@@ -57,41 +64,27 @@ pool = WorkerPool()
 
 
 class _Slot:
-    def __init__(self, interpreter: Interpreter) -> None:
-        settings = guest_settings()
-        self.worker = Worker(
-            "components",
-            interpreter,
-            BUILDER,
-            memory_gigabytes=settings.memory_gigabytes,
-            idle_s=settings.idle_s,
-        )
-        # A component that hangs must not end with it the call that waits behind it.
-        self._lock = threading.Lock()
+    def __init__(self) -> None:
+        self.worker: Worker | None = None
+        self.lock = threading.Lock()
         self._world: Any = None
         self._files: dict[str, int] = {}
 
-    def build(self, component: dict[str, Any], values: list[dict[str, Any]], tick: Callable[[], object]) -> Any:
-        while not self._lock.acquire(timeout=TICK_S):
-            tick()
-        try:
-            world = dict(os.environ), current_folder()
-            if self._world != world or any(modified_ns(path) != time for path, time in self._files.items()):
-                self.worker.close()
-                self._world, self._files = world, {}
-            return self._call(component, values, tick)
-        finally:
-            self._lock.release()
-
-    def _call(self, component: dict[str, Any], values: list[dict[str, Any]], tick: Callable[[], object]) -> Any:
+    def build(
+        self,
+        interpreter: Interpreter,
+        component: dict[str, Any],
+        values: list[dict[str, Any]],
+        tick: Callable[[], object],
+    ) -> Any:
         limit = guest_settings().timeout_s
+        worker = self._current(interpreter, tick)
+        answer: dict[str, Any] = {}
         try:
-            answer = self.worker.call("build", [component, values, limit], limit + _STOP_TIMEOUT_S, tick)
+            answer = worker.call("build", [component, values, limit], limit + _STOP_TIMEOUT_S, tick)
+            return answer["app"]
         except RemoteError as raised:
-            self._note_files(raised.error)
-            if not raised.error.get("loaded"):
-                # A module that failed half-way is imported again, from files that may be mended by then.
-                self.worker.close()
+            answer = raised.error
             raise
         except WorkerError as error:
             # The process itself ends what hangs, and writes a traceback.
@@ -101,9 +94,31 @@ class _Slot:
             lines = [int(frame["line"]) for frame in _FRAME.finditer(trace) if frame["path"] == component["path"]]
             reason = f"it did not return within {limit:g} s and was stopped"
             raise WorkerError(reason, output.strip(), lines[0] if lines else None) from error
-        self._note_files(answer)
-        return answer["app"]
+        finally:
+            for path, modified in answer.get("files", ()):
+                self._files.setdefault(path, modified)
+            if not answer.get("loaded"):
+                # A module that failed half-way is imported again, from files that may be mended by then.
+                worker.close()
 
-    def _note_files(self, answer: dict[str, Any]) -> None:
-        for path, modified in answer.get("files", ()):
-            self._files.setdefault(str(path), int(modified))
+    def _current(self, interpreter: Interpreter, tick: Callable[[], object]) -> Worker:
+        """Return a worker that was started with today's environment and folder, and has imported today's files."""
+        world = dict(os.environ), current_folder()
+        is_current = self._world == world and all(modified_ns(path) == time for path, time in self._files.items())
+        if self.worker is None or not self.worker.is_usable or not is_current:
+            self.close()
+            settings = guest_settings()
+            self._world, self._files = world, {}
+            self.worker = Worker(
+                "components",
+                interpreter,
+                BUILDER,
+                memory_gigabytes=settings.memory_gigabytes,
+                idle_s=settings.idle_s,
+                tick=tick,
+            )
+        return self.worker
+
+    def close(self) -> None:
+        if self.worker is not None:
+            self.worker.close()

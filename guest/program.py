@@ -19,7 +19,6 @@ import signal
 import sys
 from typing import Any
 
-PROTOCOL = 2
 # Above the descriptors that a program usually has.
 _LOWEST_DESCRIPTOR = 200
 _SIGNALS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGTTIN", "SIGTTOU")
@@ -38,11 +37,10 @@ def main() -> None:
     child = os.fork()
     if child:
         os.close(channel)
-        _watch(child, life, adopt=settings["adopt"])
-    else:
-        os.close(life)
-        os.setpgid(0, 0)
-        _serve(settings, channel)
+        os._exit(_watch(child, life, adopt=settings["adopt"]))
+    os.close(life)
+    os.setpgid(0, 0)
+    _serve(settings, channel)
     os._exit(0)
 
 
@@ -56,7 +54,8 @@ def _above(descriptor: int) -> int:
 # The first process
 
 
-def _watch(child: int, life: int, *, adopt: bool) -> None:
+def _watch(child: int, life: int, *, adopt: bool) -> int:
+    """Wait for the end of the second process, kill what is left, and return the exit code that says how it ended."""
     for name in _SIGNALS:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     if adopt and sys.platform == "linux":
@@ -68,10 +67,6 @@ def _watch(child: int, life: int, *, adopt: bool) -> None:
     process = status = 0
     while process != child:
         process, status = os.waitpid(-1, 0)
-    try:
-        os.write(life, b"%d" % status)
-    except OSError:
-        pass
     _kill(-child)
     while True:
         for process in _children():
@@ -80,7 +75,8 @@ def _watch(child: int, life: int, *, adopt: bool) -> None:
             # Orphans of what is killed become children of this process.
             os.waitpid(-1, 0)
         except ChildProcessError:
-            return
+            # As shells have it.
+            return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def _end_with_host(life: int, child: int) -> None:
@@ -108,7 +104,7 @@ def _children() -> list[int]:
 
 def _serve(settings: dict[str, Any], channel: int) -> None:
     sys.meta_path.insert(0, _Packages({"torchx_tui": settings["root"]}))
-    hello = {"protocol": PROTOCOL, "version": list(sys.version_info[:3]), "process": os.getpid()}
+    hello = [sys.version_info[:3], os.getpid()]
     importlib.import_module("torchx_tui.guest.framing").send(channel, {"id": 0, "value": hello})
     if settings["memory"]:
         _limit_memory(settings["memory"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from ..base.errors import describe_error
@@ -32,14 +33,13 @@ def resources_from_guest(failed: Callable[[str, str], object]) -> list[Registere
     from .worker import Worker, WorkerError
 
     memory = guest_settings().memory_gigabytes
-    worker = Worker("named-resources", own_interpreter(), BUILDER, memory_gigabytes=memory)
     try:
-        data = worker.call("make_resources", [], _TIMEOUT_S)
+        worker = Worker("named-resources", own_interpreter(), BUILDER, memory_gigabytes=memory)
+        with closing(worker):
+            data = worker.call("make_resources", [], _TIMEOUT_S)
     except WorkerError as error:
         failed("named resources of other packages", str(error))
         return []
-    finally:
-        worker.close()
     for module, reason in data["problems"]:
         failed(str(module), str(reason))
     return [

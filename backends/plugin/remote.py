@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -88,18 +89,8 @@ def create_remote(found: FoundScheduler, session_name: str, **params: Any) -> Re
 
 def _create(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> RemoteScheduler:
     opening = encode([dataclasses.asdict(found), session_name, params])
-    worker = Worker(
-        found.name,
-        own_interpreter(),
-        f"{__package__}.serve",
-        opening=opening,
-        opening_timeout_s=LOAD_SECONDS,
-        path=sys.path,
-        # Jobs of a plugin may be processes of this machine, in sessions of their own, that outlive it.
-        adopt=False,
-    )
     try:
-        opened = decode(worker.open())
+        worker, opened = _open(found, opening)
     except WorkerTimeoutError as error:
         raise BackendUnavailableError(
             f"{found.name} was not loaded within {LOAD_SECONDS:g} s: importing {found.origin}, or making its "
@@ -110,7 +101,23 @@ def _create(found: FoundScheduler, session_name: str, params: Mapping[str, Any])
     except RemoteError as error:
         raise _translate(error) from error
     kind = RemoteWorkspaceScheduler if opened["builds_workspaces"] else RemoteScheduler
-    return kind(found, session_name, worker, opened)
+    return kind(found, session_name, worker, opening, opened)
+
+
+def _open(found: FoundScheduler, opening: Sequence[Any]) -> tuple[Worker, Mapping[str, Any]]:
+    worker = Worker(
+        found.name,
+        own_interpreter(),
+        f"{__package__}.serve",
+        path=sys.path,
+        # Jobs of a plugin may be processes of this machine, in sessions of their own, that outlive it.
+        adopt=False,
+    )
+    try:
+        return worker, decode(worker.call("open", opening, LOAD_SECONDS))
+    except BaseException:
+        worker.close()
+        raise
 
 
 def forget_failures() -> None:
@@ -141,16 +148,24 @@ class RemoteRequest:
 
 
 class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
-    """Asks a scheduler in its guest; one that hangs is given up, a guest that died is started again.
+    """A scheduler in a worker, which is started again after it ended or hung.
 
     Args:
         found: The plugin.
         session_name: The session part of handles.
         worker: Runs it.
+        opening: The arguments of `open`, with which a worker is started again.
         opened: What the worker answered to `open`.
     """
 
-    def __init__(self, found: FoundScheduler, session_name: str, worker: Worker, opened: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        found: FoundScheduler,
+        session_name: str,
+        worker: Worker,
+        opening: Sequence[Any],
+        opened: Mapping[str, Any],
+    ) -> None:
         super().__init__(found.name, session_name)
         self.found = found
         self.capabilities = opened["capabilities"]
@@ -158,12 +173,20 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
         self.takes_contexts = opened["takes_contexts"]
         self._methods = frozenset(opened["methods"])
         self._worker = worker
+        self._opening = opening
+        self._restarting = threading.Lock()
         self._options: runopts | None = None
+
+    def _running_worker(self) -> Worker:
+        with self._restarting:
+            if not self._worker.is_usable:
+                self._worker, _ = _open(self.found, self._opening)
+            return self._worker
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         what, seconds = QUESTIONS.get(name, (name.strip("_").replace("_", " "), ANSWER_SECONDS))
         try:
-            return decode(self._worker.call(name, encode(list(arguments)), seconds))
+            return decode(self._running_worker().call(name, encode(list(arguments)), seconds))
         except RemoteError as error:
             raise self._translate(error) from error
         except WorkerError as error:
@@ -177,7 +200,7 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
     def close(self) -> None:
         """Let the plugin free what it holds, and end its guest."""
         try:
-            if self._worker.is_running:
+            if self._worker.is_usable:
                 self._ask("close")
         except Exception:
             return  # noted in the log file
@@ -291,7 +314,7 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
             raise NotImplementedError(f"{self.backend} has no logs to read")
         arguments = [app_id, role_name, k, regex, since, until, should_tail, streams]
         try:
-            return RemoteLines(self, self._worker.stream("log_iter", encode(arguments), ANSWER_SECONDS))
+            return RemoteLines(self, self._running_worker().stream("log_iter", encode(arguments), ANSWER_SECONDS))
         except RemoteError as error:
             raise self._translate(error) from error
         except WorkerError as error:

@@ -421,7 +421,7 @@ class FormEditor(OnDashboard, Horizontal):
         self._failure, self._may_try_again = message.error if wrong is None else "", False
         self._findings = message.findings
         if message.error:
-            self.preview.set_note(message.error)
+            self.preview.set_note(message.error, message.interpreter)
         else:
             self.preview.set_request(message.text, self.model.plan().label, message.interpreter)
         self._refresh_form()
