@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from torchx_tui.components.build import build_app
-from torchx_tui.guest.host import guests
+from torchx_tui.guest.pool import pool
 
 from ._budget import judged, percentile
 from ._dashboard import COMMAND, Home, home
@@ -104,12 +104,12 @@ def run() -> list[tuple[str, str]]:
         bare, start = [], []
         for number in range(ROUNDS):
             bare.append(milliseconds(lambda: subprocess.run([sys.executable, "-c", "pass"], check=True)))
-            guests.close()
+            pool.close()
             start.append(milliseconds(lambda number=number: build_app(f"{small}:f", {"name": str(number)})))
         warm = [milliseconds(lambda n=n: build_app(f"{small}:f", {"name": str(n)})) for n in range(ROUNDS)]
         build_app(f"{large}:f", {})
         loaded = [milliseconds(lambda n=n: build_app(f"{large}:f", {"name": str(n)})) for n in range(ROUNDS)]
-        guests.close()
+        pool.close()
     with home() as place:
         letters = [seconds * 1e3 for body in _BAD[: scaled(len(_BAD), 2)] for seconds in letter_seconds(place, body)]
     budget = statistics.median(bare) + 50

@@ -242,9 +242,16 @@ def run_arguments(arguments: Any) -> int:
 
 def _carry_out(arguments: Any) -> int:
     from ..base.files import refuse_foreign_folders
+    from ..guest.settings import use_guest_settings
 
     refuse_foreign_folders()
     settings, problem = read_settings(arguments)
+    components = settings.components
+    with use_guest_settings(python=components.python, memory_gigabytes=components.memory_gigabytes):
+        return _run_with_settings(arguments, settings, problem)
+
+
+def _run_with_settings(arguments: Any, settings: Settings, problem: str) -> int:
     log_to_file(arguments.debug)
     is_dashboard = not getattr(arguments, "command", None)
     # The dashboard shows them itself; after it closes they are only logged.
@@ -273,7 +280,6 @@ def read_settings(arguments: Any) -> tuple[Settings, str]:
     from pathlib import Path
 
     from ..backends.shared.secrets import choose_patterns
-    from ..guest.settings import guest_settings
     from ..settings.config import check_profile, load_settings, load_settings_lenient
 
     if arguments.config is not None:
@@ -281,8 +287,6 @@ def read_settings(arguments: Any) -> tuple[Settings, str]:
     else:
         settings, problem = load_settings_lenient()
     choose_patterns(settings.secret_names)
-    guest_settings.python = settings.components.python
-    guest_settings.memory_gigabytes = settings.components.memory_gigabytes
     changes: dict[str, Any] = {}
     if arguments.theme:
         changes["theme"] = arguments.theme

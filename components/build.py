@@ -1,9 +1,10 @@
-"""An AppDef from a component and the texts of its arguments. Builtins run here; all others in a guest."""
+"""Build an AppDef from a component and the texts of its arguments: builtins here, all others in a worker."""
 
 from __future__ import annotations
 
 import importlib
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,6 @@ from .sbatch_script import is_script_name
 from .values import parse_value
 
 if TYPE_CHECKING:
-    from ..guest.host import Answer
     from ..guest.interpreter import Interpreter
 
 _MAX_PRINTED = 200  # characters of the last line printed
@@ -42,8 +42,8 @@ def build_app(
     Args:
         name: The component.
         arguments: Texts by parameter, as `parse_value` parses them; a missing argument has its default.
-        check: Called several times a second while the component runs, which is ended when this raises.
-        report: Called with a sentence when the component takes long.
+        check: Called every 0.1 s while the component runs; ends it by raising.
+        report: Called with a sentence when the component is slow.
 
     Raises:
         ArgumentError: An argument is unknown, missing, or not a value of its type.
@@ -60,7 +60,7 @@ def build_app(
     if component.kind == "builtin":
         return _run_builtin(component, values)
     check_trusted(component)
-    return _ask_guest(component, doc, values, check, report)
+    return _build_in_worker(component, doc, values, check, report)
 
 
 def check_trusted(component: Component) -> None:
@@ -81,7 +81,7 @@ def _choose_interpreter(component: Component) -> Interpreter:
 
     if component.interpreter is not None:
         return component.interpreter
-    return choose_interpreter(None if component.module else component.path, guest_settings.python)
+    return choose_interpreter(None if component.module else component.path, guest_settings().python)
 
 
 def parse_arguments(doc: ComponentDoc, arguments: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _run_builtin(component: Component, values: dict[str, Any]) -> AppDef:
         raise ComponentLoadError(str(component.path), None, describe_error(error)) from error
 
 
-def _ask_guest(
+def _build_in_worker(
     component: Component,
     doc: ComponentDoc,
     values: dict[str, Any],
@@ -121,35 +121,51 @@ def _ask_guest(
     report: Callable[[str], object],
 ) -> AppDef:
     # Builtins, which most launches are, need none of it.
-    from ..guest.host import GuestError, guests
+    from ..guest.pool import pool
+    from ..guest.worker import RemoteError, WorkerError
 
     path = str(component.path)
     root, module = _import_root_and_name(component)
-    request = {
-        "component": {
-            "path": path,
-            "function": component.function,
-            "module": module,
-            "root": root,
-            "installed": bool(component.module),
-        },
-        "values": [
-            {
-                "name": parameter.name,
-                "value": _encode_argument(values[parameter.name]),
-                "rest": parameter.kind == "var_positional",
-                "text": parameter.type.kind == "other",
-            }
-            for parameter in doc.parameters
-            if parameter.name in values
-        ],
+    described = {
+        "path": path,
+        "function": component.function,
+        "module": module,
+        "root": root,
+        "installed": bool(component.module),
     }
+    encoded = [
+        {
+            "name": parameter.name,
+            "value": _encode_argument(values[parameter.name]),
+            "rest": parameter.kind == "var_positional",
+            "text": parameter.type.kind == "other",
+        }
+        for parameter in doc.parameters
+        if parameter.name in values
+    ]
+    tick = _reporting_slowness(check, report)
     try:
-        answer = guests.ask(_choose_interpreter(component), root, request, check, report)
-    except GuestError as error:
-        line = next((line for file, line in error.frames if file == path), None)
-        raise ComponentLoadError(path, line, _with_output(error.reason, error.output)) from error
-    return _read_answer(answer, path, doc.line)
+        return appdef_from_dict(pool.build(_choose_interpreter(component), described, encoded, tick))
+    except RemoteError as raised:
+        raise _component_error(raised.error, raised.output, path, doc.line) from raised
+    except WorkerError as error:
+        raise ComponentLoadError(path, error.line, _with_output(error.reason, error.output)) from error
+    except AppDefError as error:
+        raise ComponentLoadError(path, doc.line, str(error)) from error
+
+
+def _reporting_slowness(check: Callable[[], object], report: Callable[[str], object]) -> Callable[[], object]:
+    slow_s = guest_settings().slow_s
+    slow_at = time.monotonic() + slow_s
+
+    def tick() -> None:
+        nonlocal slow_at
+        check()
+        if time.monotonic() >= slow_at:
+            slow_at = float("inf")
+            report(f"no answer for {slow_s:g} s, still waiting")
+
+    return tick
 
 
 def _encode_argument(value: Any) -> Any:
@@ -161,22 +177,14 @@ def _encode_argument(value: Any) -> Any:
     return value
 
 
-def _read_answer(answer: Answer, path: str, line: int) -> AppDef:
-    error = answer.data.get("error")
-    if not isinstance(error, dict):
-        try:
-            return appdef_from_dict(answer.data.get("app"))
-        except AppDefError as fault:
-            raise ComponentLoadError(path, line, str(fault)) from fault
+def _component_error(error: dict[str, Any], output: str, path: str, line: int) -> Exception:
     reason = str(error.get("reason"))
     if error.get("kind") == "argument":
-        raise ArgumentError(str(error.get("name")), reason)
+        return ArgumentError(str(error.get("name")), reason)
     at = error.get("line")
-    raise ComponentLoadError(
-        str(error.get("path", path)),
-        at if isinstance(at, int) else line if error.get("kind") == "app" else None,
-        _with_output(reason, answer.output),
-    )
+    if not isinstance(at, int):
+        at = line if error.get("kind") == "app" else None
+    return ComponentLoadError(str(error.get("path", path)), at, _with_output(reason, output))
 
 
 def _with_output(reason: str, output: str) -> str:

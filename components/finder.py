@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ..base.files import SOURCE, is_folder, is_missing, read_file
 from ..base.modules import module_path
 from ..base.trust import owner_of
-from ..guest.packages import installed_packages, module_path_of, packages_of, project_interpreter
+from ..guest.packages import component_packages, module_path_of, project_interpreter
 from ..specs.errors import ComponentLoadError, ComponentNotFoundException, ComponentValidationException
 from .docstrings import first_sentence, read_docstring
 from .lint import lint_definition
@@ -31,7 +31,6 @@ from .source import Definition, SourceFile, parameters_of, read_source
 
 if TYPE_CHECKING:
     from ..guest.interpreter import Interpreter
-    from ..guest.packages import ComponentPackage
 
 
 _log = logging.getLogger(__name__)
@@ -191,7 +190,7 @@ def plugins(
         private: include names that begin with an underscore; as in TorchX they can be found, but are not listed.
     """
     taken = {component.name for component in builtins()}
-    yield from _components_of(installed_packages(failed), None, taken, failed, private=private)
+    yield from _components_of(None, taken, failed, private=private)
     yield from _project_plugins(taken, failed, private=private)
 
 
@@ -200,19 +199,17 @@ def _project_plugins(
 ) -> Iterator[Component]:
     interpreter = project_interpreter()
     if interpreter is not None:
-        packages = packages_of(interpreter, failed)
-        yield from _components_of(packages, interpreter, taken, failed, private=private)
+        yield from _components_of(interpreter, taken, failed, private=private)
 
 
 def _components_of(
-    packages: Iterable[ComponentPackage],
     interpreter: Interpreter | None,
     taken: set[str],
     failed: Callable[[str, str], object],
     *,
     private: bool,
 ) -> Iterator[Component]:
-    for package in packages:
+    for package in component_packages(interpreter, failed):
         for module, path in package.modules:
             place = ".".join(part for part in (package.prefix, *module.removeprefix(package.base).split(".")) if part)
             for function in _component_names(place, path, failed, private=private):
@@ -295,7 +292,7 @@ def each_listed(folders: Sequence[Path] = ()) -> Iterator[list[ComponentSummary]
     """Yield the list in parts: builtins, which take no time, packages, each file, then packages of the project."""
     yield [summary(component) for component in builtins()]
     taken = {component.name for component in builtins()}
-    yield _list_packages(lambda failed: _components_of(installed_packages(failed), None, taken, failed, private=False))
+    yield _list_packages(lambda failed: _components_of(None, taken, failed, private=False))
     seen: set[str] = set()
     for folder in folders:
         if (real := os.path.realpath(folder)) not in seen:

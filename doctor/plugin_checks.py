@@ -36,7 +36,7 @@ def interpreter_findings() -> Iterator[Finding]:
     from ..guest.interpreter import OLDEST, choose_interpreter
     from ..guest.settings import guest_settings
 
-    interpreter = choose_interpreter(Path.cwd() / "component.py", guest_settings.python)
+    interpreter = choose_interpreter(Path.cwd() / "component.py", guest_settings().python)
     environment = Environment(interpreter.path)
     version = tuple(int(part) for part in environment.version.split(".") if part)
     fault = interpreter.fault()

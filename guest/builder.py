@@ -1,9 +1,7 @@
-"""Answers of a guest about components: their AppDefs, and named resources.
+"""Builds components and named resources, in the process of a worker.
 
-A request is ``{"component": {...}, "values": {...}, "timeout": 9.5}``; its answer has ``app`` or ``error``, ``files``
-that were imported with the times of their changes, and ``loaded``, false where the file itself failed.
-``{"resources": true}`` asks for all named resources of others; an empty line keeps the guest from ending as idle.
-`components/build.py` makes requests and reads answers.
+The call `build` gives ``{"app": ..., "files": [[PATH, MTIME_NS], ...], "loaded": true}``: the AppDef, and the files of
+the project that were imported. Its error has `files` too, and `loaded`, false if the component's own file failed.
 """
 
 from __future__ import annotations
@@ -14,85 +12,49 @@ import faulthandler
 import importlib
 import importlib.util
 import inspect
-import json
 import os
-import select
 import sys
 import types
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.errors import TorchXTuiError, describe_error
+from ..base.files import current_folder, modified_ns
 from ..specs.errors import AppDefError, ArgumentError, ComponentLoadError
 from ..specs.serialize import decode_value
+from .framing import receive, send
 from .plain import call_component, plain_app
 from .torchx_modules import NOT_INSTALLED
 
 
-def serve(requests: int, answers: int, idle_s: float) -> None:
-    """Answer requests until there is none for a while, or never will be.
-
-    Args:
-        requests: The descriptor of the requests.
-        answers: That of the answers.
-        idle_s: How long it waits for a request.
-    """
-    folder, environment = _current_folder(), dict(os.environ)
-    waiting = b""
-    while True:
-        line, newline, rest = waiting.partition(b"\n")
-        if newline:
-            waiting = rest
-            if not line:
-                # The host says only that it goes on.
-                continue
-            if dict(os.environ) != environment:
-                os.environ.clear()
-                os.environ.update(environment)
-            if folder:
-                os.chdir(folder)
-            request = json.loads(line)
-            _write(answers, _answer(request))
-        elif not select.select([requests], [], [], idle_s)[0]:
-            return
-        else:
-            data = os.read(requests, 1 << 16)
-            if not data:
-                return
-            waiting += data
+def serve(channel: int, idle_s: float | None) -> None:
+    """Answer the calls of a worker until it closes or is idle."""
+    folder, environment = current_folder(), dict(os.environ)
+    for request in receive(channel, idle_s):
+        # What the last component changed.
+        os.environ.clear()
+        os.environ.update(environment)
+        if folder is not None:
+            os.chdir(folder)
+        send(channel, {"id": request["id"], **_CALLS[request["call"]](*request["arguments"])})
 
 
-def _current_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return ""
-
-
-def _write(descriptor: int, answer: dict[str, Any]) -> None:
-    data = (json.dumps(answer) + "\n").encode()
-    while data:
-        data = data[os.write(descriptor, data) :]
-
-
-def _answer(request: dict[str, Any]) -> dict[str, Any]:
-    if "component" in request:
-        return _run_component(request)
+def _make_resources() -> dict[str, Any]:
     from .resources import make_resources
 
-    return make_resources()
+    return {"value": make_resources()}
 
 
-def _run_component(request: dict[str, Any]) -> dict[str, Any]:
+def _build(component: dict[str, Any], values: list[dict[str, Any]], timeout_s: float) -> dict[str, Any]:
     answer: dict[str, Any] = {"loaded": False}
     try:
-        faulthandler.dump_traceback_later(request["timeout"], exit=True, file=2)  # type: ignore[arg-type]
-        function = _load(request["component"])
+        faulthandler.dump_traceback_later(timeout_s, exit=True, file=2)  # type: ignore[arg-type]
+        function = _load(component)
         answer["loaded"] = True
-        answer["app"] = _build(function, request)
+        answer["app"] = plain_app(call_component(function, *_arguments(function, values)))
     except BaseException as error:
-        answer["error"] = _describe(error, request["component"]["path"])
+        answer |= _describe(error, component["path"])
         if isinstance(error, MemoryError) and not isinstance(error, TorchXTuiError):
             answer["loaded"] = False
     finally:
@@ -101,16 +63,15 @@ def _run_component(request: dict[str, Any]) -> dict[str, Any]:
             # A component may have put anything there.
             with contextlib.suppress(Exception):
                 stream.flush()
-    answer["files"] = list(_project_files(request["component"]["path"]))
-    return answer
+    answer["files"] = _project_files(component["path"])
+    return {"value" if "app" in answer else "error": answer}
 
 
-def _build(function: Callable[..., Any], request: dict[str, Any]) -> dict[str, Any]:
-    return plain_app(call_component(function, *_arguments(function, request["values"])))
+_CALLS = {"build": _build, "make_resources": _make_resources}
 
 
 def _arguments(function: Callable[..., Any], values: list[dict[str, Any]]) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Decode the values; return those of ``*args`` and the others by name."""
+    """Decode the values; return those of `*args` and the others by name."""
     hints = _type_hints(function)
     rest: Sequence[Any] = ()
     keywords: dict[str, Any] = {}
@@ -133,7 +94,7 @@ def _type_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _of_own_class(name: str, kind: Any, value: Any) -> Any:
-    """Convert a text to a class that only the loaded module knows: an Enum, or the target of an alias."""
+    """Convert a text to a type that only the loaded module has: an Enum, or the target of an alias."""
     options = [option for option in typing.get_args(kind) if option is not type(None)]
     kind = options[0] if len(options) == 1 else kind
     if not isinstance(value, str) or not isinstance(kind, type):
@@ -155,7 +116,7 @@ def _of_own_class(name: str, kind: Any, value: Any) -> Any:
 
 
 def _describe(error: BaseException, path: str) -> dict[str, Any]:
-    """Describe an error: its kind, its file and line, what it says."""
+    """Convert an error to plain data: its kind, file, line and reason."""
     import traceback
 
     if isinstance(error, ArgumentError):
@@ -184,9 +145,9 @@ _loaded: dict[str, types.ModuleType] = {}
 
 
 def _load(component: dict[str, Any]) -> Callable[..., Any]:
-    """Return a component's function; its module is run the first time.
+    """Return a component's function; run its module at the first call.
 
-    A guest whose files have changed is replaced by the host, so no module is ever run again.
+    `pool` starts a new process when a file changes, so no module is run twice.
     """
     path, name, root = component["path"], component["module"], component["root"]
     module = _loaded.get(path)
@@ -222,16 +183,13 @@ def _run_file(path: str, name: str) -> types.ModuleType:
     return module
 
 
-def _project_files(path: str) -> Iterator[tuple[str, int]]:
-    """Yield the files that were imported, but those of the interpreter and its packages, with their changes (ns)."""
-    installed = tuple({sys.prefix + os.sep, sys.base_prefix + os.sep, os.path.dirname(os.__file__) + os.sep})
-    files = {path}
-    for module in list(sys.modules.values()):
-        file = getattr(module, "__file__", None)
-        if isinstance(file, str) and not file.startswith(installed) and "site-packages" not in file:
-            files.add(file)
-    for file in files:
-        try:
-            yield file, os.stat(file).st_mtime_ns
-        except OSError:
-            yield file, 0
+def _project_files(path: str) -> list[tuple[str, int]]:
+    """Return the component's file and all imported files that are not installed, with their modification times (ns)."""
+    installed = tuple(folder + os.sep for folder in (sys.prefix, sys.base_prefix, os.path.dirname(os.__file__)))
+    imported = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    files = {
+        file
+        for file in imported
+        if isinstance(file, str) and not file.startswith(installed) and "site-packages" not in file
+    }
+    return [(file, modified_ns(file)) for file in {path, *files}]

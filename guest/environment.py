@@ -6,7 +6,7 @@ import ast
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import Distribution, EntryPoint
 from pathlib import Path
 from typing import Any
@@ -54,31 +54,37 @@ class Environment:
         folders = (str(path) for folder in self._folders for path in (folder, *_added(folder)))
         return SearchPath(tuple(dict.fromkeys(folders)), mapped)
 
-    def entry_points(self, group: str, failed: Callable[[str, str], object]) -> Iterator[EntryPoint]:
-        """Yield the entry points of a group.
-
-        Args:
-            group: Such as ``torchx.components``.
-            failed: Called with a package whose entry points cannot be read, and the reason.
-        """
-        for info in self._distributions("*"):
-            try:
-                yield from _Files(info).entry_points.select(group=group)
-            except Exception as error:  # any file that is not INI
-                name = info.name.partition("-")[0]
-                failed(name, f"its entry points cannot be read: {describe_error(error)}: install it again")
-
     def package_version(self, *names: str) -> str:
         """Return the version of the first package that is installed; empty if none is."""
-        for name in names:
-            for info in self._distributions(f"{name.replace('-', '_')}-*"):
-                return info.stem.partition("-")[2]
-        return ""
+        folders = self.search_path().folders
+        found = (info for name in names for info in _distributions(folders, f"{name.replace('-', '_')}-*"))
+        return next((info.stem.partition("-")[2] for info in found), "")
 
-    def _distributions(self, pattern: str) -> Iterator[Path]:
-        for folder in map(Path, self.search_path().folders):
-            for suffix in (".dist-info", ".egg-info"):
-                yield from sorted(folder.glob(f"{pattern}{suffix}"))
+
+def entry_points(
+    folders: Iterable[str], group: str, failed: Callable[[str, str], object] = lambda name, reason: None
+) -> Iterator[EntryPoint]:
+    """Yield the entry points of a group.
+
+    Args:
+        folders: Those that packages are installed in.
+        group: Such as `torchx.components`.
+        failed: Called with a package whose entry points cannot be read, and the reason.
+    """
+    for info in _distributions(folders, "*"):
+        try:
+            yield from _Files(info).entry_points.select(group=group)
+        except Exception as error:  # any file that is not INI
+            failed(
+                info.name.partition("-")[0],
+                f"its entry points cannot be read: {describe_error(error)}: install it again",
+            )
+
+
+def _distributions(folders: Iterable[str], pattern: str) -> Iterator[Path]:
+    for folder in folders:
+        for suffix in (".dist-info", ".egg-info"):
+            yield from sorted(Path(folder).glob(f"{pattern}{suffix}"))
 
 
 class _Files(Distribution):

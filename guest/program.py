@@ -1,17 +1,12 @@
-"""The program of a guest: runs components in the interpreter of their project and answers over pipes.
+"""The program of a worker, started by path in the interpreter of a component's project.
 
-`host.py` starts it by path; nothing of torchx-tui has to be installed for the interpreter. There are two processes.
-The first waits until the second ends, or until the host does, whose end of a pipe is closed then even if it is killed;
-then it kills everything that is left. The second runs the code.
-
-Requests and answers are JSON, one a line, over descriptors of their own. The first answer is
-``{"hello": {"protocol": 1, "version": [3, 11, 7], "process": 4711}}``, the last is ``{"ended": WAIT STATUS}``. Those
-between are of the module that the settings name: `builder` for components. This file has no more than what comes
-before that module, since Python compiles it at each start.
+Nothing of torchx-tui has to be installed there. There are two processes. The first waits for the end of the second or
+of torchx-tui, which closes a socket even if it is killed; then it kills all that is left. The second runs the code.
 """
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import gc
 import importlib
@@ -20,38 +15,32 @@ import importlib.util
 import json
 import os
 import resource
-import select
 import signal
 import sys
-from collections.abc import Callable
 from typing import Any
 
-PROTOCOL = 1
-# Descriptors of ours stand above those that a program usually has.
+# Above the descriptors that a program usually has.
 _LOWEST_DESCRIPTOR = 200
 _SIGNALS = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGTSTP", "SIGTTIN", "SIGTTOU")
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> None:
-    """Run both processes, as the settings in the first argument say."""
-    # What is imported stays: to look for garbage meanwhile costs a tenth of the start.
+    """Run both processes with the settings in the first argument."""
+    # Collecting garbage while modules are imported takes a tenth of the start.
     gc.disable()
     settings = json.loads(sys.argv[1])
-    requests, answers, life = (_above(settings[name]) for name in ("requests", "answers", "life"))
-    # What is imported is the project's, not what stands beside this file.
+    channel, life = _above(settings["channel"]), _above(settings["life"])
+    # Modules of the project are imported, not those beside this file.
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != here]
-    woken, wake = os.pipe()
-    os.set_blocking(wake, False)
     child = os.fork()
     if child:
-        _watch(child, life, answers, woken, wake, adopt=settings["adopt"])
-    else:
-        for descriptor in (life, woken, wake):
-            os.close(descriptor)
-        os.setpgid(0, 0)
-        _serve(settings, requests, answers)
+        os.close(channel)
+        os._exit(_watch(child, life, adopt=settings["adopt"]))
+    os.close(life)
+    os.setpgid(0, 0)
+    _serve(settings, channel)
     os._exit(0)
 
 
@@ -62,71 +51,42 @@ def _above(descriptor: int) -> int:
     return moved
 
 
-def _write(descriptor: int, answer: dict[str, Any]) -> None:
-    data = (json.dumps(answer) + "\n").encode()
-    while data:
-        data = data[os.write(descriptor, data) :]
-
-
 # The first process
 
 
-def _watch(child: int, life: int, answers: int, woken: int, wake: int, *, adopt: bool) -> None:
+def _watch(child: int, life: int, *, adopt: bool) -> int:
+    """Wait for the end of the second process, kill what is left, and return the exit code that says how it ended."""
     for name in _SIGNALS:
         signal.signal(getattr(signal, name), signal.SIG_IGN)
-    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda number, frame: None)
-    if adopt:
-        _become_subreaper()
-    status = _reap(child)
-    while status is None:
-        ready, _, _ = select.select([life, woken], [], [])
-        if life in ready:
-            break
-        os.read(woken, 4096)
-        status = _reap(child)
-    if status is not None:
-        _write(answers, {"ended": status})
-    _kill_all(child)
-
-
-def _become_subreaper() -> None:
-    """Become the parent of all that descendants leave behind, also in sessions of their own. Linux only."""
-    if sys.platform == "linux":
+    if adopt and sys.platform == "linux":
+        # All that descendants leave behind becomes a child of this process, also in sessions of their own.
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def _reap(child: int) -> int | None:
-    """Reap what has ended; return the wait status of the second process if that has."""
-    status = None
-    while True:
-        try:
-            process, its_status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return status
-        if not process:
-            return status
-        if process == child:
-            status = its_status
-
-
-def _kill_all(child: int) -> None:
-    _kill(child, os.killpg)
+    _thread.start_new_thread(_end_with_host, (life, child))
+    process = status = 0
+    while process != child:
+        process, status = os.waitpid(-1, 0)
+    _kill(-child)
     while True:
         for process in _children():
-            _kill(process, os.kill)
+            _kill(process)
         try:
             # Orphans of what is killed become children of this process.
             os.waitpid(-1, 0)
         except ChildProcessError:
-            return
+            # As shells have it.
+            return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def _kill(target: int, kill: Callable[[int, int], None]) -> None:
+def _end_with_host(life: int, child: int) -> None:
+    os.read(life, 1)
+    _kill(child)
+
+
+def _kill(process: int) -> None:
     try:
-        kill(target, signal.SIGKILL)
+        os.kill(process, signal.SIGKILL)
     except OSError:
         pass
 
@@ -142,64 +102,50 @@ def _children() -> list[int]:
 # The second process
 
 
-def _serve(settings: dict[str, Any], requests: int, answers: int) -> None:
-    hello = {"protocol": PROTOCOL, "version": list(sys.version_info[:3]), "process": os.getpid()}
-    _write(answers, {"hello": hello})
+def _serve(settings: dict[str, Any], channel: int) -> None:
+    sys.meta_path.insert(0, _Packages({"torchx_tui": settings["root"]}))
+    hello = [sys.version_info[:3], os.getpid()]
+    importlib.import_module("torchx_tui.guest.framing").send(channel, {"id": 0, "value": hello})
     if settings["memory"]:
-        # Not the address space, of which libraries for GPUs reserve far more than they use.
         _limit_memory(settings["memory"])
-    sys.meta_path.insert(0, _Ours(settings["root"]))
-    sys.meta_path.append(_Libraries(settings["libraries"]))
+    # Where this interpreter has no library of that name.
+    sys.meta_path.append(_Packages(settings["libraries"]))
     sys.meta_path.append(importlib.import_module("torchx_tui.guest.torchx_modules").TorchXModules())
-    service = importlib.import_module(settings["service"])
+    module = importlib.import_module(settings["module"])
     gc.freeze()
     gc.enable()
-    # Of the project's files nothing is left in its folders.
+    # Leave nothing in the folders of the project.
     sys.dont_write_bytecode = True
-    if "path" in settings:
+    if settings["path"] is not None:
         sys.path[:] = settings["path"]
-    service.serve(requests, answers, *settings["arguments"])
+    module.serve(channel, settings["idle_s"])
 
 
 def _limit_memory(size: int) -> None:
+    # Not the address space: libraries for GPUs reserve far more of it than they use.
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     if most == resource.RLIM_INFINITY or size < most:
         resource.setrlimit(resource.RLIMIT_DATA, (size, size))
 
 
-class _Ours:
-    """Finds the package torchx_tui where the host has it, whatever is installed here.
+class _Packages:
+    """Finds packages in folders of torchx-tui.
 
     Args:
-        root: the folder of the package.
-    """
-
-    def __init__(self, root: str) -> None:
-        self._root = root
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """Find the package itself; its modules are found by its path."""
-        if name != "torchx_tui":
-            return None
-        return importlib.util.spec_from_file_location(
-            name, os.path.join(self._root, "__init__.py"), submodule_search_locations=[self._root]
-        )
-
-
-class _Libraries:
-    """Finds the few libraries that torchx_tui needs itself, where this interpreter has none of the name.
-
-    Args:
-        folders: where the host has each.
+        folders: The folder of each package.
     """
 
     def __init__(self, folders: dict[str, str]) -> None:
         self._folders = folders
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        """Find a library."""
+        """Find a package itself; its modules are found by its path."""
         folder = self._folders.get(name)
-        return importlib.machinery.PathFinder.find_spec(name, [folder]) if folder else None
+        if folder is None:
+            return None
+        return importlib.util.spec_from_file_location(
+            name, os.path.join(folder, "__init__.py"), submodule_search_locations=[folder]
+        )
 
 
 if __name__ == "__main__":

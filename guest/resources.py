@@ -1,9 +1,10 @@
-"""Named resources of a site and of other packages, made in a guest: both ends."""
+"""Named resources of a site and of other packages, made in a worker: both ends."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from ..base.errors import describe_error
@@ -19,7 +20,7 @@ from ..specs.resources import Resource
 from ..specs.roles import AppDef, Role
 from ..specs.serialize import appdef_from_dict, appdef_to_dict
 
-# All modules together may take so long (s).
+# For all modules together.
 _TIMEOUT_S = 30.0
 
 
@@ -27,23 +28,24 @@ def resources_from_guest(failed: Callable[[str, str], object]) -> list[Registere
     """List the named resources of a site and of other packages, as `registered_resources` does.
 
     Args:
-        failed: Called with a module that cannot be read, and why.
+        failed: Called with a module that cannot be read, and the reason.
     """
     if not has_registered_resources():
         return []
-    # Most launches need no guest.
-    from .host import GuestError, Guests
+    # Most launches need no worker.
     from .interpreter import own_interpreter
-    from .settings import GuestSettings
+    from .pool import BUILDER
+    from .settings import guest_settings
+    from .worker import Worker, WorkerError
 
-    guests = Guests(GuestSettings(timeout_s=_TIMEOUT_S))
+    memory = guest_settings().memory_gigabytes
     try:
-        data = guests.ask(own_interpreter(), "", {"resources": True}).data
-    except GuestError as error:
+        worker = Worker("named-resources", own_interpreter(), BUILDER, memory_gigabytes=memory)
+        with closing(worker):
+            data = worker.call("make_resources", [], _TIMEOUT_S)
+    except WorkerError as error:
         failed("named resources of other packages", str(error))
         return []
-    finally:
-        guests.close()
     for module, reason in data["problems"]:
         failed(str(module), str(reason))
     return [
@@ -70,7 +72,7 @@ def _maker(item: dict[str, Any]) -> Callable[[], Resource]:
 
 
 def make_resources() -> dict[str, Any]:
-    """Make all named resources of others, in the guest; each comes in an app of its own, as plain data."""
+    """Make all named resources of others; each is the role of an app, as plain data."""
     problems: list[list[str]] = []
     resources: list[dict[str, Any]] = []
     for item in registered_resources(lambda module, reason: problems.append([module, reason])):
@@ -81,4 +83,4 @@ def make_resources() -> dict[str, Any]:
         except BaseException as error:  # SystemExit too
             made["error"] = describe_error(error)
         resources.append(made)
-    return {"loaded": True, "resources": resources, "problems": problems}
+    return {"resources": resources, "problems": problems}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import builtins
 import dataclasses
+import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,8 +13,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ...guest.host import GuestError
-from ...guest.service import NoReplyError, Service, ServiceLines, ServiceRaisedError
+from ...guest.interpreter import own_interpreter
+from ...guest.worker import RemoteError, Worker, WorkerError, WorkerStream, WorkerTimeoutError
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef, AppDryRunInfo, Role
 from ...specs.run_options import CfgVal, runopts
@@ -87,20 +89,35 @@ def create_remote(found: FoundScheduler, session_name: str, **params: Any) -> Re
 
 def _create(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> RemoteScheduler:
     opening = encode([dataclasses.asdict(found), session_name, params])
-    service = Service(found.name, f"{__package__}.serve", opening, LOAD_SECONDS)
     try:
-        opened = decode(service.open())
-    except NoReplyError as error:
+        worker, opened = _open(found, opening)
+    except WorkerTimeoutError as error:
         raise BackendUnavailableError(
             f"{found.name} was not loaded within {LOAD_SECONDS:g} s: importing {found.origin}, or making its "
             "scheduler, does not end: fix or uninstall it"
         ) from error
-    except GuestError as error:
+    except WorkerError as error:
         raise BackendUnavailableError(f"{found.name} could not be loaded: {error} ({found.origin})") from error
-    except ServiceRaisedError as error:
+    except RemoteError as error:
         raise _translate(error) from error
     kind = RemoteWorkspaceScheduler if opened["builds_workspaces"] else RemoteScheduler
-    return kind(found, session_name, service, opened)
+    return kind(found, session_name, worker, opening, opened)
+
+
+def _open(found: FoundScheduler, opening: Sequence[Any]) -> tuple[Worker, Mapping[str, Any]]:
+    worker = Worker(
+        found.name,
+        own_interpreter(),
+        f"{__package__}.serve",
+        path=sys.path,
+        # Jobs of a plugin may be processes of this machine, in sessions of their own, that outlive it.
+        adopt=False,
+    )
+    try:
+        return worker, decode(worker.call("open", opening, LOAD_SECONDS))
+    except BaseException:
+        worker.close()
+        raise
 
 
 def forget_failures() -> None:
@@ -108,9 +125,9 @@ def forget_failures() -> None:
     _failures.clear()
 
 
-def _translate(raised: ServiceRaisedError) -> Exception:
+def _translate(raised: RemoteError) -> Exception:
     error = decode_error(raised.error)
-    lines = raised.printed.strip().splitlines()
+    lines = raised.output.strip().splitlines()
     if raised.error.get("class") == "PluginError":
         more = lines[-1:] if vars(error).get("may_have_printed_more") else []
         return SchedulerError(": ".join([str(error), *(line.strip() for line in more)]))
@@ -131,35 +148,51 @@ class RemoteRequest:
 
 
 class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
-    """Asks a scheduler in its guest; one that hangs is given up, a guest that died is started again.
+    """A scheduler in a worker, which is started again after it ended or hung.
 
     Args:
         found: The plugin.
         session_name: The session part of handles.
-        service: The guest.
-        opened: What it said of the scheduler.
+        worker: Runs it.
+        opening: The arguments of `open`, with which a worker is started again.
+        opened: What the worker answered to `open`.
     """
 
-    def __init__(self, found: FoundScheduler, session_name: str, service: Service, opened: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        found: FoundScheduler,
+        session_name: str,
+        worker: Worker,
+        opening: Sequence[Any],
+        opened: Mapping[str, Any],
+    ) -> None:
         super().__init__(found.name, session_name)
         self.found = found
         self.capabilities = opened["capabilities"]
         self.context = opened["context"]
         self.takes_contexts = opened["takes_contexts"]
         self._methods = frozenset(opened["methods"])
-        self._service = service
+        self._worker = worker
+        self._opening = opening
+        self._restarting = threading.Lock()
         self._options: runopts | None = None
+
+    def _running_worker(self) -> Worker:
+        with self._restarting:
+            if not self._worker.is_usable:
+                self._worker, _ = _open(self.found, self._opening)
+            return self._worker
 
     def _ask(self, name: str, *arguments: Any) -> Any:
         what, seconds = QUESTIONS.get(name, (name.strip("_").replace("_", " "), ANSWER_SECONDS))
         try:
-            return decode(self._service.call(name, encode(list(arguments)), seconds, keep=seconds == LAUNCH_SECONDS))
-        except ServiceRaisedError as error:
+            return decode(self._running_worker().call(name, encode(list(arguments)), seconds))
+        except RemoteError as error:
             raise self._translate(error) from error
-        except GuestError as error:
+        except WorkerError as error:
             raise SchedulerError(f"{self.backend} could not {what}: {error} ({self.found.origin})") from error
 
-    def _translate(self, raised: ServiceRaisedError) -> Exception:
+    def _translate(self, raised: RemoteError) -> Exception:
         if "capabilities" in raised.error:
             self.capabilities = decode(raised.error["capabilities"])
         return _translate(raised)
@@ -167,12 +200,12 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
     def close(self) -> None:
         """Let the plugin free what it holds, and end its guest."""
         try:
-            if self._service.is_running():
+            if self._worker.is_usable:
                 self._ask("close")
         except Exception:
             return  # noted in the log file
         finally:
-            self._service.close()
+            self._worker.close()
 
     # Launching
 
@@ -281,10 +314,10 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
             raise NotImplementedError(f"{self.backend} has no logs to read")
         arguments = [app_id, role_name, k, regex, since, until, should_tail, streams]
         try:
-            return RemoteLines(self, self._service.lines(encode(arguments), ANSWER_SECONDS))
-        except ServiceRaisedError as error:
+            return RemoteLines(self, self._running_worker().stream("log_iter", encode(arguments), ANSWER_SECONDS))
+        except RemoteError as error:
             raise self._translate(error) from error
-        except GuestError as error:
+        except WorkerError as error:
             raise SchedulerError(f"{self.backend} could not give a log: {error} ({self.found.origin})") from error
 
     def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
@@ -328,7 +361,7 @@ class RemoteWorkspaceScheduler(WorkspaceMixin[Any], RemoteScheduler):
 class RemoteLines:
     """The lines of a log in the guest; `close` ends a blocked read at once."""
 
-    def __init__(self, scheduler: RemoteScheduler, lines: ServiceLines) -> None:
+    def __init__(self, scheduler: RemoteScheduler, lines: WorkerStream) -> None:
         self._scheduler = scheduler
         self._lines = lines
 
@@ -343,9 +376,9 @@ class RemoteLines:
         """
         try:
             return next(self._lines)
-        except ServiceRaisedError as error:
+        except RemoteError as error:
             raise self._scheduler._translate(error) from error
-        except GuestError as error:
+        except WorkerError as error:
             raise SchedulerError(f"{self._scheduler.backend} could not read a log: {error}") from error
 
     def close(self) -> None:

@@ -1,16 +1,15 @@
-"""The guest that a plugin's scheduler lives in: the one place where a plugin, and with it TorchX, is imported."""
+"""Runs a plugin's scheduler in the process of a worker: the only process that imports a plugin, and with it TorchX."""
 
 from __future__ import annotations
 
-import json
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
 from ...base.errors import TorchXTuiError
-from ...guest.service import STREAM_AHEAD
+from ...guest.framing import STREAM_AHEAD, receive, send
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef, Role
 from ...specs.run_options import CfgVal
@@ -24,24 +23,16 @@ from .wire import decode, encode, encode_error
 _MAX_REQUESTS = 100
 
 
-def serve(requests: int, answers: int) -> None:
-    """Answer what `remote.RemoteScheduler` asks, each question in a thread of its own, until nobody asks any more.
-
-    Args:
-        requests: The descriptor of the requests, see `guest.service`.
-        answers: That of the answers.
-    """
-    server = _Server(answers)
-    waiting = b""
-    while data := os.read(requests, 1 << 16):
-        *lines, waiting = (waiting + data).split(b"\n")
-        for line in lines:
-            server.take(json.loads(line))
+def serve(channel: int, idle_s: float | None) -> None:
+    """Answer the calls of `remote.RemoteScheduler`, each in a thread of its own (see `guest.worker`)."""
+    server = _Server(channel)
+    for request in receive(channel, idle_s):
+        server.take(request)
 
 
 class _Server:
-    def __init__(self, answers: int) -> None:
-        self._answers = answers
+    def __init__(self, channel: int) -> None:
+        self._channel = channel
         self._writing = threading.Lock()
         self._host = _Host()
         self._streams: dict[int, _Stream] = {}
@@ -55,39 +46,41 @@ class _Server:
         elif "close" in request:
             if stream is not None:
                 stream.close()
-        elif "lines" in request:
+        elif "stream" in request:
             self._streams[number] = stream = _Stream()
-            threading.Thread(target=self._send_lines, args=(number, stream, request["lines"]), daemon=True).start()
+            self._in_thread(lambda: self._send_lines(number, stream, request))
         elif request["call"] == "open":
             # In the main thread, where a plugin may set handlers of signals.
-            self._answer(number, request)
+            self._answer(number, lambda: self._call(request["call"], request))
         else:
-            threading.Thread(target=self._answer, args=(number, request), daemon=True).start()
+            self._in_thread(lambda: self._answer(number, lambda: self._call(request["call"], request)))
 
-    def _answer(self, number: int, request: dict[str, Any]) -> None:
+    def _in_thread(self, work: Callable[[], object]) -> None:
+        threading.Thread(target=work, daemon=True).start()
+
+    def _call(self, name: str, request: dict[str, Any]) -> Any:
+        return getattr(self._host, name)(*decode(request["arguments"]))
+
+    def _answer(self, number: int, call: Callable[[], object]) -> None:
         try:
-            value = getattr(self._host, request["call"])(*decode(request["arguments"]))
-            self._write({"id": number, "value": encode(value)})
+            answer: dict[str, Any] = {"value": encode(call())}
         except BaseException as error:  # SystemExit too
-            self._write({"id": number, "error": self._host.describe_error(error)})
+            answer = {"error": self._host.describe_error(error)}
+        self._send({"id": number, **answer})
 
-    def _send_lines(self, number: int, stream: _Stream, arguments: Any) -> None:
-        try:
-            stream.open(self._host.log_iter(*decode(arguments)))
-            self._write({"id": number, "lines": []})
+    def _send_lines(self, number: int, stream: _Stream, request: dict[str, Any]) -> None:
+        def send_all() -> None:
+            stream.open(self._call(request["stream"], request))
+            self._send({"id": number, "lines": []})
             for lines in stream.batches():
-                self._write({"id": number, "lines": lines})
-            self._write({"id": number, "value": None})
-        except BaseException as error:
-            self._write({"id": number, "error": self._host.describe_error(error)})
-        finally:
-            del self._streams[number]
+                self._send({"id": number, "lines": lines})
 
-    def _write(self, answer: dict[str, Any]) -> None:
-        data = (json.dumps(answer) + "\n").encode()
+        self._answer(number, send_all)
+        del self._streams[number]
+
+    def _send(self, message: dict[str, Any]) -> None:
         with self._writing, suppress(BrokenPipeError):
-            while data:
-                data = data[os.write(self._answers, data) :]
+            send(self._channel, message)
 
 
 class _Stream:

@@ -6,7 +6,8 @@ from support.waiting import NEVER
 from torchx_tui.backends.plugin import remote
 from torchx_tui.backends.scheduler_pool import SchedulerPool
 from torchx_tui.doctor import checks
-from torchx_tui.guest import host
+from torchx_tui.guest import worker
+from torchx_tui.guest.settings import use_guest_settings
 
 
 @pytest.fixture
@@ -16,11 +17,10 @@ def command(capsys, monkeypatch, tmp_path):
     What is slow on a busy machine is not taken for something that hangs; tests of that set limits of their own.
     """
     monkeypatch.chdir(tmp_path)
-    for module, limit in ((remote, "LOAD_SECONDS"), (checks, "PATIENCE_SECONDS"), (host, "START_TIMEOUT_S")):
+    for module, limit in ((remote, "LOAD_SECONDS"), (checks, "PATIENCE_SECONDS"), (worker, "START_TIMEOUT_S")):
         monkeypatch.setattr(module, limit, NEVER)
-    for name in ("timeout_s", "slow_s"):
-        monkeypatch.setattr(host.guests.settings, name, NEVER)
-    return command_runner(capsys, monkeypatch)
+    with use_guest_settings(timeout_s=NEVER, slow_s=NEVER):
+        yield command_runner(capsys, monkeypatch)
 
 
 @pytest.fixture

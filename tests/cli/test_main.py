@@ -18,7 +18,8 @@ from typing import Any, get_args
 
 import pytest
 from support.command import Ended
-from support.waiting import PATIENCE
+from support.component_files import HEADER, make_environment
+from support.waiting import NEVER, PATIENCE
 
 from torchx_tui import __version__
 from torchx_tui.backends.runner import Runner
@@ -26,7 +27,7 @@ from torchx_tui.base.files import state_folder
 from torchx_tui.cli import COMMANDS, add_arguments
 from torchx_tui.cli import main as cli
 from torchx_tui.cli.torchx_command import TuiCommand
-from torchx_tui.guest.settings import guest_settings
+from torchx_tui.guest.settings import GuestSettings, guest_settings
 from torchx_tui.settings.config import Settings, ThemeName
 
 
@@ -52,13 +53,19 @@ def test_profile_of_the_command_line(tmp_path, options, profile):
     assert given("--config", str(path), *options).launch.profile == profile
 
 
-def test_guests_follow_the_settings(tmp_path, monkeypatch):
-    for name in ("python", "memory_gigabytes"):
-        monkeypatch.setattr(guest_settings, name, getattr(guest_settings, name))
-    path = tmp_path / "config.toml"
-    path.write_text("[components]\npython = '/opt/env/bin/python'\nmemory_gigabytes = 2.5\n")
-    given("--config", str(path))
-    assert (guest_settings.python, guest_settings.memory_gigabytes) == ("/opt/env/bin/python", 2.5)
+def test_config_chooses_python_and_memory_of_components(command, tmp_path):
+    text = f'{HEADER}import resource, sys\ndef f() -> AppDef:\n    """Do."""\n'
+    seen = "f'{sys.prefix} {resource.getrlimit(resource.RLIMIT_DATA)[0]}'"
+    (tmp_path / "jobs.py").write_text(
+        f"{text}    return AppDef('a', [Role('r', 'i', entrypoint='echo', args=[{seen}])])\n"
+    )
+    environment = make_environment(tmp_path / "environment")
+    config = tmp_path / "config.toml"
+    config.write_text(f"[components]\npython = '{environment}/bin/python'\nmemory_gigabytes = 2.5\n")
+    ended = command("--config", str(config), "dryrun", "-s", "local_cwd", "jobs.py:f")
+    assert f"{environment} {5 << 29}" in ended.out
+    # The settings hold for that command only.
+    assert guest_settings() == dataclasses.replace(GuestSettings(), timeout_s=NEVER, slow_s=NEVER)
 
 
 @pytest.mark.parametrize(

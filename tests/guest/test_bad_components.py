@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -12,12 +13,11 @@ from typing import Any
 
 import psutil
 import pytest
-from support.background import Background
 from support.component_files import ComponentFile
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.components.build import build_app
-from torchx_tui.guest.host import guests
+from torchx_tui.guest.pool import pool
 from torchx_tui.specs.errors import ComponentLoadError
 
 HEAD = "import os, signal, subprocess, sys, threading, time\n"
@@ -26,7 +26,7 @@ HEAD = "import os, signal, subprocess, sys, threading, time\n"
 @pytest.fixture(autouse=True)
 def left_nothing(tmp_path):
     yield
-    guests.close()
+    pool.close()
     wait_until(lambda: not left_in(tmp_path), "the end of all that a component started")
 
 
@@ -117,11 +117,11 @@ def test_it_says_what_happened(component_file, body, reason):
     ],
     ids=["sleeps", "spins", "at import", "waits for a program", "signals blocked"],
 )
-def test_what_hangs_is_ended_and_says_where(component_file, monkeypatch, text, line):
+def test_what_hangs_is_ended_and_says_where(component_file, monkeypatch, text, line, use_settings):
     monkeypatch.chdir(component_file.path.parent)
     # On a busy machine it may not be there yet when its time is over.
     for seconds in (1, 4, 16, 64):
-        monkeypatch.setattr(guests.settings, "timeout_s", seconds)
+        use_settings(timeout_s=seconds)
         error = failure(component_file, text)
         if error.line == component_file.line_of(line):
             break
@@ -146,7 +146,7 @@ def test_nothing_that_it_started_is_left(component_file, monkeypatch, body):
     component_file.write(component(body))
     assert build_app(component_file.name("f"), {}).name == "fine"
     assert left_in(component_file.path.parent)
-    guests.close()
+    pool.close()
     wait_until(lambda: not left_in(component_file.path.parent), "the end of all that it started")
 
 
@@ -188,14 +188,14 @@ def test_ten_megabytes_of_output(component_file):
     assert build_app(component_file.name("f"), {}).name == "fine"
 
 
-def test_memory_beyond_the_limit(component_file, monkeypatch):
-    monkeypatch.setattr(guests.settings, "memory_gigabytes", 1.0)
+def test_memory_beyond_the_limit(component_file, use_settings):
+    use_settings(memory_gigabytes=1.0)
     error = failure(component_file, component("x = bytearray(2 << 30)"))
     assert "raise memory_gigabytes of [components] in config.toml" in error.reason
 
 
-def test_memory_that_is_only_reserved_is_not_counted(component_file, monkeypatch):
-    monkeypatch.setattr(guests.settings, "memory_gigabytes", 1.0)
+def test_memory_that_is_only_reserved_is_not_counted(component_file, use_settings):
+    use_settings(memory_gigabytes=1.0)
     reserve = "import mmap\nkept = mmap.mmap(-1, 8 << 30, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ)"
     component_file.write(component(reserve))
     assert build_app(component_file.name("f"), {}).name == "fine"
@@ -251,30 +251,86 @@ def test_one_that_hangs_holds_no_other_up(tmp_path):
     assert [type(error) for error in errors] == [KeyError]
 
 
-def test_an_answer_that_was_given_up_is_not_the_next_one(component_file, tmp_path):
-    """What takes long goes on, so that its imports are there for the next question."""
-    go = tmp_path / "go"
-    text = f"""
-def f(name: str) -> AppDef:
-    while name == "slow" and not os.path.exists({str(go)!r}):
-        time.sleep(0.01)
-    return AppDef(name + str(os.getpid()))
+def test_a_cancelled_component_is_ended(component_file, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    started = tmp_path / "started"
+    text = f"open({str(started)!r}, 'w').close(); subprocess.run(['sleep', '1000'], start_new_session=True)"
+    component_file.write(component(text))
+
+    def cancel_when_started() -> None:
+        if started.exists():
+            raise KeyError("cancelled")
+
+    with pytest.raises(KeyError):
+        build_app(component_file.name("f"), {}, cancel_when_started)
+    wait_until(lambda: not left_in(tmp_path), "the end of the component and of what it started")
+    component_file.write(component("pass"))
+    assert build_app(component_file.name("f"), {}).name == "fine"
+
+
+def test_cancelling_ends_only_its_own_call(component_file, tmp_path):
+    """Of two calls of one file, the second waits for the first and is answered after that was cancelled."""
+    started = tmp_path / "started"
+    slow = f"""
+def slow() -> AppDef:
+    open({str(started)!r}, "w").close()
+    time.sleep(1000)
 """
-    component_file.write(HEAD + text)
-    first = build_app(component_file.name("f"), {"name": "first"}).name.removeprefix("first")
-    given_up = iter([None])
+    component_file.write(component("pass", head=slow))
+    cancelled = threading.Event()
+    errors: list[BaseException] = []
 
     def check() -> None:
-        next(given_up)
+        if cancelled.is_set():
+            raise KeyError("cancelled")
 
-    with pytest.raises((StopIteration, RuntimeError)):
-        build_app(component_file.name("f"), {"name": "slow"}, check)
-    go.touch()
-    assert build_app(component_file.name("f"), {"name": "next"}).name == f"next{first}"
+    def build_slow() -> None:
+        try:
+            build_app(component_file.name("slow"), {}, check)
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=build_slow)
+    thread.start()
+    wait_until(started.exists, "the start of the slow component")
+
+    def cancel_first() -> None:
+        cancelled.set()
+
+    assert build_app(component_file.name("f"), {}, cancel_first).name == "fine"
+    thread.join(PATIENCE)
+    assert [type(error) for error in errors] == [KeyError]
 
 
-def test_it_is_said_that_an_answer_takes_long(component_file, monkeypatch):
-    monkeypatch.setattr(guests.settings, "slow_s", 0.2)
+def test_an_evicted_worker_is_ended(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = []
+    for number in range(5):
+        (tmp_path / str(number)).mkdir()
+        file = ComponentFile(tmp_path / str(number) / "jobs.py")
+        names.append(file.write(component("return AppDef(str(os.getpid()))")).name("f"))
+    processes = [int(build_app(name, {}).name) for name in names]
+    wait_until(lambda: not psutil.pid_exists(processes[0]), "the end of the least recently used")
+    assert all(psutil.pid_exists(process) for process in processes[1:])
+
+
+def test_more_than_1024_descriptors(component_file):
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limits[1] < 1500:
+        pytest.skip(f"only {limits[1]} descriptors are allowed")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 1500), limits[1]))
+    descriptors = [os.open("/dev/null", os.O_RDONLY) for _ in range(1100)]
+    try:
+        component_file.write(component("pass"))
+        assert build_app(component_file.name("f"), {}).name == "fine"
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+
+def test_it_is_said_that_an_answer_takes_long(component_file, use_settings):
+    use_settings(slow_s=0.2)
     said: list[str] = []
     is_said = component_file.path.with_name("said")
 
@@ -308,30 +364,11 @@ def test_it_ends_with_a_host_that_is_killed(component_file, tmp_path):
     wait_until(lambda: not left_in(tmp_path), "the end of the guest")
 
 
-def test_it_ends_when_nobody_asks(component_file, monkeypatch):
+def test_it_ends_when_nobody_asks(component_file, monkeypatch, use_settings):
     # It must not end between its start and the first question.
-    monkeypatch.setattr(guests.settings, "idle_s", 3.0)
+    use_settings(idle_s=3.0)
     monkeypatch.chdir(component_file.path.parent)
     component_file.write(component("return AppDef(str(os.getpid()))"))
     first = build_app(component_file.name("f"), {}).name
     wait_until(lambda: not psutil.pid_exists(int(first)), "its end")
     assert build_app(component_file.name("f"), {}).name != first
-
-
-class Keeping(Background):
-    """Says all the time that the guests are still needed."""
-
-    def work(self) -> None:
-        while not self.stop.wait(0.1):
-            guests.keep()
-
-
-def test_it_is_kept_while_somebody_says_so(component_file, monkeypatch):
-    monkeypatch.setattr(guests.settings, "idle_s", 5.0)
-    monkeypatch.chdir(component_file.path.parent)
-    component_file.write(component("return AppDef(str(os.getpid()))"))
-    first = build_app(component_file.name("f"), {}).name
-    with Keeping() as keeping:
-        assert not keeping.stop.wait(6)
-        # Until it is asked again, which may take a busy machine long.
-        assert build_app(component_file.name("f"), {}).name == first

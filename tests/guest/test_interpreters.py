@@ -14,7 +14,6 @@ from torchx_tui.base.trust import UntrustedError, trust_folder
 from torchx_tui.components.build import build_app, interpreter_of
 from torchx_tui.components.finder import describe, find
 from torchx_tui.components.image import DEFAULT_IMAGE
-from torchx_tui.guest.host import guests
 from torchx_tui.guest.interpreter import choose_interpreter, own_interpreter
 from torchx_tui.specs.errors import ComponentLoadError
 
@@ -154,8 +153,8 @@ def test_a_component_of_another_user_is_not_run(tmp_path):
 # Says hello as another program would.
 HELLO = f"""#!{sys.executable}
 import json, os, sys
-hello = {{"protocol": %d, "version": %s, "process": 0}}
-os.write(json.loads(sys.argv[2])["answers"], json.dumps({{"hello": hello}}).encode() + b"\\n")
+hello = {{"id": 0, "value": [[3, 9, 1], 0]}}
+os.write(json.loads(sys.argv[2])["channel"], json.dumps(hello).encode() + b"\\n")
 """
 
 
@@ -165,19 +164,18 @@ os.write(json.loads(sys.argv[2])["answers"], json.dumps({{"hello": hello}}).enco
         ("#!/bin/sh\necho 'no such library' >&2; exit 127\n", "exit code 127"),
         ("#!/bin/sh\necho not python\n", "its process ended with exit code 0"),
         ("not a program", "cannot be started: Exec format error"),
-        (HELLO % (1, [3, 9, 1]), "is Python 3.9.1: components need 3.10 or newer"),
-        (HELLO % (99, [3, 11, 1]), "did not start torchx-tui's program"),
+        (HELLO, "is Python 3.9.1: components need 3.10 or newer"),
     ],
 )
-def test_an_interpreter_that_cannot_be_used(component_file, tmp_path, monkeypatch, text, reason):
-    monkeypatch.setattr(guests.settings, "python", fake_python(tmp_path / "python", text))
+def test_an_interpreter_that_cannot_be_used(component_file, tmp_path, use_settings, text, reason):
+    use_settings(python=fake_python(tmp_path / "python", text))
     with pytest.raises(ComponentLoadError) as caught:
         build_app(component_file.write(PATHS).name("f"), {})
     assert reason in str(caught.value)
 
 
-def test_an_interpreter_that_is_not_there(component_file, monkeypatch):
-    monkeypatch.setattr(guests.settings, "python", "/no/such/python")
+def test_an_interpreter_that_is_not_there(component_file, use_settings):
+    use_settings(python="/no/such/python")
     with pytest.raises(ComponentLoadError, match=r"\[components\] python of config\.toml\) cannot be started: No such"):
         build_app(component_file.write(PATHS).name("f"), {})
 
@@ -240,9 +238,9 @@ def greeting(msg: str) -> AppDef:
 '''
 
 
-def test_components_written_for_torchx_run_without_it(tmp_path, monkeypatch):
+def test_components_written_for_torchx_run_without_it(tmp_path, use_settings):
     environment = make_environment(tmp_path / "environment")
-    monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
+    use_settings(python=str(environment / "bin" / "python"))
     file = ComponentFile(tmp_path / "jobs.py").write(WRITTEN_FOR_TORCHX, header="")
     (role,) = build_app(file.name("trainer"), {"image": "busybox", "env": "A=b"}).roles
     assert (role.image, role.resource.gpu, role.env, role.mounts[0].dst_path) == ("busybox", 1, {"A": "b"}, "/data")
@@ -296,10 +294,10 @@ def test_names_of_torchx_work_without_it(tmp_path, bare_environment, expression,
 
 
 @pytest.fixture
-def bare_environment(tmp_path, monkeypatch):
+def bare_environment(tmp_path, use_settings):
     """Run components by a Python without any package."""
     environment = make_environment(tmp_path / "environment")
-    monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
+    use_settings(python=str(environment / "bin" / "python"))
 
 
 def test_missing_module_of_torchx_is_named_once(tmp_path, bare_environment):
@@ -318,19 +316,19 @@ def test_missing_module_of_torchx_is_named_once(tmp_path, bare_environment):
         ("from torchx.specs import no_such_name", "It is part of TorchX, which is not installed for"),
     ],
 )
-def test_what_torchx_has_beyond_ours_is_said_to_be_missing(tmp_path, monkeypatch, text, reason):
+def test_what_torchx_has_beyond_ours_is_said_to_be_missing(tmp_path, use_settings, text, reason):
     environment = make_environment(tmp_path / "environment")
-    monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
+    use_settings(python=str(environment / "bin" / "python"))
     file = ComponentFile(tmp_path / "jobs.py").write(f"{text}\n{PATHS}")
     with pytest.raises(ComponentLoadError) as caught:
         build_app(file.name("f"), {})
     assert reason in str(caught.value)
 
 
-def test_a_torchx_that_is_there_is_used(tmp_path, monkeypatch):
+def test_a_torchx_that_is_there_is_used(tmp_path, use_settings):
     environment = make_environment(tmp_path / "environment")
     add_module(environment, "torchx", "NAME = 'the real torchx'\n")
-    monkeypatch.setattr(guests.settings, "python", str(environment / "bin" / "python"))
+    use_settings(python=str(environment / "bin" / "python"))
     text = 'def f() -> AppDef:\n    """Do."""\n    import torchx\n    return AppDef(torchx.NAME)\n'
     assert build_app(ComponentFile(tmp_path / "jobs.py").write(text).name("f"), {}).name == "the real torchx"
 

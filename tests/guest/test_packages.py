@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.completion import completed
 from support.component_files import HEADER, make_environment
-from support.terminal import COMMAND
+from support.terminal import COMMAND, Terminal
 from support.waiting import PATIENCE
 
 from torchx_tui.components.build import build_app
@@ -152,7 +152,7 @@ def test_what_cannot_be_read_there_costs_one_row(project):
     assert (name, "its entry points cannot be read" in str(reason)) == ("bad", True)
 
 
-@pytest.mark.parametrize("way", ["builtins", "doctor", "completion", "picker", "a name"])
+@pytest.mark.parametrize("way", ["builtins", "doctor", "list", "completion", "picker", "dashboard", "a name"])
 def test_nothing_of_the_project_is_run_to_list_it(project, tmp_path, way):
     project.install("acme", "site = acme")
     program = project.environment / "bin" / "python"
@@ -160,15 +160,29 @@ def test_nothing_of_the_project_is_run_to_list_it(project, tmp_path, way):
     program.write_text(f"#!/bin/sh\ntouch {tmp_path / 'ran'}\n")
     program.chmod(0o755)
     (project.packages / "evil.pth").write_text(f"import os; open({str(tmp_path / 'ran')!r}, 'w')\n")
+    for folder in (project.packages, Path.cwd()):
+        for name in ("sitecustomize", "usercustomize", "acme", "yaml", "jobs"):
+            with (folder / f"{name}.py").open("a") as file:
+                file.write(f"{HEADER}open({str(tmp_path / 'ran')!r}, 'w')\n")
     found = {
         "builtins": lambda: run_command("builtins"),
         "doctor": lambda: run_command("doctor"),
+        "list": lambda: run_command("list") + "site.jobs.train",
+        "dashboard": lambda: shown_by_dashboard("site.jobs.train"),
         "completion": lambda: completed("torchx-tui run site.", Path.cwd()),
         "picker": lambda: [item.name for part in each_listed([Path.cwd()]) for item in part],
         "a name": lambda: [find("acme.jobs:train").name, find("site.jobs.train").name],
     }[way]()
     assert "site.jobs.train" in found or "1 component of acme.jobs" in found
     assert not (tmp_path / "ran").exists()
+
+
+def shown_by_dashboard(component: str) -> str:
+    """Return what the dashboard shows where this component is looked for."""
+    with Terminal() as terminal:
+        terminal.wait("No jobs yet")
+        terminal.press("n", *component)
+        return terminal.wait("Train a model.")
 
 
 def run_command(name: str) -> str:

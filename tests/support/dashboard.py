@@ -25,7 +25,6 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm import shared_answer
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.guest.host import GuestProcess
 from torchx_tui.logs.view import failure
 from torchx_tui.settings.config import Settings
 from torchx_tui.tui import command_palette
@@ -69,8 +68,10 @@ _left_by_others: WeakKeyDictionary[App[Any], set[int]] = WeakKeyDictionary()
 
 def _working() -> set[int]:
     """Return the numbers of the other threads that are in our code."""
-    here = threading.get_ident()
-    return {thread for thread, frame in sys._current_frames().items() if thread != here and _works(frame)}
+    # Those that read the answers of workers do nothing else.
+    idle = {thread.ident for thread in threading.enumerate() if thread.name.startswith("worker-")}
+    idle.add(threading.get_ident())
+    return {thread for thread, frame in sys._current_frames().items() if thread not in idle and _works(frame)}
 
 
 @contextmanager
@@ -98,9 +99,6 @@ def _works(frame: Any) -> bool:
         return not waiter.locked()
     if frame.f_code is pool._worker.__code__ and "work_queue" in frame.f_locals:
         return frame.f_locals.get("work_item") is not None or not frame.f_locals["work_queue"].empty()
-    if frame.f_code is GuestProcess.read.__code__ and frame.f_locals["deadline"] is None:
-        # A plugin is asked nothing.
-        return False
     # A thread that has not come to its work yet has no more than what `threading` begins it with.
     begins = True
     while frame is not None and not (name := frame.f_globals.get("__name__", "")).startswith("torchx_tui."):

@@ -16,7 +16,7 @@ import pytest
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin.remote import forget_failures
-from torchx_tui.guest.service import Service
+from torchx_tui.guest.worker import Worker
 from torchx_tui.specs.resource_names import named_resources
 
 PROCESS_JOBS = Path(__file__).parent / "process_jobs.py"
@@ -72,20 +72,20 @@ def as_if_installed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[P
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.setenv("PYTHONPATH", str(folder))
     monkeypatch.setenv("TORCHX_PLUGINS_SOURCE", "3")
-    services: list[Service] = []
-    init = Service.__init__
+    workers: list[Worker] = []
+    init = Worker.__init__
 
-    def init_and_remember(service: Service, *arguments: Any) -> None:
-        services.append(service)
-        init(service, *arguments)
+    def init_and_remember(worker: Worker, *arguments: Any, **settings: Any) -> None:
+        workers.append(worker)
+        init(worker, *arguments, **settings)
 
-    monkeypatch.setattr(Service, "__init__", init_and_remember)
+    monkeypatch.setattr(Worker, "__init__", init_and_remember)
     forget_plugins()
     try:
         yield made
     finally:
-        for service in services:
-            service.close()
+        for worker in workers:
+            worker.close()
         forget_plugins()
 
 

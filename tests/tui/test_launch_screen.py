@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
-from support.component_files import HEADER, ComponentFile
+from support.component_files import HEADER, ComponentFile, make_environment
 from support.launching import LaunchingScheduler, launching_app
 from support.screens import jobs_of, launch_of, text_of
 from support.waiting import PATIENCE
@@ -17,6 +17,7 @@ from torchx_tui.backends.api import Finding
 from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.shared.progress import while_wanted
 from torchx_tui.components.build import build_app
+from torchx_tui.guest.settings import use_guest_settings
 from torchx_tui.specs.errors import InvalidRunConfigException
 from torchx_tui.specs.resource_names import get_named_resources
 from torchx_tui.specs.roles import AppDryRunInfo
@@ -82,6 +83,20 @@ async def test_fuzzy_search_picks_the_best_match(app):
         await launch.shows("No component matches", on="docs")
         await launch.press("enter")
         assert launch.screen.is_picking
+
+
+async def test_form_names_the_python_of_a_component(app, component_file, tmp_path):
+    python = make_environment(tmp_path / "env") / "bin" / "python"
+    component_file.write(f"import no_such_library\n{JOB}")
+    with use_guest_settings(python=str(python)):
+        async with launch_of(app) as launch:
+            await launch.pick("jobs.py:job")
+            await launch.type(data="x")
+            await launch.shows("no_such_library", "component run by", on="preview")
+            component_file.write(JOB)
+            await launch.type(data="y")
+            await launch.ready()
+            assert "component run by" in launch.preview()
 
 
 async def test_arrows_choose_while_the_search_has_the_focus(app):

@@ -28,7 +28,7 @@ def prefers_torchx(settings: LaunchSettings | None) -> bool:
 
     if settings is None or not settings.copy_torchx_command:
         return False
-    python = choose_interpreter(Path.cwd() / "component.py", guest_settings.python).path
+    python = choose_interpreter(Path.cwd() / "component.py", guest_settings().python).path
     return os.access(Path(python).with_name("torchx"), os.X_OK)
 
 

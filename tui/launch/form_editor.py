@@ -17,7 +17,6 @@ from ...backends.torchxconfig import CONFIG_FILE
 from ...base.errors import describe_error
 from ...base.trust import trust_folder
 from ...components.model import ComponentDoc
-from ...guest.settings import guest_settings
 from ...settings.launch_defaults import LaunchDefaults, Resolved, resolve
 from ..messages import ActionDone
 from ..ui.pane import Divider
@@ -128,16 +127,6 @@ class FormEditor(OnDashboard, Horizontal):
         yield self.form
         yield Divider(id="form-divider")
         yield self.preview
-
-    def on_mount(self) -> None:
-        """Keep the process that runs the component, which may have taken seconds to import its libraries."""
-        self.set_interval(guest_settings.idle_s / 3, self._keep_guest)
-
-    @work(thread=True, group="keep-guest", exit_on_error=False)
-    def _keep_guest(self) -> None:
-        from ...guest.host import guests
-
-        guests.keep()
 
     def on_unmount(self) -> None:
         """Give up the dry run: nobody waits for it."""
@@ -435,7 +424,7 @@ class FormEditor(OnDashboard, Horizontal):
         self._failure, self._may_try_again = message.error if wrong is None else "", False
         self._findings = message.findings
         if message.error:
-            self.preview.set_note(message.error)
+            self.preview.set_note(message.error, message.interpreter)
         else:
             self.preview.set_request(message.text, self.model.plan().label, message.interpreter)
         self._refresh_form()

@@ -125,9 +125,15 @@ class Preview(Pane):
         message.stop()
         self.show_places(message)
 
-    def set_note(self, note: str) -> None:
-        """Say why the request is not up to date; the last valid one stays below."""
+    def set_note(self, note: str, interpreter: str | None = None) -> None:
+        """Show why the request is not up to date; the last valid one stays below.
+
+        Args:
+            note: The reason.
+            interpreter: What ran the component now; None if it has not returned.
+        """
         self._note = note
+        self._interpreter = self._interpreter if interpreter is None else interpreter
         self._draw()
 
     def set_diff(self, rows: list[tuple[str, str, str]], compared: bool, script: Sequence[ScriptLine] = ()) -> None:

@@ -163,6 +163,34 @@ def test_hanging_list_restarts_the_guest(install, monkeypatch, tmp_path):
     scheduler.close()
 
 
+def test_a_hanging_list_does_not_end_a_launch(install, monkeypatch, tmp_path):
+    began, go = tmp_path / "began", tmp_path / "go"
+    install(
+        "def list(self, cfg=None):\n    never.wait()\n"
+        "def schedule(self, info):\n"
+        "    import os\n"
+        f"    open({str(began)!r}, 'w').close()\n"
+        f"    while not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+        "    return 'launched'"
+    )
+    scheduler: Any = registry.create_scheduler("odd", "torchx")
+    launched: list[str] = []
+    thread = threading.Thread(target=lambda: launched.append(scheduler.submit(APP, {})))
+    thread.start()
+    wait_until(began.exists, "the launch")
+    monkeypatch.setitem(remote.QUESTIONS, "list", ("list jobs", 0.2))
+    with pytest.raises(SchedulerError, match="no answer within"):
+        scheduler.list()
+    before = guests_of_this_process()
+    # A new process answers.
+    assert scheduler.describe("app-1") is not None
+    go.touch()
+    thread.join(PATIENCE)
+    assert launched == ["launched"]
+    wait_until(lambda: not set(before) & set(guests_of_this_process()), "the end of the process that hung")
+    scheduler.close()
+
+
 def test_a_guest_that_dies_is_started_again(install, tmp_path):
     died = tmp_path / "died"
     install(

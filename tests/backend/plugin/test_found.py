@@ -227,7 +227,7 @@ def test_named_resource_that_ends_its_process(plugins):
 
 
 def test_no_guest_is_started_where_nobody_registers_resources(plugins, monkeypatch):
-    monkeypatch.setattr("torchx_tui.guest.host.subprocess.Popen", None)
+    monkeypatch.setattr("torchx_tui.guest.worker.subprocess.Popen", None)
     load_named_resources()
     assert named_resources["gpu.small"].gpu == 1
 
