@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Seconds that one backend has to answer: a plugin's guest may take 20 to start and 8 to load it, and says so itself.
+# Seconds that one backend has to answer: a plugin's worker may take 20 to start and 8 to load it, and says so itself.
 PATIENCE_SECONDS = 30.0
 _MORE = "torchx-tui.log in the state folder has the traceback"
 

@@ -1,4 +1,4 @@
-"""Calls a component, and converts what it returned to plain data: an AppDef of ours, or of any version of TorchX."""
+"""Call a component, and convert its AppDef, of torchx-tui or of any version of TorchX, to plain data."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _MAX_SIZE = 1_000_000
 
 
 def call_component(function: Callable[..., Any], rest: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """Call a component, or build what its class makes; return its AppDef.
+    """Call a component's function, or `build` of an instance of its class; return the AppDef.
 
     Args:
         function: The function or class.
-        rest: The values of ``*args``.
-        keywords: All others by name.
+        rest: The values of `*args`.
+        keywords: The other values by name.
     """
     keywords = dict(keywords)
     positional = []
@@ -47,15 +47,15 @@ def call_component(function: Callable[..., Any], rest: Sequence[Any], keywords: 
 
 
 def plain_app(app: Any) -> dict[str, Any]:
-    """Convert what a component returned to the plain data of `specs.serialize`.
+    """Convert a component's AppDef to the plain data of `specs.serialize`.
 
-    Overrides are resolved. A whole number or path of another class, such as numpy's, becomes a plain one.
+    Overrides are resolved. Integers and paths of other classes, such as numpy's, become `int` and `str`.
 
     Args:
-        app: An AppDef of ours, or one of any version of TorchX, which is told by its class's name.
+        app: An AppDef of torchx-tui, or any object whose class is named so, as TorchX's.
 
     Raises:
-        AppDefError: It is neither, or it has something that cannot be plain; the message names the field.
+        AppDefError: It is no AppDef, or a field cannot be converted; the message names the field.
     """
     if not isinstance(app, AppDef):
         app = _to_own_appdef(app)
