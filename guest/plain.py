@@ -18,8 +18,6 @@ from ..specs.serialize import appdef_to_dict
 from ..specs.workspace import Workspace
 
 _MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
-# The fields that are converted, not copied.
-_CONVERTED_FIELDS = ("retry_policy", "resource", "mounts", "workspace", "overrides")
 _MAX_ROLES = 10_000
 # Characters of a field as JSON. Linux takes 128 KiB for an argument, and etcd 1.5 MiB for a request.
 _MAX_SIZE = 1_000_000
@@ -112,17 +110,16 @@ def _to_own_appdef(app: Any) -> AppDef:
 
 
 def _to_own_role(foreign: Any) -> Role:
-    names = [
-        field.name for field in fields(Role) if field.name not in _CONVERTED_FIELDS and hasattr(foreign, field.name)
-    ]
-    role = Role(**{name: getattr(foreign, name) for name in names})
-    role.retry_policy = RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy))
-    role.resource = _copy_fields(Resource, foreign.resource)
-    role.mounts = [_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])]
     workspace = getattr(foreign, "workspace", None)
-    if workspace is not None:
-        role.workspace = Workspace(dict(getattr(workspace, "projects", {})))
-    return role
+    return _copy_fields(
+        Role,
+        foreign,
+        retry_policy=RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy)),
+        resource=_copy_fields(Resource, foreign.resource),
+        mounts=[_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])],
+        workspace=None if workspace is None else Workspace(dict(getattr(workspace, "projects", {}))),
+        overrides={},
+    )
 
 
 def _to_own_mount(foreign: Any) -> Mount:
@@ -132,5 +129,6 @@ def _to_own_mount(foreign: Any) -> Mount:
     return _copy_fields(kind, foreign)
 
 
-def _copy_fields(kind: Any, foreign: Any) -> Any:
-    return kind(**{field.name: getattr(foreign, field.name) for field in fields(kind) if hasattr(foreign, field.name)})
+def _copy_fields(kind: Any, foreign: Any, **converted: Any) -> Any:
+    names = [field.name for field in fields(kind) if hasattr(foreign, field.name)]
+    return kind(**{name: getattr(foreign, name) for name in names} | converted)
