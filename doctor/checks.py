@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A plugin's guest may take 20 s to start and 8 s to load the plugin, and reports that itself.
+# A plugin's worker may take 20 s to start and 8 s to load the plugin, and reports that itself.
 PATIENCE_SECONDS = 30.0
 _MORE = "torchx-tui.log in the state folder has the traceback"
 

@@ -1,4 +1,4 @@
-"""Which interpreter runs a component: that of its project, found without running anything."""
+"""Choose the interpreter of a component without running anything."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Interpreter:
 
     Args:
         path: The program.
-        source: Who says so: a setting, a variable, a folder.
-        is_found: It was found beside a component; the user has not named it.
+        source: The setting, variable or folder that it comes from.
+        is_found: Whether it was found beside a component, not named by the user.
     """
 
     path: str
@@ -36,7 +36,7 @@ class Interpreter:
         return f"{self.path} ({self.source})"
 
     def fault(self) -> str:
-        """Say why it must not be run, and what to do; empty if it may be. What the user has named is not checked."""
+        """Return why it must not be run and what to do, or an empty text. One that the user named is not checked."""
         fault = program_fault(Path(self.path)) if self.is_found else ""
         way = "activate an environment, or set python of [components] in config.toml"
         return f"{self.path} is not run, because {fault}: {way}" if fault else ""
@@ -52,11 +52,11 @@ def choose_interpreter(file: Path | None, configured: str = "") -> Interpreter:
 
     Args:
         file: The component's file; None for a component of an installed package.
-        configured: The program that config names; empty for none.
+        configured: The program in config; empty for none.
 
     Returns:
-        That of config, else of `VIRTUAL_ENV` or `CONDA_PREFIX`, else of a `.venv` or `venv` beside the file or above
-        it up to the root of its repository, else ours. `Interpreter.fault` says whether it may be run.
+        The first of: config, `VIRTUAL_ENV` or `CONDA_PREFIX`, a `.venv` or `venv` beside the file or above it up to the
+        root of its repository, torchx-tui's own. Call `Interpreter.fault` before running it.
     """
     if configured:
         return Interpreter(str(Path(configured).expanduser()), "[components] python of config.toml")

@@ -95,7 +95,7 @@ def _read(where: SearchPath | None, folders: Iterable[str]) -> _Listing:
         else:
             way = "reinstall its package, or remove it"
             if where is not None:
-                way += ". Nothing is run to find it: FILE.py:COMPONENT names one that is elsewhere"
+                way += ". Import hooks are not run to find it: use FILE.py:COMPONENT if they would"
             note(entry.name, f"its module {base} is missing: {way}")
     return listing
 

@@ -1,4 +1,4 @@
-"""Calls a component, and converts what it returned to plain data: an AppDef of ours, or of any version of TorchX."""
+"""Call a component, and convert its AppDef, of torchx-tui or of any version of TorchX, to plain data."""
 
 from __future__ import annotations
 
@@ -18,20 +18,18 @@ from ..specs.serialize import appdef_to_dict
 from ..specs.workspace import Workspace
 
 _MOUNT_TYPES: dict[str, type[Mount]] = {"BindMount": BindMount, "VolumeMount": VolumeMount, "DeviceMount": DeviceMount}
-# The fields that are converted, not copied.
-_CONVERTED_FIELDS = ("retry_policy", "resource", "mounts", "workspace", "overrides")
 _MAX_ROLES = 10_000
 # Characters of a field as JSON. Linux takes 128 KiB for an argument, and etcd 1.5 MiB for a request.
 _MAX_SIZE = 1_000_000
 
 
 def call_component(function: Callable[..., Any], rest: Sequence[Any], keywords: dict[str, Any]) -> Any:
-    """Call a component, or build what its class makes; return its AppDef.
+    """Call a component's function, or `build` of an instance of its class; return the AppDef.
 
     Args:
         function: The function or class.
-        rest: The values of ``*args``.
-        keywords: All others by name.
+        rest: The values of `*args`.
+        keywords: The other values by name.
     """
     keywords = dict(keywords)
     positional = []
@@ -47,15 +45,15 @@ def call_component(function: Callable[..., Any], rest: Sequence[Any], keywords: 
 
 
 def plain_app(app: Any) -> dict[str, Any]:
-    """Convert what a component returned to the plain data of `specs.serialize`.
+    """Convert a component's AppDef to the plain data of `specs.serialize`.
 
-    Overrides are resolved. A whole number or path of another class, such as numpy's, becomes a plain one.
+    Overrides are resolved. Integers and paths of other classes, such as numpy's, become `int` and `str`.
 
     Args:
-        app: An AppDef of ours, or one of any version of TorchX, which is told by its class's name.
+        app: An AppDef of torchx-tui, or any object whose class is named so, as TorchX's.
 
     Raises:
-        AppDefError: It is neither, or it has something that cannot be plain; the message names the field.
+        AppDefError: It is no AppDef, or a field cannot be converted; the message names the field.
     """
     if not isinstance(app, AppDef):
         app = _to_own_appdef(app)
@@ -112,17 +110,16 @@ def _to_own_appdef(app: Any) -> AppDef:
 
 
 def _to_own_role(foreign: Any) -> Role:
-    names = [
-        field.name for field in fields(Role) if field.name not in _CONVERTED_FIELDS and hasattr(foreign, field.name)
-    ]
-    role = Role(**{name: getattr(foreign, name) for name in names})
-    role.retry_policy = RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy))
-    role.resource = _copy_fields(Resource, foreign.resource)
-    role.mounts = [_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])]
     workspace = getattr(foreign, "workspace", None)
-    if workspace is not None:
-        role.workspace = Workspace(dict(getattr(workspace, "projects", {})))
-    return role
+    return _copy_fields(
+        Role,
+        foreign,
+        retry_policy=RetryPolicy(getattr(foreign.retry_policy, "value", foreign.retry_policy)),
+        resource=_copy_fields(Resource, foreign.resource),
+        mounts=[_to_own_mount(mount) for mount in getattr(foreign, "mounts", [])],
+        workspace=None if workspace is None else Workspace(dict(getattr(workspace, "projects", {}))),
+        overrides={},
+    )
 
 
 def _to_own_mount(foreign: Any) -> Mount:
@@ -132,5 +129,6 @@ def _to_own_mount(foreign: Any) -> Mount:
     return _copy_fields(kind, foreign)
 
 
-def _copy_fields(kind: Any, foreign: Any) -> Any:
-    return kind(**{field.name: getattr(foreign, field.name) for field in fields(kind) if hasattr(foreign, field.name)})
+def _copy_fields(kind: Any, foreign: Any, **converted: Any) -> Any:
+    names = [field.name for field in fields(kind) if hasattr(foreign, field.name)]
+    return kind(**{name: getattr(foreign, name) for name in names} | converted)

@@ -25,7 +25,7 @@ _TIMEOUT_S = 30.0
 
 
 def resources_from_guest(failed: Callable[[str, str], object]) -> list[RegisteredResource]:
-    """List the named resources of a site and of other packages, as `registered_resources` does.
+    """List the named resources of a site and of other packages, made in a worker.
 
     Args:
         failed: Called with a module that cannot be read, and the reason.

@@ -8,7 +8,7 @@ import types
 from importlib.machinery import ModuleSpec
 from typing import Any
 
-# Modules of torchx_tui with the names of each TorchX module; the first module that has a name wins.
+# For each module of TorchX the modules of torchx_tui that have its names; the first one wins.
 _HOMES: dict[str, tuple[str, ...]] = {
     "torchx": (),
     "torchx.components": (),
@@ -57,7 +57,7 @@ NOT_INSTALLED = "It is part of TorchX, which is not installed for"
 
 
 class TorchXModules:
-    """Finds `torchx` and all below it; the last finder, so that it is asked only where TorchX is not installed."""
+    """An import finder for `torchx` and all below it, placed last so that an installed TorchX wins."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         """Find a module of TorchX."""

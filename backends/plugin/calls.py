@@ -1,4 +1,4 @@
-"""Calls of a plugin's code, in its guest: what it raises is made ours."""
+"""Call a plugin's code in its worker, and convert what it raises to errors of this package."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A scheduler that lives in a guest, asked by our contract."""
+"""A plugin's scheduler in a worker, behind the contract of `Scheduler`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ QUESTIONS = {
 
 
 def create_remote(found: FoundScheduler, session_name: str, **params: Any) -> RemoteScheduler:
-    """Start a guest and make a plugin's scheduler there.
+    """Start a worker and make a plugin's scheduler in it.
 
     Args:
         found: The plugin.
@@ -136,7 +136,7 @@ def _translate(raised: RemoteError) -> Exception:
 
 @dataclass(frozen=True)
 class RemoteRequest:
-    """A request that is kept in the guest.
+    """A request that is kept in the worker.
 
     Args:
         number: Its number there.
@@ -198,7 +198,7 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
         return _translate(raised)
 
     def close(self) -> None:
-        """Let the plugin free what it holds, and end its guest."""
+        """Close the plugin's scheduler, and end its worker."""
         try:
             if self._worker.is_usable:
                 self._ask("close")
@@ -359,7 +359,7 @@ class RemoteWorkspaceScheduler(WorkspaceMixin[Any], RemoteScheduler):
 
 
 class RemoteLines:
-    """The lines of a log in the guest; `close` ends a blocked read at once."""
+    """The lines of a log that a worker reads; `close` ends a blocked read at once."""
 
     def __init__(self, scheduler: RemoteScheduler, lines: WorkerStream) -> None:
         self._scheduler = scheduler
@@ -372,7 +372,7 @@ class RemoteLines:
         """Return the next line, as soon as it comes.
 
         Raises:
-            SchedulerError: the plugin could not read on, or its guest ended.
+            SchedulerError: the plugin could not read on, or its worker ended.
         """
         try:
             return next(self._lines)

@@ -1,4 +1,4 @@
-"""A scheduler written against TorchX's classes, behind our contract. It is made and asked in a guest."""
+"""A scheduler written for TorchX's classes, behind the contract of `Scheduler`. It runs in a worker."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class _Host:
         return self._next, str(info)
 
     def launch(self, number: int, app: AppDef, cfg: Mapping[str, CfgVal]) -> str:
-        """Launch what a dry run made, or what it makes of the app now where that was before this guest was started."""
+        """Launch what a dry run made, or what it makes of the app now where that was before this worker was started."""
         info = self._requests.pop(number, None) or self._scheduler.submit_dryrun(app, cfg)
         info.app, info.cfg = app, cfg
         return str(self._scheduler.schedule(info))

@@ -1,4 +1,4 @@
-"""What a scheduler is asked and answers, as plain data: between this program and the guest that a plugin lives in.
+"""Convert the arguments and values of a scheduler's methods to plain data and back, for a plugin in a worker.
 
 Texts, numbers, lists and mappings are themselves; everything else is ``{"$": CLASS, "value": ...}``. Both ends are the
 same version of this package.

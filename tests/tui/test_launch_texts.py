@@ -109,7 +109,7 @@ def test_a_job_of_no_component_has_no_command():
     ],
 )
 def test_the_interpreter_is_named_where_it_is_not_our_own(monkeypatch, chosen, shown):
-    monkeypatch.setattr("torchx_tui.components.interpreter_of", lambda component: chosen)
+    monkeypatch.setattr("torchx_tui.components.build.interpreter_of", lambda component: chosen)
     assert LaunchPlan("utils.echo", {}, {}, "local_cwd", {}).interpreter() == shown
 
 
