@@ -1,7 +1,7 @@
 """Mounts of files, volumes and devices of the host in a replica, and their text form.
 
-The text is that of Docker's `--mount`, as TorchX has it: `type=bind,src=/host,dst=/job,readonly`; several mounts follow
-one another, each begins with its `type=`.
+The text is that of Docker's `--mount`: `type=bind,src=/host,dst=/job,readonly`. Several mounts are joined; each begins
+with its `type=`, as in TorchX.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from .errors import MountError
+from .run_options import parse_bool
 
 _OPTION_KEYS = {
     "type": "type",
@@ -24,8 +25,6 @@ _OPTION_KEYS = {
     "read_only": "readonly",
     "perm": "perm",
 }
-_TRUE = ("", "true", "1", "yes", "on")
-_FALSE = ("false", "0", "no", "off")
 
 
 class MountType(str, Enum):
@@ -155,11 +154,10 @@ def _make_mount(group: dict[str, str]) -> Mount:
 
 
 def _parse_flag(text: str) -> bool:
-    if text.lower() in _TRUE:
-        return True
-    if text.lower() in _FALSE:
-        return False
-    raise MountError(f"mount: `readonly={text}`: use true or false")
+    try:
+        return parse_bool(text or "true")
+    except ValueError:
+        raise MountError(f"mount: `readonly={text}`: use true or false") from None
 
 
 def _check_permissions(text: str) -> str:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from string import Template
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from ..base.errors import join_names
 from .errors import UnknownRoleError
@@ -17,11 +16,7 @@ from .resources import Resource, null_resource
 from .status import MISSING
 from .workspace import Workspace
 
-if TYPE_CHECKING:
-    import asyncio
-
 T = TypeVar("T")
-_overrides_lock = threading.Lock()
 
 
 class RetryPolicy(str, Enum):
@@ -94,7 +89,7 @@ class Role:
         min_replicas: The fewest replicas that an elastic job runs with; None where it is not elastic.
         mounts: What the replicas see of the host.
         workspace: Local folders that travel with the job.
-        overrides: Attributes whose values are made when they are first read: a callable or awaitable by name.
+        overrides: Attributes whose values are made when they are first read: a callable or coroutine by name.
     """
 
     name: str
@@ -178,91 +173,23 @@ class AppDryRunInfo(Generic[T]):
 
 
 def resolve_override(overrides: dict[str, Any], name: str) -> Any:
-    """Return the value that replaces an attribute; make it at the first call.
-
-    Args:
-        overrides: A role's overrides, which have `name`.
-        name: The attribute.
-    """
-    with _overrides_lock:
-        entry = overrides[name]
-        if not isinstance(entry, _LazyValue):
-            entry = overrides[name] = _LazyValue(entry)
-    try:
-        value = entry()
-    except BaseException:
-        overrides[name] = entry.maker
-        raise
-    # Another thread may have failed before and put the maker back.
-    overrides[name] = entry
+    """Return the value that replaces an attribute; make it at the first call, for all copies of the role."""
+    maker = overrides[name]
+    value = _await_in_thread(maker) if isinstance(maker, Awaitable) else maker()
+    overrides[name] = lambda: value
     return value
-
-
-class _LazyValue:
-    """A value that is made at most once, by calling it; the class tells it from a callable that is not yet wrapped."""
-
-    def __init__(self, maker: Any) -> None:
-        self.maker = maker
-        # One lock each: a maker may read another role, whose makers may run in another thread.
-        self._lock = threading.RLock()
-        self._is_made = False
-        self._value: Any = None
-
-    def __call__(self) -> Any:
-        with self._lock:
-            if not self._is_made:
-                self._value = _await_in_thread(self.maker) if isinstance(self.maker, Awaitable) else self.maker()
-                self._is_made = True
-            return self._value
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> _LazyValue:
-        # Locks cannot be copied; `dataclasses.asdict` of a role copies its overrides.
-        return self
 
 
 def _await_in_thread(awaitable: Awaitable[Any]) -> Any:
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
-    if isinstance(awaitable, asyncio.Future):
-        return _await_future(awaitable)
-
     async def wait() -> Any:
         return await awaitable
 
-    # A thread of its own, since the caller's may be running an event loop, where asyncio.run is refused.
+    # The caller's thread may run an event loop, in which asyncio.run is refused.
     with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(lambda: asyncio.run(wait())).result()
-
-
-def _await_future(future: asyncio.Future[Any]) -> Any:
-    """Wait for a future in its event loop; return its result.
-
-    Raises:
-        RuntimeError: that loop runs in this thread, where waiting would hold it up for ever.
-    """
-    import asyncio
-    from concurrent.futures import ThreadPoolExecutor
-
-    if future.done():
-        return future.result()
-
-    async def wait() -> Any:
-        return await future
-
-    loop = future.get_loop()
-    try:
-        here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
-    except RuntimeError:
-        here = None
-    if loop is here:
-        raise RuntimeError(
-            "an override waits for the event loop that is currently running in this thread: await it first"
-        )
-    if loop.is_running():
-        return asyncio.run_coroutine_threadsafe(wait(), loop).result()
-    with ThreadPoolExecutor(max_workers=1) as thread:
-        return thread.submit(loop.run_until_complete, future).result()
+        return thread.submit(asyncio.run, wait()).result()
 
 
 class macros:  # noqa: N801 - TorchX's name

@@ -1,12 +1,13 @@
 """An AppDef as JSON and back, exactly: in the journal, in labels and annotations, in `--json`.
 
-The object has `"format": 1`, then AppDef's fields by their names. A mount has a `type`; a workspace is its mapping of
-projects. Metadata may have values that JSON lacks: a tuple is `{"$tuple": [...]}`, and a mapping whose keys are not
-all texts, or whose first key looks like these, is `{"$items": [[key, value], ...]}`.
+The object has `"format": 1` and AppDef's fields by name. A mount has a `type`; a workspace is its mapping of projects.
+Metadata may have values that JSON lacks: a tuple is `{"$tuple": [...]}`. A mapping with keys that are not texts, or
+that begin with `$`, is `{"$items": [[key, value], ...]}`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from dataclasses import asdict, fields
@@ -20,6 +21,9 @@ from .roles import AppDef, RetryPolicy, Role
 from .workspace import Workspace
 
 FORMAT = 1
+_TYPE_NAMES = {
+    str: "a text", int: "an integer", float: "a number", dict: "an object", list: "a list", type(None): "null",
+}  # fmt: skip
 MAX_REPLICAS = 100_000
 """The most replicas of a role: they are listed one by one."""
 
@@ -42,7 +46,7 @@ def appdef_to_json(app: AppDef, *, strict: bool = True) -> str:
 def appdef_to_dict(app: AppDef, *, strict: bool = True) -> dict[str, Any]:
     """Convert an AppDef to plain lists, dicts, texts and numbers.
 
-    Overrides are resolved, and written as the attributes that they replace.
+    Overrides are resolved and written in place of the attributes.
 
     Args:
         app: The AppDef.
@@ -86,19 +90,47 @@ def appdef_from_dict(data: Any) -> AppDef:
         raise AppDefError(f"AppDef: {error}") from error
 
 
+# The types of the fields in JSON. A field of type dict may have values that JSON lacks.
+_NUMBER = (int, float)
+_NONE = type(None)
+_TYPES: dict[type, dict[str, Any]] = {
+    AppDef: {"name": str, "roles": list, "metadata": dict},
+    Role: {
+        "name": str,
+        "image": str,
+        "base_image": (str, _NONE),
+        "entrypoint": str,
+        "args": list,
+        "env": dict,
+        "num_replicas": int,
+        "max_retries": int,
+        "retry_policy": str,
+        "resource": (dict, _NONE),
+        "port_map": dict,
+        "metadata": dict,
+        "min_replicas": (int, _NONE),
+        "mounts": list,
+        "workspace": (dict, _NONE),
+    },
+    Resource: {
+        "cpu": _NUMBER,
+        "gpu": _NUMBER,
+        "memMB": _NUMBER,
+        "capabilities": dict,
+        "devices": dict,
+        "tags": dict,
+    },
+}
+
+
 def _app_from_dict(data: Any) -> AppDef:
-    data = _check_object(data, "AppDef")
+    data = dict(_check_type(data, dict, "AppDef"))
     version = data.pop("format", FORMAT)
     if not isinstance(version, int) or version > FORMAT:
         raise AppDefError(f"AppDef: its format is {version}, this torchx-tui reads up to {FORMAT}: install a newer one")
-    roles = _take_field(data, "roles", list, "AppDef", [])
-    app = AppDef(
-        name=_take_field(data, "name", str, "AppDef"),
-        roles=[_role_from_dict(role, f"roles[{number}]") for number, role in enumerate(roles)],
-        metadata=_take_mapping(data, "metadata", "AppDef"),
-    )
-    _reject_unknown(data, "AppDef", [field.name for field in fields(AppDef)])
-    return app
+    values = _read_fields(AppDef, data, "AppDef")
+    roles = [_role_from_dict(role, f"roles[{number}]") for number, role in enumerate(values.pop("roles", []))]
+    return AppDef(roles=roles, **values)
 
 
 def _role_to_dict(role: Role, strict: bool) -> dict[str, Any]:
@@ -113,118 +145,83 @@ def _role_to_dict(role: Role, strict: bool) -> dict[str, Any]:
         if type(mount) is mount_type
     ]
     return {
-        "name": role.name,
-        "image": role.image,
-        "base_image": role.base_image,
-        "entrypoint": role.entrypoint,
+        **{name: getattr(role, name) for name in _TYPES[Role]},
         "args": list(role.args),
         "env": dict(role.env),
-        "num_replicas": role.num_replicas,
-        "max_retries": role.max_retries,
         "retry_policy": RetryPolicy(role.retry_policy).value,
         "resource": resource,
         "port_map": dict(role.port_map),
         "metadata": _encode(role.metadata, f"{where}: metadata", strict),
-        "min_replicas": role.min_replicas,
         "mounts": mounts,
         "workspace": None if role.workspace is None else dict(role.workspace.projects),
     }
 
 
 def _role_from_dict(data: Any, where: str) -> Role:
-    data = _check_object(data, where)
-    policy = _take_field(data, "retry_policy", str, where, RetryPolicy.APPLICATION.value)
+    values = _read_fields(Role, data, where)
+    policy = values.pop("retry_policy", RetryPolicy.APPLICATION.value)
     if policy not in RetryPolicy.__members__:
         raise AppDefError(f"{where}: retry_policy {policy}. Valid: {', '.join(RetryPolicy.__members__)}")
-    workspace = data.pop("workspace", None)
-    mounts = _take_field(data, "mounts", list, where, [])
-    resource = data.pop("resource", None)
+    resource, workspace = values.pop("resource", None), values.pop("workspace", None)
+    mounts, env = values.pop("mounts", []), values.pop("env", {})
+    if resource is not None:
+        values["resource"] = Resource(**_read_fields(Resource, resource, f"{where}.resource"))
     role = Role(
-        name=_take_field(data, "name", str, where),
-        image=_take_field(data, "image", str, where),
+        **values,
         retry_policy=RetryPolicy(policy),
         mounts=[_mount_from_dict(mount, f"{where}.mounts[{number}]") for number, mount in enumerate(mounts)],
-        workspace=None if workspace is None else Workspace(_check_object(workspace, f"{where}.workspace")),
+        workspace=None
+        if workspace is None
+        else Workspace({local: _check_type(place, str, f"{where}.workspace") for local, place in workspace.items()}),
+        env={name: _to_text(value, f"{where}.env") for name, value in env.items()},
     )
-    if resource is not None:
-        role.resource = _resource_from_dict(resource, f"{where}.resource")
-    for name, kind in (("num_replicas", int), ("max_retries", int), ("entrypoint", str), ("args", list)):
-        setattr(role, name, _take_field(data, name, kind, where, getattr(role, name)))
     role.args = [_to_text(item, f"{where}.args") for item in role.args]
-    role.env = {name: _to_text(value, f"{where}.env") for name, value in _take_mapping(data, "env", where).items()}
-    for name in ("port_map", "metadata"):
-        setattr(role, name, _take_mapping(data, name, where))
     if not all(type(port) is int for port in role.port_map.values()):
         raise AppDefError(f"{where}: port_map has a port that is not an integer")
     if role.num_replicas > MAX_REPLICAS:
         raise AppDefError(f"{where}: num_replicas is {role.num_replicas}, more than {MAX_REPLICAS:,}")
-    role.base_image = _take_field(data, "base_image", (str, type(None)), where, None)
-    role.min_replicas = _take_field(data, "min_replicas", (int, type(None)), where, None)
-    _reject_unknown(data, where, [field.name for field in fields(Role) if field.name != "overrides"])
     return role
 
 
-def _resource_from_dict(data: Any, where: str) -> Resource:
-    data = _check_object(data, where)
-    resource = Resource(
-        cpu=_take_field(data, "cpu", (int, float), where),
-        gpu=_take_field(data, "gpu", (int, float), where),
-        memMB=_take_field(data, "memMB", (int, float), where),
-        capabilities=_take_mapping(data, "capabilities", where),
-        devices=_take_mapping(data, "devices", where),
-        tags=_take_mapping(data, "tags", where),
-    )
-    _reject_unknown(data, where, [field.name for field in fields(Resource)])
-    return resource
-
-
 def _mount_from_dict(data: Any, where: str) -> Mount:
-    data = _check_object(data, where)
-    kind = _MOUNT_TYPES.get(_take_field(data, "type", str, where, ""))
+    values = dict(_check_type(data, dict, where))
+    kind = _MOUNT_TYPES.get(_check_type(values.pop("type", ""), str, f"{where}: type"))
     if kind is None:
         raise AppDefError(f"{where}: its type is not valid. Valid types: {', '.join(_MOUNT_TYPES)}")
-    if not all(isinstance(value, (str, bool)) for value in data.values()):
+    if not all(isinstance(value, (str, bool)) for value in values.values()):
         raise AppDefError(f"{where}: a value is neither a text nor true or false")
     try:
-        return kind(**data)
+        return kind(**values)
     except TypeError as error:
         raise AppDefError(f"{where}: {error}") from error
 
 
-def _check_object(data: Any, where: str) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise AppDefError(f"{where}: use an object, not {type(data).__name__}")
-    return dict(data)
+def _read_fields(kind: type, data: Any, where: str) -> dict[str, Any]:
+    """Return the checked values of a dataclass's fields; a field with a default may be missing."""
+    types = _TYPES[kind]
+    if unknown := [name for name in _check_type(data, dict, where) if name not in types]:
+        raise AppDefError(f"{where}: unknown {', '.join(unknown)}. Valid: {', '.join(types)}")
+    values = {}
+    for field in fields(kind):
+        if field.name in data and field.name in types:
+            value = _check_type(data[field.name], types[field.name], f"{where}: {field.name}")
+            is_mapping = types[field.name] is dict
+            values[field.name] = _check_type(decode_value(value), dict, where) if is_mapping else value
+        elif field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            raise AppDefError(f"{where}: {field.name} is missing")
+    return values
 
 
-def _take_field(data: dict[str, Any], name: str, kind: Any, where: str, *default: Any) -> Any:
-    if name not in data:
-        if default:
-            return default[0]
-        raise AppDefError(f"{where}: {name} is missing")
-    value = data.pop(name)
-    if not isinstance(value, kind):
-        raise AppDefError(f"{where}: {name} is {type(value).__name__}, which it cannot be")
-    return value
+def _check_type(value: Any, kind: Any, where: str) -> Any:
+    if isinstance(value, kind):
+        return value
+    kinds = " or ".join(_TYPE_NAMES[each] for each in (kind if isinstance(kind, tuple) else (kind,)))
+    raise AppDefError(f"{where} must be {kinds}, not {type(value).__name__}")
 
 
 def _to_text(value: Any, where: str) -> str:
     """Convert a value to the text that a process gets."""
-    if not isinstance(value, (str, int, float)):
-        raise AppDefError(f"{where}: use a text, not {type(value).__name__}")
-    return value if isinstance(value, str) else str(value)
-
-
-def _take_mapping(data: dict[str, Any], name: str, where: str) -> dict[str, Any]:
-    value = decode_value(_take_field(data, name, dict, where, {}))
-    if not isinstance(value, dict):
-        raise AppDefError(f"{where}: {name} is not a mapping")
-    return value
-
-
-def _reject_unknown(data: dict[str, Any], where: str, valid: list[str]) -> None:
-    if data:
-        raise AppDefError(f"{where}: unknown {', '.join(data)}. Valid: {', '.join(valid)}")
+    return str(_check_type(value, (str, int, float), f"{where}: each value"))
 
 
 def _encode(value: Any, where: str, strict: bool) -> Any:

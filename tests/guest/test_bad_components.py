@@ -73,9 +73,9 @@ def failure(component_file: ComponentFile, text: str) -> ComponentLoadError:
         ("open('/dev/tty')", "/dev/tty: No such device or address"),
         ("def again(): again()\nagain()", "RecursionError"),
         ("return 5", "a component returns AppDef, this one returned int"),
-        ("return AppDef(name=5)", "name is int"),
+        ("return AppDef(name=5)", "name must be a text, not int"),
         ("return AppDef('a', [5])", "roles is not a list of Role"),
-        ("return AppDef('a', [Role('r', 'i', num_replicas='two')])", "num_replicas is str"),
+        ("return AppDef('a', [Role('r', 'i', num_replicas='two')])", "num_replicas must be an integer, not str"),
         ("return AppDef('a', [Role('r', 'i', args=[object()])])", "role r: args: a object cannot be used there"),
         (
             "return AppDef('a', [Role('r', 'i', metadata={'x': {1}})])",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields, replace
 
@@ -132,41 +130,12 @@ def test_an_override_may_wait_for_another_role_in_another_thread():
     assert Role("r", "written", overrides={"image": image}).image == "made"
 
 
-@pytest.fixture
-def loop():
-    """Give an event loop that runs in a thread of its own."""
-    made = asyncio.new_event_loop()
-    thread = threading.Thread(target=made.run_forever)
-    thread.start()
-    yield made
-    made.call_soon_threadsafe(made.stop)
-    thread.join(PATIENCE)
-    made.close()
+def test_override_may_be_a_coroutine():
+    async def image() -> str:
+        return "made"
 
-
-def test_override_may_be_a_future_of_another_loop(loop):
-    async def begin() -> asyncio.Future[str]:
-        future = asyncio.get_running_loop().create_future()
-        asyncio.get_running_loop().call_later(0.05, future.set_result, "made")
-        return future
-
-    future = asyncio.run_coroutine_threadsafe(begin(), loop).result(PATIENCE)
-    assert Role("r", "written", overrides={"image": future}).image == "made"
-
-
-def test_a_future_of_a_loop_that_stands_still_is_driven():
-    loop = asyncio.new_event_loop()
-    future = loop.create_future()
-    loop.call_soon(future.set_result, "made")
-    assert Role("r", "written", overrides={"image": future}).image == "made"
-    loop.close()
-    assert Role("another", "written", overrides={"image": future}).image == "made"
-
-
-async def test_future_of_the_running_loop_is_refused():
-    role = Role("r", "written", overrides={"image": asyncio.get_running_loop().create_future()})
-    with pytest.raises(RuntimeError, match="await"):
-        _ = role.image
+    role = Role("r", "written", overrides={"image": image()})
+    assert role.image == copy.deepcopy(role).image == "made"
 
 
 def test_a_batch_script_travels_in_a_role():

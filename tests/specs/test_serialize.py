@@ -87,10 +87,10 @@ def test_numbers_become_the_texts_that_a_process_gets():
 @pytest.mark.parametrize(
     ("tree", "words"),
     [
-        ([], "use an object, not list"),
+        ([], "must be an object, not list"),
         ({}, "name is missing"),
         ({"format": 2, "name": "app"}, "install a newer one"),
-        ({"name": 3}, "name is int"),
+        ({"name": 3}, "name must be a text, not int"),
         ({"name": "app", "rolls": []}, "unknown rolls. Valid: name, roles, metadata"),
         ({"name": "app", "roles": [{"name": "r"}]}, "roles[0]: image is missing"),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "overrides": {}}]}, "mounts, workspace\n"),
@@ -100,9 +100,16 @@ def test_numbers_become_the_texts_that_a_process_gets():
         ),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "tape"}]}]}, "bind, volume, device"),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": "bind"}]}]}, "mounts[0]"),
-        ({"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": []}]}]}, "mounts[0]: type is list"),
+        (
+            {"name": "app", "roles": [{"name": "r", "image": "i", "mounts": [{"type": []}]}]},
+            "mounts[0]: type must be a text",
+        ),
         ({"name": "app", "roles": [{"name": "r", "image": "i", "resource": {"cpu": 1}}]}, "gpu is missing"),
-        ({"name": "app", "roles": [{"name": "r", "image": "i", "env": {"A": []}}]}, "use a text, not list"),
+        (
+            {"name": "app", "roles": [{"name": "r", "image": "i", "env": {"A": []}}]},
+            "each value must be a text or an integer or a number, not list",
+        ),
+        ({"name": "app", "roles": [{"name": "r", "image": "i", "workspace": {"a": 3}}]}, "workspace must be a text"),
         ({"name": "app", 3: "x", "metadata": {}}, "AppDef: "),
     ],
 )
