@@ -14,8 +14,12 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .. import specs
 from ..specs.batch_script import script_of
+from ..specs.errors import AppDefError, LaunchCancelledError, SchedulerError, UnknownAppException
+from ..specs.handles import make_app_handle, parse_app_handle, split_context
+from ..specs.roles import AppDef, macros
+from ..specs.status import AppState
+from ..specs.workspace import Workspace
 from .api import check_launchable
 from .history.provenance import WorldNotes
 from .workspace import WorkspaceMixin
@@ -109,10 +113,10 @@ class Launcher:
         check_launchable(app, self._most_replicas)
         name = self._schedulers.at(scheduler, cfg)
         chosen = self._schedulers.get(name)
-        registered, _ = specs.split_context(name)
+        registered, _ = split_context(name)
         is_script = script_of(app.roles) is not None
         if is_script and not chosen.capabilities.batch_scripts:
-            raise specs.AppDefError(f"{name} runs no batch scripts: launch it on slurm")
+            raise AppDefError(f"{name} runs no batch scripts: launch it on slurm")
         resolved: Any = chosen.run_opts().resolve(cfg)
         prepared = self._prepare(app, chosen, registered, workspace)
         chosen._pre_build_validate(prepared, registered, resolved)
@@ -126,13 +130,13 @@ class Launcher:
     def _prepare(self, app: AppDef, scheduler: Scheduler[Any], name: str, workspace: str | None) -> AppDef:
         """Copy an app, and give it what every job gets; a workspace becomes that of the first role."""
         if workspace and not scheduler.takes_workspace:
-            raise specs.SchedulerError(f"{name} takes no workspace: it runs in the current folder; leave it empty")
+            raise SchedulerError(f"{name} takes no workspace: it runs in the current folder; leave it empty")
         prepared = copy.deepcopy(app)
         for role in prepared.roles:
-            role.env[ENV_JOB_ID] = specs.make_app_handle(name, self._session_name, specs.macros.app_id)
+            role.env[ENV_JOB_ID] = make_app_handle(name, self._session_name, macros.app_id)
             role.env[ENV_SESSION_ID] = self._session_id
         if workspace:
-            prepared.roles[0].workspace = specs.Workspace.from_str(workspace)
+            prepared.roles[0].workspace = Workspace.from_str(workspace)
         return prepared
 
     def run(
@@ -179,7 +183,7 @@ class Launcher:
                 expected_app_id=_expected_app_id(info),
             )
         except OSError as error:
-            raise specs.SchedulerError(
+            raise SchedulerError(
                 f"nothing was launched: the journal in {journal.folder} cannot be written ({error.strerror})"
             ) from error
         chosen = self._schedulers.get(scheduler)
@@ -187,18 +191,18 @@ class Launcher:
         try:
             with shown_progress(progress):
                 if chosen.takes_workspace and info.app and any(role.workspace for role in info.app.roles):
-                    info = _build_workspaces(info, chosen, specs.split_context(scheduler)[0])
+                    info = _build_workspaces(info, chosen, split_context(scheduler)[0])
                     journal.note(record, expected_app_id=_expected_app_id(info))
                 app_id = chosen.schedule(info)
         except Exception as error:
-            ended = isinstance(error, specs.LaunchCancelledError)
-            state = specs.AppState.CANCELLED if ended else specs.AppState.FAILED
+            ended = isinstance(error, LaunchCancelledError)
+            state = AppState.CANCELLED if ended else AppState.FAILED
             journal.note(record, error=str(error), state=state.name, message=str(error), state_at=time.time())
             raise
         finally:
             over.set()
-        journal.note(record, app_id=app_id, state=specs.AppState.SUBMITTED.name, state_at=time.time())
-        return specs.make_app_handle(scheduler, self._session_name, app_id)
+        journal.note(record, app_id=app_id, state=AppState.SUBMITTED.name, state_at=time.time())
+        return make_app_handle(scheduler, self._session_name, app_id)
 
 
 def _dollar_notes(app: AppDef) -> list[str]:
@@ -258,11 +262,11 @@ def earlier_launch(
         return EarlierLaunch(record.app_def(), record.scheduler, record.cfg, record.workspace or None, origin)
     described = describe(handle)
     if described is None:
-        raise specs.UnknownAppException(handle)
+        raise UnknownAppException(handle)
     if not described.roles:
-        raise specs.SchedulerError(f"{handle} cannot be launched again: its program or batch script is unknown")
-    app = specs.AppDef(name=described.name or described.app_id, roles=described.roles)
-    return EarlierLaunch(app, specs.parse_app_handle(handle).scheduler_backend, described.cfg, None, None)
+        raise SchedulerError(f"{handle} cannot be launched again: its program or batch script is unknown")
+    app = AppDef(name=described.name or described.app_id, roles=described.roles)
+    return EarlierLaunch(app, parse_app_handle(handle).scheduler_backend, described.cfg, None, None)
 
 
 def workspace_text(workspace: Workspace | str | None) -> str | None:

@@ -12,7 +12,8 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from .. import specs
+from ..specs.errors import JobNotFoundError, ReadOnlyError, SchedulerError, UnknownAppException
+from ..specs.handles import make_app_handle, parse_app_handle
 from .scheduler_pool import SchedulerPool
 from .shared.outage import OnLost, ignore, until_answered, wait_for_end
 
@@ -282,11 +283,11 @@ class Runner:
 
         scheduler = self._schedulers.at(scheduler, cfg or {})
         apps = self.scheduler(scheduler).list(cfg)
-        prefix, usable = specs.make_app_handle(scheduler, self.session_name, ""), []
+        prefix, usable = make_app_handle(scheduler, self.session_name, ""), []
         # One pass: each costs milliseconds for ten thousand jobs.
         for app in apps if isinstance(apps, (list, tuple)) else [None]:
             if not isinstance(app, ListAppResponse):
-                raise specs.SchedulerError(f"{scheduler} did not answer with a list of jobs, but with {apps!r:.80}")
+                raise SchedulerError(f"{scheduler} did not answer with a list of jobs, but with {apps!r:.80}")
             if is_usable(app):
                 handle = prefix + app.app_id
                 if app.app_handle != handle:
@@ -308,7 +309,7 @@ class Runner:
         """Describe a job; None if its backend does not know it. The journal keeps its state where that is news."""
         from .types import check_times
 
-        name, _, app_id = specs.parse_app_handle(app_handle)
+        name, _, app_id = parse_app_handle(app_handle)
         if (described := self.scheduler(name).describe(app_id)) is not None:
             check_times(described)
             if not self.capabilities(name).remembers_cancel:
@@ -320,12 +321,12 @@ class Runner:
 
     def describe_native(self, app_handle: str) -> str:
         """Describe a job in the backend's own form."""
-        name, _, app_id = specs.parse_app_handle(app_handle)
+        name, _, app_id = parse_app_handle(app_handle)
         return self.scheduler(name).describe_native(app_id)
 
     def usage(self, handle: str) -> builtins.list[ReplicaUsage]:
         """Measure what each running replica of a job uses now; nothing where its scheduler cannot."""
-        name, _, app_id = specs.parse_app_handle(handle)
+        name, _, app_id = parse_app_handle(handle)
         return self.scheduler(name).usage(app_id) if self.capabilities(name).usage else []
 
     def shell_command(self, handle: str, role_name: str, k: int) -> builtins.list[str]:
@@ -335,12 +336,12 @@ class Runner:
             ReadOnlyError: this runner may not change anything, and a shell can.
         """
         self._refuse_if_read_only("A shell")
-        name, _, app_id = specs.parse_app_handle(handle)
+        name, _, app_id = parse_app_handle(handle)
         return self.scheduler(name).shell_command(app_id, role_name, k)
 
     def run_beside(self, handle: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float) -> CommandOutput:
         """Run a command that changes nothing where a replica is, see `Scheduler.run_beside`."""
-        name, _, app_id = specs.parse_app_handle(handle)
+        name, _, app_id = parse_app_handle(handle)
         return self.scheduler(name).run_beside(app_id, role_name, k, argv, timeout_s)
 
     def status(self, app_handle: str) -> AppStatus | None:
@@ -375,7 +376,7 @@ class Runner:
 
         A scheduler that is not set up here, or cannot be loaded, is asked once.
         """
-        name, _, _ = specs.parse_app_handle(handle)
+        name, _, _ = parse_app_handle(handle)
         self.scheduler(name)
         if not self._schedulers.is_set_up(name):
             return ask()
@@ -388,7 +389,7 @@ class Runner:
         self._remembered[handle] = state, message
         record = self.journal.find_all([handle], 0.1).get(handle)  # a long journal is not read whole for others' jobs
         if record is not None and (record.state, record.message) != (state.name, message):
-            app_id = specs.parse_app_handle(handle).app_id
+            app_id = parse_app_handle(handle).app_id
             self.journal.note(record, state=state.name, message=message, app_id=app_id, state_at=time.time())
 
     def log_lines(
@@ -408,17 +409,17 @@ class Runner:
             UnknownAppException: the backend does not know the job.
             ValueError: there is no such role, replica or stream, or the expression is malformed.
         """
-        name, _, app = specs.parse_app_handle(app_handle)
+        name, _, app = parse_app_handle(app_handle)
         try:
             return self.scheduler(name).log_iter(app, role_name, k, regex, since, until, should_tail, streams=streams)
-        except specs.JobNotFoundError as error:
-            raise specs.UnknownAppException(app_handle) from error
+        except JobNotFoundError as error:
+            raise UnknownAppException(app_handle) from error
 
     def replica_log(self, handle: str, role_name: str, k: int) -> ReplicaLog:
         """Return where a replica's log is kept: in files, or in a spool that is filled while somebody reads it."""
         from .replica_logs import open_replica_log
 
-        scheduler = self.scheduler(specs.parse_app_handle(handle).scheduler_backend)
+        scheduler = self.scheduler(parse_app_handle(handle).scheduler_backend)
         return open_replica_log(scheduler, handle, role_name, k, partial(self.describe, handle), self._log_spools)
 
     def remove_stale_spools(self) -> None:
@@ -443,7 +444,7 @@ class Runner:
             ReadOnlyError: this runner may not change anything.
         """
         self._refuse_if_read_only("Cancelling a job")
-        name, _, app_id = specs.parse_app_handle(app_handle)
+        name, _, app_id = parse_app_handle(app_handle)
         scheduler = self.scheduler(name)
         if (spools := self._spools) is not None and scheduler.capabilities.logs_after_cancel:
             spools.complete(app_handle)
@@ -456,7 +457,7 @@ class Runner:
             ReadOnlyError: this runner may not change anything.
         """
         self._refuse_if_read_only("Deleting a job")
-        name, _, app_id = specs.parse_app_handle(app_handle)
+        name, _, app_id = parse_app_handle(app_handle)
         self.scheduler(name).delete(app_id)
         self._cancellations.forget(self._own_handle(app_handle))
         if (record := self.journal.find(app_handle)) is not None:
@@ -464,13 +465,13 @@ class Runner:
 
     def actions(self, app_handle: str) -> builtins.list[JobAction]:
         """Return what can be done with a job beside cancelling and deleting it, see `Scheduler.actions`."""
-        name, _, app_id = specs.parse_app_handle(app_handle)
+        name, _, app_id = parse_app_handle(app_handle)
         return self.scheduler(name).actions(app_id)
 
     def act(self, app_handle: str, action: str, value: str = "") -> None:
         """Do one of the `actions` of a job, see `Scheduler.act`; refused where this runner may change nothing."""
         self._refuse_if_read_only(f"The action {action}")
-        name, _, app_id = specs.parse_app_handle(app_handle)
+        name, _, app_id = parse_app_handle(app_handle)
         self.scheduler(name).act(app_id, action, value)
 
     def prune(self, scheduler: str, *, dryrun: bool = False) -> builtins.list[str]:
@@ -485,18 +486,18 @@ class Runner:
             self._refuse_if_read_only("Removing finished jobs")
         # A scheduler of another package may not know a dry run.
         app_ids = self.scheduler(scheduler).prune(dryrun=True) if dryrun else self.scheduler(scheduler).prune()
-        return [specs.make_app_handle(scheduler, self.session_name, app_id) for app_id in app_ids]
+        return [make_app_handle(scheduler, self.session_name, app_id) for app_id in app_ids]
 
     # Jobs that end with this process
 
     def own_jobs(self) -> builtins.list[str]:
         """Return the handles of jobs that this process launched, that still run and that were not detached."""
         own = [(name, app_id) for name, scheduler in self._schedulers.made() for app_id in scheduler.own_app_ids()]
-        return [specs.make_app_handle(name, self.session_name, app_id) for name, app_id in own]
+        return [make_app_handle(name, self.session_name, app_id) for name, app_id in own]
 
     def detach(self, handle: str) -> None:
         """Let a job go on when this process ends."""
-        name, _, app_id = specs.parse_app_handle(handle)
+        name, _, app_id = parse_app_handle(handle)
         self.scheduler(name).detach(app_id)
 
     def end_own_jobs(self) -> None:
@@ -506,9 +507,9 @@ class Runner:
 
     def _own_handle(self, handle: str) -> str:
         """Return a handle with this runner's session: every session sees the same jobs."""
-        name, _, app_id = specs.parse_app_handle(handle)
-        return specs.make_app_handle(name, self.session_name, app_id)
+        name, _, app_id = parse_app_handle(handle)
+        return make_app_handle(name, self.session_name, app_id)
 
     def _refuse_if_read_only(self, what: str) -> None:
         if self.read_only:
-            raise specs.ReadOnlyError(what)
+            raise ReadOnlyError(what)

@@ -12,7 +12,6 @@ import pytest
 from backend.tables import TABLES
 from support.canned import CannedScheduler
 
-from torchx_tui import specs
 from torchx_tui.backends.history import journal as launch_journal
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.history.launch_record import LaunchOrigin
@@ -28,8 +27,16 @@ from torchx_tui.backends.types import (
     Stream,
 )
 from torchx_tui.base.files import read_file
+from torchx_tui.specs import errors
 from torchx_tui.specs.batch_script import BatchScript
-from torchx_tui.specs.errors import AppDefError, SchedulerError
+from torchx_tui.specs.errors import (
+    AppDefError,
+    JobNotFoundError,
+    MalformedAppHandleException,
+    ReadOnlyError,
+    SchedulerError,
+    UnknownAppException,
+)
 from torchx_tui.specs.roles import AppDef, AppDryRunInfo, Role
 from torchx_tui.specs.status import AppState
 from torchx_tui.specs.workspace import Workspace
@@ -106,7 +113,7 @@ def test_no_launch_without_a_journal(runner, scheduler, journal, app):
 @pytest.mark.parametrize(("name", "roles", "backend", "cfg", "error", "words"), TABLES["runner"]["impossible"])
 def test_impossible_launches_are_refused(runner, scheduler, journal, name, roles, backend, cfg, error, words):
     app = AppDef(name, [Role("r", "", **role) for role in roles])
-    with pytest.raises(getattr(specs, error), match=words):
+    with pytest.raises(getattr(errors, error), match=words):
         runner.run(app, backend, cfg)
     assert (scheduler.seen, journal.records()) == ([], [])
 
@@ -186,7 +193,7 @@ def test_a_relaunch_without_a_record_asks_the_backend(runner, scheduler):
         runner.relaunch(f"local_cwd://torchx/{app_id}")
         app, _ = scheduler.seen[number]
         assert (app.name, app.roles[0].args, app.roles[0].num_replicas) == (name, ["train.py"], 2)
-    with pytest.raises(specs.UnknownAppException):
+    with pytest.raises(UnknownAppException):
         runner.relaunch("local_cwd://torchx/never-was")
 
 
@@ -227,7 +234,7 @@ def test_changes_are_refused_in_read_only_mode(busy_runner, busy, journal, app):
         ("Removing finished jobs", "prune", ("local_cwd",)),
         ("A shell", "shell_command", (HANDLE, "r", 0)),
     ):
-        with pytest.raises(specs.ReadOnlyError, match=words):
+        with pytest.raises(ReadOnlyError, match=words):
             getattr(busy_runner, method)(*arguments)
     assert (busy.cancelled, busy.act.mock_calls, busy.prune.mock_calls, journal.records()) == ([], [], [], [])
     assert [one.app_handle for one in busy_runner.list("local_cwd")] == [HANDLE]
@@ -277,15 +284,15 @@ def test_wait_returns_the_status(runner, scheduler):
     status = runner.wait("local_cwd://torchx/x-1")
     assert (status.state, status.msg) == (AppState.FAILED, "exit 1")
     assert (runner.status(HANDLE), runner.wait(HANDLE)) == (None, None)
-    with pytest.raises(specs.MalformedAppHandleException, match="<scheduler_backend>"):
+    with pytest.raises(MalformedAppHandleException, match="<scheduler_backend>"):
         runner.describe("nonsense")
 
 
 def test_a_query_of_an_unknown_job_names_it(busy_runner, busy):
     assert busy_runner.log_lines(HANDLE, "r") == "log_iter"
     busy.log_iter.assert_called_once_with("train-1", "r", 0, None, None, None, False, streams=None)
-    busy.log_iter.side_effect = specs.JobNotFoundError("train-1", "local_cwd")
-    with pytest.raises(specs.UnknownAppException, match="torchx/train-1 is not known"):
+    busy.log_iter.side_effect = JobNotFoundError("train-1", "local_cwd")
+    with pytest.raises(UnknownAppException, match="torchx/train-1 is not known"):
         busy_runner.log_lines(HANDLE, "r")
 
 
