@@ -32,8 +32,8 @@ from torchx_tui.backends.docker.request import NETWORK
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.logs.view.background import LogFollower
-from torchx_tui.logs.view.merge import MergedLog
+from torchx_tui.logs.lines.background import LogFollower
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.status import is_terminal

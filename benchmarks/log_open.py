@@ -18,8 +18,8 @@ from benchmarks._big_log import BigLog, big_log
 from benchmarks._budget import judged
 from benchmarks._sizes import scaled
 from benchmarks._toolong import installed, seconds_to_show
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.logs.view import LogView
 from torchx_tui.tui.ui.theme import use_themes

@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
+from torchx_tui.logs.lines.merge import LINE_CAP, MergedLog
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.logs.view.merge import LINE_CAP, MergedLog
 
 
 def read_on(log):

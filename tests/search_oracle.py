@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.text.sanitize import sanitize
-from torchx_tui.logs.view.merge import MergedLog
 
 _SGR = (b"\x1b[32m", b"\x1b[0m", b"\x1b[1;31m", b"\x1b[K", b"\x1b[38;5;9m")
 _CONTROLS = (
@@ -79,8 +78,8 @@ TEXTS = (
 )
 REGEXES = (
     "ERR.R", "err?or", "^E", "R$", "^$", "ab|12", "(?i)error", "[A-Z]R", r"\d+", "E.*x", "x*", "loss=[0-9]",
-    "(?:ab)+12", r"(E)R\1?", "E(?=R)", "(?<!E)R", "kiss|error", "größe?", r"\bab", "é", "s{2}", "[^ ]x", "E R",
-    r"\sx", "(?i:k)iss",
+    "(?:ab)+12", r"\AE", r"R\Z", "kiss|error", "größe?", r"\bab", r"\w\d", "é", "s{2}", "[^ ]x", "E R",
+    r"\sx", "(?i:k)iss", "[^a]$", r"\s*E", "(?s)R.*x",
 )  # fmt: skip
 
 
@@ -90,7 +89,8 @@ def shown_lines(log: MergedLog) -> list[str]:
     return [sanitize(line.data).text for line in log.lines(first, end - first)]
 
 
-def oracle(text: str, *, regex: bool, ignore_case: bool) -> Callable[[str], bool]:
-    """Return what tells whether a line matches."""
-    compiled = re.compile(text if regex else re.escape(text), re.IGNORECASE if ignore_case else 0)
-    return lambda line: compiled.search(line) is not None
+def oracle(text: str, *, regex: bool, ignore_case: bool) -> re.Pattern[str]:
+    """Return Python's pattern for the same."""
+    # These classes know ASCII only.
+    expression = re.sub(r"\\[bBdDsSwW]", lambda found: f"(?a:{found[0]})", text) if regex else re.escape(text)
+    return re.compile(expression, re.IGNORECASE if ignore_case else 0)

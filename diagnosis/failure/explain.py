@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...base.errors import TorchXTuiError
+from ...logs.lines.failure import Failure, explain_failure
 from ...logs.text.sanitize import plain
-from ...logs.view.failure import Failure, explain_failure
 from ...specs.status import AppState
 from ..stacks.ended import End, explain_end
 

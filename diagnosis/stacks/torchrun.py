@@ -16,9 +16,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from ...backends.shared.exit_reasons import format_exit, signal_name
+from ...logs.lines.merge import MergedLog
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.shown import shown_text
-from ...logs.view.merge import MergedLog
 from ..recorder.verdict import name_ranks
 from .conclusion import is_lost, is_timeout, own_error
 

@@ -5,15 +5,14 @@ The keys that go from error to error look for all of them. The cause of a failur
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
-from .engine import PatternError
-from .pattern import Pattern, parse_pattern
+from .pattern import Pattern, PatternError, parse_pattern
 
 
 class Role(IntEnum):
@@ -187,10 +186,10 @@ class KindFinder:
 
     def find(self, lines: Sequence[str]) -> list[int]:
         """Return the indexes of the lines with an error."""
-        # One byte per character, so that offsets match; the engine searches ASCII text in linear time.
-        block = "\n".join(lines).encode("ascii", "replace")
+        # One byte per character, so that offsets match.
+        block = ("\n".join(lines) + "\n").encode("ascii", "replace")
         starts = [*accumulate((len(line) + 1 for line in lines), initial=0)]
-        return [bisect_right(starts, start) - 1 for start in self._any.engine.starts(block)]
+        return [bisect_left(starts, start) for start in self._any.starts(block)]
 
 
 @cache

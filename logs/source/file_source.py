@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ..text.shown import Rendering, is_edited
 from .chunks import Chunk, Chunks
 from .log_file import GrowingFile
 from .segment import BLOCK, LogSegment
@@ -140,8 +139,6 @@ class FileSource:
         tail = self._tail
         if tail is not None and tail.stream == chunk.stream and tail.end == start:
             feed = data.find(b"\n")
-            # What is known of its first part does not hold for the rest.
-            tail.rendering = Rendering.EDITED if tail.rendering == Rendering.EDITED else _rendering_of(data)
             if feed < 0:
                 tail.end = end
                 return
@@ -150,15 +147,13 @@ class FileSource:
         self._tail = None
         if start < end:
             feeds = data.count(b"\n", start - self.position)
-            segment = self._segment(start, end, feeds, data[-1:] != b"\n", chunk, _rendering_of(data))
+            segment = self._segment(start, end, feeds, data[-1:] != b"\n", chunk)
             fresh.append(segment)
             self._tail = segment if data[-1:] != b"\n" else None
 
-    def _segment(
-        self, start: int, end: int, feeds: int, unfinished: bool, chunk: Chunk, rendering: Rendering = Rendering.EDITED
-    ) -> LogSegment:
+    def _segment(self, start: int, end: int, feeds: int, unfinished: bool, chunk: Chunk) -> LogSegment:
         order = self._timeless_order if chunk.time is None else chunk.time
-        return LogSegment(self.number, start, end, feeds + unfinished, chunk.time, chunk.stream, order, rendering)
+        return LogSegment(self.number, start, end, feeds + unfinished, chunk.time, chunk.stream, order)
 
     def _older(self, chunks: Iterator[Chunk]) -> Iterator[LogSegment]:
         end = self.position
@@ -199,7 +194,7 @@ class FileSource:
                 if head or not may_be_cut:
                     # Copying the block without its head would cost as much as counting its lines.
                     feeds = data.count(b"\n", head)
-                    yield self._segment(start + head, end, feeds, unfinished, chunk, _rendering_of(data))
+                    yield self._segment(start + head, end, feeds, unfinished, chunk)
                     end = start + head
                     continue
                 line = _Headless(start, end, unfinished)
@@ -222,10 +217,6 @@ class FileSource:
             # Zeros may be a hole of gigabytes: a program leaves one if its file is truncated while it writes.
             end = start if data.count(0) < len(data) else self.file.stored_end(floor, start)
         return None
-
-
-def _rendering_of(data: bytes) -> Rendering:
-    return Rendering.EDITED if is_edited(data) else Rendering.UNEDITED
 
 
 class FileReplacedError(Exception):

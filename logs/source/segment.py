@@ -6,8 +6,6 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ..text.shown import Rendering
-
 # A segment's lines all start within its first BLOCK bytes: so much is read to find one of them.
 BLOCK = 262_144
 
@@ -31,7 +29,6 @@ class LogSegment:
         time: when it was written (seconds since the epoch), None where that is not known.
         stream: ``o`` stdout, ``e`` stderr, ``c`` both, ``n`` a notice of ours.
         order: the time by which it is merged.
-        rendering: what is known of how its lines are shown.
         key: where it is in the index, None while it is in none.
     """
 
@@ -42,5 +39,4 @@ class LogSegment:
     time: float | None
     stream: str
     order: float = -math.inf
-    rendering: Rendering = Rendering.EDITED
     key: SegmentKey | None = None

@@ -7,8 +7,6 @@ and text that a ``\\r`` overwrote is not found.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from enum import IntEnum
 
 from .cells import char_width
 from .sanitize import sanitize
@@ -16,69 +14,25 @@ from .sanitize import sanitize
 # Bytes of one line that are read, shown and searched.
 LINE_CAP = 16384
 
-_ESCAPE, _RETURN, _BACKSPACE, _NUL, _TAB = 0x1B, 0x0D, 0x08, 0x00, 0x09
+_ESCAPE, _RETURN, _BACKSPACE, _TAB = 0x1B, 0x0D, 0x08, 0x09
 _DROPPED = bytes(set(range(0x20)) - {_ESCAPE, _RETURN, _BACKSPACE, _TAB, 0x0A} | {0x7F})
-_CHANGED_ALONE = tuple(set(_DROPPED) - {_NUL} | {_TAB})
 
 # CSI sequences that change no text: all but `K`, which changes none if nothing is right of the cursor.
 _CSI = re.compile(rb"\x1b\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)")
 _SGR = re.compile(rb"\x1b\[[0-9;:]*m")
 
 
-class Rendering(IntEnum):
-    """What is known of how lines are shown; the lowest value holds for several segments.
-
-    Attributes:
-        EDITED: they may have bytes that edit the shown text; see `is_edited`.
-        UNEDITED: they have no such bytes.
-        PLAIN: they are shown as they are.
-        CHANGED: they are not, though nothing edits them.
-    """
-
-    EDITED = 0
-    UNEDITED = 1
-    PLAIN = 2
-    CHANGED = 3
-
-
-@dataclass
-class Block:
-    """A block of lines that are searched together.
-
-    Attributes:
-        data: whole lines; the last one may lack its line feed.
-        lines: how many there are.
-        rendering: what is known of how they are shown; `shown` may refine it.
-    """
-
-    data: bytes
-    lines: int
-    rendering: Rendering
-
-    def shown(self) -> bytes:
-        """Return the lines as they are shown, in UTF-8, each with a line feed."""
-        if self.rendering == Rendering.UNEDITED:
-            self.rendering = (
-                Rendering.PLAIN if is_plain(self.data) and not has_long_line(self.data) else Rendering.CHANGED
-            )
-        shown = self.data if self.rendering == Rendering.PLAIN else shown_block(self.data)
-        # An unfinished line counts as a line even if it is shown as an empty one.
-        return shown if self.data.endswith(b"\n") or not self.data else shown + b"\n"
-
-
-def is_edited(data: bytes) -> bool:
-    """Tell whether bytes have one that moves the cursor, hides text, or is common within text: ESC, CR, BS, NUL."""
-    return _ESCAPE in data or _RETURN in data or _BACKSPACE in data or _NUL in data
-
-
 def is_plain(data: bytes) -> bool:
-    """Tell whether unedited bytes are shown as they are: only printable ASCII and line feeds."""
-    # One memchr for each control takes half as long as translate().
-    return data.isascii() and not any(map(data.__contains__, _CHANGED_ALONE))
+    """Return whether lines are shown as they were printed: printable UTF-8, none longer than the cap."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return False
+    return text.replace("\n", "").isprintable() and not has_long_line(data)
 
 
 def has_long_line(data: bytes) -> bool:
-    """Tell whether a line has more bytes than are shown."""
+    """Return whether a line has more bytes than are shown."""
     start, size = 0, len(data)
     while size - start > LINE_CAP:
         feed = data.rfind(b"\n", start, start + LINE_CAP + 1)

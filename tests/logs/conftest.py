@@ -2,9 +2,10 @@ import pytest
 from support.reading import Instance
 from support.streaming import RecordScheduler
 
+from torchx_tui.logs.lines import line_index, matches, merge
+from torchx_tui.logs.pattern import pattern
 from torchx_tui.logs.source import file_source
 from torchx_tui.logs.spool import feed, replica_spool
-from torchx_tui.logs.view import line_index, match_index, merge, scanner
 
 
 @pytest.fixture
@@ -42,11 +43,11 @@ def small_blocks():
             (file_source, "FIRST_READ", 10),
             (file_source, "POLL_LIMIT", 45),
             (line_index, "_ROWS_PER_PART", 2),
-            (scanner, "_DENSE_MATCHES", 2),
-            (match_index, "_FIRST_BATCH_ROWS", 2),
-            (match_index, "_MAX_BATCH_ROWS", 3),
+            (line_index, "_MAX_ROWS", 3),
+            (matches, "_STEP_SIZE", 70),
+            (pattern, "_DENSE_GAP", 10),
         ):
             patch.setattr(module, name, value)
-        for module in (file_source, merge, line_index, match_index):
+        for module in (file_source, merge, line_index, matches):
             patch.setattr(module, "BLOCK", 32)
         yield

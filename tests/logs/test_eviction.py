@@ -13,14 +13,13 @@ from log_reading import lines_of, opened, read_on
 from log_writing import LogWriter
 from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.logs.lines import line_index
+from torchx_tui.logs.lines.background import Search
+from torchx_tui.logs.lines.line_index import LineIndex
+from torchx_tui.logs.lines.matches import Matches, Rule
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source.segment import LogSegment
-from torchx_tui.logs.view import line_index
-from torchx_tui.logs.view.background import Search
-from torchx_tui.logs.view.filtering import FilteredLog, Rule, RulesScanner
-from torchx_tui.logs.view.line_index import LineIndex
-from torchx_tui.logs.view.match_index import MatchIndex, take_sample
-from torchx_tui.logs.view.merge import MergedLog
 
 _TEXTS = st.lists(st.sampled_from((b"ERROR\n", b"a\n", b"ERR", b"OR\n", b"ERROR and more of it\n", b"\n")), max_size=12)
 
@@ -37,7 +36,7 @@ def test_remaining_lines_keep_their_numbers(rounds, filtered_before, keep, apart
         writers = [LogWriter(Path(folder), replica) for replica in range(2)]
         log = MergedLog([writer.log for writer in writers])
         rule = Rule(parse_pattern("ERROR"), keep)
-        kept, index = FilteredLog(log, [rule]), None
+        kept, index = Matches(log, [rule]), None
         known = {}
         at = 1000
         for texts, line in rounds:
@@ -47,7 +46,7 @@ def test_remaining_lines_keep_their_numbers(rounds, filtered_before, keep, apart
             if not log.opened:
                 log.open()
             read_on(kept if filtered_before else log)
-            index = index or MatchIndex(log, RulesScanner([rule], take_sample(log)))
+            index = index or Matches(log, [rule])
             index.step(1)
             before = log.bounds()
             known.update((line.number, line.data) for line in log.lines(before.first, before.end - before.first))
@@ -66,7 +65,7 @@ def test_remaining_lines_keep_their_numbers(rounds, filtered_before, keep, apart
                 assert bounds.gone == sum((b"ERROR" in data) == keep for data in dropped)
             while index.step(1):
                 pass
-            assert (index.done, index.count) == (True, len(wanted))
+            assert (index.complete, index.count) == (True, len(wanted))
             ranks = {number: rank for rank, number in enumerate(wanted)}
             for start in range(after.first - 1, after.end):
                 assert index.rank(start) == ranks.get(start)
@@ -125,7 +124,7 @@ def test_memory_of_dropped_lines_is_released():
 def test_lines_are_dropped_under_readers(tmp_path):
     writer = LogWriter(tmp_path)
     log = opened(writer)
-    kept = FilteredLog(log, [Rule(parse_pattern("[05]$", regex=True))])
+    kept = Matches(log, [Rule(parse_pattern("[05]$", regex=True))])
     kept.open()
     search = Search(log, parse_pattern("7"))
     search.start()

@@ -8,10 +8,10 @@ from log_reading import opened
 from log_writing import LogWriter
 from support.tables import toml_table
 
-from torchx_tui.logs.pattern.engine import PatternError
-from torchx_tui.logs.pattern.error_kinds import ERROR_KINDS, KindFinder, cause_pattern, error_pattern
-from torchx_tui.logs.pattern.pattern import parse_pattern
-from torchx_tui.logs.view.failure import explain_failure, find_cause
+from torchx_tui.logs.lines.failure import explain_failure, find_cause
+from torchx_tui.logs.lines.matches import Matches
+from torchx_tui.logs.pattern.error_kinds import KindFinder, cause_pattern, error_pattern
+from torchx_tui.logs.pattern.pattern import PatternError
 
 DATA = Path(__file__).with_name("data")
 FAILURES = toml_table(DATA / "failures.toml")
@@ -87,9 +87,19 @@ def test_kind_of_an_error(row):
     assert cause_pattern().matches(line.encode()) == (found is not None and not found.is_consequence)
 
 
-def test_patterns_of_errors_take_linear_time():
-    for kind in ERROR_KINDS:
-        assert parse_pattern(kind.pattern, regex=True, ignore_case=False).engine.linear, kind.name
+def test_error_dropped_while_it_is_read_is_left_out(tmp_path, monkeypatch):
+    log = opened(*write(tmp_path, (0, 0, "ERROR first\n" + "step\n" * 200_000 + "ERROR second\n")))
+    found = Matches.find
+
+    def find_and_drop(matches, line, forward, stopped):
+        number = found(matches, line, forward, stopped)
+        if number != -1:
+            log.drop_before(-1)
+        return number
+
+    monkeypatch.setattr(Matches, "find", find_and_drop)
+    assert find_cause(log) == -1
+    log.close()
 
 
 def test_line_of_the_cause_in_an_open_log(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 from log_reading import count_open, lines_of, read_on
 from log_writing import LogWriter
 
-from torchx_tui.logs.view.merge import MergedLog
+from torchx_tui.logs.lines.merge import MergedLog
 
 LIMIT = 256
 

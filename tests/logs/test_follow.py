@@ -1,16 +1,18 @@
 import itertools
 import threading
 import time
+from typing import Any, cast
 
 import pytest
 from log_reading import lines_of
 from log_writing import LogWriter
 from support.waiting import NEVER, PATIENCE, wait_until
 
+from torchx_tui.logs.lines import background
+from torchx_tui.logs.lines.background import LogFollower, poll_interval
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.source.log_file import LogFile
-from torchx_tui.logs.view import background
-from torchx_tui.logs.view.background import LogFollower, poll_interval
-from torchx_tui.logs.view.merge import MergedLog
+from torchx_tui.logs.source.replica_log import ReplicaLog
 
 GONE = b"[this line is no longer in the file]"
 
@@ -144,3 +146,34 @@ def test_polls_are_frequent_while_lines_come():
     assert poll_interval(0) <= 0.02 < poll_interval(5) <= 0.05 < poll_interval(30) <= 0.1 < poll_interval(100) <= 0.2
     for quiet in (2, 10, 60):
         assert poll_interval(quiet - 0.01) < poll_interval(quiet) == poll_interval(quiet * 2)
+
+
+class Stream:
+    """A stream that counts how often its reader is closed."""
+
+    closed = 0
+
+    def reader(self, *_):
+        return self
+
+    def close(self):
+        self.closed += 1
+        time.sleep(0.01)
+
+
+def test_reader_is_closed_once_by_several_threads():
+    stream = Stream()
+    log = MergedLog([ReplicaLog("trainer", 0, spool=cast(Any, stream))])
+    threads = [threading.Thread(target=log.close) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert stream.closed == 1
+
+
+def test_closing_an_unstarted_follower_closes_its_log():
+    stream = Stream()
+    follower = LogFollower(MergedLog([ReplicaLog("trainer", 0, spool=cast(Any, stream))]), lambda: None)
+    follower.close()
+    assert stream.closed == 1

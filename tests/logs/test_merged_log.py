@@ -13,11 +13,11 @@ from log_reading import append, log_of_file, opened, read_all, read_on
 from log_writing import LogWriter
 from support.waiting import NEVER, PATIENCE, wait_until
 
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.source import file_source, replica_reader
 from torchx_tui.logs.source.log_file import LogFile
 from torchx_tui.logs.source.replica_log import LETTERS, ReplicaLog
 from torchx_tui.logs.spool.spool_file import SpoolFile
-from torchx_tui.logs.view.merge import MergedLog
 
 
 def expected_lines(chunks, streams):

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from log_reading import lines_of, opened, read_on
 from support.waiting import PATIENCE
 
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.logs.spool.reader import SpoolReader
 from torchx_tui.logs.spool.replica_spool import ReplicaSpool
 from torchx_tui.logs.spool.spools import LogSpools, SpoolLimits
-from torchx_tui.logs.view.merge import MergedLog
 
 _times = itertools.count(1000)
 

@@ -9,10 +9,10 @@ from support.streaming import LinesScheduler, RecordScheduler
 from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.base.files import cache_folder
+from torchx_tui.logs.lines import background
 from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.logs.spool import feed
 from torchx_tui.logs.spool.replica_spool import ReplicaSpool
-from torchx_tui.logs.view import background
 
 
 def stream_all(one):

@@ -6,13 +6,13 @@ import pytest
 from log_reading import append, lines_of, opened, read_on
 from log_writing import LogWriter
 
+from torchx_tui.logs.lines.matches import Matches, Rule
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source.chunks import Chunk, ChunkIndex
 from torchx_tui.logs.source.log_file import LogFile
 from torchx_tui.logs.source.log_times import LogClock, nanoseconds_of
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.logs.view.filtering import FilteredLog, Rule
-from torchx_tui.logs.view.merge import MergedLog
 
 
 def line_at(log, when):
@@ -54,7 +54,7 @@ def test_line_at_a_time(tmp_path):
     for second in range(30):
         assert line_at(log, 1000 + second) == line_at(log, 999.5 + second) == b"%d" % second
     assert log.line_at(2000) == log.bounds().end
-    odd = FilteredLog(log, [Rule(parse_pattern("[13579]$", regex=True))])
+    odd = Matches(log, [Rule(parse_pattern("[13579]$", regex=True))])
     odd.open()
     read_on(odd)
     assert [line_at(odd, 1000 + second) for second in range(0, 29, 2)] == [b"%d" % n for n in range(1, 30, 2)]

@@ -14,7 +14,6 @@ from support import undrawn
 from support.canned import NOW, busy_scheduler
 from support.dashboard import make_app, settled
 
-from torchx_tui.logs.pattern import engine
 from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.ui import status
 
@@ -33,7 +32,6 @@ def frozen(monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     ticks = itertools.count()  # records that are made one after the other differ in their times
     monkeypatch.setattr(time, "time", lambda: NOW + next(ticks) / 1e6)
-    monkeypatch.setattr(engine, "MARK_LIMIT_S", 60.0)
     # How far jobs are comes after seconds: only a picture that waits for it shows it.
     monkeypatch.setattr(jobs_screen, "PROGRESS_INTERVAL_S", 3600.0)
     # A message in the status line stays until the next one.

@@ -25,7 +25,7 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm import shared_answer
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.logs.view import failure
+from torchx_tui.logs.lines import failure
 from torchx_tui.settings.config import Settings
 from torchx_tui.tui import command_palette
 from torchx_tui.tui.app import TorchXTuiApp

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.base.files import cache_folder
+from torchx_tui.logs.lines.background import LogFollower
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.source.replica_log import ReplicaLog, StreamName
-from torchx_tui.logs.view.background import LogFollower
-from torchx_tui.logs.view.merge import MergedLog
 
 from .streaming import LinesScheduler
 from .waiting import PATIENCE, wait_until

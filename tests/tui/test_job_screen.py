@@ -18,8 +18,8 @@ from torchx_tui.diagnosis.recorder.dump import Collective
 from torchx_tui.diagnosis.recorder.verdict import Standing
 from torchx_tui.diagnosis.stacks.ended import End
 from torchx_tui.diagnosis.stacks.frames import Frame
+from torchx_tui.logs.lines.failure import Failure, LoggedError
 from torchx_tui.logs.pattern.error_kinds import ErrorKind
-from torchx_tui.logs.view.failure import Failure, LoggedError
 from torchx_tui.settings.config import LogSettings, Settings
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.roles import Role

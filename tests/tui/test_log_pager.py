@@ -8,9 +8,9 @@ from log_app import numbered, written
 from log_writing import LogWriter
 from support.waiting import PATIENCE
 
+from torchx_tui.logs.lines.matches import Matches, Rule
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.pattern.pattern import parse_pattern
-from torchx_tui.logs.view.filtering import FilteredLog, Rule
-from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.logs.pager import pager_command, plain_lines, show_plain
 from torchx_tui.tui.logs.text import LineForm
 
@@ -56,7 +56,7 @@ def test_first_line_says_how_many_lines_there_are_at_most(tmp_path):
 
 
 def test_pager_gets_what_filters_keep(tmp_path):
-    kept = FilteredLog(log_of(tmp_path, 1000), [Rule(parse_pattern("99"))])
+    kept = Matches(log_of(tmp_path, 1000), [Rule(parse_pattern("99"))])
     assert list(plain_lines(kept, LineForm()))[-2:] == ["line 998", "line 999"]
 
 

@@ -7,7 +7,7 @@ from log_writing import LogWriter
 from support.waiting import PATIENCE
 from textual.widgets import OptionList
 
-from torchx_tui.logs.view.merge import MergedLog
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.tui.logs.replica_bar import ReplicaBar
 from torchx_tui.tui.ui.palette import PALETTES, STYLES
 

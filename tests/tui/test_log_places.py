@@ -8,7 +8,7 @@ from log_app import LogApp, logs_of, numbered, written
 from log_writing import LogWriter
 from textual.geometry import Size
 
-from torchx_tui.logs.view.merge import MergedLog
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.tui.logs import reading
 from torchx_tui.tui.logs.rows import relative_text
 from torchx_tui.tui.logs.search import LogSearch

@@ -11,10 +11,10 @@ from support.screens import text_of
 from support.waiting import PATIENCE
 from textual.widgets import Input
 
+from torchx_tui.logs.lines.matches import Matches, Rule
+from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source.replica_log import ReplicaLog
-from torchx_tui.logs.view.filtering import FilteredLog, Rule
-from torchx_tui.logs.view.merge import MergedLog
 from torchx_tui.tui.logs import save as save_module
 from torchx_tui.tui.logs.export import ExportError, ExportTold
 from torchx_tui.tui.logs.save import save, save_path
@@ -100,15 +100,15 @@ def test_large_log_is_saved_whole_as_printed_and_as_shown(tmp_path, path):
 
 def test_filters_are_for_shown_not_for_printed_lines(path, logs):
     rules = [Rule(parse_pattern("zero"), keep=False)]
-    carried_out(FilteredLog(MergedLog(logs), rules), path, LineForm((0, 1)))
+    carried_out(Matches(MergedLog(logs), rules), path, LineForm((0, 1)))
     assert path.read_text().splitlines() == ["1| one 0", "1| one 1", "1| one 2", "1| 100%"]
-    carried_out(FilteredLog(MergedLog(logs), rules), path)
+    carried_out(Matches(MergedLog(logs), rules), path)
     assert path.read_bytes().startswith(b"zero 0\n")
 
 
 def test_filter_that_keeps_most_of_a_large_log(tmp_path, path):
     lines = [f"line {number}\n" for number in range(100_000)]
-    log = FilteredLog(MergedLog([printed(tmp_path, "".join(lines))]), [Rule(parse_pattern("7"), keep=False)])
+    log = Matches(MergedLog([printed(tmp_path, "".join(lines))]), [Rule(parse_pattern("7"), keep=False)])
     started = time.process_time()
     carried_out(log, path, LineForm((0,)))
     assert path.read_text() == "".join(line for line in lines if "7" not in line)

@@ -6,7 +6,7 @@ import pytest
 from log_app import logs_of, numbered, written
 from textual import events
 
-from torchx_tui.logs.view.background import LogFollower
+from torchx_tui.logs.lines.background import LogFollower
 
 LINES, SIZE = 400, (100, 14)
 

@@ -4,7 +4,7 @@ import pytest
 from log_app import logs_of, numbered, written
 from textual.events import MouseScrollUp
 
-from torchx_tui.logs.view.merge import Bounds, MergedLog
+from torchx_tui.logs.lines.merge import Bounds, MergedLog
 from torchx_tui.tui.logs import output as log_copy
 from torchx_tui.tui.logs.selection import LogSelection
 from torchx_tui.tui.logs.view import LogView

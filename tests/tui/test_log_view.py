@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from log_app import logs_of, numbered, written
 from rich.style import Style
 
+from torchx_tui.logs.lines.merge import LogLine
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.text.sgr import RGB, SgrStyle
-from torchx_tui.logs.view.merge import LogLine
 from torchx_tui.tui.logs.rows import RowLayout, RowMaker
 from torchx_tui.tui.logs.style import SgrStyles, contrast, parse_hex
 from torchx_tui.tui.ui import glyphs

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ...diagnosis.failure.explain import Explanation
     from ...diagnosis.recorder.verdict import Standing
-    from ...logs.view.failure import Failure, LoggedError
+    from ...logs.lines.failure import Failure, LoggedError
     from ..ui.glyphs import Glyphs
 
 

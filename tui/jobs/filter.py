@@ -87,8 +87,7 @@ def _pattern(read: Callable[[JobRow], str], expression: str) -> Test:
     if not expression:
         return lambda _: True
     # Loaded only for the one filter that needs it: it takes part of the first paint.
-    from ...logs.pattern.engine import PatternError
-    from ...logs.pattern.pattern import parse_pattern
+    from ...logs.pattern.pattern import PatternError, parse_pattern
 
     try:
         pattern = parse_pattern(expression, regex=True, ignore_case=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from ...logs.pattern.engine import PatternError
+from ...logs.pattern.pattern import PatternError
 
 _log = logging.getLogger(__name__)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,24 +11,19 @@ from rich.text import Text
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from ...logs.pattern.engine import PatternError
+from ...logs.lines.background import Search
+from ...logs.lines.failure import find_cause
+from ...logs.lines.matches import Matches, Rule
+from ...logs.lines.merge import LogLine, MergedLog
 from ...logs.pattern.error_kinds import error_pattern
-from ...logs.pattern.pattern import Pattern, parse_pattern
+from ...logs.pattern.pattern import Pattern, PatternError, parse_pattern
 from ...logs.text.sanitize import plain
-from ...logs.view.background import Search
-from ...logs.view.failure import find_cause
-from ...logs.view.filtering import FilteredLog, Rule
-from ...logs.view.merge import LogLine, MergedLog
+from ...logs.text.shown import shown_text
 from ..format import count
 from ..ui.palette import STYLES
 
 # How the words of the key hints go together: key, what it does.
 _HINTS = (("n", "next"), ("N", "previous"))
-
-# Matches are marked while lines are drawn. A line that takes longer is costly, and after so much of it in all no more
-# are marked for this pattern (s): the keys come first.
-_LONG_MARKING = 0.004
-_MOST_MARKING = 0.1
 
 
 @dataclass
@@ -68,7 +62,7 @@ class MatchRanked(Message, bubble=False):
 class CauseFound(Message, bubble=False):
     """A log was looked through for the error that it ended of; ``line`` is its number, None if there is none."""
 
-    log: MergedLog | FilteredLog
+    log: MergedLog | Matches
     line: int | None
 
 
@@ -83,12 +77,11 @@ class LogFinder:
         self._target = target
         self.error_patterns: tuple[str, ...] = ()
         """Regular expressions that are errors besides those of the table."""
-        self._log: MergedLog | FilteredLog | None = None
+        self._log: MergedLog | Matches | None = None
         self.pattern: Pattern | None = None
         self.rules: tuple[Rule, ...] = ()
         self.search: Search | None = None
         self._errors: Search | None = None
-        self._marking = 0.0
         self.current: int | None = None
         """The line that the last search stopped at, or that was gone to."""
         self._ranked: MatchRanked | None = None
@@ -98,7 +91,7 @@ class LogFinder:
         """Whether something is searched for or filtered."""
         return self.pattern is not None or bool(self.rules)
 
-    def attach(self, log: MergedLog | FilteredLog | None) -> None:
+    def attach(self, log: MergedLog | Matches | None) -> None:
         """Look in this log from now on."""
         self.close()
         self._log = log
@@ -112,7 +105,6 @@ class LogFinder:
             if search is not None:
                 search.close()
         self.search = self._errors = None
-        self._marking = 0.0
 
     def set_pattern(self, text: str, *, regex: bool) -> None:
         """Search for a pattern.
@@ -165,9 +157,9 @@ class LogFinder:
             return
 
         def work() -> None:
-            log = shown.log if isinstance(shown, FilteredLog) else shown
+            log = shown.log if isinstance(shown, Matches) else shown
             line = find_cause(log, extra_patterns=self.error_patterns, stopped=lambda: self._log is not shown)
-            if line is not None and isinstance(shown, FilteredLog):
+            if line is not None and isinstance(shown, Matches):
                 line = shown.position(line)
             self._post(CauseFound(shown, line))
 
@@ -192,16 +184,7 @@ class LogFinder:
 
     def spans(self, line: LogLine) -> list[tuple[int, int]]:
         """Return where the pattern is in a line as it is shown."""
-        search = self.search
-        if search is None or search.state.failure or self._marking > _MOST_MARKING:
-            return []
-        # Its own time: where others keep the machine busy, a cheap pattern stays cheap.
-        began = time.thread_time()
-        found = search.spans(line)
-        taken = time.thread_time() - began
-        if taken > _LONG_MARKING:
-            self._marking += taken
-        return found
+        return self.pattern.spans(shown_text(line.data)) if self.pattern is not None else []
 
     def words(self) -> Text:
         """Return how far the search is, and which filters are on."""

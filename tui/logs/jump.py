@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
-from ...logs.view.filtering import FilteredLog
-from ...logs.view.merge import MergedLog
+from ...logs.lines.matches import Matches
+from ...logs.lines.merge import MergedLog
 
 EXAMPLES = "48112, 50%, 12:01:30, -10m, +1h or 2026-11-21 10:45"
 
@@ -31,7 +31,7 @@ class Line:
 
     number: int
 
-    def find(self, log: MergedLog | FilteredLog) -> tuple[int | None, bool]:
+    def find(self, log: MergedLog | Matches) -> tuple[int | None, bool]:
         """Return the number of the nearest known line, and whether it is sure by now."""
         first, end, complete, gone = log.bounds()
         return min(max(first - gone + self.number - 1, first), end - 1), complete
@@ -43,7 +43,7 @@ class Share:
 
     part: float
 
-    def find(self, log: MergedLog | FilteredLog) -> tuple[int | None, bool]:
+    def find(self, log: MergedLog | Matches) -> tuple[int | None, bool]:
         """See `Line.find`."""
         first, end, complete, _ = log.bounds()
         return min(first + int(self.part * (end - first)), end - 1), complete
@@ -55,7 +55,7 @@ class Moment:
 
     at: float
 
-    def find(self, log: MergedLog | FilteredLog) -> tuple[int | None, bool]:
+    def find(self, log: MergedLog | Matches) -> tuple[int | None, bool]:
         """See `Line.find`; there is no line where no line has a time."""
         first, end, complete, _ = log.bounds()
         number = log.line_at(self.at)

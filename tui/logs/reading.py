@@ -11,10 +11,10 @@ from functools import partial
 from textual.message import Message
 from textual.message_pump import MessagePump
 
+from ...logs.lines.background import LogFollower
+from ...logs.lines.matches import Matches, Rule
+from ...logs.lines.merge import MergedLog
 from ...logs.source.replica_log import ReplicaLog, StreamName
-from ...logs.view.background import LogFollower
-from ...logs.view.filtering import FilteredLog, Rule
-from ...logs.view.merge import MergedLog
 from ..ui.replica_numbers import replica_numbers
 
 STREAMS: tuple[StreamName, ...] = ("combined", "stdout", "stderr")
@@ -23,7 +23,7 @@ SINCE: tuple[tuple[float | None, str], ...] = ((None, "all"), (60, "1m"), (600, 
 # The first line that has a time is looked for among so many.
 _LOOKED_THROUGH = 50
 
-AnyLog = MergedLog | FilteredLog
+AnyLog = MergedLog | Matches
 
 
 @dataclass
@@ -189,7 +189,7 @@ class LogReading:
         return MergedLog(logs, stream, since=self._earliest)
 
     def _filtered(self, log: MergedLog) -> AnyLog:
-        return FilteredLog(log, self.rules) if self.rules else log
+        return Matches(log, self.rules) if self.rules else log
 
     def _tell(self, log: MergedLog) -> None:
         """Called in the reading thread, which never waits for the event loop."""

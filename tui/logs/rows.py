@@ -14,10 +14,10 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
+from ...logs.lines.merge import LogLine
 from ...logs.text.cells import char_width
 from ...logs.text.line_kinds import LevelWord, level_of
 from ...logs.text.sanitize import SafeLine, plain, sanitize
-from ...logs.view.merge import LogLine
 from ..ui.glyphs import Glyphs
 from ..ui.palette import Palette
 from .style import SgrStyles

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from ...base.files import is_folder, path_exists
+from ...logs.lines.merge import MergedLog
 from ...logs.text.sanitize import format_size
-from ...logs.view.merge import MergedLog
 from ..format import count
 from .export import ExportError
 from .reading import AnyLog

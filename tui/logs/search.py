@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.text import Text
 from textual.message import Message
 
-from ...logs.view.filtering import Rule
+from ...logs.lines.matches import Rule
 from ..ui.palette import STYLES
 from .finder import CauseFound, LineFound, LogFinder, MatchRanked, PatternError, SearchTold
 from .jump import JumpError

@@ -11,8 +11,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.widgets import Input, Static
 
-from ...logs.pattern.engine import PatternError
-from ...logs.pattern.pattern import parse_pattern
+from ...logs.pattern.pattern import PatternError, parse_pattern
 from ..ui.palette import STYLES
 from ..ui.prompt_input import PromptInput
 from .jump import EXAMPLES

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from textual.timer import Timer
 
-from ...logs.view.merge import Bounds
+from ...logs.lines.merge import Bounds
 
 
 @dataclass

@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import chain
 from typing import Literal
 
+from ...logs.lines.merge import LogLine, MergedLog
+from ...logs.source.segment import SegmentKey
 from ...logs.text.sanitize import sanitize
-from ...logs.view.merge import LogLine, MergedLog
 from .reading import AnyLog
 from .rows import TimeMode, time_text
 
@@ -64,11 +64,10 @@ def whole_lines(log: AnyLog, first: int, end: int) -> Iterator[LogLine]:
 def printed_parts(log: MergedLog) -> Iterator[tuple[bytes, int]]:
     """Yield what was printed, byte for byte, each part with how many lines it has; notices of ours are left out."""
     older, newer = log.index.sizes()
-    places = [(False, older - 1, -1, -1), (True, log.index.first_newer, newer, 1)]
-    rows = (log.index.rows(side, number, 1) for side, *span in places for number in range(*span))
+    sides = [(False, range(older - 1, -1, -1)), (True, range(log.index.first_newer, newer))]
     lacks_feed = False
-    for row in chain.from_iterable(rows):
-        if row.file == 0:
+    for row in (log.index.row(SegmentKey(side, number)) for side, numbers in sides for number in numbers):
+        if row is None or row.file == 0:
             continue
         if lacks_feed:
             yield b"\n", 0

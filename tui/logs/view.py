@@ -23,8 +23,8 @@ from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
+from ...logs.lines.merge import Bounds, LogLine
 from ...logs.text.shown import shown_text
-from ...logs.view.merge import Bounds, LogLine
 from ..ui.drawing import guard_render_line
 from ..ui.governor import Repaint, governor_of
 from ..ui.theme import glyphs_of, palette_of

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from textual.strip import Strip
 
-from ...logs.view.merge import Bounds, LogLine
+from ...logs.lines.merge import Bounds, LogLine
 
 
 class Position(NamedTuple):

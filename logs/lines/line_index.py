@@ -18,11 +18,11 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 from ..source.segment import BLOCK, LogSegment, SegmentKey
-from ..text.shown import Rendering
 
 # Rows that are released together, and that a search for a time examines one by one.
 _ROWS_PER_PART = 4096
-_RENDERINGS = tuple(Rendering)
+# Rows that are returned at once, at most: the lock is held meanwhile.
+_MAX_ROWS = 1024
 # Segments that follow each other in a file within so many seconds share a row, since a trickle of lines would take a
 # row each. The time of a line is that of its row, so it may be wrong by this much.
 _SHARED_ROW_S = 0.1
@@ -35,13 +35,12 @@ class _Segment(Protocol):
     lines: int
     time: float | None
     stream: str
-    rendering: Rendering
 
 
 class _RowPart:
     """Up to ``_ROWS_PER_PART`` rows; ``through`` is the number of lines up to the end of each row."""
 
-    __slots__ = ("end", "file", "latest", "rendering", "start", "stream", "through", "time")
+    __slots__ = ("end", "file", "latest", "plain", "start", "stream", "through", "time")
 
     def __init__(self) -> None:
         self.file = array("I")
@@ -50,7 +49,7 @@ class _RowPart:
         self.through = array("Q")
         self.time = array("d")
         self.stream = bytearray()
-        self.rendering = bytearray()
+        self.plain = bytearray()
         self.latest = -math.inf
 
 
@@ -102,7 +101,7 @@ class SegmentTable:
             if time > part.latest:
                 part.latest = time
         part.stream.append(ord(segment.stream))
-        part.rendering.append(segment.rendering)
+        part.plain.append(False)
         self._last_file, self._last_stream = segment.file, segment.stream
         self._last_start, self._last_end = segment.start, segment.end
         self._last_time = math.nan if time is None else time
@@ -140,7 +139,7 @@ class SegmentTable:
     def _add_lines(self, part: _RowPart, segment: _Segment) -> None:
         self.lines += segment.lines
         part.through[-1] = self.lines
-        part.rendering[-1] = min(part.rendering[-1], segment.rendering)
+        part.plain[-1] = False
 
     def drop(self, number: int) -> None:
         """Drop the rows before the ``number``-th one."""
@@ -159,20 +158,18 @@ class SegmentTable:
         del self._parts[parts:]
         del self._lines_before[parts:]
 
-    def grow(self, number: int, end: int, rendering: Rendering) -> None:
+    def grow(self, number: int, end: int) -> None:
         """Change the end of a row."""
         part, at = self._part(number)
         part.end[at] = end
+        part.plain[at] = False
         if number == self.end - 1:
             self._last_end = end
-        # Other lines of the row may be edited.
-        part.rendering[at] = min(part.rendering[at], rendering)
 
-    def note_rendering(self, number: int, end: int, rendering: Rendering) -> None:
-        """Record the rendering of a row, if its end is still ``end``."""
+    def note_plain(self, number: int, end: int) -> None:
+        """Record that the lines of a row are plain, if its end is still ``end``."""
         part, at = self._part(number)
-        if part.end[at] == end:
-            part.rendering[at] = rendering
+        part.plain[at] = part.end[at] == end
 
     def before(self, number: int) -> int:
         """Count the lines of the segments before the ``number``-th one."""
@@ -181,11 +178,11 @@ class SegmentTable:
         part, at = self._part(number - 1)
         return part.through[at]
 
-    def row(self, number: int) -> tuple[int, int, int, int, Rendering]:
-        """Return file, start, end, number of lines and rendering of a row."""
+    def row(self, number: int) -> tuple[int, int, int, int, bool]:
+        """Return file, start, end and number of lines of a row, and whether they are known to be plain."""
         part, at = self._part(number)
         lines = part.through[at] - self.before(number)
-        return part.file[at], part.start[at], part.end[at], lines, _RENDERINGS[part.rendering[at]]
+        return part.file[at], part.start[at], part.end[at], lines, bool(part.plain[at])
 
     def origin(self, number: int) -> tuple[float | None, str]:
         """Return time and stream of a row."""
@@ -233,13 +230,30 @@ class LineSlice(NamedTuple):
 
 
 class IndexRow(NamedTuple):
-    """A segment in the index: where it is, how many lines it has, how they are shown."""
+    """A segment in the index.
 
+    Attributes:
+        key: its position in the index.
+        first: the number of its first line.
+        file: the number of its file in the merged log.
+        start: the offset of its first byte.
+        end: the offset after its last byte.
+        lines: how many lines it has.
+        is_plain: whether its lines are known to be shown as they were printed.
+    """
+
+    key: SegmentKey
+    first: int
     file: int
     start: int
     end: int
     lines: int
-    rendering: Rendering
+    is_plain: bool
+
+    @property
+    def stop(self) -> int:
+        """The number after its last line."""
+        return self.first + self.lines
 
 
 class LineIndex:
@@ -289,7 +303,7 @@ class LineIndex:
         with self._lock:
             table = self._table_of(segment.key)
             if table is not None and segment.key is not None:
-                table.grow(segment.key.number, segment.end, segment.rendering)
+                table.grow(segment.key.number, segment.end)
 
     def drop_before(self, line: int) -> None:
         """Drop the segments whose lines all come before ``line``; nothing may be prepended after that."""
@@ -322,33 +336,35 @@ class LineIndex:
         """The number of the first segment from line 0 on that was not dropped."""
         return self._newer.first
 
-    def rows(self, newer: bool, first: int, count: int) -> list[IndexRow]:
-        """Return segments of one side of line 0, by their distance from it; none if the first one was dropped."""
+    def rows(self, key: SegmentKey, size: int, *, outward: bool = True) -> list[IndexRow]:
+        """List a segment and those next to it on its side of line 0; none if it is not known.
+
+        Args:
+            key: the first one.
+            size: the bytes after which no more are listed.
+            outward: list those away from line 0, or those towards it.
+        """
+        rows: list[IndexRow] = []
         with self._lock:
-            table = self._newer if newer else self._older
-            stop = min(first + count, table.end) if first >= table.first else first
-            return [self._row(table, number) for number in range(first, stop)]
+            number = key.number
+            while size > 0 and len(rows) < _MAX_ROWS and (row := self._row(SegmentKey(key.newer, number))) is not None:
+                rows.append(row)
+                size -= row.end - row.start
+                number += 1 if outward else -1
+        return rows
 
     def row(self, key: SegmentKey) -> IndexRow | None:
         """Return a segment, None if it was dropped."""
         with self._lock:
-            table = self._table_of(key)
-            return None if table is None else self._row(table, key.number)
+            return self._row(key)
 
-    def note_rendering(self, key: SegmentKey, end: int, rendering: Rendering) -> None:
-        """Record how the lines of a segment are shown, which ended at ``end`` when they were examined."""
+    def note_plain(self, rows: Iterable[IndexRow]) -> None:
+        """Record that lines are shown as they were printed, unless they have grown since."""
         with self._lock:
-            table = self._table_of(key)
-            if table is not None:
-                table.note_rendering(key.number, end, rendering)
-
-    def first_line(self, key: SegmentKey) -> int | None:
-        """Return the number of the first line of a segment, None if it was dropped."""
-        with self._lock:
-            table = self._table_of(key)
-            if table is None:
-                return None
-            return table.before(key.number) if key.newer else -table.before(key.number + 1)
+            for row in rows:
+                table = self._table_of(row.key)
+                if table is not None:
+                    table.note_plain(row.key.number, row.end)
 
     def locate(self, line: int) -> tuple[SegmentKey, int] | None:
         """Find the segment of a line, and the line's number in it; None if the line is not known."""
@@ -409,9 +425,12 @@ class LineIndex:
         table = self._newer if key.newer else self._older
         return table if table.first <= key.number < table.end else None
 
-    @staticmethod
-    def _row(table: SegmentTable, number: int) -> IndexRow:
-        return IndexRow(*table.row(number))
+    def _row(self, key: SegmentKey) -> IndexRow | None:
+        table = self._table_of(key)
+        if table is None:
+            return None
+        first = table.before(key.number) if key.newer else -table.before(key.number + 1)
+        return IndexRow(key, first, *table.row(key.number))
 
     def _drop_before(self, line: int) -> None:
         before = self._first()

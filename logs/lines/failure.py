@@ -10,8 +10,7 @@ from ..pattern.error_kinds import ErrorKind, KindFinder, Role, error_pattern
 from ..pattern.error_reader import choose_error, last_lines, read_error, read_unknown
 from ..source.replica_log import ReplicaLog
 from ..text.shown import shown_text
-from .filtering import Rule, RulesScanner
-from .match_index import MatchIndex, take_sample
+from .matches import Matches, Rule
 from .merge import LogLine, MergedLog
 
 # The lines of a log's end that are read.
@@ -173,7 +172,7 @@ def _error_lines(
     log: MergedLog, extra_patterns: Sequence[str], stopped: Callable[[], bool]
 ) -> tuple[list[LogLine], bool]:
     """List the last lines of errors, in order; the second value is True if there are no others."""
-    matches = MatchIndex(log, RulesScanner([Rule(error_pattern(extra_patterns))], take_sample(log)))
+    matches = Matches(log, [Rule(error_pattern(extra_patterns))])
     found: list[LogLine] = []
     at = log.bounds().end - 1
     newest: float | None = None
@@ -182,7 +181,10 @@ def _error_lines(
         if number is None:
             return found[::-1], log.bounds().complete
         at = number - 1
-        (line,) = log.lines(number, 1)
+        # None if the line was dropped just now; then so were all before it.
+        line = next(iter(log.lines(number, 1)), None)
+        if line is None:
+            break
         newest = newest or line.time
         if newest is not None and line.time is not None and line.time < newest - _RECENT_S:
             break

@@ -10,12 +10,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ...base.threads import BackgroundThread
-from ..pattern.engine import CostlyPatternError, PatternError
 from ..pattern.pattern import Pattern
-from ..text.shown import shown_text
-from .filtering import FilteredLog, Rule, RulesScanner
-from .match_index import MatchIndex, take_sample
-from .merge import ARRIVAL_WINDOW, LogLine, MergedLog
+from .matches import Matches, Rule
+from .merge import ARRIVAL_WINDOW, MergedLog
 
 # Lines that are indexed before the first notification: the last page of any screen.
 _FIRST_PAGE_LINES = 500
@@ -58,7 +55,7 @@ class LogFollower(BackgroundThread):
 
     def __init__(
         self,
-        log: MergedLog | FilteredLog,
+        log: MergedLog | Matches,
         on_change: Callable[[], object],
         is_final: Callable[[], bool] | None = None,
     ) -> None:
@@ -71,10 +68,10 @@ class LogFollower(BackgroundThread):
         self.failure = ""
         """Why the log can no longer be read; empty while it can."""
         self._is_final = is_final
-        self._next: MergedLog | FilteredLog | None = None
+        self._next: MergedLog | Matches | None = None
         self._done = threading.Event()
 
-    def switch_to(self, log: MergedLog | FilteredLog) -> None:
+    def switch_to(self, log: MergedLog | Matches) -> None:
         """Follow another view of the log from now on: a filtered one, or the log itself again."""
         self._next = log
         self._wake.set()
@@ -83,7 +80,7 @@ class LogFollower(BackgroundThread):
         """End the thread without waiting for it; from now on it touches only its own files."""
         super().close()
         # Whichever ends last, this or the thread, closes the files: closing while it reads could block on a slow disk.
-        if self._done.is_set():
+        if self._done.is_set() or self._thread.ident is None:
             self.log.close()
 
     def _run(self) -> None:
@@ -152,38 +149,26 @@ class SearchState(NamedTuple):
     failure: str = ""
 
 
-class _Question(NamedTuple):
-    line: int
-    forward: bool
-    answer: Callable[[int | None], object]
-
-
-class _RankQuestion(NamedTuple):
-    line: int
-    answer: Callable[[int | None], object]
-
-
 class Search(BackgroundThread):
     """Searches a log for a pattern, also in lines that are added, until it is closed.
 
     Args:
-        log: the log, or a filtered view of it; it must stay open.
+        log: the log, or those of its lines that a filter shows; it must stay open.
         pattern: the pattern.
         on_change: called in the search's thread when `state` changed; not again before `acknowledge`.
     """
 
     def __init__(
-        self, log: MergedLog | FilteredLog, pattern: Pattern, on_change: Callable[[], object] = lambda: None
+        self, log: MergedLog | Matches, pattern: Pattern, on_change: Callable[[], object] = lambda: None
     ) -> None:
         super().__init__("log-search", on_change)
         self.pattern = pattern
         self.state = SearchState()
-        self._shown = log
-        self._log = log.log if isinstance(log, FilteredLog) else log
-        self._untold = False
-        self._lock = threading.Lock()
-        self._question: _Question | None = None
-        self._rank_question: _RankQuestion | None = None
+        self._filter = log if isinstance(log, Matches) else None
+        whole, rules = (log.log, log.rules) if isinstance(log, Matches) else (log, ())
+        self._matches = Matches(whole, (*rules, Rule(pattern)))
+        self._changed = False
+        self._questions: dict[str, Callable[[], object]] = {}
 
     def find(self, line: int, forward: bool, answer: Callable[[int | None], object]) -> None:
         """Ask for the nearest matching line; an earlier question without an answer is dropped.
@@ -193,9 +178,13 @@ class Search(BackgroundThread):
             forward: whether to continue with later or with earlier lines.
             answer: called in the search's thread with the line's number, or None if no known line matches.
         """
-        with self._lock:
-            self._question = _Question(line, forward, answer)
-        self._wake.set()
+
+        def work() -> None:
+            found = self._matches.find(self._original(line, forward), forward, self._is_superseded)
+            if not self._is_superseded():
+                answer(found if found is None or self._filter is None else self._filter.position(found))
+
+        self._ask("find", work)
 
     def rank(self, line: int, answer: Callable[[int | None], object]) -> None:
         """Ask which of the matching lines a line is; an earlier question without an answer is dropped.
@@ -203,89 +192,50 @@ class Search(BackgroundThread):
         Args:
             line: the line, as the log numbers it.
             answer: called in the search's thread with the number of known matching lines before it; None if it does
-                not match, or is not counted yet.
+                not match, or is not searched yet.
         """
-        with self._lock:
-            self._rank_question = _RankQuestion(line, answer)
+        self._ask("rank", lambda: answer(self._matches.rank(self._original(line, True))))
+
+    def _ask(self, kind: str, question: Callable[[], object]) -> None:
+        self._questions[kind] = question
         self._wake.set()
 
-    def spans(self, line: LogLine) -> list[tuple[int, int]]:
-        """List the matches in a line's shown text: starts and ends, in order."""
-        try:
-            return self.pattern.spans(shown_text(line.data))
-        except CostlyPatternError:
-            return []
+    def _is_superseded(self) -> bool:
+        return self._stop.is_set() or "find" in self._questions
 
     def _run(self) -> None:
         try:
             self._search()
-        except PatternError as error:
-            self._fail(str(error))
         except Exception as error:
             _log.exception("a search failed")
-            self._fail(f"the search failed: {error}")
+            self._unacknowledged.clear()
+            self._report(self.state._replace(failure=f"the search failed: {error}"))
 
     def _search(self) -> None:
-        filters = self._shown.rules if isinstance(self._shown, FilteredLog) else ()
-        rules = [*filters, Rule(self.pattern)]
-        matches: MatchIndex | None = None
         while not self._stop.is_set():
             self._wake.clear()
-            # The rarest bytes are estimated from a sample of the log; an empty one gives none.
-            if matches is None and any(self._log.index.sizes()):
-                matches = MatchIndex(self._log, RulesScanner(rules, take_sample(self._log)))
-            self._answer(matches)
-            self._answer_rank(matches)
-            more = matches is not None and matches.step(_SEARCH_SLICE_S)
-            complete = not more and self._log.bounds().complete
-            self._tell(SearchState(matches.count if matches is not None else 0, complete))
+            for kind in ("find", "rank"):
+                question = self._questions.pop(kind, None)
+                if question is not None and not self._stop.is_set():
+                    question()
+            more = self._matches.step(_SEARCH_SLICE_S)
+            self._report(SearchState(self._matches.count, not more and self._matches.log.bounds().complete))
             if more:
                 time.sleep(0)
             else:
                 self._wake.wait(_IDLE_S)
 
-    def _answer(self, matches: MatchIndex | None) -> None:
-        with self._lock:
-            question, self._question = self._question, None
-        if question is None:
-            return
-        nearest = None
-        if matches is not None:
-            line = self._original(question.line, question.forward)
-            nearest = matches.find(line, question.forward, self._is_asked_anew)
-        if not self._is_asked_anew():
-            if nearest is not None and isinstance(self._shown, FilteredLog):
-                nearest = self._shown.position(nearest)
-            question.answer(nearest)
-
-    def _answer_rank(self, matches: MatchIndex | None) -> None:
-        with self._lock:
-            question, self._rank_question = self._rank_question, None
-        if question is not None and not self._stop.is_set():
-            question.answer(matches.rank(self._original(question.line, True)) if matches is not None else None)
-
     def _original(self, line: int, forward: bool) -> int:
         """Return a line's number in the log itself."""
-        if not isinstance(self._shown, FilteredLog):
+        if self._filter is None:
             return line
         with suppress(IndexError):
-            return self._shown.original(line)
-        bounds = self._log.bounds()
-        return (bounds.first if line < self._shown.bounds().first else bounds.end) - (not forward)
+            return self._filter.original(line)
+        bounds = self._matches.log.bounds()
+        return (bounds.first if line < self._filter.bounds().first else bounds.end) - (not forward)
 
-    def _is_asked_anew(self) -> bool:
-        return self._stop.is_set() or self._question is not None
-
-    def _tell(self, state: SearchState) -> None:
-        self._untold = self._untold or state != self.state
+    def _report(self, state: SearchState) -> None:
+        self._changed = self._changed or state != self.state
         self.state = state
-        if self._untold:
-            self._untold = not self._notify()
-
-    def _fail(self, failure: str) -> None:
-        self._unacknowledged.clear()
-        self._tell(self.state._replace(failure=failure))
-        with self._lock:
-            question, self._question = self._question, None
-        if question is not None and not self._stop.is_set():
-            question.answer(None)
+        if self._changed:
+            self._changed = not self._notify()

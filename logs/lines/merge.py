@@ -6,6 +6,7 @@ import heapq
 import math
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
@@ -14,8 +15,8 @@ from ..source.log_file import LogFile, NoticeFile, Readable
 from ..source.replica_log import LogReader, PollResult, ReplicaLog, StreamName
 from ..source.replica_reader import ReplicaReader
 from ..source.segment import BLOCK, LogSegment
-from ..text.shown import LINE_CAP, Block, Rendering, cap_line
-from .line_index import IndexRow, LineIndex, LineSlice
+from ..text.shown import LINE_CAP, cap_line
+from .line_index import LineIndex, LineSlice
 
 ARRIVAL_WINDOW = 0.2
 """The most seconds between two polls of followed files.
@@ -216,24 +217,16 @@ class MergedLog:
                 number += 1
         return result
 
-    def block(self, row: IndexRow) -> Block:
-        """Read the lines of a segment."""
-        file = self._files[row.file]
-        size = row.end - row.start
-        if size <= BLOCK:
-            return Block(file.read(row.start, size), row.lines, row.rendering)
-        line_slice = LineSlice(row.file, row.start, row.end, 0, row.lines, None, "c")
-        lines = read_lines(file, line_slice, LINE_CAP)
-        return Block(b"".join(data + b"\n" for data, _ in lines), len(lines), Rendering.EDITED)
-
     def read(self, file: int, start: int, size: int) -> bytes:
         """Return up to ``size`` bytes of a file."""
         return self._files[file].read(start, size)
 
     def close(self) -> None:
-        """Release the files; lines can no longer be read."""
-        for reader in self._readers:
-            reader.close()
+        """Release the files; lines can no longer be read. Any thread may call it, and more than once."""
+        with suppress(IndexError):
+            while True:
+                # Each reader is closed once: a stream counts its readers.
+                self._readers.pop().close()
         for file in self._files:
             if isinstance(file, LogFile):
                 file.close()
