@@ -1,1 +1,1 @@
-"""What every room needs: files, processes, timeouts, back-off, validation, threads. Standard library only."""
+"""The base library: files, processes, timeouts, back-off, validation, threads. Standard library only."""

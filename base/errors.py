@@ -32,7 +32,7 @@ def describe_error(error: BaseException) -> str:
     if isinstance(error, FileNotFoundError) and error.filename is None:
         return "the current folder was deleted: change to another folder"
     if isinstance(error, RuntimeError) and first == "Could not determine home directory.":
-        return "~ has no home folder to stand for: set HOME"
+        return "~ cannot be expanded, because there is no home folder: set HOME"
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return f"{error.filename}: {error.strerror}"
     name = type(error).__name__

@@ -17,11 +17,11 @@ from .processes import is_own, user_of
 
 _APP_FOLDER = "torchx-tui"
 SMALL = 1 << 20
-"""The most bytes of a config, an ignore file or a note of ours."""
+"""Size limit of a config or ignore file in bytes."""
 SOURCE = 16 << 20
-"""The most bytes of a Python file."""
+"""Size limit of a Python file in bytes."""
 LARGE = 64 << 20
-"""The most bytes of a job's state file, which has a part for each replica, or of its launch record."""
+"""Size limit in bytes of a job's state file, which has a part for each replica, and of its launch record."""
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _KIND_NAMES = {stat.S_IFIFO: "a named pipe", stat.S_IFSOCK: "a socket"}
 
@@ -50,7 +50,7 @@ def open_file(path: str | os.PathLike[str]) -> int:
 
 
 def path_exists(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path exists; False if that cannot be found out.
+    """Return whether a path exists; False if that cannot be found out.
 
     `Path.exists`, `is_dir` and `is_file` raise for a path in a folder that may not be entered and for a name that is
     too long, before Python 3.14.
@@ -59,12 +59,12 @@ def path_exists(path: str | os.PathLike[str]) -> bool:
 
 
 def is_folder(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is a folder; False if that cannot be found out."""
+    """Return whether a path is a folder; False if that cannot be found out."""
     return os.path.isdir(path)  # noqa: PTH112
 
 
 def is_file(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is a regular file; False if that cannot be found out."""
+    """Return whether a path is a regular file; False if that cannot be found out."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
@@ -80,7 +80,7 @@ def is_missing(path: str | os.PathLike[str]) -> bool:
 
 
 def read_tail(path: str | os.PathLike[str], limit: int) -> bytes:
-    """Return the last bytes of a regular file, at most so many; nothing where it cannot be read."""
+    """Return the last ``limit`` bytes of a regular file; empty if it cannot be read."""
     try:
         descriptor = open_file(path)
     except OSError:
@@ -187,7 +187,7 @@ class NoHomeError(ConfigError):
 
 
 def home_folder() -> Path | None:
-    """Return the home folder of this process's user, None where there is none."""
+    """Return the home folder of this process's user, or None."""
     try:
         return Path.home()
     except RuntimeError:
@@ -195,7 +195,7 @@ def home_folder() -> Path | None:
 
 
 def current_folder() -> Path | None:
-    """Return the current folder, None where it was removed."""
+    """Return the current folder, or None if it was removed."""
     try:
         return Path.cwd()
     except FileNotFoundError:
@@ -203,7 +203,7 @@ def current_folder() -> Path | None:
 
 
 def modified_ns(path: str) -> int:
-    """Return when a file or folder was changed last (ns); 0 where that cannot be read."""
+    """Return the modification time of a file or folder in ns; 0 if it cannot be read."""
     try:
         return Path(path).stat().st_mtime_ns
     except OSError:

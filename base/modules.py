@@ -27,7 +27,7 @@ _TRIES = 5
 
 
 def plugin_sources() -> tuple[bool, bool]:
-    """Tell whether plugins are read from the modules of `torchx_plugins`, and whether from entry points.
+    """Return whether plugins are read from the modules of `torchx_plugins`, and from entry points.
 
     `TORCHX_PLUGINS_SOURCE` chooses, as in TorchX: the sum of 1 for the modules and 2 for the entry points. Both are
     read if it is not set, or malformed (see `plugin_sources_error`).

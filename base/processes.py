@@ -66,13 +66,13 @@ def read_process(pid: int) -> Process | None:
 
 
 def is_running(pid: int | None, start: str | None) -> bool:
-    """Tell whether the process that had this number and start time still runs."""
+    """Return whether the process that had this number and start time still runs."""
     process = read_process(pid) if pid else None
     return process is not None and process.start == start and not process.zombie
 
 
 def has_job_id(pid: int, job_id: str) -> bool:
-    """Tell whether the process was started with ``TORCHX_JOB_ID=job_id`` in its environment."""
+    """Return whether the process was started with ``TORCHX_JOB_ID=job_id`` in its environment."""
     wanted = f"TORCHX_JOB_ID={job_id}"
     if not IS_LINUX:
         return wanted in _output("ps", "-E", "-ww", "-o", "command=", "-p", str(pid)).split()

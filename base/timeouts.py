@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from .errors import TorchXTuiError
 
 T = TypeVar("T")
-# While so many threads hang, no further one is started.
+# No call is started while this number of threads hangs.
 _MAX_HANGING = 3
 # How often a wait checks whether it shall end (s).
 _CHECK_INTERVAL_S = 0.1
@@ -21,7 +21,7 @@ class NoAnswerError(TorchXTuiError, TimeoutError):
 
 
 class CallDroppedError(TorchXTuiError):
-    """Nobody waits for the answer of a call any more; it says nothing about whether one would have come."""
+    """The caller no longer needs the answer."""
 
 
 class LimitedCaller:
@@ -29,8 +29,8 @@ class LimitedCaller:
 
     Args:
         name: what the threads are called.
-        slow_seconds: after so long a call is reported as slow.
-        on_slow: called then, with a sentence.
+        slow_seconds: a call that takes longer is reported as slow.
+        on_slow: called with a sentence about it.
     """
 
     def __init__(
@@ -92,13 +92,13 @@ class AwaitedCall(Generic[T]):
     def _run(self) -> None:
         try:
             self._result = self._function()
-        except BaseException as error:  # whatever a plug-in raises, SystemExit too, is its caller's to see
+        except BaseException as error:  # SystemExit of a plugin, too
             self._error = error
         finally:
             self._done.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most so many seconds; return whether the call has returned."""
+        """Wait up to ``seconds``; return whether the call has returned."""
         return self._done.wait(seconds)
 
     def result(self) -> T:

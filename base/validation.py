@@ -32,41 +32,41 @@ def epoch_seconds(value: Any) -> float | None:
 
 
 def is_name(value: Any) -> bool:
-    """Tell whether a value can be a name: a text that is not empty and is printable in one line."""
+    """Return whether a value can be a name: a text that is not empty and is printable in one line."""
     return isinstance(value, str) and value != "" and value.isprintable()
 
 
 Check = Callable[[Any], bool]
-"""Tells whether a value can be that of a field."""
+"""Returns whether a field may have a value."""
 
 
 def is_text(value: Any) -> bool:
-    """Tell whether a value is a text."""
+    """Return whether a value is a text."""
     return isinstance(value, str)
 
 
 def is_path(value: Any) -> bool:
-    """Tell whether a value is a text that the system accepts as a path, or empty."""
+    """Return whether a value is a text that the system accepts as a path, or empty."""
     return isinstance(value, str) and "\0" not in value
 
 
 def is_object(value: Any) -> bool:
-    """Tell whether a value is a JSON object."""
+    """Return whether a value is a JSON object."""
     return isinstance(value, dict)
 
 
 def is_integer(value: Any) -> bool:
-    """Tell whether a value is an integer of 32 bits."""
+    """Return whether a value is an integer of 32 bits."""
     return type(value) is int and -(2**31) <= value < 2**31
 
 
 def is_count(value: Any) -> bool:
-    """Tell whether a value is an integer of 32 bits and not negative."""
+    """Return whether a value is an integer of 32 bits and not negative."""
     return is_integer(value) and value >= 0
 
 
 def is_time(value: Any) -> bool:
-    """Tell whether a value is a number that `epoch_seconds` accepts."""
+    """Return whether a value is a number that `epoch_seconds` accepts."""
     return not isinstance(value, str) and epoch_seconds(value) is not None
 
 

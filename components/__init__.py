@@ -1,1 +1,1 @@
-"""Where jobs come from: components, found and described without running them, and built into AppDefs."""
+"""Components: found and described without running them, and built into AppDefs."""

@@ -64,7 +64,7 @@ def build_app(
 
 
 def check_trusted(component: Component) -> None:
-    """Refuse a component that would run code of another user. Raises UntrustedError."""
+    """Raise UntrustedError if a component's file belongs to another user and is not trusted."""
     if component.kind == "file":
         check_owner(component.path)
 

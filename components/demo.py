@@ -17,7 +17,7 @@ def train(
 ) -> AppDef:
     """Pretend to train, to see how a job looks.
 
-    Each replica prints steps and losses, progress bars and warnings, and fails where it is told to.
+    Each replica prints steps and losses, progress bars and warnings, and fails at the given step.
 
     Args:
         steps: number of training steps

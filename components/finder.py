@@ -50,7 +50,7 @@ class Component:
         path: Its file.
         function: Its function or class in that file, empty for a script.
         module: The module's name, empty for a file.
-        interpreter: That of the environment that its package is installed in; None for a file, and for ours.
+        interpreter: That of the project's environment if its package is installed there, else None.
     """
 
     name: str
@@ -424,7 +424,7 @@ def _unreadable(name: str, path: Path, error: ComponentLoadError) -> ComponentSu
 def _list_script(path: Path) -> list[ComponentSummary]:
     name = _script_name(path)
     try:
-        # Shell scripts of another kind are none.
+        # Other shell scripts are not listed.
         if path.suffix != SUFFIX and not is_script(read_file(path).decode("utf-8-sig", "replace")):
             return []
         return [summary(Component(name, "script", path, ""))]

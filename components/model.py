@@ -15,7 +15,7 @@ ParameterKind = Literal["positional_or_keyword", "keyword_only", "positional", "
 
 
 class AnnotationError(Exception):
-    """A type that no text can be turned into; the message says which, in TorchX's metadata."""
+    """A type that no text can be parsed to; the message is TorchX's."""
 
 
 class _Required:
@@ -30,7 +30,7 @@ REQUIRED = _Required()
 
 @dataclass(frozen=True)
 class Computed:
-    """The default of a parameter that is known only when the component's module runs.
+    """A default that is known only when the component's module runs.
 
     Args:
         text: Its source, such as `torchx.IMAGE`.
@@ -51,7 +51,7 @@ class ValueType:
         name: How it is written, without `Optional` or `None`.
         items: The kinds inside a list (one), a dict (key and value) or a tuple.
         optional: Whether None is a value.
-        choices: The only texts that are values; empty for no such limit.
+        choices: The valid texts; empty if all are.
         flags: Short options for the command line, such as `-cn`.
     """
 
@@ -91,7 +91,7 @@ class Parameter:
 
     @property
     def choices(self) -> tuple[str, ...]:
-        """The only texts that are values; empty for no such limit."""
+        """The valid texts; empty if all are."""
         return self.type.choices
 
     @property
@@ -135,7 +135,7 @@ class ComponentSummary:
         line: Its line, from 1; if there is an error, the line of that.
         summary: The first sentence of its docstring.
         error: Why it cannot be launched, or None.
-        owner: Whose its file is; empty for this user. None unless it is of kind ``file``, and where that is unknown.
+        owner: The owner of a file, empty for this user; None for other kinds, or if it is unknown.
     """
 
     name: str
@@ -161,7 +161,7 @@ class ComponentDoc:
         line: Its line, from 1.
         module: Its module's name, empty for a file.
         findings: The messages of `validate`; an error prevents its launch.
-        scheduler: The only scheduler that can run it, empty where any can.
+        scheduler: The only scheduler that can run it; empty if any can.
         text: The text of a batch script, empty for another component.
     """
 

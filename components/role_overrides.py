@@ -97,7 +97,7 @@ def override_roles(app: AppDef, overrides: Mapping[str, Mapping[str, str]]) -> A
     """Return a copy of an app with changes in its roles.
 
     Args:
-        app: What a component parser.
+        app: The AppDef of a component.
         overrides: Texts by role and field.
 
     Raises:

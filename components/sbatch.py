@@ -1,6 +1,6 @@
 """A user's own sbatch script as a component: its `#SBATCH` lines and positional arguments are parameters.
 
-What is changed goes to the command line of sbatch and wins over the script's own lines; the script stays as it is.
+Changes go to the command line of sbatch, which overrides the script's lines. The script itself is not changed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> App
     job_name = changed.get("job-name") or script.options.get("job-name") or script.path.name
     options = [text for key, value in changed.items() if (text := _option(key, value, script.options.get(key, "")))]
     if "job-name" not in {**script.options, **changed}:
-        # sbatch reads the script from its standard input, and would call the job so.
+        # sbatch reads the script from standard input, so it does not know its name.
         options.append(f"--job-name={job_name}")
     settings = {**script.options, **changed, "job-name": job_name}
     words = tuple(_script_arguments(script, values))
@@ -100,7 +100,7 @@ def _option_parameter(option: SbatchOption, value: str | None) -> Parameter:
     elif option.kind == "text?":
         choices = ("yes", *choices) if choices else ()
     if choices and value and value not in choices:
-        # What a newer sbatch knows stays as it is.
+        # A newer sbatch may know more values.
         choices = ()
     return Parameter(
         option.name,
@@ -128,10 +128,10 @@ def _option_text(option: SbatchOption, value: Any) -> str:
 
 
 def _option(key: str, value: str, before: str) -> str:
-    """Return the option as it stands on the command line.
+    """Return the option for the command line of sbatch.
 
     Raises:
-        ArgumentError: nothing takes the option of the script back.
+        ArgumentError: no option undoes the one in the script.
     """
     option = OPTIONS[key]
     if key == "mail-type" and (kept := set(before.split(",")) - {"", *value.split(",")}):
@@ -149,7 +149,7 @@ def _option(key: str, value: str, before: str) -> str:
 
 
 def _environment(script: SbatchScript, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return the variables that are not as the script takes them by itself.
+    """Return the variables whose values differ from the script's defaults.
 
     Raises:
         ArgumentError: a variable without a default is neither given nor set here.
@@ -157,25 +157,25 @@ def _environment(script: SbatchScript, values: Mapping[str, Any]) -> dict[str, s
     for variable in script.variables:
         if variable.default is None and not values.get(variable.name) and not os.environ.get(variable.name):
             raise ArgumentError(variable.name, f"{script.path.name} needs a value for {variable.name}")
-    told = {variable.name: (variable.default, values.get(variable.name)) for variable in script.variables}
-    return {name: str(value) for name, (default, value) in told.items() if value and value != default}
+    given = {variable.name: (variable.default, values.get(variable.name)) for variable in script.variables}
+    return {name: str(value) for name, (default, value) in given.items() if value and value != default}
 
 
 def _script_arguments(script: SbatchScript, values: Mapping[str, Any]) -> list[str]:
-    """Return the arguments in their order, with defaults in the places of those that are left out.
+    """Return the arguments in order, with defaults for those that are missing.
 
     Raises:
         ArgumentError: an argument without a default is missing.
     """
     rest = [str(word) for word in values.get(REST, ())]
-    told = [(positional, values.get(positional.name)) for positional in script.positionals]
-    if not any(value is not None for _, value in told) and (rest or not told):
-        # All of them were given in a row.
+    given = [(positional, values.get(positional.name)) for positional in script.positionals]
+    if not any(value is not None for _, value in given) and (rest or not given):
+        # All arguments were given without names.
         return rest
-    missing = [positional.name for positional, value in told if value in (None, "") and positional.default is None]
+    missing = [positional.name for positional, value in given if value in (None, "") and positional.default is None]
     if missing:
         raise ArgumentError(missing[0], f"{script.path.name} needs a value for {', '.join(missing)}")
-    words = [to_text(positional.default if value is None else value) for positional, value in told]
-    while words and not rest and words[-1] == (told[len(words) - 1][0].default or ""):
+    words = [to_text(positional.default if value is None else value) for positional, value in given]
+    while words and not rest and words[-1] == (given[len(words) - 1][0].default or ""):
         words.pop()
     return [*words, *rest]

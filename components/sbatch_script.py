@@ -17,15 +17,15 @@ from ..specs.sbatch_options import DIRECTIVE, HET, OPTIONS, directive_lines, opt
 from .shell_text import Read, ShellText
 
 SUFFIX = ".sbatch"
-"""Files of this suffix are scripts wherever they are named; others where their name has a slash."""
+"""Files with this suffix are scripts; other files only if their name has a slash."""
 REST = "args"
-"""The parameter of the arguments behind those that have names."""
+"""The parameter for the arguments after those with names."""
 MOST_DIFFERENCES = 50
 """How many lines `differing_lines` returns at most."""
 _MOST_COMPARED = 2000
-# `#SBATCH` and `##SBATCH`, the option that somebody switched off.
+# `#SBATCH`, and `##SBATCH`, which is disabled.
 _SWITCHED_OFF = re.compile(r"#+\s*SBATCH\b")
-# What stands before `$1` where it gets a name: `NAME=$1`, `NAME="${2:-text}"`.
+# The text before `$1` in an assignment: `NAME=$1`, `NAME="${2:-text}"`.
 _NAMED = re.compile(r"(?:^|(?<=[\s;]))(?P<name>[A-Za-z_]\w*)=(?P<quote>\"?)$")
 # Assignments at the start of a line; indented ones may be in a block that is skipped.
 _ASSIGNMENTS = re.compile(
@@ -45,13 +45,13 @@ _FUNCTION = re.compile(r"^\s*(?:function\s+\w+|\w+\s*\(\))[^{]*\{")
 
 
 def is_script_name(name: str) -> bool:
-    """Tell whether a name is that of a script, not of a Python component: ``train.sbatch``, ``./train.sh``."""
+    """Return whether a name is that of a script, not of a Python component: ``train.sbatch``, ``./train.sh``."""
     # A Python file without a function's name is a mistake that the finder explains.
     return ":" not in name and not name.endswith(".py") and (name.endswith(SUFFIX) or "/" in name)
 
 
 def is_script(text: str) -> bool:
-    """Tell whether a text is a batch script with lines for sbatch."""
+    """Return whether a text is a batch script with `#SBATCH` lines."""
     return text.startswith("#!") and any(map(DIRECTIVE.match, text.splitlines()[:200]))
 
 
@@ -62,8 +62,8 @@ class Positional:
     Args:
         number: its position, from 1.
         name: the variable that it becomes, or ``arg1``.
-        default: what the script takes where it is empty; None where it has to be given.
-        message: what the script says where it is not given.
+        default: its value if it is not given; None if it is required.
+        message: the script's message if it is not given.
     """
 
     number: int
@@ -111,12 +111,12 @@ class SbatchScript:
 
     @cached_property
     def shell(self) -> ShellText:
-        """Its text as a shell reads it."""
+        """Its parsed text."""
         return ShellText(self.text)
 
     @cached_property
     def positionals(self) -> list[Positional]:
-        """The positional arguments that it uses by number; none where it goes through them all."""
+        """The positional arguments that it uses by number; none if it loops over them."""
         named: dict[int, Positional] = {}
         most = 0
         if any(
@@ -129,7 +129,7 @@ class SbatchScript:
             number = int(read.name)
             most = max(most, number)
             is_needed = read.sign == "?"
-            # What the shell has yet to work out is shown as nothing.
+            # A default that the shell computes is shown as empty.
             default = (read.text or "") if read.sign in ("-", "=") else None
             message = (read.text or "") if is_needed else ""
             name, is_certain = self._name_of(read)
@@ -158,7 +158,7 @@ class SbatchScript:
 
     @cached_property
     def _own(self) -> frozenset[int]:
-        """The numbers of the lines whose ``$1`` is the script's."""
+        """The numbers of the lines outside of functions."""
         return frozenset(_own_lines(self.shell.code))
 
     @cached_property
@@ -200,7 +200,7 @@ class SbatchScript:
 
     @property
     def comment(self) -> str:
-        """The comment behind its first line, up to a line of another kind."""
+        """The comment below its first line, up to the first other line."""
         lines = []
         for line in self.text.splitlines()[1:]:
             if not line.startswith("#") or _SWITCHED_OFF.match(line):
@@ -260,12 +260,12 @@ def differing_lines(before: str, now: str) -> list[tuple[int, str, str]]:
 
 
 class ScriptLine(NamedTuple):
-    """A line of a script, and what is submitted beside it.
+    """A line of a script, and the changes to it.
 
     Args:
         number: its number, from 1; 0 for an option that the script does not have.
         text: the line; empty for an option that the script does not have.
-        given: the options and values that win over those of the line, each as ``name=value``.
+        given: the options and values that override the line's, each as ``name=value``.
     """
 
     number: int
@@ -274,11 +274,11 @@ class ScriptLine(NamedTuple):
 
 
 def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine]:
-    """Return the lines of a script with what is submitted otherwise than they say; added options stand behind them.
+    """Return the lines of a script with the changes to them; added options follow the last `#SBATCH` line.
 
     Args:
         text: the script.
-        changed: the options, arguments and variables that are not as in the script, with their texts.
+        changed: the texts of the changed options, arguments and variables, by name.
     """
     lines, left, shell = text.splitlines(), dict(changed), ShellText(text)
     directives = dict(directive_lines(text))
@@ -303,7 +303,7 @@ def lines_with_changes(text: str, changed: Mapping[str, str]) -> list[ScriptLine
 
 
 def _own_lines(code: str) -> Iterator[int]:
-    """Yield the numbers of the lines of a script's code that belong to no function."""
+    """Yield the numbers of the lines outside of functions."""
     inside = False
     for number, line in enumerate(code.split("\n"), 1):
         if inside:

@@ -100,7 +100,7 @@ def read_source(path: Path) -> SourceFile:
 
 
 def returns_appdef(node: Definition) -> bool:
-    """Tell whether a function, or the `build` of a class, is annotated to return an AppDef."""
+    """Return whether a function, or the `build` of a class, is annotated to return an AppDef."""
     if isinstance(node, ast.ClassDef):
         builders = [item for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "build"]
         return any(returns_appdef(builder) for builder in builders)
@@ -175,7 +175,7 @@ def _dataclass_fields(source: SourceFile, node: ast.ClassDef) -> list[Parameter]
 
 
 def _is_init_field(line: ast.AnnAssign) -> bool:
-    """Tell whether a line of a dataclass is a field that its `__init__` takes."""
+    """Return whether a line of a dataclass is a field that its `__init__` takes."""
     kind = ast.unparse(line.annotation).partition("[")[0].rpartition(".")[2]
     made = _field_keywords(line.value).get("init")
     return kind not in ("ClassVar", "KW_ONLY") and not (isinstance(made, ast.Constant) and made.value is False)

@@ -1,4 +1,4 @@
-"""What a job is: AppDef and what belongs to it. Standard library only (and yaml, when a text is YAML).
+"""The job model: AppDef and its parts. Standard library only, and yaml for texts in YAML.
 
 The names below are for component files and plugins, as TorchX exports them. The project imports from the modules.
 """

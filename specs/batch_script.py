@@ -1,4 +1,4 @@
-"""A user's own batch script in an AppDef: what of it travels in its role's metadata, from components to schedulers."""
+"""A user's own batch script, stored in the metadata of a role."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ..base.validation import is_dict_of, is_list_of, is_text
 from .roles import Role
 
 KEY = "sbatch"
-"""The name in a role's metadata."""
+"""The key in a role's metadata."""
 ROLE = "batch"
-"""The role that a batch script is."""
+"""The name of a batch script's role."""
 
 
 @dataclass(frozen=True)
 class BatchScript:
-    """A script that a scheduler runs as it is.
+    """A script that a scheduler runs unchanged.
 
     Args:
         text: the script.
-        options: options of ``sbatch`` that win over those in the script, each as ``--name=value`` or ``--name``.
+        options: options of ``sbatch`` that override the script's, each as ``--name=value`` or ``--name``.
         args: the script's arguments.
-        settings: every option that is in force, of the script or beside it, as its value by its long name.
-        env: variables of its environment, beside those that its submitter has.
+        settings: the values of all options, of the script and added, by long name.
+        env: environment variables added to those of the submitter.
     """
 
     text: str
@@ -33,24 +33,24 @@ class BatchScript:
     env: Mapping[str, str] = field(default_factory=dict)
 
     def role(self) -> Role:
-        """Return the role that stands for it."""
-        told = {
+        """Return the role that stores it."""
+        fields = {
             "script": self.text, "options": [*self.options], "args": [*self.args], "settings": {**self.settings},
             "variables": [*self.env],
         }  # fmt: skip
-        # As every role's, so that secret values are masked.
-        return Role(ROLE, "", entrypoint=KEY, env={**self.env}, metadata={KEY: told})
+        # In the role's environment, so that secret values are masked.
+        return Role(ROLE, "", entrypoint=KEY, env={**self.env}, metadata={KEY: fields})
 
 
 def script_of(roles: Sequence[Role]) -> BatchScript | None:
-    """Return the batch script of an app that is one; None of another app, and where it is malformed."""
+    """Return the batch script of an app; None for another app, or if it is malformed."""
     for role in roles:
-        told = role.metadata.get(KEY)
-        if isinstance(told, dict) and is_text(told.get("script")):
-            lists = [told.get(name, []) for name in ("options", "args", "variables")]
-            settings = told.get("settings", {})
+        fields = role.metadata.get(KEY)
+        if isinstance(fields, dict) and is_text(fields.get("script")):
+            lists = [fields.get(name, []) for name in ("options", "args", "variables")]
+            settings = fields.get("settings", {})
             if all(map(is_list_of(is_text), lists)) and is_dict_of(is_text)(settings):
-                # Its role's environment has variables of the launch besides.
+                # The role's environment also has variables of the launch.
                 env = {name: role.env[name] for name in lists[2] if name in role.env}
-                return BatchScript(told["script"], tuple(lists[0]), tuple(lists[1]), settings, env)
+                return BatchScript(fields["script"], tuple(lists[0]), tuple(lists[1]), settings, env)
     return None

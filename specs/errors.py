@@ -7,7 +7,7 @@ from typing import Any
 
 from ..base.errors import TorchXTuiError, join_names
 
-# What a job is ------------------------------------------------------------------------------------------------------
+# The job model ------------------------------------------------------------------------------------------------------
 
 
 class AppDefError(TorchXTuiError, ValueError):
@@ -15,11 +15,11 @@ class AppDefError(TorchXTuiError, ValueError):
 
 
 class UnknownRoleError(TorchXTuiError, KeyError):
-    """A role was asked for by a name that the AppDef does not have."""
+    """The AppDef has no role of the name."""
 
 
 class UnknownResourceError(TorchXTuiError, KeyError):
-    """A named resource was asked for by a name that nothing registers."""
+    """No named resource has the name."""
 
 
 class MountError(TorchXTuiError, ValueError, KeyError):
@@ -32,7 +32,7 @@ class InvalidRunConfigException(TorchXTuiError, ValueError):
     Args:
         invalid_reason: What is wrong, without a full stop.
         cfg_key: The option at fault.
-        cfg: The options as they were given.
+        cfg: The given options.
     """
 
     def __init__(self, invalid_reason: str, cfg_key: str, cfg: Mapping[str, Any]) -> None:
@@ -77,11 +77,11 @@ class ComponentLoadError(TorchXTuiError):
 
 
 class ArgumentError(TorchXTuiError, ValueError):
-    """The text given for a parameter of a component is not a value of its type.
+    """The text of a component's argument is not a value of its type.
 
     Args:
-        parameter: The parameter's name, empty where the fault is not one parameter's.
-        reason: What is wrong and what is wanted.
+        parameter: The parameter's name; empty if the error is not about one parameter.
+        reason: The error and the valid values.
     """
 
     def __init__(self, parameter: str, reason: str) -> None:
@@ -96,7 +96,7 @@ class RoleOverrideError(TorchXTuiError, ValueError):
     Args:
         role: The role's name.
         field: The field's name, empty where the fault is the role itself.
-        reason: What is wrong and what is wanted.
+        reason: The error and the valid values.
     """
 
     def __init__(self, role: str, field: str, reason: str) -> None:
@@ -127,7 +127,7 @@ class UnknownAppException(TorchXTuiError):
 
 
 class SchedulerError(TorchXTuiError):
-    """A backend could not do what was asked of it."""
+    """A backend could not carry out a request."""
 
 
 class BackendUnavailableError(SchedulerError):
@@ -163,7 +163,7 @@ class JobNotFoundError(SchedulerError):
 
 
 class ReadOnlyError(TorchXTuiError):
-    """Something that changes jobs was asked for while the program is read-only."""
+    """An action would change jobs while the program is read-only."""
 
     def __init__(self, what: str = "This") -> None:
         super().__init__(f"{what} is not possible with --read-only: start again without it")

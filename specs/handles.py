@@ -20,7 +20,7 @@ def random_id(max_length: int | None = None) -> str:
     """Make an id of 64 random bits in lower-case letters and digits, nearly always 11 to 14 characters.
 
     Args:
-        max_length: Cut after so many characters; None for all of them.
+        max_length: The longest length in characters; None for no limit.
     """
     number = int.from_bytes(os.urandom(8), "big")
     number, place = divmod(number, len(_FIRST))
@@ -85,9 +85,9 @@ def make_app_handle(scheduler_backend: str, session_name: str, app_id: str) -> A
 
 
 def split_context(scheduler_backend: str) -> tuple[str, str]:
-    """Split a scheduler's registered name and its context, which is empty if there is none.
+    """Split a scheduler's registered name into its name and context, which may be empty.
 
-    TorchX's handles have no context: ours do if there are several, as in `kubernetes@prod://torchx/default:sh-x4dfk2`.
+    A handle has a context if there are several: `kubernetes@prod://torchx/default:sh-x4dfk2`. TorchX's have none.
     """
     name, _, context = scheduler_backend.partition("@")
     return name, context

@@ -114,7 +114,7 @@ class NamedResources(Mapping[str, Resource]):
 
 
 def named_resource_names() -> list[str]:
-    """List the names that a person can choose from, sorted, without NULL and MISSING."""
+    """List the names that users can choose, sorted: all but NULL and MISSING."""
     return sorted(name for name in named_resources if name not in ("NULL", "MISSING"))
 
 
@@ -158,7 +158,7 @@ class RegisteredResource:
         name: the name to look it up by.
         group: where it is registered.
         origin: the module, or module and function, that makes it.
-        make: the factory; its result is TorchX's own `Resource`, or ours.
+        make: the factory; its result is a `Resource` of TorchX or of this package.
     """
 
     name: str
@@ -172,7 +172,7 @@ ResourceSource = Callable[[Callable[[str, str], object]], list[RegisteredResourc
 
 
 def has_registered_resources() -> bool:
-    """Tell whether there is anything that may register named resources; nothing of it is run."""
+    """Return whether anything may register named resources, without running it."""
     by_namespace, by_entry_point = plugin_sources()
     if os.environ.get(CUSTOM_MODULE_VARIABLE) or (by_namespace and any(namespace_modules(NAMESPACE_PART))):
         return True
@@ -264,7 +264,7 @@ def _reporting_failure(name: str, origin: str, make: Callable[[], Any]) -> Calla
 
 
 def own_resource(made: Any) -> Resource:
-    """Convert TorchX's own `Resource`, which packages written for TorchX register, to ours."""
+    """Convert a `Resource` of TorchX, which packages written for it register, to `Resource`."""
     if isinstance(made, Resource):
         return made
     return Resource(

@@ -30,7 +30,7 @@ class Resource:
     tags: dict[str, Any] = field(default_factory=dict)
 
     def is_fractional(self) -> bool:
-        """Tell whether this is a slice of a larger named resource."""
+        """Return whether this is a slice of a larger named resource."""
         return bool(self.tags.get(IS_FRACTIONAL_TAG, False))
 
     def get_resource_name(self) -> str | None:

@@ -20,10 +20,10 @@ T = TypeVar("T")
 
 
 class RetryPolicy(str, Enum):
-    """What is started again when a replica fails, is preempted or evicted.
+    """The part of an app that is restarted when a replica fails, is preempted or evicted.
 
-    REPLICA starts that replica again, APPLICATION the whole app, ROLE the replicas of that role. Every scheduler
-    knows APPLICATION; which of the others it knows, its documentation says.
+    REPLICA restarts that replica, APPLICATION the whole app, ROLE the replicas of that role. Every scheduler supports
+    APPLICATION.
     """
 
     REPLICA = "REPLICA"
@@ -40,7 +40,7 @@ class AppDef:
     Args:
         name: The app's name.
         roles: The roles, in order.
-        metadata: What a scheduler is told about the app as a whole.
+        metadata: Settings for the scheduler about the whole app.
     """
 
     name: str
@@ -76,18 +76,18 @@ class Role:
     Args:
         name: The role's name.
         image: What the replicas run in: a container image, or a folder on this machine.
-        base_image: Not used any more; kept for components written for early TorchX.
+        base_image: Not used; kept for components written for early TorchX.
         entrypoint: The program to run. Macros are substituted.
         args: Its arguments. Macros are substituted.
         env: Environment variables. Macros are substituted in the values.
         num_replicas: How many replicas.
-        max_retries: How often a failure is answered by a new start.
-        retry_policy: What is started again.
+        max_retries: How often it is restarted after a failure.
+        retry_policy: The part of the app that is restarted.
         resource: What each replica needs.
         port_map: Ports by their purpose, such as `{"tensorboard": 6006}`.
-        metadata: What a scheduler is told beyond this, by keys such as `kubernetes`. Macros are substituted.
+        metadata: Further settings for a scheduler, by keys such as `kubernetes`. Macros are substituted.
         min_replicas: The fewest replicas that an elastic job runs with; None where it is not elastic.
-        mounts: What the replicas see of the host.
+        mounts: Files, volumes and devices of the host that replicas can use.
         workspace: Local folders that travel with the job.
         overrides: Attributes whose values are made when they are first read: a callable or coroutine by name.
     """
@@ -125,7 +125,7 @@ class Role:
         return duplicate
 
     def pre_proc(self, scheduler: str, dryrun_info: AppDryRunInfo[Any]) -> AppDryRunInfo[Any]:
-        """Change the request as this role needs it; called for each role in order at each dry run.
+        """Change the scheduler's request; called for each role in order at each dry run.
 
         Args:
             scheduler: The scheduler's name.
@@ -138,7 +138,7 @@ class AppDryRunInfo(Generic[T]):
     """A scheduler's own request for an app. `str()` of it is for people to read.
 
     Args:
-        request: What the scheduler will be given.
+        request: The request that is sent to the scheduler.
         fmt: Makes the readable text of the request.
     """
 
@@ -197,8 +197,7 @@ class macros:  # noqa: N801 - TorchX's name
 
     `img_root` is the folder that the image was unpacked to; `app_id` the app's id; `replica_id` the replica's number,
     kept when it is started again; `rank0_env` the *name* of the environment variable that holds the first replica's
-    host, to be read by a shell or the program. `$$` stands for one `$`; anything else that looks like a placeholder
-    stays as it is.
+    host, to be read by a shell or the program. `$$` becomes `$`. Other texts that look like placeholders are unchanged.
     """
 
     img_root = "${img_root}"
@@ -215,7 +214,7 @@ class macros:  # noqa: N801 - TorchX's name
             img_root: The image's folder, empty in a container.
             app_id: The app's id.
             replica_id: The replica's number, from "0".
-            base_img_root: Not used any more.
+            base_img_root: Not used.
             rank0_env: The name of the variable with the first replica's host.
         """
 

@@ -29,7 +29,7 @@ class runopt:  # noqa: N801 - TorchX's name
         default: Its value where none is given.
         opt_type: `str`, `int`, `float`, `bool`, `list[str]` or `dict[str, str]`.
         is_required: Whether a value must be given.
-        help: What it does.
+        help: Its description.
         aliases: Other names that it is accepted under.
     """
 
@@ -102,11 +102,11 @@ class runopts:  # noqa: N801 - TorchX's name
         Args:
             cfg_key: Its name.
             type_: `str`, `int`, `float`, `bool`, `list[str]` or `dict[str, str]`.
-            help: What it does.
+            help: Its description.
             default: Its value where none is given; None is allowed for every type.
             required: Whether a value must be given; such an option has no default.
             aliases: Further names, beside the camelCase form.
-            deprecated_aliases: Further names that are not advertised any more.
+            deprecated_aliases: Further names that are no longer advertised.
 
         Raises:
             ValueError: A required option has a default.
@@ -140,7 +140,7 @@ class runopts:  # noqa: N801 - TorchX's name
 
     @staticmethod
     def is_type(obj: CfgVal, tp: Any) -> bool:
-        """Tell whether a value is of a type, like `isinstance`, also for `list[str]` and `dict[str, str]`."""
+        """Return whether a value is of a type, like `isinstance`, also for `list[str]` and `dict[str, str]`."""
         origin = get_origin(tp)
         if origin is None:
             return isinstance(obj, tp)
@@ -162,7 +162,7 @@ class runopts:  # noqa: N801 - TorchX's name
         """Check the given options and add the others at their defaults; the result is a new mapping.
 
         Args:
-            cfg: Options by any spelling. None stands for "not given" in a required option's check.
+            cfg: Options by any spelling. A required option must not be None.
             ignore_unknown: Pass unknown options through instead of refusing them.
 
         Raises:
@@ -288,7 +288,7 @@ def get_type_name(tp: Any) -> str:
 
 
 def parse_bool(text: str) -> bool:
-    """Parse a truth value as INI files have them.
+    """Parse a boolean as written in INI files.
 
     Raises:
         ValueError: It is none of true, 1, yes, on, false, 0, no, off (upper or lower case).

@@ -68,17 +68,17 @@ _STARTED = _TERMINAL | {AppState.RUNNING}
 
 
 def is_terminal(state: AppState) -> bool:
-    """Tell whether a state is final."""
+    """Return whether a state is final."""
     return state in _TERMINAL
 
 
 def is_started(state: AppState) -> bool:
-    """Tell whether an app in the state has run or runs."""
+    """Return whether an app in the state has run or runs."""
     return state in _STARTED
 
 
 def may_follow(before: AppState, after: AppState) -> bool:
-    """Tell whether a backend may report one state after another.
+    """Return whether a backend may report one state after another.
 
     A final state stays. A live one moves forward, back from RUNNING to PENDING (preemption, a restart), and to and
     from UNKNOWN.
@@ -91,7 +91,7 @@ def may_follow(before: AppState, after: AppState) -> bool:
 
 
 class AppStatusError(TorchXTuiError):
-    """An app did not succeed, where success was asked for.
+    """An app did not succeed.
 
     Args:
         status: The status that it ended with.
@@ -114,9 +114,9 @@ class ReplicaStatus:
         hostname: Where it runs.
         structured_error_msg: The JSON that it wrote about its failure, or `<NONE>`.
         hostaddr: Its address, the host name where None.
-        exit_code: What it exited with; None where it runs, was killed, or the backend does not say.
+        exit_code: Its exit code; None if it runs, was killed, or the backend does not report it.
         signal: The signal that killed it, such as `SIGKILL`, or empty.
-        reason: Why it is in its state, in words.
+        reason: The reason for its state, as a sentence.
         pid: Its process, on its host.
         node: The machine that it runs on, where `hostname` is a name of its own.
         started_at: When it started, seconds since the epoch.
@@ -144,7 +144,7 @@ class ReplicaStatus:
             self.hostaddr = self.hostname
 
     def to_json(self) -> dict[str, Any]:
-        """Return TorchX's keys, and those of ours that are known."""
+        """Return TorchX's keys, and the additional ones that are known."""
         return {
             name: value
             for name, value in asdict(self).items()
@@ -190,7 +190,7 @@ class AppStatus:
     roles: list[RoleStatus] = field(default_factory=list)
 
     def is_terminal(self) -> bool:
-        """Tell whether the app has ended."""
+        """Return whether the app has ended."""
         return is_terminal(self.state)
 
     def raise_for_status(self) -> None:
