@@ -133,8 +133,13 @@ class Worker:
             "memory": int(memory_gigabytes * (1 << 30)),
             "idle_s": idle_s,
         }
-        with channel, life:
-            self._process = _start(interpreter, settings)
+        try:
+            with channel, life:
+                self._process = _start(interpreter, settings)
+        except WorkerError:
+            self._channel.close()
+            self._life.close()
+            raise
         threading.Thread(target=self._read, name=f"worker-{name}", daemon=True).start()
         late = f"{interpreter} did not start within {START_TIMEOUT_S:g} s"
         version, self._group = self._wait(hello, START_TIMEOUT_S, tick, late)
