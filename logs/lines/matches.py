@@ -307,9 +307,15 @@ class Matches:
         for run in _adjoining(rows):
             texts = self._shown(run)
             ends = list(accumulate(map(len, texts)))
-            for start in self._starts(b"".join(texts)):
-                at = bisect_right(ends, start)
-                yield (run[at].first << _OFFSET_BITS) + start - ends[at] + len(texts[at])
+            # The place of the block's first byte, if it were in the segment of the match.
+            bases = [
+                (row.first << _OFFSET_BITS) + len(text) - end for row, text, end in zip(run, texts, ends, strict=True)
+            ]
+            starts = self._starts(b"".join(texts))
+            if len(run) == 1:
+                yield from map(bases[0].__add__, starts)
+            else:
+                yield from (bases[bisect_right(ends, start)] + start for start in starts)
 
     def _shown(self, run: Sequence[IndexRow]) -> list[bytes]:
         """Return the lines of each segment as they are shown, each with a line feed."""
