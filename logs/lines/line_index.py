@@ -15,12 +15,10 @@ import threading
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from ..source.segment import BLOCK, LogSegment, SegmentKey
 
-# Rows that are released together, and that a search for a time examines one by one.
-_ROWS_PER_PART = 4096
 # Rows that are returned at once, at most: the lock is held meanwhile.
 _MAX_ROWS = 1024
 # Segments that follow each other in a file within so many seconds share a row, since a trickle of lines would take a
@@ -28,193 +26,121 @@ _MAX_ROWS = 1024
 _SHARED_ROW_S = 0.1
 
 
-class _Segment(Protocol):
-    file: int
-    start: int
-    end: int
-    lines: int
-    time: float | None
-    stream: str
-
-
-class _RowPart:
-    """Up to ``_ROWS_PER_PART`` rows; ``through`` is the number of lines up to the end of each row."""
-
-    __slots__ = ("end", "file", "latest", "plain", "start", "stream", "through", "time")
-
-    def __init__(self) -> None:
-        self.file = array("I")
-        self.start = array("Q")
-        self.end = array("Q")
-        self.through = array("Q")
-        self.time = array("d")
-        self.stream = bytearray()
-        self.plain = bytearray()
-        self.latest = -math.inf
-
-
 class SegmentTable:
     """Segments in the order they were added; the first ones, or the last ones, can be dropped.
 
     Attributes:
         first: the number of the first row that was not dropped.
-        end: the number after the last row.
-        lines: how many lines all rows up to the last one have, dropped ones at the front included.
     """
 
     def __init__(self) -> None:
         self.first = 0
-        self.end = 0
-        self.lines = 0
-        self._parts: list[_RowPart] = []
-        self._lines_before = array("Q")
-        self._released = 0
         self._lines_dropped = 0
-        # A copy of the last row, to compare the next segment with.
-        self._last_file = -1
-        self._last_start = self._last_end = 0
-        self._last_stream = ""
-        self._last_time = math.nan
+        self._files, self._starts, self._ends = array("I"), array("Q"), array("Q")
+        # The number of lines up to the end of each row, dropped ones at the front included.
+        self._through = array("Q")
+        # NaN for a row without a time.
+        self._times = array("d")
+        self._streams, self._plain = bytearray(), bytearray()
+        # The time of the segment that began the last row.
+        self._row_began = math.nan
+
+    @property
+    def end(self) -> int:
+        """The number after the last row."""
+        return self.first + len(self._files)
+
+    @property
+    def lines(self) -> int:
+        """How many lines all rows up to the last one have, dropped ones at the front included."""
+        return self.before(self.end)
 
     @property
     def has_times(self) -> bool:
         """Whether a row has a time."""
-        return any(part.latest > -math.inf for part in self._parts)
+        return not all(map(math.isnan, self._times))
 
-    def add(self, segment: _Segment) -> int:
+    def add(self, segment: LogSegment) -> int:
         """Add a segment; return its number."""
-        number = self.end
-        if number % _ROWS_PER_PART == 0:
-            self._parts.append(_RowPart())
-            self._lines_before.append(self.lines)
-        part = self._parts[-1]
-        self.lines += segment.lines
-        part.file.append(segment.file)
-        part.start.append(segment.start)
-        part.end.append(segment.end)
-        part.through.append(self.lines)
-        time = segment.time
-        if time is None:
-            part.time.append(math.nan)
-        else:
-            part.time.append(time)
-            if time > part.latest:
-                part.latest = time
-        part.stream.append(ord(segment.stream))
-        part.plain.append(False)
-        self._last_file, self._last_stream = segment.file, segment.stream
-        self._last_start, self._last_end = segment.start, segment.end
-        self._last_time = math.nan if time is None else time
-        self.end = number + 1
-        return number
+        self._through.append(self.lines + segment.lines)
+        self._files.append(segment.file)
+        self._starts.append(segment.start)
+        self._ends.append(segment.end)
+        self._row_began = math.nan if segment.time is None else segment.time
+        self._times.append(self._row_began)
+        self._streams.append(ord(segment.stream))
+        self._plain.append(False)
+        return self.end - 1
 
-    def follow(self, segment: _Segment, largest: int) -> bool:
-        """Extend the last row by a segment that follows closely, within ``largest`` bytes; return whether it did."""
-        if segment.start != self._last_end or segment.file != self._last_file or segment.stream != self._last_stream:
+    def join(self, segment: LogSegment) -> bool:
+        """Extend the last row by a segment that is next to it, in its file and in time; return whether it did."""
+        if segment.time is None or segment.file != self._files[-1] or ord(segment.stream) != self._streams[-1]:
             return False
-        time = segment.time
-        if time is None or not 0 <= time - self._last_time < _SHARED_ROW_S or segment.end - self._last_start > largest:
+        start, end = self._starts[-1], self._ends[-1]
+        is_near = abs(segment.time - self._row_began) < _SHARED_ROW_S
+        if not is_near or (segment.start != end and segment.end != start):
             return False
-        self._last_end = segment.end
-        part = self._parts[-1]
-        part.end[-1] = segment.end
-        part.latest = max(part.latest, time)
-        self._add_lines(part, segment)
+        start, end = min(start, segment.start), max(end, segment.end)
+        if end - start > BLOCK:
+            return False
+        self._starts[-1], self._ends[-1], self._times[-1] = start, end, min(self._times[-1], segment.time)
+        self._through[-1] += segment.lines
+        self._plain[-1] = False
         return True
-
-    def precede(self, segment: _Segment, largest: int) -> bool:
-        """Extend the last row by a segment that comes closely before it; see `follow`."""
-        if segment.end != self._last_start or segment.file != self._last_file or segment.stream != self._last_stream:
-            return False
-        time = segment.time
-        if time is None or not 0 <= self._last_time - time < _SHARED_ROW_S or self._last_end - segment.start > largest:
-            return False
-        self._last_start = segment.start
-        part = self._parts[-1]
-        part.start[-1] = segment.start
-        part.time[-1] = time
-        self._add_lines(part, segment)
-        return True
-
-    def _add_lines(self, part: _RowPart, segment: _Segment) -> None:
-        self.lines += segment.lines
-        part.through[-1] = self.lines
-        part.plain[-1] = False
 
     def drop(self, number: int) -> None:
         """Drop the rows before the ``number``-th one."""
         self._lines_dropped = self.before(number)
+        self._delete(slice(0, number - self.first))
         self.first = number
-        parts = number // _ROWS_PER_PART - self._released
-        del self._parts[:parts]
-        del self._lines_before[:parts]
-        self._released += parts
 
     def cut(self, number: int) -> None:
         """Drop the ``number``-th row and those after it; none may be added after that."""
-        self.lines = self.before(number)
-        self.end = number
-        parts = -(-number // _ROWS_PER_PART)
-        del self._parts[parts:]
-        del self._lines_before[parts:]
+        self._delete(slice(number - self.first, None))
+
+    def _delete(self, rows: slice) -> None:
+        columns = self._files, self._starts, self._ends, self._through, self._times, self._streams, self._plain
+        for column in columns:
+            del column[rows]
 
     def grow(self, number: int, end: int) -> None:
         """Change the end of a row."""
-        part, at = self._part(number)
-        part.end[at] = end
-        part.plain[at] = False
-        if number == self.end - 1:
-            self._last_end = end
+        self._ends[number - self.first] = end
+        self._plain[number - self.first] = False
 
     def note_plain(self, number: int, end: int) -> None:
         """Record that the lines of a row are plain, if its end is still ``end``."""
-        part, at = self._part(number)
-        part.plain[at] = part.end[at] == end
+        self._plain[number - self.first] = self._ends[number - self.first] == end
 
     def before(self, number: int) -> int:
         """Count the lines of the segments before the ``number``-th one."""
-        if number <= self.first:
-            return self._lines_dropped
-        part, at = self._part(number - 1)
-        return part.through[at]
+        return self._through[number - self.first - 1] if number > self.first else self._lines_dropped
 
-    def row(self, number: int) -> tuple[int, int, int, int, bool]:
-        """Return file, start, end and number of lines of a row, and whether they are known to be plain."""
-        part, at = self._part(number)
-        lines = part.through[at] - self.before(number)
-        return part.file[at], part.start[at], part.end[at], lines, bool(part.plain[at])
+    def row(self, key: SegmentKey) -> IndexRow:
+        """Return a row of the table, which is of one side of line 0."""
+        at, before, through = key.number - self.first, self.before(key.number), self.before(key.number + 1)
+        time = self._times[at]
+        return IndexRow(
+            key,
+            before if key.newer else -through,
+            self._files[at],
+            self._starts[at],
+            self._ends[at],
+            through - before,
+            bool(self._plain[at]),
+            None if math.isnan(time) else time,
+            chr(self._streams[at]),
+        )
 
-    def origin(self, number: int) -> tuple[float | None, str]:
-        """Return time and stream of a row."""
-        part, at = self._part(number)
-        time = part.time[at]
-        return None if math.isnan(time) else time, chr(part.stream[at])
-
-    def find(self, line: int) -> tuple[int, int, int]:
-        """Return the number of the segment with the ``line``-th line, the line's number in it, and its line count."""
-        which = bisect_right(self._lines_before, line) - 1
-        through = self._parts[which].through
-        number = (self._released + which) * _ROWS_PER_PART + bisect_right(through, line)
-        before = self.before(number)
-        part, at = self._part(number)
-        return number, line - before, part.through[at] - before
+    def find(self, line: int) -> int:
+        """Return the number of the segment with the ``line``-th line."""
+        return self.first + bisect_right(self._through, line)
 
     def first_at(self, time: float, *, backwards: bool = False) -> int | None:
         """Return the first row with this time or a later one; ``backwards`` searches from the end."""
-        parts = range(len(self._parts))
-        for which in reversed(parts) if backwards else parts:
-            part = self._parts[which]
-            if part.latest < time:
-                continue
-            base = (self._released + which) * _ROWS_PER_PART
-            rows = range(max(self.first - base, 0), min(self.end - base, len(part.time)))
-            for at in reversed(rows) if backwards else rows:
-                if part.time[at] >= time:
-                    return base + at
-        return None
-
-    def _part(self, number: int) -> tuple[_RowPart, int]:
-        return self._parts[number // _ROWS_PER_PART - self._released], number % _ROWS_PER_PART
+        rows = range(len(self._times))
+        at = next((at for at in (reversed(rows) if backwards else rows) if self._times[at] >= time), None)
+        return None if at is None else self.first + at
 
 
 class LineSlice(NamedTuple):
@@ -240,6 +166,8 @@ class IndexRow(NamedTuple):
         end: the offset after its last byte.
         lines: how many lines it has.
         is_plain: whether its lines are known to be shown as they were printed.
+        time: when it was written (seconds since the epoch), None where that is not known.
+        stream: see `LogSegment`.
     """
 
     key: SegmentKey
@@ -249,6 +177,8 @@ class IndexRow(NamedTuple):
     end: int
     lines: int
     is_plain: bool
+    time: float | None
+    stream: str
 
     @property
     def stop(self) -> int:
@@ -283,7 +213,7 @@ class LineIndex:
             # Rows that exist already may have been counted, and of those only the very last one may change.
             start = table.end
             for segment in segments:
-                joined = table.end > start and table.precede(segment, BLOCK)
+                joined = table.end > start and table.join(segment)
                 segment.key = SegmentKey(False, table.end - 1 if joined else table.add(segment))
                 if not joined:
                     self._last_of.setdefault(segment.file, segment.key)
@@ -293,7 +223,7 @@ class LineIndex:
         with self._lock:
             table = self._newer
             for segment in segments:
-                joined = table.end > table.first and table.follow(segment, BLOCK)
+                joined = table.end > table.first and table.join(segment)
                 segment.key = SegmentKey(True, table.end - 1 if joined else table.add(segment))
                 if not joined:
                     self._last_of[segment.file] = segment.key
@@ -366,16 +296,10 @@ class LineIndex:
                 if table is not None:
                     table.note_plain(row.key.number, row.end)
 
-    def locate(self, line: int) -> tuple[SegmentKey, int] | None:
-        """Find the segment of a line, and the line's number in it; None if the line is not known."""
+    def row_of(self, line: int) -> IndexRow | None:
+        """Return the segment of a line, None if the line is not known."""
         with self._lock:
-            if not self._first() <= line < self._newer.lines:
-                return None
-            if line < 0:
-                number, from_last, lines = self._older.find(-line - 1)
-                return SegmentKey(False, number), lines - 1 - from_last
-            number, skip, _ = self._newer.find(line)
-            return SegmentKey(True, number), skip
+            return self._row_of(line)
 
     def line_at(self, time: float) -> int | None:
         """Return the number of the first line of ``time`` (s since the epoch) or later.
@@ -402,16 +326,9 @@ class LineIndex:
         with self._lock:
             stop = min(first + count, self._newer.lines)
             first = line = max(first, self._first())
-            while line < stop:
-                if line < 0:
-                    number, from_last, lines = self._older.find(-line - 1)
-                    table, skip = self._older, lines - 1 - from_last
-                else:
-                    number, skip, lines = self._newer.find(line)
-                    table = self._newer
-                take = min(lines - skip, stop - line)
-                file, start, end, _, _ = table.row(number)
-                slices.append(LineSlice(file, start, end, skip, take, *table.origin(number)))
+            while line < stop and (row := self._row_of(line)) is not None:
+                take = min(row.stop, stop) - line
+                slices.append(LineSlice(row.file, row.start, row.end, line - row.first, take, row.time, row.stream))
                 line += take
         return first, slices
 
@@ -427,10 +344,12 @@ class LineIndex:
 
     def _row(self, key: SegmentKey) -> IndexRow | None:
         table = self._table_of(key)
-        if table is None:
-            return None
-        first = table.before(key.number) if key.newer else -table.before(key.number + 1)
-        return IndexRow(key, first, *table.row(key.number))
+        return None if table is None else table.row(key)
+
+    def _row_of(self, line: int) -> IndexRow | None:
+        newer = line >= 0
+        number = self._newer.find(line) if newer else self._older.find(-line - 1)
+        return self._row(SegmentKey(newer, number)) if line >= self._first() else None
 
     def _drop_before(self, line: int) -> None:
         before = self._first()
@@ -439,8 +358,8 @@ class LineIndex:
         older, newer = self._older, self._newer
         if line < 0:
             # The segment that the line is in stays.
-            older.cut(older.find(-line - 1)[0] + 1)
+            older.cut(older.find(-line - 1) + 1)
         else:
             older.cut(0)
-            newer.drop(newer.end if line >= newer.lines else newer.find(line)[0])
+            newer.drop(newer.find(line))
         self._gone += self._first() - before

@@ -133,11 +133,11 @@ class Matches:
         first, end, *_ = self.log.bounds()
         at = max(line, first) if forward else min(line, end - 1)
         while first <= at < end and not stopped():
-            located = self.log.index.locate(at)
-            if located is None:
+            row = self.log.index.row_of(at)
+            if row is None:
                 # The line was dropped just now.
                 return self.find(at, forward, stopped)
-            key = located[0]
+            key = row.key
             if key.number < self._side(key.newer).next:
                 position = self.position(at if forward else at + 1) - (not forward)
                 found = self._line(self._place(position))
@@ -256,23 +256,19 @@ class Matches:
 
     def _line(self, place: int | None) -> int | None:
         """Return the number of the line at a place; None if it was dropped."""
-        row = None if place is None else self._row(place >> _OFFSET_BITS)
+        row = None if place is None else self.log.index.row_of(place >> _OFFSET_BITS)
         if place is None or row is None:
             return None
         return row.first + min(self._cached_text(row).count(b"\n", 0, place & _OFFSET), row.lines - 1)
 
     def _start(self, line: int) -> int:
         """Return the place of a line; of an unknown one, any before or after those of all others."""
-        row = self._row(line)
+        row = self.log.index.row_of(line)
         if row is None or row.first == line:
             return line << _OFFSET_BITS
         text = self._cached_text(row)
         rest = text.split(b"\n", line - row.first)[-1]
         return (row.first << _OFFSET_BITS) + len(text) - len(rest)
-
-    def _row(self, line: int) -> IndexRow | None:
-        located = self.log.index.locate(line)
-        return None if located is None else self.log.index.row(located[0])
 
     def _searched_end(self, forward: bool) -> int:
         """Return the first line beyond the searched ones, in a direction."""
@@ -311,9 +307,15 @@ class Matches:
         for run in _adjoining(rows):
             texts = self._shown(run)
             ends = list(accumulate(map(len, texts)))
-            for start in self._starts(b"".join(texts)):
-                at = bisect_right(ends, start)
-                yield (run[at].first << _OFFSET_BITS) + start - ends[at] + len(texts[at])
+            # The place of the block's first byte, if it were in the segment of the match.
+            bases = [
+                (row.first << _OFFSET_BITS) + len(text) - end for row, text, end in zip(run, texts, ends, strict=True)
+            ]
+            starts = self._starts(b"".join(texts))
+            if len(run) == 1:
+                yield from map(bases[0].__add__, starts)
+            else:
+                yield from (bases[bisect_right(ends, start)] + start for start in starts)
 
     def _shown(self, run: Sequence[IndexRow]) -> list[bytes]:
         """Return the lines of each segment as they are shown, each with a line feed."""

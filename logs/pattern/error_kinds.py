@@ -157,12 +157,9 @@ def error_pattern(extra: Sequence[str] = ()) -> Pattern:
     Raises:
         PatternError: one of them is invalid.
     """
-    return _any_of([*(kind.pattern for kind in ERROR_KINDS), *map(_checked, extra)])
-
-
-def cause_pattern(extra: Sequence[str] = ()) -> Pattern:
-    """Make the pattern that matches the line of any error that is not a consequence of another one."""
-    return _any_of([*(kind.pattern for kind in ERROR_KINDS if not kind.is_consequence), *map(_checked, extra)])
+    patterns = [*(kind.pattern for kind in ERROR_KINDS), *map(_checked, extra)]
+    joined = "|".join(f"(?:{pattern})" for pattern in patterns)
+    return parse_pattern(joined, regex=True, ignore_case=False, longest=len(joined))
 
 
 class KindFinder:
@@ -198,14 +195,9 @@ def known_kinds() -> KindFinder:
     return KindFinder()
 
 
-def _any_of(patterns: Sequence[str]) -> Pattern:
-    joined = "|".join(f"(?:{pattern})" for pattern in patterns)
-    return parse_pattern(joined, regex=True, ignore_case=False, longest=len(joined))
-
-
 def _checked(pattern: str) -> str:
     parse_pattern(pattern, regex=True)
     return pattern
 
 
-__all__ = ["ERROR_KINDS", "ErrorKind", "KindFinder", "PatternError", "cause_pattern", "error_pattern"]
+__all__ = ["ERROR_KINDS", "ErrorKind", "KindFinder", "PatternError", "error_pattern"]

@@ -95,8 +95,8 @@ class Pattern:
         while position < len(block):
             if literal and 0 < gap < _DENSE_GAP:
                 text = block.lower() if self.ignore_case else block
-                for match in re.compile(re.escape(literal) + b".*").finditer(text, position):
-                    yield block.rfind(b"\n", 0, match.start()) + 1
+                found = re.compile(re.escape(literal) + b".*").finditer(text, position)
+                yield from [block.rfind(b"\n", 0, match.start()) + 1 for match in found]
                 return
             match = expression.search(block, position)
             if match is None or (at := match.start()) == len(block):

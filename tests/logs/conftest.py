@@ -42,7 +42,6 @@ def small_blocks():
         for module, name, value in (
             (file_source, "FIRST_READ", 10),
             (file_source, "POLL_LIMIT", 45),
-            (line_index, "_ROWS_PER_PART", 2),
             (line_index, "_MAX_ROWS", 3),
             (matches, "_STEP_SIZE", 70),
             (pattern, "_DENSE_GAP", 10),

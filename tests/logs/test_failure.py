@@ -10,7 +10,7 @@ from support.tables import toml_table
 
 from torchx_tui.logs.lines.failure import explain_failure, find_cause
 from torchx_tui.logs.lines.matches import Matches
-from torchx_tui.logs.pattern.error_kinds import KindFinder, cause_pattern, error_pattern
+from torchx_tui.logs.pattern.error_kinds import KindFinder, error_pattern
 from torchx_tui.logs.pattern.pattern import PatternError
 
 DATA = Path(__file__).with_name("data")
@@ -84,7 +84,6 @@ def test_kind_of_an_error(row):
     found = KindFinder().kind_of(line)
     assert ([found.name] if found else []) == kind
     assert error_pattern().matches(line.encode()) == bool(kind)
-    assert cause_pattern().matches(line.encode()) == (found is not None and not found.is_consequence)
 
 
 def test_error_dropped_while_it_is_read_is_left_out(tmp_path, monkeypatch):
