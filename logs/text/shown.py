@@ -15,6 +15,7 @@ from .sanitize import sanitize
 LINE_CAP = 16384
 
 _ESCAPE, _RETURN, _BACKSPACE, _TAB = 0x1B, 0x0D, 0x08, 0x09
+_VISIBLE = bytes(range(0x20, 0x7F)) + b"\n"
 _DROPPED = bytes(set(range(0x20)) - {_ESCAPE, _RETURN, _BACKSPACE, _TAB, 0x0A} | {0x7F})
 
 # CSI sequences that change no text: all but `K`, which changes none if nothing is right of the cursor.
@@ -24,6 +25,9 @@ _SGR = re.compile(rb"\x1b\[[0-9;:]*m")
 
 def is_plain(data: bytes) -> bool:
     """Return whether lines are shown as they were printed: printable UTF-8, none longer than the cap."""
+    if data.isascii():
+        # A fifth of the time of what follows, which each byte takes once in the first search of a log.
+        return not data.translate(None, _VISIBLE) and not has_long_line(data)
     try:
         text = data.decode()
     except UnicodeDecodeError:
