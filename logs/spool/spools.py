@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
@@ -120,8 +121,6 @@ class LogSpools:
     def __init__(self, limits: SpoolLimits | None = None, root: Path | None = None) -> None:
         self.limits = limits or SpoolLimits()
         self._root = root or cache_folder() / "spool"
-        process = read_process(os.getpid())
-        self._folder = self._root / owner_folder(os.uname().nodename, os.getpid(), process.start if process else "")
         self._jobs: dict[str, dict[str, _Entry]] = {}
         self._lock = threading.RLock()
         self._wake = threading.Event()
@@ -153,7 +152,7 @@ class LogSpools:
                     self._job_limit,
                 )
                 entries[folder] = _Entry(spool, origin)
-            self._read(entries[folder], user)
+            self._add_user(entries[folder], user)
             return entries[folder].spool
 
     def find(self, key: tuple[str, str]) -> Spool | None:
@@ -181,7 +180,7 @@ class LogSpools:
         with self._lock:
             read = {folder: entry for folder, entry in self._jobs.get(job, {}).items() if not entry.spool.is_complete}
             for entry in read.values():
-                self._read(entry, user)
+                self._add_user(entry, user)
         while any(not entry.spool.has_all_until(now, QUIET_S) for entry in read.values()):
             if self._closed or time.monotonic() > deadline:
                 break
@@ -201,7 +200,13 @@ class LogSpools:
             entry.spool.begin(None)
         feeds = [entry.feed for entry in entries if entry.feed is not None]
         threading.Thread(target=_close_feeds, args=(feeds,), name="spools-close", daemon=True).start()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if entries:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    @cached_property
+    def _folder(self) -> Path:
+        process = read_process(os.getpid())
+        return self._root / owner_folder(os.uname().nodename, os.getpid(), process.start if process else "")
 
     def _entry(self, key: tuple[str, str]) -> _Entry | None:
         return self._jobs.get(key[0], {}).get(key[1])
@@ -209,7 +214,7 @@ class LogSpools:
     def _entries(self) -> list[_Entry]:
         return [entry for entries in self._jobs.values() for entry in entries.values()]
 
-    def _read(self, entry: _Entry, user: object) -> None:
+    def _add_user(self, entry: _Entry, user: object) -> None:
         """Add a reader, and start a feed if there is none or the last one ended in trouble."""
         entry.users.add(user)
         if self._closed or not (entry.spool.trouble if entry.spool.ended else entry.feed is None):
@@ -230,7 +235,7 @@ class LogSpools:
     def enforce_limits(self) -> None:
         """Drop files until the limits hold, those of the least recently read job first."""
         with self._lock:
-            jobs = [list(entries.values()) for entries in self._jobs.values()]
+            jobs = [list(entries.values()) for entries in self._jobs.values() if entries]
         jobs.sort(key=lambda entries: max(entry.last_read for entry in entries))
         spools = [[entry.spool for entry in entries] for entries in jobs]
         for job in spools:
