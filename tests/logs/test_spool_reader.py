@@ -217,10 +217,12 @@ def make_spools(tmp_path, monkeypatch):
 
 
 def test_job_limit_drops_previous_files_first(make_spools):
-    made = make_spools(job=700)
-    replicas = [acquire(made, "a", files, f"r-{number}") for number, files in enumerate((1, 2, 2))]
+    made = make_spools(job=800)
+    large = acquire(made, "a", 0, "r-1")
+    rotated = acquire(made, "a", 2, "r-0")
+    large.take(LINE._replace(data=LINE.data * 3), LineCursor(1), large)
     made.enforce_limits()
-    assert [len(spool.parts) for spool in replicas] == [1, 1, 1]
+    assert [len(spool.parts) for spool in (rotated, large)] == [1, 1]
 
 
 @pytest.mark.parametrize(("total", "files"), [(500, [0, 2]), (250, [0, 1]), (100, [0, 0])])
