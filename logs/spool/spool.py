@@ -48,14 +48,14 @@ class SpoolFile(LogFile):
         return super().read(start, min(size, self.size - start)) if start < self.size else b""
 
     def append(self, data: bytes) -> None:
-        try:
-            with self._lock:
-                descriptor, at, rest = self._open(), self.size, memoryview(data)
-                while rest:
-                    written = os.pwrite(descriptor, rest, at)
-                    rest, at = rest[written:], at + written
-                self.size, self._written_at = at, time.time()
-        finally:
+        with self._lock:
+            is_closed = self._descriptor < 0
+            descriptor, at, rest = self._open(), self.size, memoryview(data)
+            while rest:
+                written = os.pwrite(descriptor, rest, at)
+                rest, at = rest[written:], at + written
+            self.size, self._written_at = at, time.time()
+        if is_closed:
             self._end_read()
 
     def close(self) -> None:
