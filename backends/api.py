@@ -335,8 +335,8 @@ class Scheduler(abc.ABC, Generic[T]):
             streams: which output; combined where None.
 
         Raises:
-            ValueError: the stream is not one that this scheduler has, role and replica do not exist, or the expression
-                is malformed.
+            UnknownReplicaError: role or replica do not exist, or the stream is not one that this scheduler has.
+            ValueError: the expression is malformed.
             NotImplementedError: the scheduler has no logs.
         """
         query = LogQuery.parse(app_id, role_name, k, regex, since, until, should_tail, streams)
@@ -367,8 +367,10 @@ class Scheduler(abc.ABC, Generic[T]):
             tail: without a cursor, only about so many of the lines that are there, where that spares work.
 
         Raises:
-            ValueError: as `log_iter`, here or at the first line.
+            UnknownReplicaError: as `log_iter`, here or at the first line.
             NotImplementedError: the scheduler has no logs.
+            NotAllowedError: this user may not read them.
+            Exception: it cannot be read now; the caller tries again.
         """
         from ..logs.source.stream import LineCursor, LineStream
 

@@ -145,6 +145,10 @@ class LaunchCancelledError(SchedulerError):
         super().__init__("The launch was ended before anything ran")
 
 
+class UnknownReplicaError(TorchXTuiError, ValueError):
+    """An app has no such role or replica, or its scheduler no such output; a retry does not help."""
+
+
 class LogUnreadableError(SchedulerError, NotImplementedError):
     """A replica's log is stored where it cannot be read back."""
 

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain
 from typing import Any
 
-from ...specs.errors import JobNotFoundError, LogUnreadableError, SchedulerError
+from ...specs.errors import JobNotFoundError, LogUnreadableError, SchedulerError, UnknownReplicaError
 from ..api import split_lines
 from ..shared.replicas import pick_replica
 from ..types import DescribeAppResponse, Stream
@@ -201,12 +201,13 @@ def check_replica(
     Raises:
         JobNotFoundError: there is no such app.
         LogUnreadableError: the scheduler has no logs.
-        ValueError: there is no such role, replica or output.
+        UnknownReplicaError: there is no such role, replica or output.
     """
     if not known:
         raise LogUnreadableError(f"{scheduler} has no logs to read")
     if stream is not None and stream not in known:
-        raise ValueError(f"{scheduler} has no output {stream!s}: it has {', '.join(output.value for output in known)}")
+        valid = ", ".join(output.value for output in known)
+        raise UnknownReplicaError(f"{scheduler} has no output {stream!s}: it has {valid}")
     if described is None:
         raise JobNotFoundError(app_id, scheduler)
     if described.roles:

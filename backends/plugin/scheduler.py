@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, TypeVar, get_args, get_origin
 
 from ...base.errors import TorchXTuiError
-from ...specs.errors import AppDefError, JobNotFoundError, SchedulerError
+from ...specs.errors import AppDefError, JobNotFoundError, SchedulerError, UnknownReplicaError
 from ...specs.roles import AppDef, AppDryRunInfo, Role
 from ...specs.run_options import CfgVal, runopts
 from ...specs.status import AppState, is_terminal
@@ -337,7 +337,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
             self.capabilities = replace(
                 self.capabilities, log_streams=tuple(output for output in known if output != stream)
             )
-            raise ValueError(refused)
+            raise UnknownReplicaError(refused)
         return PluginLogIterator(self.backend, opens, pattern)
 
     # Advice

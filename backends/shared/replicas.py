@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from ...base.errors import join_names
+from ...specs.errors import UnknownReplicaError
 
 T = TypeVar("T")
 
@@ -20,12 +21,12 @@ def pick_replica(app_id: str, roles: Mapping[str, Mapping[int, T]], role: str, k
         k: the replica's number in the role.
 
     Raises:
-        ValueError: there is no such role or replica; the message lists the valid ones.
+        UnknownReplicaError: there is no such role or replica; the message lists the valid ones.
     """
     if role not in roles:
-        raise ValueError(f"{app_id} has no role {role}. Its roles: {join_names(roles)}")
+        raise UnknownReplicaError(f"{app_id} has no role {role}. Its roles: {join_names(roles)}")
     if k not in roles[role]:
-        raise ValueError(f"Role {role} of {app_id} has no replica {k}. Valid: {format_numbers(roles[role])}")
+        raise UnknownReplicaError(f"Role {role} of {app_id} has no replica {k}. Valid: {format_numbers(roles[role])}")
     return roles[role][k]
 
 

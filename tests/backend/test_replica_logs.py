@@ -34,12 +34,12 @@ def runner_of(journal):
 def reading(runner, k=0, stream="combined"):
     """Give what is kept of a streamed log, which is read until the end."""
     spool = runner.replica_log(HANDLE, "trainer", k).spool
-    yield spool.acquire(stream)
-    spool.release(stream)
+    yield spool.acquire(stream, runner)
+    spool.release(stream, runner)
 
 
 def data(kept):
-    return b"".join(segment.data.read(0, 10_000) for segment in kept.segments())
+    return b"".join(part.data.read(0, 10_000) for part in kept.parts)
 
 
 def test_files_are_named(runner_of, tmp_path):

@@ -5,7 +5,7 @@ from support.streaming import RecordScheduler
 from torchx_tui.logs.lines import line_index, matches, merge
 from torchx_tui.logs.pattern import pattern
 from torchx_tui.logs.source import file_source
-from torchx_tui.logs.spool import feed, replica_spool
+from torchx_tui.logs.spool import feed, spools
 
 
 @pytest.fixture
@@ -25,13 +25,11 @@ def instance():
 def quick_retries(monkeypatch):
     monkeypatch.setattr(feed, "FIRST_RETRY_S", 0.02)
     monkeypatch.setattr(feed, "MAX_RETRY_S", 0.1)
-    monkeypatch.setattr(feed, "MAX_DISK_RETRY_S", 0.1)
 
 
 @pytest.fixture
-def small_segments(monkeypatch):
-    monkeypatch.setattr(replica_spool, "MIN_SEGMENT_SIZE", 2000)
-    monkeypatch.setattr(feed, "LIMIT_CHECK_BYTES", 500)
+def small_files(monkeypatch):
+    monkeypatch.setattr(spools, "MIN_FILE_BYTES", 2000)
 
 
 # Of a class, and of each function without one: Hypothesis refuses fixtures of functions.

@@ -1,98 +1,85 @@
-"""What a feed does with a stream that fails or ends, and when it checks the limits."""
+"""A feed whose stream fails or ends, or whose disk is full."""
 
 import errno
 import json
+import os
 
 import pytest
-from support.waiting import PATIENCE
+from support.waiting import wait_until
 
 from torchx_tui.logs.source.stream import LineCursor, Record
-from torchx_tui.logs.spool.feed import SpoolFeed
-from torchx_tui.logs.spool.replica_spool import ReplicaSpool
-from torchx_tui.specs.errors import NotAllowedError
+from torchx_tui.logs.spool.feed import Feed
+from torchx_tui.logs.spool.spool import Spool
+from torchx_tui.specs.errors import NotAllowedError, UnknownReplicaError
+
+LINES = [Record(b"a\n", None, "c"), Record(b"b\n", None, "c")]
 
 
 class Stream:
-    """Gives records, and stores whether it was closed."""
+    """Gives records, raises those that are exceptions, and stores whether it was closed."""
 
-    cursor = LineCursor(1)
     closed = False
+    cursor = None
 
     def __init__(self, records, is_complete):
         self._records = records
         self.is_complete = is_complete
 
     def __iter__(self):
-        return self._records
+        for number, record in enumerate(self._records):
+            if isinstance(record, Exception):
+                raise record
+            self.cursor = LineCursor(number + 1)
+            yield record
 
     def close(self):
         self.closed = True
 
 
 class Source:
-    """Opens streams and keeps the limits; ``failures`` come before the first stream, the last one forever."""
+    """Opens streams; ``failures`` come before the first one, the last failure forever."""
 
-    def __init__(self, *failures, records=None, final=lambda: False):
+    def __init__(self, *failures, streams=(), final=lambda: False):
         self.failures = list(failures)
-        self.records = records or []
+        self.streams = list(streams)
         self.opened = []
-        self.asked = self.taken = 0
-        self.checked_after = []
+        self.cursors = []
+        self.asked = 0
         self.is_final = final
 
     def connect(self, cursor):
         self.asked += 1
+        self.cursors.append(cursor)
         if self.failures:
             raise self.failures.pop(0) if len(self.failures) > 1 else self.failures[0]
-        self.opened.append(Stream(self._counted(), is_complete=bool(self.records)))
+        self.opened.append(Stream(self.streams.pop(0) if self.streams else [], is_complete=len(self.streams) == 0))
         return self.opened[-1]
-
-    def _counted(self):
-        for record in self.records:
-            self.taken += 1
-            yield record
-
-    def enforce_limits(self, spool):
-        self.checked_after.append(self.taken)
-
-    def free_space(self, spool):
-        return False
 
 
 @pytest.fixture
 def spool(tmp_path):
-    made = ReplicaSpool(tmp_path / "spool", "trainer/0", 1_000_000)
-    yield made
-    made.close()
+    return Spool(tmp_path / "spool", "trainer/0", lambda: 1_000_000, "a limit")
 
 
 def feed(spool, source):
     """Feed a spool until the feed ends by itself."""
-    feed = SpoolFeed(spool, source, source)
-    feed.start()
-    assert feed.join(PATIENCE)
+    Feed(spool, source).start()
+    wait_until(lambda: spool.ended, "the end of the log")
     return source
 
 
 def stored(spool):
-    (segment,) = spool.segments()
-    return segment.data.read(0, 100)
+    return b"".join(part.data.read(0, 100) for part in spool.parts)
 
 
 def test_complete_log_is_read_once(spool):
-    source = feed(spool, Source(records=[Record(b"a\n", None, "c"), Record(b"not whole", None, "c")]))
-    assert stored(spool) == b"a\nnot whole"
-    assert (spool.ended, spool.trouble, spool.notices) == (True, "", [])
+    source = feed(spool, Source(streams=[[*LINES, Record(b"not whole", None, "c")]]))
+    assert stored(spool) == b"a\nb\nnot whole"
+    assert (spool.is_complete, spool.notices) == (True, [])
     assert [stream.closed for stream in source.opened] == [True]
 
 
-def test_limits_are_checked_every_64_kb(spool):
-    sizes = (65_535, 1, 65_536, 30_000, 30_000, 30_000, 60_000)
-    source = feed(spool, Source(records=[Record(b"x" * (size - 1) + b"\n", None, "c") for size in sizes]))
-    assert source.checked_after == [2, 3, 6]
-
-
-NO_LOGS = [NotImplementedError("no logs"), NotAllowedError("no logs"), ValueError("no logs")]
+NO_LOGS = [NotImplementedError("no logs"), NotAllowedError("no logs"), UnknownReplicaError("no logs")]
 
 
 @pytest.mark.usefixtures("quick_retries")
@@ -104,8 +91,8 @@ NO_LOGS = [NotImplementedError("no logs"), NotAllowedError("no logs"), ValueErro
             ([failure, ConnectionError(), NO_LOGS[0]], "its log cannot be read: no logs")
             for failure in (
                 ConnectionError("away"),
+                ValueError("invalid literal for int()"),
                 json.JSONDecodeError("away", "{", 1),
-                UnicodeDecodeError("utf-8", b"\xff", 0, 1, "away"),
             )
         ),
         # The app has ended.
@@ -120,6 +107,13 @@ def test_failures_are_retried_unless_permanent(spool, failures, notice):
 
 
 @pytest.mark.usefixtures("quick_retries")
+def test_value_error_within_a_stream_is_retried(spool):
+    source = feed(spool, Source(streams=[[LINES[0], ValueError("a malformed time")], [LINES[1]]]))
+    assert (stored(spool), spool.notices) == (b"a\nb\n", [])
+    assert source.cursors == [None, LineCursor(1)]
+
+
+@pytest.mark.usefixtures("quick_retries")
 def test_app_of_unknown_state_is_read_on(spool):
     states = iter([ConnectionError(), False, True])
 
@@ -129,7 +123,7 @@ def test_app_of_unknown_state_is_read_on(spool):
             raise state
         return state
 
-    source = feed(spool, Source(final=is_final))
+    source = feed(spool, Source(streams=[[], [], [], []], final=is_final))
     assert (source.asked, spool.ended, spool.notices) == (3, True, [])
     assert all(stream.closed for stream in source.opened)
 
@@ -140,24 +134,25 @@ def test_fault_ends_the_reading_with_a_notice(spool, monkeypatch):
     assert spool.notices == ["trainer/0: reading its log failed; torchx-tui.log says why"]
 
 
-@pytest.mark.usefixtures("quick_retries")
 @pytest.mark.parametrize(
-    ("number", "text"),
-    [(errno.ENOSPC, "is full"), (errno.EDQUOT, "is full"), (errno.EROFS, "cannot be written (Read-only file system)")],
+    ("number", "fault", "remedy"),
+    [
+        (errno.ENOSPC, "The disk of {} is full", "Free some space"),
+        (errno.EDQUOT, "The disk of {} is full", "Free some space"),
+        (errno.EROFS, "{} cannot be written (Read-only file system)", "Make it writable"),
+    ],
 )
-def test_failed_writes_are_repeated(spool, monkeypatch, number, text):
-    failures = [OSError(number, "Read-only file system")] * 2
-    take = spool.take
+def test_failed_write_ends_the_spool_until_the_next_feed(spool, monkeypatch, number, fault, remedy):
+    def refuse(*_):
+        raise OSError(number, "Read-only file system")
 
-    def refuse_twice(*arguments):
-        if failures:
-            raise failures.pop()
-        take(*arguments)
-
-    monkeypatch.setattr(spool, "take", refuse_twice)
-    feed(spool, Source(records=[Record(b"a\n", None, "c"), Record(b"b\n", None, "c")]))
-    assert stored(spool) == b"a\nb\n"
-    root = spool.folder.parent.parent
-    trouble, recovered = spool.notices
-    assert f"{root} {text}" in trouble
-    assert (recovered, spool.trouble) == (f"{root} can be written again: reading continues", "")
+    source = Source(streams=[LINES, LINES[:1]])
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", refuse)
+        feed(spool, source)
+    fault = fault.format(spool.folder.parent.parent)
+    notice = f"{fault}: the rest of the log is not read. {remedy}, then open the log again."
+    assert (spool.notices, spool.trouble, spool.is_complete) == ([notice], notice, False)
+    feed(spool, source)
+    # The cursor did not move.
+    assert (source.cursors, stored(spool), spool.is_complete) == ([None, None], b"a\n", True)

@@ -9,7 +9,7 @@ from support.reading import HANDLE, as_shown, numbered
 from support.streaming import RecordScheduler
 from support.waiting import NEVER, PATIENCE, wait_until
 
-from torchx_tui.logs.spool import replica_spool, spools
+from torchx_tui.logs.spool import spools
 
 
 class LosingScheduler(RecordScheduler):
@@ -30,7 +30,7 @@ def test_read_logs_are_completed_before_the_cancel(instance, quick_retries, monk
     # The last line is of just now. A thread that is late is not taken for one that has nothing more to read.
     at = 1_700_000_000 + 499 / 4
     monkeypatch.setattr(spools, "time", SimpleNamespace(time=lambda: at, monotonic=time.monotonic, sleep=time.sleep))
-    monkeypatch.setattr(replica_spool, "QUIET_S", NEVER)
+    monkeypatch.setattr(spools, "QUIET_S", NEVER)
     monkeypatch.setattr(spools, "LAST_LINES_TIMEOUT_S", NEVER)
     one = instance(LosingScheduler(replicas=3))
     scheduler = one.scheduler

@@ -8,29 +8,30 @@ from support.waiting import wait_until
 from torchx_tui.base.files import cache_folder
 from torchx_tui.base.processes import read_process
 from torchx_tui.logs.spool import spools
-from torchx_tui.logs.spool.spools import FOREIGN_OWNER_AGE_S, Owner, remove_stale, this_owner
+from torchx_tui.logs.spool.spools import FOREIGN_OWNER_AGE_S, owner_folder, remove_stale
 
 HOST = os.uname().nodename
 
 
 def test_only_folders_of_dead_programs_are_removed(tmp_path):
     def folder_of(owner):
-        folder = tmp_path / owner.folder_name
+        folder = tmp_path / owner_folder(*owner)
         (folder / "job").mkdir(parents=True)
         (folder / "job" / "00000000.log").write_bytes(b"x")
         return folder
 
     child = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
-    process = read_process(child.pid)
+    process, own_process = read_process(child.pid), read_process(os.getpid())
     assert process
+    assert own_process
     live, own, reused, away, long_away = map(
         folder_of,
         (
-            Owner(HOST, child.pid, process.start, 0),
-            this_owner(),
-            Owner(HOST, child.pid, "1", 0),
-            Owner("node-17.cluster.example", child.pid, "1", 0),
-            Owner("node-18.cluster.example", child.pid, "1", 0),
+            (HOST, child.pid, process.start),
+            (HOST, os.getpid(), own_process.start),
+            (HOST, child.pid, "1"),
+            ("node-17.cluster.example", child.pid, "1"),
+            ("node-18.cluster.example", child.pid, "1"),
         ),
     )
     os.utime(long_away, (0, time.time() - FOREIGN_OWNER_AGE_S - 60))
@@ -45,7 +46,7 @@ def test_only_folders_of_dead_programs_are_removed(tmp_path):
 
 
 def test_runner_removes_stale_folders(instance):
-    left = cache_folder() / "spool" / Owner(HOST, 999_999_999, "1", 0).folder_name
+    left = cache_folder() / "spool" / owner_folder(HOST, 999_999_999, "1")
     left.mkdir(parents=True)
     instance().runner.remove_stale_spools()
     wait_until(lambda: not left.exists(), "its removal")
@@ -66,10 +67,10 @@ def test_removal_follows_no_link(tmp_path):
     for folder in (precious, root):
         folder.mkdir()
     (precious / "file").write_bytes(b"x")
-    (root / Owner(HOST, 999_999_999, "1", 0).folder_name).symlink_to(precious)
+    (root / owner_folder(HOST, 999_999_999, "1")).symlink_to(precious)
     remove_stale(root)
     assert (precious / "file").exists()
 
 
 def test_each_spool_of_a_process_has_its_folder():
-    assert this_owner().folder_name != this_owner().folder_name
+    assert owner_folder(HOST, 1, "1") != owner_folder(HOST, 1, "1")

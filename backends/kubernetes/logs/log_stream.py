@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ....logs.source.stream import Cursor, LogStream, Part, PartsCursor, Record
-from ....specs.errors import LogUnreadableError
+from ....specs.errors import LogUnreadableError, UnknownReplicaError
 from ...shared.stamped_log import TOGETHER_NS, LookWaits
 from ...shared.stream_lines import StreamLines
 from ...types import LogIterator, LogQuery, Stream
@@ -43,7 +43,7 @@ def open_stream(
     """Return the log of one replica as it comes; see `Scheduler.log_stream`.
 
     Raises:
-        ValueError: there is no such stream.
+        UnknownReplicaError: there is no such stream.
     """
     _check_stream(streams)
     return KubernetesLogStream(server, app_id, role, k, cursor if isinstance(cursor, PartsCursor) else None, tail)
@@ -53,7 +53,7 @@ def read_lines(server: ApiServer, query: LogQuery) -> LogIterator:
     """Read the lines of one replica.
 
     Raises:
-        ValueError: there is no such stream, role or replica; the message lists the valid ones.
+        UnknownReplicaError: there is no such stream, role or replica; the message lists the valid ones.
         JobNotFoundError: there is no such app.
         SchedulerError: the server cannot be reached, or may not tell.
     """
@@ -77,7 +77,7 @@ def _check_stream(streams: Stream | str | None) -> None:
     # A runtime marks each line with its stream, but servers do not pass that on.
     if streams not in (None, Stream.COMBINED):
         name = streams.value if isinstance(streams, Stream) else streams
-        raise ValueError(f"Kubernetes keeps no stream {name} of its own. Valid: {Stream.COMBINED.value}")
+        raise UnknownReplicaError(f"Kubernetes keeps no stream {name} of its own. Valid: {Stream.COMBINED.value}")
 
 
 def read_side_by_side(reading: LogReading, logs: Sequence[Callable[[], Iterator[Item]]]) -> Iterator[Item]:
@@ -177,7 +177,7 @@ class KubernetesLogStream:
         """Return the next record.
 
         Raises:
-            JobNotFoundError, ValueError: there is no such app, role or replica.
+            JobNotFoundError, UnknownReplicaError: there is no such app, role or replica.
             LogUnreadableError: the pod is gone, and its log with it.
             SchedulerError: the server, or the pod's node, went away.
         """
