@@ -245,7 +245,7 @@ def test_interrupted_command_is_silent(command, monkeypatch):
     def interrupted():
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("torchx_tui.components.list_components", interrupted)
+    monkeypatch.setattr("torchx_tui.components.finder.list_components", interrupted)
     ended = command("builtins")
     assert (ended.code, ended.out, ended.err) == (130, "", "")
 

@@ -169,7 +169,7 @@ async def test_findings_stand_beside_the_documentation(app, here):
         await launch.shows("This component cannot be used", on="docs")
         assert launch.docs().endswith("ctrl+e open the file in your editor\n")
         text = " ".join(launch.docs().split())
-        assert "jobs.py:3 error Missing type annotation for argument 'msg' in function 'job' write `msg: str`" in text
+        assert "jobs.py:3 error Missing type annotation for argument 'msg' in function 'job'" in text
         assert "Say [red]it[/red]." in text
         assert "msg str - words" in text
         assert "enter fill" not in text
@@ -178,11 +178,11 @@ async def test_findings_stand_beside_the_documentation(app, here):
         assert launch.component() == ""
 
 
-async def test_a_component_with_a_warning_has_a_form(app, here):
+async def test_component_without_a_docstring_has_a_form(app, here):
     ComponentFile(here / "jobs.py").write("def job(n: int = 1) -> AppDef: ...\n")
     async with launch_of(app) as launch:
         await launch.press(*"job")
-        await launch.shows("warning", 'write """What job does."""', "enter fill the form", on="docs")
+        await launch.shows("enter fill the form", on="docs")
         await launch.choose()
 
 

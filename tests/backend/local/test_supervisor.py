@@ -132,7 +132,8 @@ def test_copies_in_blocks_and_a_flood_at_once(sleeper, monkeypatch, due_in, slep
 
 def test_helper_keeps_no_file_open(sleeper):
     made, _, _ = sleeper
-    made.request, made.processes = {"helpers": {"end": {"argv": ["cat"], "stdin": "a job has ended"}}}, []
+    made.request = {"helpers": {"end": {"argv": ["cat"], "stdin": "a job has ended"}}}
+    made.processes, made.helpers = [], set()
     before = os.listdir("/proc/self/fd")
     made.start_helper("end")
     assert made.processes[0].wait(PATIENCE) == 0
