@@ -26,10 +26,10 @@ from benchmarks.log_ingest import LINES, pane_rate
 from torchx_tui.diagnosis.metrics.chart import Options, draw_chart
 from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.progress.activity import JobPlace
-from torchx_tui.diagnosis.progress.blocks import LogTails
 from torchx_tui.diagnosis.progress.prefilter import candidate_lines
 from torchx_tui.diagnosis.progress.reader import _TAIL_IN_TURN, _TAILS_IN_TURN, ActivityReader
 from torchx_tui.diagnosis.progress.tracker import ProgressTracker
+from torchx_tui.logs.lines.blocks import LogTails
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.metric_list import MetricList

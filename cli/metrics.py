@@ -94,7 +94,7 @@ def _activity_of_job(runner: Runner, handle: str, settings: Settings) -> Activit
     import dataclasses
 
     from ..backends.replica_logs import replica_logs
-    from ..diagnosis.progress.blocks import unreadable_logs
+    from ..logs.lines.blocks import unreadable_logs
 
     found = described(runner, handle)
     activity = job_activity(runner, handle, found, settings)

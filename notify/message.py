@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
-import math
 import time
-from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..backends.replica_logs import replica_logs
 from ..backends.shared.secrets import mask_text
 from ..diagnosis.failure.explain import explain_job
-from ..diagnosis.progress.blocks import LogBlocks
-from ..logs.source.log_file import LogFile
+from ..diagnosis.progress.reader import last_written
+from ..logs.lines.blocks import followed
+from ..logs.lines.merge import MergedLog
 from ..logs.text.sanitize import plain
+from ..logs.text.shown import shown_text
 from ..specs.status import AppState
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ logger = logging.getLogger(__name__)
 END, FAILURE, STALL, FIRST_STEP = "end", "failure", "stall", "first_step"
 _TITLES = {STALL: "stalled", FIRST_STEP: "made its first step"}
 _MAX_LINES, _MAX_LINE_LENGTH = 10, 400
-_TAIL_BYTES = 65_536
+# Lines to look at: empty ones are left out of a message.
+_MAX_LINES_READ, _READ_TIMEOUT_S = 100, 2.0
 _STREAM_TIMEOUT_S = 10.0
 
 
@@ -100,40 +102,20 @@ def _why(runner: Runner, handle: str, described: DescribeAppResponse, logs: list
     return found or f"{described.state.name.capitalize()}: nothing to explain."
 
 
-def last_lines(logs: list[ReplicaLog]) -> tuple[str, ...]:
+def last_lines(logs: Sequence[ReplicaLog]) -> tuple[str, ...]:
     """Return the last lines of the replica that printed last, sanitised and masked."""
-    files = [path for log in logs for path in (log.combined, log.stdout, log.stderr) if path is not None]
-    data = _end_of_files(files) if files else _end_of_streams(logs)
-    lines = [plain(line) for line in data.decode("utf-8", "replace").splitlines()]
-    kept = [line.rstrip() for line in lines if line.strip()][-_MAX_LINES:]
-    return tuple(mask_text("", line[:_MAX_LINE_LENGTH]) for line in kept)
-
-
-def _end_of_files(paths: list[Any]) -> bytes:
-    latest, data = -math.inf, b""
-    for path in paths:
-        file = LogFile(path)
-        try:
-            state = file.stat()
-            if state is not None and state.size and state.written_at > latest:
-                latest, data = state.written_at, file.read(max(0, state.size - _TAIL_BYTES), _TAIL_BYTES)
-        finally:
-            file.close()
-    return data
-
-
-def _end_of_streams(logs: list[ReplicaLog]) -> bytes:
-    kept: deque[bytes] = deque(maxlen=4)
-    blocks = LogBlocks(logs)
-    blocks.connect()
+    files = [log for log in logs if log.spool is None]
+    chosen = [max(files, key=lambda log: last_written([log])[0])] if files else followed(logs)
+    log = MergedLog(chosen)
     try:
+        log.connect()
         deadline = time.monotonic() + _STREAM_TIMEOUT_S
-        more = True
-        while time.monotonic() < deadline and (more or not blocks.caught_up):
-            found, more = blocks.poll()
-            kept.extend(block[0][-_TAIL_BYTES:] for block in found)
-            if not more:
-                time.sleep(0.05)
+        while not log.caught_up and time.monotonic() < deadline:
+            time.sleep(0.05)
+        log.open()
+        log.read_older(_READ_TIMEOUT_S, _MAX_LINES_READ)
+        found = [line for line in log.lines(log.bounds().end - _MAX_LINES_READ, _MAX_LINES_READ) if line.replica >= 0]
     finally:
-        blocks.close()
-    return b"".join(kept)[-_TAIL_BYTES:]
+        log.close()
+    texts = [shown_text(line.data).rstrip() for line in found if line.replica == found[-1].replica]
+    return tuple(mask_text("", text[:_MAX_LINE_LENGTH]) for text in list(filter(None, texts))[-_MAX_LINES:])

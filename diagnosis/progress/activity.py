@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ...base.processes import job_processes
+from ...logs.lines.blocks import LogBlock
 from ...specs.handles import parse_app_handle
 from ...specs.mounts import BindMount
 from ..metrics.files import MetricFiles
 from ..metrics.find import Folder, find_metric_files
 from ..metrics.series import Series
 from ..metrics.store import load_series, save_series
-from .blocks import LogBlock
 from .stalls import Kind, Observation, check_loss, find_buffered_output, find_pause
 from .stragglers import find_slow_replica
 from .tracker import Progress, ProgressTracker

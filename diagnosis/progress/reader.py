@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import TorchXTuiError
 from ...base.threads import BackgroundThread
+from ...logs.lines.blocks import LogBlocks, LogTails, followed, log_paths, timed_end
 from ...logs.source.replica_log import ReplicaLog
 from .activity import Activity, JobActivity, JobPlace
-from .blocks import LogBlocks, LogTails, followed, log_paths, timed_end
 from .stalls import Kind, check_loss
 from .tracker import ProgressTracker
 

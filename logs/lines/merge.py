@@ -6,14 +6,12 @@ import heapq
 import math
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from operator import itemgetter
-from pathlib import Path
 from typing import NamedTuple
 
-from ..source.log_file import LogFile, NoticeFile, Readable
-from ..source.replica_log import LogReader, PollResult, ReplicaLog, StreamName
-from ..source.replica_reader import ReplicaReader
+from ..source.job_files import JobFiles
+from ..source.log_file import Readable
+from ..source.replica_log import PollResult, ReplicaLog, StreamName
 from ..source.segment import BLOCK, LogSegment
 from ..text.shown import LINE_CAP, cap_line
 from .line_index import LineIndex, LineSlice
@@ -65,7 +63,7 @@ class Bounds(NamedTuple):
     gone: int = 0
 
 
-class MergedLog:
+class MergedLog(JobFiles):
     """One or more replicas' logs as one.
 
     Lines that exist at opening are sorted by time; later ones by arrival, and by time within `ARRIVAL_WINDOW`. The
@@ -81,40 +79,26 @@ class MergedLog:
     def __init__(
         self, logs: Sequence[ReplicaLog], stream: StreamName = "combined", *, since: float | None = None
     ) -> None:
-        self.logs = tuple(logs)
+        super().__init__(logs, stream)
         self.since = since
-        self._notices = NoticeFile()
-        self._files: list[Readable] = [self._notices]
-        self._replica_of: list[int] = [-1]
-        self._registering = 0
         self.index = LineIndex()
         self._complete = False
         self.opened = False
         self._older: Iterator[LogSegment] = iter(())
-        self._readers: list[LogReader] = []
         self._said: dict[str, float] = {}
         self._told_gone = False
-        for number, log in enumerate(self.logs):
-            self._registering = number
-            self._readers.append(self._reader(log, stream))
-
-    def connect(self) -> None:
-        """Begin to read the logs that are streams, so that existing lines can arrive before `open`."""
-        for reader in self._readers:
-            reader.connect()
 
     @property
     def caught_up(self) -> bool:
         """Whether the existing lines have probably arrived: those that are there at `open` are sorted by time."""
-        return len(self._readers) == 1 or all(reader.caught_up for reader in self._readers)
+        return len(self.logs) == 1 or super().caught_up
 
     def open(self) -> None:
         """Start at the end of all files."""
         self.opened = True
         since = -math.inf if self.since is None else self.since
         older = []
-        for number, reader in enumerate(self._readers):
-            self._registering = number
+        for number, reader in enumerate(self.readers()):
             older += [_keyed(segments, number, since) for segments in reader.open()]
         # The list grows backwards: of two at the same time the later replica's, or file's, comes first.
         latest_first = heapq.merge(*reversed(older), key=itemgetter(0, 1), reverse=True)
@@ -151,17 +135,16 @@ class MergedLog:
         since = -math.inf if self.since is None else self.since
         fresh: list[tuple[float, LogSegment]] = []
         changed = more = False
-        for number, reader in enumerate(self._readers):
-            self._registering = number
+        for reader in self.readers():
             polled = reader.poll()
             changed = self._drop(polled) or changed
             fresh += _timed(polled.fresh, since)
-            fresh += [(math.inf, self._notice(note)) for note in polled.notes if self._is_news(note)]
+            fresh += [(math.inf, self.notice(note)) for note in polled.notes if self._is_news(note)]
             more = more or polled.more
             for segment in polled.grown:
                 self.index.grow(segment)
                 changed = True
-        if len(self._readers) > 1:
+        if len(self.logs) > 1:
             fresh.sort(key=itemgetter(0))
         if fresh:
             self.index.append(segment for _, segment in fresh)
@@ -217,25 +200,6 @@ class MergedLog:
                 number += 1
         return result
 
-    def read(self, file: int, start: int, size: int) -> bytes:
-        """Return up to ``size`` bytes of a file."""
-        return self._files[file].read(start, size)
-
-    def close(self) -> None:
-        """Release the files; lines can no longer be read. Any thread may call it, and more than once."""
-        with suppress(IndexError):
-            while True:
-                # Each reader is closed once: a stream counts its readers.
-                self._readers.pop().close()
-        for file in self._files:
-            if isinstance(file, LogFile):
-                file.close()
-
-    def _reader(self, log: ReplicaLog, stream: StreamName) -> LogReader:
-        if log.spool is None:
-            return ReplicaReader(log, stream, self._register, self._notice)
-        return log.spool.reader(log, stream, self._add, self._notice)
-
     def _drop(self, polled: PollResult) -> bool:
         """Drop the dropped files of a replica, and all older lines; return whether there were any."""
         before = self.index.gone
@@ -248,7 +212,7 @@ class MergedLog:
             return False
         if not self._told_gone:
             self._told_gone = True
-            self.index.append([self._notice(f"the oldest lines go from here on: {polled.why_dropped}")])
+            self.index.append([self.notice(f"the oldest lines go from here on: {polled.why_dropped}")])
         return True
 
     def _is_news(self, sentence: str) -> bool:
@@ -257,19 +221,6 @@ class MergedLog:
             return False
         self._said[sentence] = now
         return True
-
-    def _register(self, path: Path) -> tuple[LogFile, int]:
-        file = LogFile(path)
-        return file, self._add(file)
-
-    def _add(self, file: Readable) -> int:
-        self._replica_of.append(self._registering)
-        self._files.append(file)
-        return len(self._files) - 1
-
-    def _notice(self, sentence: str) -> LogSegment:
-        start, end = self._notices.add(sentence)
-        return LogSegment(0, start, end, 1, time.time(), "n")
 
 
 def read_lines(file: Readable, line_slice: LineSlice, cap: int) -> list[tuple[bytes, int]]:

@@ -18,11 +18,11 @@ from ...backends.replica_logs import replica_logs
 from ...base.errors import describe_error
 from ...diagnosis.metrics.store import load_series, metrics_path
 from ...diagnosis.progress.activity import STEP, TOTAL, main_series
-from ...diagnosis.progress.blocks import followed
 from ...diagnosis.progress.moments import Moments
 from ...diagnosis.progress.reader import last_written, measure_cores, read_tail, read_timed_tail
 from ...diagnosis.progress.stalls import Kind, Observation, find_pause
 from ...diagnosis.progress.tracker import Progress, ProgressTracker
+from ...logs.lines.blocks import followed
 from ...specs.handles import parse_app_handle
 from ..messages import ProgressRead, Told
 from ..rows import RowProgress

@@ -20,9 +20,9 @@ from torchx_tui.diagnosis.metrics.files import MetricFiles
 from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
 from torchx_tui.diagnosis.metrics.store import load_series
 from torchx_tui.diagnosis.progress.activity import Activity, JobPlace
-from torchx_tui.diagnosis.progress.blocks import LogTails
 from torchx_tui.diagnosis.progress.reader import ActivityReader, read_activity
 from torchx_tui.diagnosis.progress.stalls import Kind
+from torchx_tui.logs.lines.blocks import LogTails
 from torchx_tui.logs.source.replica_log import ReplicaLog
 
 HANDLE = "local_cwd://torchx/train-1"

@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...base.files import path_exists
-from ...logs.source.log_file import GrowingFile, LogFile, NoticeFile, Readable, why_unreadable
-from ...logs.source.replica_log import LogReader, ReplicaLog
-from ...logs.source.replica_reader import ReplicaReader
-from ...logs.source.segment import BLOCK, LogSegment
+from ..source.job_files import JobFiles
+from ..source.log_file import GrowingFile, LogFile, why_unreadable
+from ..source.replica_log import ReplicaLog
+from ..source.segment import BLOCK, LogSegment
 
-_MOST_REPLICAS = 16
-# A line that does not end within so many bytes is taken as it is.
-_LONGEST_REST = 65_536
-# Lines that were printed within this time (s) are one block: a block of each line costs 50 times as much.
+_MAX_REPLICAS = 16
+# A longer line without an end is split.
+_MAX_REST_BYTES = 65_536
+# Lines printed within this time (s) are one block: a block for each line costs 50 times as much.
 _JOIN_S = 0.1
 
 
@@ -26,8 +26,8 @@ class LogBlock(NamedTuple):
     """Whole lines of one replica.
 
     Attributes:
-        data: the lines; those that a carriage return ends count as whole.
-        time: when they were printed (seconds since the epoch); nan where that is not known.
+        data: the lines; a carriage return ends a line, too.
+        time: when they were printed, in seconds since the epoch; nan if that is not known.
         replica: such as ``trainer/0``.
     """
 
@@ -41,11 +41,11 @@ def followed(logs: Sequence[ReplicaLog]) -> list[ReplicaLog]:
 
     Ranks of one job print the same, and in some trainers the last one alone prints.
     """
-    return [*logs[: _MOST_REPLICAS - 1], *logs[_MOST_REPLICAS - 1 :][-1:]]
+    return [*logs[: _MAX_REPLICAS - 1], *logs[_MAX_REPLICAS - 1 :][-1:]]
 
 
-class LogBlocks:
-    """Reads logs forwards.
+class LogBlocks(JobFiles):
+    """Reads logs forwards, from their beginning on.
 
     Args:
         logs: the replicas' logs, of which some are chosen by `followed`. Those that are streams are read from their
@@ -53,24 +53,13 @@ class LogBlocks:
     """
 
     def __init__(self, logs: Sequence[ReplicaLog]) -> None:
-        self._files: list[Readable] = [NoticeFile()]
-        self._consumed: list[int] = [0]
-        self._ends: dict[int, int] = {}
-        self._readers = [self._reader(log) for log in followed(logs)]
-        self.others = list(logs[_MOST_REPLICAS - 1 : -1])
+        super().__init__(followed(logs), join_s=_JOIN_S)
+        self.others = list(logs[_MAX_REPLICAS - 1 : -1])
         """The logs that are not read."""
-        # What was there before the first poll has no time, where no index beside the file has it.
-        self._is_timed = {id(reader): _has_times(reader.log) for reader in self._readers}
-
-    def connect(self) -> None:
-        """Begin to read logs that are streams."""
-        for reader in self._readers:
-            reader.connect()
-
-    @property
-    def caught_up(self) -> bool:
-        """Whether the lines that streams had at the beginning have probably arrived."""
-        return all(reader.caught_up for reader in self._readers)
+        self._consumed: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
+        # Bytes that existed before the first poll have a time only if an index beside the file has it.
+        self._is_timed = [_has_times(log) for log in self.logs]
 
     @property
     def size(self) -> int:
@@ -85,66 +74,42 @@ class LogBlocks:
         """
         found: list[tuple[LogSegment, str, bool]] = []
         more = False
-        for reader in self._readers:
+        for number, reader in enumerate(self.readers()):
             polled = reader.poll()
             more = more or polled.more
             label = f"{reader.log.role}/{reader.log.replica}"
-            timed = self._is_timed[id(reader)]
-            found += [(segment, label, timed) for segment in (*polled.grown, *polled.fresh)]
-            if not polled.more:
-                self._is_timed[id(reader)] = True
+            found += [(segment, label, self._is_timed[number]) for segment in (*polled.grown, *polled.fresh)]
+            self._is_timed[number] |= not polled.more
         return self._blocks(found), more
-
-    def close(self) -> None:
-        """Release the files."""
-        for reader in self._readers:
-            reader.close()
-        for file in self._files:
-            if isinstance(file, LogFile):
-                file.close()
 
     def _blocks(self, found: list[tuple[LogSegment, str, bool]]) -> Iterator[LogBlock]:
         for segment, label, timed in found:
             if segment.stream == "n":
                 continue
             self._ends[segment.file] = segment.end
-            at = max(segment.start, self._consumed[segment.file])
+            at = max(segment.start, self._consumed.get(segment.file, 0))
             printed_at = segment.time if timed and segment.time is not None else math.nan
             while at < segment.end:
-                data = self._files[segment.file].read(at, min(BLOCK, segment.end - at))
+                data = self.read(segment.file, at, min(BLOCK, segment.end - at))
                 whole = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
                 if whole == 0:
-                    if len(data) < _LONGEST_REST:
+                    if len(data) < _MAX_REST_BYTES:
                         break
                     whole = len(data)
                 yield LogBlock(data[:whole], printed_at, label)
                 at += whole
             self._consumed[segment.file] = at
 
-    def _reader(self, log: ReplicaLog) -> LogReader:
-        if log.spool is None:
-            return ReplicaReader(log, "combined", self._register, _notice, join_s=_JOIN_S)
-        return log.spool.reader(log, "combined", self._add, _notice)
-
-    def _register(self, path: Path) -> tuple[LogFile, int]:
-        file = LogFile(path)
-        return file, self._add(file)
-
-    def _add(self, file: Readable) -> int:
-        self._files.append(file)
-        self._consumed.append(0)
-        return len(self._files) - 1
-
 
 class LogTails:
-    """Reads the ends of logs in turns; of a log that was read before, what was added since.
+    """Reads the ends of logs in turns; the next time only what was added.
 
-    Logs that are streams are read where somebody else, such as a log pane, has them read into their spools.
+    Logs that are streams are read from their spools while others, such as a log pane, read them.
 
     Args:
         logs: the replicas' logs.
-        most_bytes: so much of the end of a log is read at once.
-        unfinished: read a last line that is not whole, too: it may be the state of a progress bar.
+        most_bytes: the most bytes to read of a log at once.
+        unfinished: read an unfinished last line, too: it may be the state of a progress bar.
     """
 
     def __init__(self, logs: Sequence[ReplicaLog], most_bytes: int, *, unfinished: bool = False) -> None:
@@ -191,30 +156,23 @@ class LogTails:
 
 
 def timed_end(log: ReplicaLog, most_bytes: int) -> list[LogBlock]:
-    """Return the end of a replica's log with the time of each block; empty where no index beside the log has times."""
+    """Return the end of a replica's log with the time of each block; empty if no index beside the log has times."""
     if log.spool is not None or not _has_times(log):
         return []
-    files: list[LogFile] = []
-
-    def register(path: Path) -> tuple[LogFile, int]:
-        files.append(LogFile(path))
-        return files[-1], len(files) - 1
-
-    reader = ReplicaReader(log, "combined", register, _notice)
+    files = JobFiles([log])
     blocks: list[LogBlock] = []
     size = 0
     try:
-        for segment in itertools.chain.from_iterable(reader.open()):
-            data = files[segment.file].read(segment.start, segment.end - segment.start)[-most_bytes:]
+        segments = itertools.chain.from_iterable(iterator for reader in files.readers() for iterator in reader.open())
+        for segment in segments:
+            data = files.read(segment.file, segment.start, segment.end - segment.start)[-most_bytes:]
             at = math.nan if segment.time is None else segment.time
             blocks.append(LogBlock(data, at, f"{log.role}/{log.replica}"))
             size += len(data)
             if size >= most_bytes:
                 break
     finally:
-        reader.close()
-        for file in files:
-            file.close()
+        files.close()
     return blocks[::-1]
 
 
@@ -236,11 +194,6 @@ def _files(log: ReplicaLog) -> list[GrowingFile]:
         return [LogFile(path, keep_open=False) for path in log_paths(log)]
     newest = log.spool.newest()
     return [] if newest is None else [newest]
-
-
-def _notice(_sentence: str) -> LogSegment:
-    """Return a segment for a notice of ours, which tells no progress."""
-    return LogSegment(0, 0, 0, 0, None, "n")
 
 
 def _has_times(log: ReplicaLog) -> bool:
