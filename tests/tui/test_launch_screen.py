@@ -99,6 +99,20 @@ async def test_form_names_the_python_of_a_component(app, component_file, tmp_pat
             assert "component run by" in launch.preview()
 
 
+async def test_typing_does_not_repeat_slow_imports(app, component_file, tmp_path):
+    imports = tmp_path / "imports"
+    component_file.write(
+        f"import time\nwith open({str(imports)!r}, 'a') as file: file.write('x')\ntime.sleep(1)\n{JOB}"
+    )
+    async with launch_of(app) as launch:
+        await launch.pick("jobs.py:job")
+        await launch.type(data="x")
+        await launch.until(imports.exists, "the import")
+        await launch.type(data="y")
+        await launch.ready()
+    assert imports.read_text() == "x"
+
+
 async def test_arrows_choose_while_the_search_has_the_focus(app):
     async with launch_of(app) as launch:
         await launch.press("down", "down", "up")

@@ -1,4 +1,4 @@
-"""The dry run of a form: made anew after a moment of quiet typing, given up when the form changes again."""
+"""The dry run of a form: repeated after a pause in typing, cancelled when the form changes again."""
 
 from __future__ import annotations
 
@@ -15,26 +15,24 @@ if TYPE_CHECKING:
     from .form_editor import FormEditor
     from .plan import LaunchPlan
 
-# Seconds of quiet typing after which the request is made anew.
 DRY_RUN_DELAY = 0.25
+"""Seconds without typing after which a dry run starts."""
 
 
 class DryRun:
-    """Makes the request of a form in a thread; a `DryRunDone` with the form's generation brings it to the editor.
-
-    Args:
-        editor: the editor of the form.
-    """
+    """Makes the request of a form in a thread and posts it to the editor, as a `DryRunDone`."""
 
     def __init__(self, editor: FormEditor) -> None:
         self._editor = editor
         self._generation = self._answered = 0
         self._timer: Timer | None = None
         self._progress: Progress | None = None
+        # It imports what the component needs: to cancel it would make the next one import all of that again.
+        self._first: Progress | None = None
 
     @property
     def is_answered(self) -> bool:
-        """Whether the request that is shown is that of the form as it stands."""
+        """Whether the request on the screen is that of the present form."""
         return self._answered == self._generation
 
     @property
@@ -43,34 +41,36 @@ class DryRun:
         return self._generation
 
     def invalidate(self) -> None:
-        """Give up the dry run that is under way: the form has changed."""
+        """Cancel the dry run: the form has changed."""
         self._generation += 1
-        self.cancel()
+        self._supersede()
 
     def answered(self, generation: int) -> bool:
-        """Take note of an answer; return whether it is that of the form as it stands."""
+        """Note an answer; return whether it is that of the present form."""
         if generation == self._generation:
             self._answered = generation
         return generation == self._generation
 
     def awaits(self, generation: int) -> bool:
-        """Return whether the form as it stands is of a generation whose answer is still to come."""
+        """Return whether the form still waits for the answer of a generation."""
         return generation == self._generation and not self.is_answered
 
     def settle(self) -> None:
-        """Say that the form as it stands needs no dry run, as something in it is wrong."""
+        """Note that the present form needs no dry run, because it has an error."""
         self._answered = self._generation
 
     def schedule(self, delay: float = DRY_RUN_DELAY) -> None:
-        """Start after so many seconds, unless the form changes before."""
+        """Start after some seconds, unless the form changes before."""
         self._stop_timer()
         self._timer = self._editor.set_timer(delay, self._editor.start_dry_run)
 
     def start(self, plan: LaunchPlan) -> None:
         """Make the request of a launch."""
-        self.cancel()
+        self._supersede()
         dashboard, editor, generation = self._editor.dashboard, self._editor, self._generation
         progress = self._progress = Progress(lambda text: dashboard.post_to(editor, DryRunSlow(generation, text)))
+        if self._first is None:
+            self._first = progress
         work = partial(self._try, generation, plan, progress)
         editor.run_worker(work, thread=True, group="dry-run", exclusive=True, exit_on_error=False)
 
@@ -79,13 +79,18 @@ class DryRun:
         dashboard.post_to(self._editor, try_plan(dashboard.runner, generation, plan, progress))
 
     def cancel(self) -> None:
-        """End the dry run that is under way."""
-        if self._progress is not None:
+        """End all dry runs in progress."""
+        for progress in (self._first, self._progress):
+            if progress is not None:
+                progress.cancel()
+
+    def _supersede(self) -> None:
+        """End the dry run in progress, unless it is the first."""
+        if self._progress is not None and self._progress is not self._first:
             self._progress.cancel()
-            self._progress = None
 
     def finish(self) -> None:
-        """Let no dry run change the form any more: its answer would take the words of a failed launch away."""
+        """Ignore all further answers: they would replace the message of a failed launch."""
         self._generation += 1
         self._stop_timer()
 
