@@ -19,9 +19,9 @@ _FIRST_PAGE_LINES = 500
 # How long older lines are indexed between two polls for new ones (s).
 _SLICE_S = 0.02
 QUIET_AFTER_END_S = 0.5
-"""After the job's end the files must be quiet for so long (s), since the last lines may still be written."""
+"""Seconds without a change after which the log of an ended job is complete."""
 MAX_WAIT_AFTER_END_S = 5.0
-"""The most seconds for which files are watched after the job's end."""
+"""The maximum time in seconds for which files are watched after the job's end."""
 # How long to wait (s) for the existing lines of logs that are streams, so that they are merged by time.
 _CATCH_UP_TIMEOUT_S = 2.0
 # How long the thread works before it yields the interpreter to others (s).
@@ -50,7 +50,7 @@ class LogFollower(BackgroundThread):
     Args:
         log: the log; the thread opens it, reads it and closes its files.
         on_change: called in the thread when lines changed or the end was reached; not again before `acknowledge`.
-        is_final: called in the thread, tells whether the job has ended; without it the log is followed for ever.
+        is_final: called in the thread, returns whether the job has ended; without it the log is followed for ever.
     """
 
     def __init__(

@@ -126,7 +126,7 @@ class LogTails:
 
         Args:
             most: how many logs.
-            seconds: begin with no further log after so long, the time included that the blocks are used for.
+            seconds: start no further log after this time, which includes the caller's work on the blocks.
         """
         deadline = time.monotonic() + seconds
         for _ in range(min(most, len(self._logs))):

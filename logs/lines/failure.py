@@ -19,7 +19,7 @@ MAX_SECONDS = 2.0
 """How long the end of a log is read."""
 # Errors that are examined, the latest first.
 _MAX_ERRORS = 200
-# The job recovered from an error that is so much older (s) than its last one.
+# The job recovered from an error that is this many seconds older than its last one.
 _RECENT_S = 120.0
 # Maximum lines of all replicas in which the traceback of one replica is searched.
 _MAX_LINES_AFTER_START = 4_000
@@ -33,7 +33,7 @@ class LoggedError(NamedTuple):
     Attributes:
         replica: which of the logs it is from.
         line: the number of its line in the log that was read; of a traceback, of its first line.
-        time: when it was logged (seconds since the epoch), None where that is not known.
+        time: when it was logged (seconds since the epoch), None if not known.
         text: its message in one line: of a traceback, the exception.
         kind: its kind, which has its role in a failure.
         worker: the prefix of the worker that printed it; empty without one.
@@ -92,7 +92,7 @@ def explain_failure(
         logs: the logs of all replicas.
         first_failed: the index in ``logs`` of the replica that failed first.
         extra_patterns: regular expressions for errors besides the table.
-        stopped: tells whether to give up.
+        stopped: returns whether to give up.
     """
     log = MergedLog(logs)
     try:
@@ -115,7 +115,7 @@ def find_cause(
     Args:
         log: the log of one replica, or of several; of several, the earliest of the last errors is the cause.
         extra_patterns: regular expressions for errors besides the table.
-        stopped: tells whether to give up.
+        stopped: returns whether to give up.
     """
     alone = 0 if len(log.logs) == 1 else -1
     cause = choose_cause(_last_errors(log, extra_patterns, stopped)[0], alone).cause

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from ..source.segment import BLOCK, LogSegment, SegmentKey
 
-# Rows that are returned at once, at most: the lock is held meanwhile.
+# The maximum number of rows returned at once, while the lock is held.
 _MAX_ROWS = 1024
-# Segments that follow each other in a file within so many seconds share a row, since a trickle of lines would take a
+# Segments that follow each other in a file within this many seconds share a row, since a trickle of lines would take a
 # row each. The time of a line is that of its row, so it may be wrong by this much.
 _SHARED_ROW_S = 0.1
 
@@ -166,7 +166,7 @@ class IndexRow(NamedTuple):
         end: the offset after its last byte.
         lines: how many lines it has.
         is_plain: whether its lines are known to be shown as they were printed.
-        time: when it was written (seconds since the epoch), None where that is not known.
+        time: when it was written (seconds since the epoch), None if not known.
         stream: see `LogSegment`.
     """
 
@@ -236,7 +236,7 @@ class LineIndex:
                 table.grow(segment.key.number, segment.end)
 
     def drop_before(self, line: int) -> None:
-        """Drop the segments whose lines all come before ``line``; nothing may be prepended after that."""
+        """Drop the segments whose lines all come before ``line``; nothing may be prepended afterwards."""
         with self._lock:
             self._drop_before(min(line, self._newer.lines))
 
@@ -271,7 +271,7 @@ class LineIndex:
 
         Args:
             key: the first one.
-            size: the bytes after which no more are listed.
+            size: the bytes after which the list ends.
             outward: list those away from line 0, or those towards it.
         """
         rows: list[IndexRow] = []

@@ -1,4 +1,4 @@
-"""The lines of a log that pass some rules: what a search finds, and what a filter shows."""
+"""The lines of a log that match rules, for searches and filters."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ ARRIVAL_WINDOW = 0.2
 Lines that arrived between two polls are sorted by time, and appended to the earlier ones. So a wrong clock moves a
 replica's lines among those of the others by no more than this, and never among themselves.
 """
-# The same notice of many replicas is added once in so many seconds.
+# Seconds during which the same notice of many replicas is added once.
 _REPEAT_NOTICE_S = 10.0
 _LINE_IS_GONE = b"[this line is no longer in the file]"
 
@@ -33,7 +33,7 @@ class LogLine(NamedTuple):
     Attributes:
         number: the line's number, which never changes; see `line_index`.
         replica: which of the logs it is from; -1 for a notice of ours.
-        time: when it was written (seconds since the epoch), None where that is not known.
+        time: when it was written (seconds since the epoch), None if not known.
         stream: ``o`` stdout, ``e`` stderr, ``c`` either, ``n`` a notice of ours.
         data: its bytes without the line feed, as printed; at most the cap.
         omitted: bytes at its end that are not in ``data``.
@@ -127,7 +127,7 @@ class MergedLog(JobFiles):
         return True
 
     def poll(self) -> tuple[bool, bool]:
-        """Read what was added since.
+        """Read what was added.
 
         Returns:
             whether anything changed, and whether there is more to read at once.
@@ -212,7 +212,7 @@ class MergedLog(JobFiles):
             return False
         if not self._told_gone:
             self._told_gone = True
-            self.index.append([self.notice(f"the oldest lines go from here on: {polled.why_dropped}")])
+            self.index.append([self.notice(f"older lines are being discarded: {polled.why_dropped}")])
         return True
 
     def _is_news(self, sentence: str) -> bool:

@@ -21,10 +21,10 @@ _READ_SIZE = 65536
 
 # Larger files would take seconds, and their content memory.
 _MAX_BYTES = 64 << 20
-# Equal lines of both streams do not tell which was which: with more than so many possible splits it is given up.
+# Give up beyond this many possible splits: equal lines of both streams do not show which is which.
 _MAX_SPLITS = 256
 MAX_BYTES_SINGLY = 1 << 18
-"""The most bytes that are assigned to a stream one by one, where whole lines cannot be."""
+"""The maximum size whose bytes are assigned to streams one by one if whole lines do not fit."""
 
 
 class Chunk(NamedTuple):
@@ -199,7 +199,7 @@ def copied_lengths(combined: Readable, streams: Mapping[str, Path | None], size:
         size: how many bytes of the combined file are examined.
 
     Returns:
-        the bytes by the stream's letter; None where they cannot be told apart.
+        the bytes by the stream's letter; None if they cannot be assigned.
     """
     files = {letter: LogFile(path) for letter, path in streams.items() if path is not None}
     try:

@@ -14,7 +14,7 @@ from .segment import BLOCK, LogSegment
 FIRST_READ = 65536
 """Bytes of the first block that is read when a file is opened: enough for any screen."""
 REMOVED_AFTER_S = 1.0
-"""A file that is missing for so long (s) was removed. While files are rotated, one is missing for a moment."""
+"""Seconds after which a missing file counts as removed: during a rotation it is missing for a moment."""
 # Bytes of one file that are read in one poll, so that a flood from one replica does not starve the others.
 POLL_LIMIT = 4 * 1024 * 1024
 
@@ -65,7 +65,7 @@ class FileSource:
         self._away_since: float | None = None
 
     def open(self) -> Iterator[LogSegment]:
-        """Start at the file's end; yield what is before it, the latest segments first."""
+        """Start at the file's end; yield the segments before it, the latest first."""
         state = self.file.stat()
         if state is not None:
             self._inode = state.inode
@@ -75,10 +75,10 @@ class FileSource:
         return self._older(self._chunks.older(self.position))
 
     def poll(self) -> tuple[list[LogSegment], LogSegment | None, bool]:
-        """Read what came since.
+        """Read what was added.
 
         Returns:
-            the new segments, an earlier segment whose last line went on, and whether there is more to read at once.
+            the new segments, an earlier segment whose last line grew, and whether there is more to read at once.
 
         Raises:
             FileReplacedError: another file is at the path now, or this one was cut.
@@ -101,7 +101,7 @@ class FileSource:
         return self._read_on(size) if size > self.position else ([], None, False)
 
     def _read_on(self, size: int) -> tuple[list[LogSegment], LogSegment | None, bool]:
-        """Read what came up to ``size``; see `poll`."""
+        """Read what was added up to ``size``; see `poll`."""
         stop = min(size, self.position + POLL_LIMIT)
         fresh: list[LogSegment] = []
         tail, tail_end = self._tail, self._tail.end if self._tail else 0
@@ -231,4 +231,4 @@ class FileReplacedError(Exception):
 
 
 class FileRemovedError(Exception):
-    """There is no file at a path any more."""
+    """The file at a path was removed."""

@@ -1,4 +1,4 @@
-"""The readers of a job's logs, and the files that they read: what each view of the logs is made of."""
+"""The readers of a job's logs and the files that they read."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class JobFiles:
         return self._files[file].read(start, size)
 
     def close(self) -> None:
-        """Release the files; nothing can be read any more. Any thread may call it, and more than once."""
+        """Release the files. Any thread may call it, and more than once."""
         with suppress(IndexError):
             while True:
                 # Each reader is closed once: a stream counts its readers.

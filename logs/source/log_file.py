@@ -1,4 +1,4 @@
-"""A log file read by position, by several threads, without ever blocking on what is no file."""
+"""A log file read by position, by several threads. Anything but a regular file is refused without blocking."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class LogFile:
             return os.fstat(self._descriptor).st_size if self._descriptor >= 0 else 0
 
     def stored_end(self, start: int, end: int) -> int:
-        """Find where the last stored bytes end; ``end`` where the file system does not tell, see lseek(2)."""
+        """Find where the last stored bytes end; ``end`` if the file system does not report holes, see lseek(2)."""
         try:
             with self._lock:
                 descriptor = self._open()

@@ -23,7 +23,7 @@ class PollResult(NamedTuple):
         more: whether there is more to read at once.
         dropped: the numbers of files that were dropped.
         skipped: whether lines were dropped before they were read.
-        why_dropped: why files were dropped, in words.
+        why_dropped: the reason why files were dropped.
         notes: notices to add among the lines.
     """
 
@@ -67,7 +67,7 @@ class LogReader(Protocol):
 
 
 class RemoteLog(Protocol):
-    """A log that is no file on this machine: it is streamed from its scheduler into a spool."""
+    """A log that is streamed from its scheduler into a spool."""
 
     @property
     def streams(self) -> bool:
@@ -92,7 +92,7 @@ class RemoteLog(Protocol):
         ...
 
     def newest(self) -> GrowingFile | None:
-        """Return the last part of what was streamed; None while nobody reads the stream, which this does not open."""
+        """Return the newest file of the spool; None if the stream has no reader. Does not open the stream."""
         ...
 
 
@@ -108,7 +108,7 @@ class ReplicaLog:
     Attributes:
         role: the role's name.
         replica: the replica's number in its role.
-        spool: the spooled log, where it is no file on this machine.
+        spool: the spooled log, if it is not a file on this machine.
     """
 
     role: str

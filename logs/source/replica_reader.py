@@ -19,7 +19,7 @@ COMBINED_LAG_S = 2.0
 line about a second after it came.
 """
 LAG_CHECK_INTERVAL_S = 1.0
-"""Seconds between two checks of what the combined file lacks."""
+"""Seconds between two checks for bytes that the combined file lacks."""
 _STILL_SHOWN = "its lines are shown until this log is closed"
 
 
@@ -31,7 +31,7 @@ class ReplicaReader:
         stream: which stream is wanted.
         register: opens a file and returns it with its number.
         say: adds a notice and returns its segment.
-        join_s: what was written within this time (s) to one stream has one time.
+        join_s: bytes written to one stream within this time (s) share a time.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ReplicaReader:
 
     @property
     def caught_up(self) -> bool:
-        """Whether the existing lines can be read: always, of files."""
+        """Whether the existing lines can be read; always true for files."""
         return True
 
     def open(self) -> list[Iterator[LogSegment]]:
@@ -98,7 +98,7 @@ class ReplicaReader:
         return PollResult(fresh, grown, more, notes=tuple(notes))
 
     def begin_rest(self) -> bool:
-        """Read on in the streams' own files, when nothing is added to the combined file any more.
+        """Continue in the streams' own files when nothing more is added to the combined file.
 
         Returns:
             whether there is more to read in them.

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# A segment's lines all start within its first BLOCK bytes: so much is read to find one of them.
+# A segment's lines all start within its first BLOCK bytes: that many bytes are read to find one of them.
 BLOCK = 262_144
 
 
@@ -26,7 +26,7 @@ class LogSegment:
         start: the offset of the first byte.
         end: the offset after the last byte; it grows while the last line has no line feed.
         lines: how many lines it has; an unfinished last one counts.
-        time: when it was written (seconds since the epoch), None where that is not known.
+        time: when it was written (seconds since the epoch), None if not known.
         stream: ``o`` stdout, ``e`` stderr, ``c`` both, ``n`` a notice of ours.
         order: the time by which it is merged.
         key: where it is in the index, None while it is in none.

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import NamedTuple, Protocol, TypeAlias
 
 LIVE_AFTER_S = 0.3
-"""After so long without a line (s) the next one is new, not one that existed before."""
+"""After this many seconds without a line, the next one is new and not one that existed before."""
 
 
 class Record(NamedTuple):
@@ -16,7 +16,7 @@ class Record(NamedTuple):
 
     Attributes:
         data: the bytes.
-        time: when they were printed (seconds since the epoch), None where that is not known.
+        time: when they were printed (seconds since the epoch), None if not known.
         stream: ``o`` stdout, ``e`` stderr, ``c`` either.
     """
 
@@ -93,7 +93,7 @@ class LogStream(Protocol):
 
     @property
     def is_complete(self) -> bool:
-        """Whether a stream that has ended gave all there will ever be, even if the app still runs."""
+        """Whether a stream that has ended was complete, even if the app still runs."""
         ...
 
     def close(self) -> None:

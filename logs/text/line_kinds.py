@@ -12,7 +12,7 @@ _WORKER = re.compile(
     r"(?:\[[^\]\n]{1,40}\]:\s?){0,2}"
 )
 
-# A level stands within so many first characters of a line: after a time, a rank, a logger's name.
+# A level is within this many characters of a line's start: after a time, a rank, a logger's name.
 _MAX_HEAD = 200
 _WORD = re.compile(r"(?<![\w.])(WARN(?:ING)?|ERROR|CRITICAL|FATAL)(?![\w.=])")
 _BRACKETS = re.compile(r"\[[^\[\]]*\]|\([^()]*\)|<[^<>]*>")
@@ -60,7 +60,7 @@ def level_of(text: str) -> LevelWord | None:
 
 
 def _is_prefix(before: str, after: str) -> bool:
-    """Tell whether ``before`` is what loggers write before a level; ``after`` is the text after the level."""
+    """Return whether loggers write ``before`` before a level; ``after`` is the text after the level."""
     if not before or before.isspace():
         return True
     # The level itself may be in brackets: `[ERROR]`.

@@ -1,4 +1,4 @@
-"""The one place where a job's bytes become text that is safe to show.
+"""Conversion of a job's bytes to text that is safe to show.
 
 A terminal obeys what it is sent: a log may have sequences that set the window's title, clear the screen, send answers
 as if typed, or reorder text. Only SGR (colours and attributes) is kept, as spans beside the text, and controls that
@@ -34,7 +34,7 @@ _CONTROL = re.compile(
 
 _REPLACEMENT = "\ufffd"
 
-# The first character that `_with_known_width` does not let through as it is: a combining mark.
+# The first character that `_with_known_width` may change: a combining mark.
 _FIRST_DISPUTED = "\u0903"
 # Variation selectors, skin tones, fillers of Hangul.
 _DROPPED = frozenset(

@@ -157,7 +157,7 @@ def test_rotation_of_known_lines_adds_a_notice(spool):
         spool.rotate()
         spool.write(line)
     read_on(log)
-    assert notices(log) == ["the oldest lines go from here on: why"]
+    assert notices(log) == ["older lines are being discarded: why"]
     assert [line for line in lines_of(log) if len(line) == 1] == [b"b", b"c"]
 
 
