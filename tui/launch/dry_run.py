@@ -27,8 +27,9 @@ class DryRun:
         self._generation = self._answered = 0
         self._timer: Timer | None = None
         self._progress: Progress | None = None
-        # It imports what the component needs: to cancel it would make the next one import all of that again.
-        self._first: Progress | None = None
+        # Cancels the build of the first dry run, which imports what the component needs. It goes on when the form
+        # changes: the next one would import all of that again.
+        self._first_build: Progress | None = None
 
     @property
     def is_answered(self) -> bool:
@@ -68,25 +69,26 @@ class DryRun:
         """Make the request of a launch."""
         self._supersede()
         dashboard, editor, generation = self._editor.dashboard, self._editor, self._generation
-        progress = self._progress = Progress(lambda text: dashboard.post_to(editor, DryRunSlow(generation, text)))
-        if self._first is None:
-            self._first = progress
-        work = partial(self._try, generation, plan, progress)
+        report = lambda text: dashboard.post_to(editor, DryRunSlow(generation, text))  # noqa: E731
+        progress = build = self._progress = Progress(report)
+        if self._first_build is None:
+            build = self._first_build = Progress(report)
+        work = partial(self._try, generation, plan, progress, build)
         editor.run_worker(work, thread=True, group="dry-run", exclusive=True, exit_on_error=False)
 
-    def _try(self, generation: int, plan: LaunchPlan, progress: Progress) -> None:
+    def _try(self, generation: int, plan: LaunchPlan, progress: Progress, build: Progress) -> None:
         dashboard = self._editor.dashboard
-        dashboard.post_to(self._editor, try_plan(dashboard.runner, generation, plan, progress))
+        dashboard.post_to(self._editor, try_plan(dashboard.runner, generation, plan, progress, build))
 
     def cancel(self) -> None:
-        """End all dry runs in progress."""
-        for progress in (self._first, self._progress):
+        """End all dry runs in progress: the component is left."""
+        for progress in (self._first_build, self._progress):
             if progress is not None:
                 progress.cancel()
+        self._first_build = None
 
     def _supersede(self) -> None:
-        """End the dry run in progress, unless it is the first."""
-        if self._progress is not None and self._progress is not self._first:
+        if self._progress is not None:
             self._progress.cancel()
 
     def finish(self) -> None:

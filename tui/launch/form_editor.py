@@ -474,6 +474,7 @@ class FormEditor(OnDashboard, Horizontal):
     def close(self) -> None:
         """Forget the component, so that another one can be chosen."""
         self.model = None
+        self.dry_run.cancel()
 
     def action_next_field(self, step: int) -> None:
         """Go to the next or the previous field."""

@@ -28,23 +28,25 @@ if TYPE_CHECKING:
     from .plan import LaunchPlan
 
 
-def try_plan(runner: Runner, generation: int, plan: LaunchPlan, progress: Progress) -> DryRunDone:
-    """Return the request that a plan makes, or the error and the field that it is about.
+def try_plan(runner: Runner, generation: int, plan: LaunchPlan, progress: Progress, build: Progress) -> DryRunDone:
+    """Return the request of a plan, or the error and its field.
 
     Args:
         runner: makes the request.
-        generation: of the form that the plan was made from.
+        generation: the form's generation.
         plan: the launch.
-        progress: ends it when it is cancelled; the answer is of no use then.
+        progress: cancels the dry run.
+        build: cancels the build of the component.
     """
     with shown_progress(progress):
-        return _tried(runner, DryRunDone(generation), plan, progress)
+        return _tried(runner, DryRunDone(generation), plan, progress, build)
 
 
-def _tried(runner: Runner, done: DryRunDone, plan: LaunchPlan, progress: Progress) -> DryRunDone:
+def _tried(runner: Runner, done: DryRunDone, plan: LaunchPlan, progress: Progress, build: Progress) -> DryRunDone:
     try:
         done.interpreter = plan.interpreter()
-        done.app = plan.made_app(progress)
+        done.app = plan.made_app(build)
+        progress.check()
         app = plan.changed(done.app)
         names = runner.check_names(app, plan.scheduler, plan.cfg)
         if refused := [fault for fault in names if fault.refused]:
