@@ -43,7 +43,7 @@ def test_fault_is_corrected_in_the_editor(terminal, tmp_path):
     app.press("n")
     app.wait("jobs.py:job")
     app.press("jobs")
-    app.wait("write `msg: str`")
+    app.wait("Missing type annotation for argument 'msg'")
     app.press("ctrl+e")
     app.wait(r"EDITING \+4 jobs\.py")
     # Clear a late answer of the terminal from the line.

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from interop import cross_launched
 from interop.seen import reached, row
-from support.waiting import wait_until
+from support.waiting import PATIENCE, wait_until
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends.history.journal import Journal
@@ -82,7 +82,7 @@ class Backend:
             running = [one for one in replicas if one.state is AppState.RUNNING]
             return found if len(running) == 3 and self.is_second(found) else None
 
-        return wait_until(described, f"the second try of {handle}")
+        return wait_until(described, f"the second try of {handle}", 3 * PATIENCE)
 
     def is_second(self, described: Any) -> bool:
         """Return whether the trainer was restarted: Docker restarts the container, Volcano the job."""

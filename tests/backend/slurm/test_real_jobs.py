@@ -268,9 +268,8 @@ def test_accounting_knows_what_has_left_the_queue(real, cluster):
     app_id = real.submit(AppDef("job", [role("sleep 2; exit 3")]), {})
     end_of(real, app_id)
     # The controller forgets it, see MinJobAge.
-    wait_until(
-        lambda: f"\n{app_id}\n" not in f"\n{cluster.run('squeue', '-h', '-t', 'all', '-o', '%i')}\n", "it is gone"
-    )
+    listed = lambda: cluster.run("squeue", "-h", "-t", "all", "-o", "%i").split()  # noqa: E731
+    wait_until(lambda: app_id not in listed(), "it is gone", 4 * PATIENCE)
     later = SlurmScheduler("torchx", quick_interval=0.2)
     described = later.describe(app_id)
     assert described is not None
