@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ...base.files import path_exists
-from .chunks import ChunkIndex, Chunks, WholeFile, stream_lengths
+from .chunks import ChunkIndex, Chunks, WholeFile, copied_lengths, stream_lengths
 from .file_source import FileRemovedError, FileReplacedError, FileSource
 from .log_file import FileState, LogFile
 from .replica_log import LETTERS, PollResult, ReplicaLog, StreamName
@@ -67,7 +67,9 @@ class ReplicaReader:
     def open(self) -> list[Iterator[LogSegment]]:
         """Start at the end of the files; return the segments before it, the latest first, one iterator a file."""
         older = [source.open() for source in self._sources]
-        if self._follows_combined and self._is_left_behind():
+        now = time.time()
+        raw = [state for state in self._stream_file_states().values() if state is not None]
+        if self._combined_lags() and all(now - state.written_at > COMBINED_LAG_S for state in raw):
             older += [source.open() for source in self._switch_to_stream_files()]
         return older
 
@@ -115,9 +117,7 @@ class ReplicaReader:
 
     def _make_sources(self) -> list[FileSource]:
         log = self.log
-        # Without an index, as TorchX writes it, nothing tells where the streams' files continue a combined one.
-        is_whole = self._letters == "oec" and log.combined is not None and path_exists(log.combined)
-        if log.combined is not None and (self._indexed or (is_whole and not self._is_left_behind())):
+        if log.combined is not None and (self._indexed or (self._letters == "oec" and path_exists(log.combined))):
             return [self._source(log.combined, self._combined_chunks())]
         plain = {"o": log.stdout, "e": log.stderr}
         return [
@@ -164,18 +164,11 @@ class ReplicaReader:
 
     def _combined_lags(self) -> bool:
         """Whether the combined file lacks bytes of the streams' own files."""
-        return self._follows_combined and self._indexed and self._lacks_bytes()
-
-    def _lacks_bytes(self) -> bool:
-        combined = LogFile(self.log.combined).stat() if self.log.combined else None
+        if not self._follows_combined or self.log.combined is None:
+            return False
+        combined = LogFile(self.log.combined).stat()
         raw = sum(state.size for state in self._stream_file_states().values() if state is not None)
         return raw > (combined.size if combined else 0)
-
-    def _is_left_behind(self) -> bool:
-        """Whether the combined file lacks bytes that will not be added any more."""
-        now = time.time()
-        raw = [state for state in self._stream_file_states().values() if state is not None]
-        return all(now - state.written_at > COMBINED_LAG_S for state in raw) and self._lacks_bytes()
 
     def _has_unreported_bytes(self) -> bool:
         """Whether a file is longer than its reported size."""
@@ -201,9 +194,13 @@ class ReplicaReader:
         """Read the streams' own files from where the combined one ends, instead of that one."""
         combined = self._sources[0]
         self._indexed = self._follows_combined = False
-        if combined.position and not any(file.stat() is not None for file in self._index_files):
-            return []
-        lengths = stream_lengths(self._index_files[-1], combined.position) if combined.position else {}
+        if any(file.stat() is not None for file in self._index_files):
+            lengths = stream_lengths(self._index_files[-1], combined.position)
+        else:  # TorchX writes no index
+            streams = {"o": self.log.stdout, "e": self.log.stderr}
+            lengths = copied_lengths(combined.file, streams, combined.position) if combined.position else {}
+            if lengths is None:
+                return []
         self._sources = []
         for letter, path in (("o", self.log.stdout), ("e", self.log.stderr)):
             if path is not None and letter in self._letters:
