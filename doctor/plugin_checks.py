@@ -20,7 +20,7 @@ _ADVICE = "fix, update or uninstall the package"
 def plugin_findings(runner: Runner) -> Iterator[Finding]:
     """Yield each plugin with its group, and the faults of those that cannot be used.
 
-    The check of its backend tells whether a scheduler can be loaded.
+    The checks of backends report schedulers that cannot be loaded.
     """
     if fault := plugin_sources_error():
         yield Finding("error", fault, "both sources are used; set it to one of these, or unset it")

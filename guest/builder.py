@@ -32,7 +32,7 @@ def serve(channel: int, idle_s: float | None) -> None:
     """Answer the calls of a worker until it closes or is idle."""
     folder, environment = current_folder(), dict(os.environ)
     for request in receive(channel, idle_s):
-        # What the last component changed.
+        # Undo what the last component changed.
         os.environ.clear()
         os.environ.update(environment)
         if folder is not None:

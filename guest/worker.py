@@ -1,4 +1,4 @@
-"""Calls code that is not ours, in a process of its own.
+"""Calls of foreign code in a process of its own.
 
 A request is ``{"id": 7, "call": NAME, "arguments": [...]}``; its answer is ``{"id": 7, "value": ...}`` or
 ``{"id": 7, "error": {...}}``. A stream begins with ``"stream"`` for ``"call"``; before its answer come any number of
@@ -107,7 +107,7 @@ class Worker:
         if fault := interpreter.fault():
             raise WorkerError(fault)
         self._name = name
-        # Guards all below, and wakes those who wait for an answer.
+        # Guards all below, and wakes the threads that wait for an answer.
         self.changed = threading.Condition()
         # A stream that the garbage collector closes writes as well, in a thread that may be writing.
         self._writing = threading.RLock()

@@ -1,4 +1,4 @@
-"""A Runner as the settings want it, for the dashboard and for the shell."""
+"""Make a Runner from the settings, for the dashboard and for the shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def make_runner(settings: Settings) -> Runner:
-    """Return a new Runner; who makes one closes it."""
+    """Make a Runner; the caller closes it."""
     from ..backends.runner import Runner
 
     params = settings.scheduler_params()
