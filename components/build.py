@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from ..base.trust import check_owner
 from ..guest.plain import call_component
 from ..guest.resources import load_named_resources
 from ..guest.settings import guest_settings
+from ..logs.text.sanitize import plain
 from ..specs.errors import AppDefError, ArgumentError, ComponentLoadError
 from ..specs.roles import AppDef
 from ..specs.serialize import appdef_from_dict
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from ..guest.interpreter import Interpreter
 
 _MAX_PRINTED = 200  # characters of the last line printed
-_ESCAPE_SEQUENCE = re.compile(r"\x1b(\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(\x07|\x1b\\)?|[ -~])")
 
 
 def build_app(
@@ -189,8 +188,7 @@ def _component_error(error: dict[str, Any], output: str, path: str, line: int) -
 
 def _with_output(reason: str, output: str) -> str:
     """Add the last line that was printed, which often says more."""
-    texts = ("".join(filter(str.isprintable, _ESCAPE_SEQUENCE.sub("", line))).strip() for line in output.splitlines())
-    lines = [text for text in texts if text]
+    lines = [text for line in output.splitlines() if (text := plain(line).strip())]
     return f"{reason}. It printed last: {lines[-1][:_MAX_PRINTED]}" if lines else reason
 
 

@@ -18,7 +18,8 @@ from ..text.shown import LINE_CAP, is_plain, shown_block
 from .line_index import IndexRow
 from .merge import Bounds, LogLine, MergedLog
 
-# Bytes that are searched between two looks at the clock.
+# Bytes that are read and searched at once, and between two looks at the clock.
+_RUN_SIZE = 4 * BLOCK
 _STEP_SIZE = 8 * BLOCK
 # Matching lines that are no further apart than this are read together with the lines between them.
 _MAX_GAP = 32
@@ -76,7 +77,7 @@ class Matches:
         self._older, self._newer = _Side(), _Side()
         # The last searched segment of each file, and its end then: its last line may grow.
         self._tails: dict[int, tuple[SegmentKey, int]] = {}
-        self._cached_text = lru_cache(_CACHED_SEGMENTS)(lambda row: b"".join(self._shown([row])))
+        self._cached_text = lru_cache(_CACHED_SEGMENTS)(lambda row: self._shown([row])[0])
 
     @property
     def count(self) -> int:
@@ -305,34 +306,30 @@ class Matches:
     def _search(self, rows: Iterable[IndexRow]) -> Iterator[int]:
         """Yield the places of the matching lines of segments, in no order."""
         for run in _adjoining(rows):
-            texts = self._shown(run)
-            ends = list(accumulate(map(len, texts)))
+            text, ends = self._shown(run)
             # The place of the block's first byte, if it were in the segment of the match.
-            bases = [
-                (row.first << _OFFSET_BITS) + len(text) - end for row, text, end in zip(run, texts, ends, strict=True)
-            ]
-            starts = self._starts(b"".join(texts))
-            if len(run) == 1:
-                yield from map(bases[0].__add__, starts)
-            else:
-                yield from (bases[bisect_right(ends, start)] + start for start in starts)
+            bases = [(row.first << _OFFSET_BITS) - start for row, start in zip(run, (0, *ends), strict=False)]
+            yield from (bases[bisect_right(ends, start)] + start for start in self._starts(text))
 
-    def _shown(self, run: Sequence[IndexRow]) -> list[bytes]:
-        """Return the lines of each segment as they are shown, each with a line feed."""
+    def _shown(self, run: Sequence[IndexRow]) -> tuple[bytes, list[int]]:
+        """Return the lines of adjoining segments as shown, each with a line feed, and the end of each segment's."""
         start, end = run[0].start, run[-1].end
-        if end - start > BLOCK:
-            # One long line goes beyond the block.
+        if end - start > _RUN_SIZE:
+            # One long line.
             lines = self.log.lines(run[0].first, run[0].lines)
-            return [shown_block(b"".join(line.data + b"\n" for line in lines))]
+            text = shown_block(b"".join(line.data + b"\n" for line in lines))
+            return text, [len(text)]
         data = self.log.read(run[0].file, start, end - start)
-        parts = texts = [data[row.start - start : row.end - start] for row in run]
-        if not all(row.is_plain for row in run):
-            if is_plain(data):
-                self.log.index.note_plain(run)
-            else:
-                texts = list(map(shown_block, parts))
+        if not all(row.is_plain for row in run) and is_plain(data):
+            self.log.index.note_plain(run)
+            run = [row._replace(is_plain=True) for row in run]
+        ends = [row.end - start for row in run]
         # A line may end unfinished, also where the next one is of another stream.
-        return [text if part.endswith(b"\n") else text + b"\n" for part, text in zip(parts, texts, strict=True)]
+        if all(row.is_plain for row in run) and all(data.endswith(b"\n", 0, end) for end in ends):
+            return data, ends
+        parts = [data[row.start - start : row.end - start] for row in run]
+        texts = [shown_block(part) + b"\n" * (not part.endswith(b"\n")) for part in parts]
+        return b"".join(texts), list(accumulate(map(len, texts)))
 
     def _starts(self, text: bytes) -> Iterable[int]:
         """Return the offsets of the lines that pass all rules."""
@@ -346,10 +343,10 @@ class Matches:
 
 
 def _adjoining(rows: Iterable[IndexRow]) -> Iterator[list[IndexRow]]:
-    """Group segments that follow each other in a file, as far as one block."""
+    """Group segments that follow each other in a file, as far as they are read at once."""
     run: list[IndexRow] = []
     for row in sorted(rows, key=lambda row: (row.file, row.start)):
-        if run and (row.file != run[-1].file or row.start != run[-1].end or row.end - run[0].start > BLOCK):
+        if run and (row.file != run[-1].file or row.start != run[-1].end or row.end - run[0].start > _RUN_SIZE):
             yield run
             run = []
         run.append(row)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 # A colour is 0 to 255 (the terminal's palette) or this bit with red, green and blue below it.
 RGB = 1 << 24
-
 
 _ATTRIBUTES: dict[int, dict[str, bool]] = {
     1: {"bold": True},
@@ -48,6 +48,7 @@ class SgrStyle(NamedTuple):
 PLAIN = SgrStyle()
 
 
+@lru_cache(256)
 def apply_sgr(style: SgrStyle, parameters: str) -> SgrStyle:
     """Apply an SGR sequence to a style.
 

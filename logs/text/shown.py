@@ -1,4 +1,4 @@
-"""The shown text of a block of a log, as bytes: computed for whole blocks where possible, else line by line.
+"""The shown text of a block of a log, as bytes: of all lines at once where possible, else by `sanitize`.
 
 Searches match what is shown (see `sanitize`), not what was printed: ``\\x1b[32mERR\\x1b[0mOR`` is found as ``ERROR``,
 and text that a ``\\r`` overwrote is not found.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from .cells import char_width
 from .sanitize import sanitize
 
 # Bytes of one line that are read, shown and searched.
@@ -20,7 +19,6 @@ _DROPPED = bytes(set(range(0x20)) - {_ESCAPE, _RETURN, _BACKSPACE, _TAB, 0x0A} |
 
 # CSI sequences that change no text: all but `K`, which changes none if nothing is right of the cursor.
 _CSI = re.compile(rb"\x1b\[(?:[0-?]*[ -/]*[@-JL-~]|0?K)")
-_SGR = re.compile(rb"\x1b\[[0-9;:]*m")
 
 
 def is_plain(data: bytes) -> bool:
@@ -102,19 +100,4 @@ def _shown_line(line: bytes) -> bytes:
         bulk = _bulk(line)
         if bulk is not None:
             return bulk
-    shown = _overwritten(line) if _RETURN in line else None
-    return (shown_text(line) if shown is None else shown).encode()
-
-
-def _overwritten(line: bytes) -> str | None:
-    """Return the last state of a progress bar; None if more than carriage returns and colours edit it."""
-    capped = _capped(line)
-    if _ESCAPE in capped and capped.isascii():
-        capped = _SGR.sub(b"", capped)
-    text = capped.decode("utf-8", "replace")
-    if not text.replace("\r", "").isprintable() or any(char_width(char) != 1 for char in set(text) - {"\r"}):
-        return None
-    shown = ""
-    for part in text.split("\r"):
-        shown = part + shown[len(part) :]
-    return shown
+    return shown_text(line).encode()
