@@ -6,9 +6,8 @@ import abc
 import builtins
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ..specs.errors import AppDefError, SchedulerError
@@ -18,7 +17,6 @@ from ..specs.run_options import CfgVal, runopts
 from ..specs.status import MISSING
 from ..specs.workspace import Workspace
 from .options import StructuredOpts
-from .shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from .types import (
     Alternative,
     Capabilities,
@@ -26,10 +24,9 @@ from .types import (
     Finding,
     JobAction,
     ListAppResponse,
-    LogIterator,
     LogQuery,
     NameFault,
-    Place,
+    PartitionStatus,
     PublishedPort,
     ReplicaUsage,
     StateChange,
@@ -39,7 +36,7 @@ from .types import (
 from .workspace import WorkspaceMixin
 
 if TYPE_CHECKING:
-    from ..logs.source.stream import Cursor, LogStream
+    pass
 
 __all__ = [
     "DAYS_IN_2_WEEKS",
@@ -49,10 +46,9 @@ __all__ = [
     "Finding",
     "JobAction",
     "ListAppResponse",
-    "LogIterator",
     "LogQuery",
     "NameFault",
-    "Place",
+    "PartitionStatus",
     "PublishedPort",
     "ReplicaUsage",
     "Scheduler",
@@ -84,9 +80,9 @@ class Scheduler(abc.ABC, Generic[T]):
 
     capabilities: Capabilities = Capabilities()
     context: str = ""
-    """In which context apps are launched and found, for schedulers that have several: those of a kubeconfig."""
+    """The context in which apps are launched and found, for schedulers that have several, as a kubeconfig does."""
     takes_contexts: bool = True
-    """Whether the run option ``context``, where there is one, chooses among these."""
+    """Whether the run option ``context`` chooses one of these."""
     passes_stdin: bool = False
     """Set before a launch: its only replica inherits this process's standard input. Only local_cwd supports it."""
 
@@ -167,56 +163,11 @@ class Scheduler(abc.ABC, Generic[T]):
     def _run_opts(self) -> runopts:
         return runopts()
 
-    def known_values(self) -> dict[str, builtins.list[str]]:
-        """Return values that run options can have here, such as queues that exist; those that are not named are free.
-
-        It may ask the backend, and says nothing of what cannot be asked.
-        """
-        return {}
-
     # Watching
 
     @abc.abstractmethod
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Describe an app; None when it does not exist."""
-
-    def describe_native(self, app_id: str) -> str:
-        """Describe an app in the backend's own form.
-
-        Raises:
-            NotImplementedError: this scheduler has nothing of the kind.
-            JobNotFoundError: there is no such app.
-        """
-        raise NotImplementedError(f"{self.backend} has no description of {app_id}")
-
-    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
-        """Measure what each running replica of an app uses now, where `Capabilities.usage` says so.
-
-        Raises:
-            NotImplementedError: this scheduler does not measure it.
-            JobNotFoundError: there is no such app.
-        """
-        raise NotImplementedError(f"{self.backend} does not measure what {app_id} uses")
-
-    def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
-        """Return the argument list of a program that opens a shell in a replica on its own terminal.
-
-        Raises:
-            NotImplementedError: this scheduler opens none, see `Capabilities.shell`.
-            SchedulerError: the replica does not run, or has no shell.
-        """
-        raise NotImplementedError(f"{self.backend} opens no shell in {app_id}")
-
-    def run_beside(
-        self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
-    ) -> CommandOutput:
-        """Run a command where a running replica is, and return what it printed.
-
-        It is no part of the job, reads nothing, and is ended after ``timeout_s``. Where the replica shares its machine
-        with others, `REPLICA_PID` in its environment is the replica's first process.
-        Raises as `shell_command` does, and ValueError where there is no such role or replica.
-        """
-        raise NotImplementedError(f"{self.backend} runs no commands beside {app_id}")
 
     @abc.abstractmethod
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
@@ -230,18 +181,14 @@ class Scheduler(abc.ABC, Generic[T]):
         """Return a sentence that says why the last answer of `list` may lack jobs; empty if it is complete."""
         return ""
 
-    def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object] | None:
-        """Call ``on_change`` from now on, from any thread, when the list has changed.
-
-        Returns:
-            what ends it; None where the scheduler cannot tell of changes and has to be asked.
-        """
-        del on_change
-        return None
-
     def exists(self, app_id: str) -> bool:
-        """Tell whether the app was submitted and is still known."""
+        """Return whether the app was submitted and is still known."""
         return self.describe(app_id) is not None
+
+    def has_ended(self, app_id: str) -> bool:
+        """Return whether an app has ended, or is unknown; asked several times a second while its log is followed."""
+        described = self.describe(app_id)
+        return described is None or described.has_ended
 
     # Ending
 
@@ -262,50 +209,6 @@ class Scheduler(abc.ABC, Generic[T]):
     def _delete_existing(self, app_id: str) -> None:
         """Delete an app that exists; where nothing is kept of an app, to end it is all."""
         self._cancel_existing(app_id)
-
-    def actions(self, app_id: str) -> builtins.list[JobAction]:
-        """Return what can be done with an app now, beside cancelling and deleting it.
-
-        Raises:
-            JobNotFoundError: there is no such app.
-        """
-        return []
-
-    def act(self, app_id: str, action: str, value: str = "") -> None:
-        """Do what `actions` offers.
-
-        Args:
-            app_id: an app that exists.
-            action: the action's name.
-            value: what it asks for.
-
-        Raises:
-            NotAllowedError: the backend does not allow it to this user.
-            SchedulerError: it could not be done, or there is no such action.
-        """
-        raise SchedulerError(f"{self.backend} cannot {action} {app_id}")
-
-    # Apps that end with the process that launched them
-
-    def own_app_ids(self) -> builtins.list[str]:
-        """Return the apps that this object launched, that still run, and that were not detached."""
-        return []
-
-    def detach(self, app_id: str) -> None:
-        """Let an app go on when this process ends."""
-
-    def prune(self, *, dryrun: bool = False) -> builtins.list[str]:
-        """Remove what is kept of finished apps beyond the limits of the settings; return their ids.
-
-        Only for schedulers that keep something on this machine.
-
-        Args:
-            dryrun: remove nothing, and return the ids of what would be removed.
-        """
-        return []
-
-    def end_own(self) -> None:
-        """Cancel the apps of `own_app_ids`, without waiting."""
 
     # Logs
 
@@ -329,7 +232,7 @@ class Scheduler(abc.ABC, Generic[T]):
             role_name: the role.
             k: the replica's number in the role.
             regex: only lines in which this is found.
-            since: only lines from this time on, where `Capabilities.log_time_range` says so.
+            since: only lines from this time on, if the times of lines are known.
             until: only lines up to this time.
             should_tail: wait for more until the app is final and all was read; else end at the present end.
             streams: which output; combined where None.
@@ -337,104 +240,13 @@ class Scheduler(abc.ABC, Generic[T]):
         Raises:
             UnknownReplicaError: role or replica do not exist, or the stream is not one that this scheduler has.
             ValueError: the expression is malformed.
+            SchedulerError: the log cannot be read; the message says why.
             NotImplementedError: the scheduler has no logs.
         """
+        from .log_records import LogLines, open_records
+
         query = LogQuery.parse(app_id, role_name, k, regex, since, until, should_tail, streams)
-        return self._log_lines(query)
-
-    def _log_lines(self, query: LogQuery) -> Iterable[str]:
-        raise NotImplementedError(f"{self.backend} has no logs to read")
-
-    def log_stream(
-        self,
-        app_id: str,
-        role_name: str,
-        k: int = 0,
-        streams: Stream | None = None,
-        cursor: Cursor | None = None,
-        tail: int | None = None,
-    ) -> LogStream:
-        """Return the log of one replica as it comes, until the app is final; what breaks off can be taken up again.
-
-        This one is made of `log_iter`: it begins anew and skips the lines that its cursor counts.
-
-        Args:
-            app_id: an app that exists.
-            role_name: the role.
-            k: the replica's number in the role.
-            streams: which output; combined where None.
-            cursor: the `LogStream.cursor` of a stream that broke off: only what came after it.
-            tail: without a cursor, only about so many of the lines that are there, where that spares work.
-
-        Raises:
-            UnknownReplicaError: as `log_iter`, here or at the first line.
-            NotImplementedError: the scheduler has no logs.
-            NotAllowedError: this user may not read them.
-            Exception: it cannot be read now; the caller tries again.
-        """
-        from ..logs.source.stream import LineCursor, LineStream
-
-        return LineStream(
-            lambda: self.log_iter(app_id, role_name, k, should_tail=self.capabilities.log_follow, streams=streams),
-            {Stream.STDOUT: "o", Stream.STDERR: "e"}.get(streams or Stream.COMBINED, "c"),
-            cursor if isinstance(cursor, LineCursor) else None,
-        )
-
-    def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
-        """Return the file that holds one replica's log, None where it is no file on this machine."""
-        return None
-
-    # Advice
-
-    def check(self) -> builtins.list[Finding]:
-        """Check the backend: its version and size, or why it cannot be used."""
-        return []
-
-    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """Find what would go wrong with a launch that `schedule` would accept."""
-        return []
-
-    def places(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Place]:
-        """Return where there is room, and when this app would start there; it may take seconds.
-
-        Raises:
-            SchedulerError: the backend cannot be asked.
-        """
-        return []
-
-    def alternatives(self, app_id: str) -> builtins.list[Alternative]:
-        """Return what would start sooner than a job that waits, the soonest first, and the job as it is among them.
-
-        Raises:
-            JobNotFoundError: there is no such job.
-            SchedulerError: the backend cannot be asked, or does not tell how the job was launched.
-        """
-        return []
-
-    def list_everybody(self, yes: bool) -> None:
-        """Let `list` return the jobs of all users, or of this one alone; it asks nothing."""
-
-    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
-        """Return the names of an app and its roles that `schedule` would refuse, and those that it would change.
-
-        It asks no backend, so that it can be called with every letter.
-
-        Args:
-            app: the app; whatever else may be wrong with it is passed over.
-            cfg: the run options.
-        """
-        return []
-
-    def image_digests(self, images: Sequence[str]) -> dict[str, str]:
-        """Identify the present state of each image that is here, such as by its digest; within a second or two.
-
-        Args:
-            images: their names.
-
-        Raises:
-            SchedulerError: the backend cannot be asked.
-        """
-        return {}
+        return LogLines(lambda: open_records(self, query), query)
 
     def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: T) -> None:
         """Refuse, before its workspace is built, an app that this scheduler cannot run."""

@@ -20,6 +20,7 @@ from ..specs.handles import make_app_handle, parse_app_handle, split_context
 from ..specs.roles import AppDef, macros
 from ..specs.status import AppState
 from ..specs.workspace import Workspace
+from .abilities import ChecksLaunches, ChecksNames
 from .api import check_launchable
 from .history.provenance import WorldNotes
 from .workspace import WorkspaceMixin
@@ -76,7 +77,7 @@ class Launcher:
         chosen = self._schedulers.get(scheduler)
         ignored = [role for role in app.roles if role.max_retries > 0 and not chosen.capabilities.retries]
         return [
-            *chosen.preflight(app, cfg),
+            *(chosen.preflight(app, cfg) if isinstance(chosen, ChecksLaunches) else []),
             *(
                 Finding(
                     "warning",
@@ -94,7 +95,8 @@ class Launcher:
             AppDefError: the app cannot be run anywhere.
         """
         check_launchable(app, self._most_replicas)
-        return self._schedulers.get(scheduler).check_names(app, cfg)
+        chosen = self._schedulers.get(scheduler)
+        return chosen.check_names(app, cfg) if isinstance(chosen, ChecksNames) else []
 
     def dryrun(
         self, app: AppDef, scheduler: str, cfg: Mapping[str, Any], workspace: str | None = None
@@ -111,7 +113,7 @@ class Launcher:
             SchedulerError: the scheduler does not take this app.
         """
         check_launchable(app, self._most_replicas)
-        name = self._schedulers.at(scheduler, cfg)
+        name = self._schedulers.resolve_context(scheduler, cfg)
         chosen = self._schedulers.get(name)
         registered, _ = split_context(name)
         is_script = script_of(app.roles) is not None
@@ -169,7 +171,7 @@ class Launcher:
         from .shared.progress import shown_progress
 
         journal = self._journal
-        scheduler = self._schedulers.at(scheduler, cfg)
+        scheduler = self._schedulers.resolve_context(scheduler, cfg)
         with shown_progress(progress):
             info = self.dryrun(app, scheduler, cfg, workspace)
         try:
@@ -249,7 +251,7 @@ class EarlierLaunch(NamedTuple):
 
 
 def earlier_launch(
-    handle: str, record: LaunchRecord | None, describe: Callable[[str], DescribeAppResponse | None]
+    handle: str, record: LaunchRecord | None, describe: Callable[[], DescribeAppResponse | None]
 ) -> EarlierLaunch:
     """Return what a job was launched as: by the journal, else by what its backend keeps.
 
@@ -260,7 +262,7 @@ def earlier_launch(
     if record is not None:
         origin = record.origin(relaunch_of=record.id)
         return EarlierLaunch(record.app_def(), record.scheduler, record.cfg, record.workspace or None, origin)
-    described = describe(handle)
+    described = describe()
     if described is None:
         raise UnknownAppException(handle)
     if not described.roles:

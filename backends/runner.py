@@ -7,36 +7,28 @@ import logging
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from ..specs.errors import JobNotFoundError, ReadOnlyError, SchedulerError, UnknownAppException
+from ..specs.errors import ReadOnlyError, SchedulerError
 from ..specs.handles import make_app_handle, parse_app_handle
+from .abilities import ChecksBackend, OwnsJobs, PrunesJobs
+from .job import Job
 from .scheduler_pool import SchedulerPool
-from .shared.outage import OnLost, ignore, until_answered, wait_for_end
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from ..logs.source.replica_log import ReplicaLog
     from ..logs.spool.spools import LogSpools
     from ..specs.roles import AppDef, AppDryRunInfo
-    from ..specs.run_options import runopts
-    from ..specs.status import AppState, AppStatus
+    from ..specs.status import AppState
     from ..specs.workspace import Workspace
     from .api import (
         Capabilities,
-        CommandOutput,
-        DescribeAppResponse,
         Finding,
-        JobAction,
         ListAppResponse,
         NameFault,
-        ReplicaUsage,
         Scheduler,
-        Stream,
         WorkspaceListing,
     )
     from .history.cancellations import Cancellations
@@ -48,8 +40,6 @@ if TYPE_CHECKING:
     from .shared.progress import Progress
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 
 class Runner:
@@ -101,7 +91,8 @@ class Runner:
             return self._journal
 
     @property
-    def _cancellations(self) -> Cancellations:
+    def cancellations(self) -> Cancellations:
+        """Which jobs were cancelled."""
         with self._lock:
             if self._cancelled is None:
                 from .history.cancellations import Cancellations
@@ -165,17 +156,22 @@ class Runner:
         """Return the capabilities of a scheduler."""
         return self.scheduler(name).capabilities
 
-    def run_opts(self, name: str) -> runopts:
-        """Return the run options of the scheduler ``name``."""
-        return self.scheduler(name).run_opts()
+    def is_set_up(self, name: str) -> bool:
+        """Return whether a scheduler is set up here; it is asked nothing."""
+        return self._schedulers.is_set_up(name)
 
-    def known_values(self, name: str) -> dict[str, builtins.list[str]]:
-        """Return values that run options of the scheduler ``name`` can have, see `Scheduler.known_values`."""
-        return self.scheduler(name).known_values()
+    def job(self, handle: str) -> Job:
+        """Return the job of a handle; its scheduler is asked nothing.
+
+        Raises:
+            MalformedAppHandleException: it is not a handle.
+        """
+        return Job(self, handle)
 
     def check(self, name: str) -> builtins.list[Finding]:
-        """Check a scheduler's backend, see `Scheduler.check`."""
-        return self.scheduler(name).check()
+        """Check a scheduler's backend, see `ChecksBackend`."""
+        scheduler = self.scheduler(name)
+        return scheduler.check() if isinstance(scheduler, ChecksBackend) else []
 
     # Launching
 
@@ -244,7 +240,7 @@ class Runner:
             return self.dryrun(app, scheduler, cfg, workspace, parent_run_id)
         from .launcher import with_parent, workspace_text
 
-        self._refuse_if_read_only("Launching a job")
+        self.refuse_if_read_only("Launching a job")
         child, shipped = with_parent(app, parent_run_id), workspace_text(workspace)
         return self._launcher.run(child, scheduler, cfg or {}, shipped, origin=origin, progress=progress)
 
@@ -256,7 +252,9 @@ class Runner:
         """
         from .launcher import earlier_launch
 
-        app, scheduler, cfg, shipped, origin = earlier_launch(handle, self.journal.find(handle), self.describe)
+        app, scheduler, cfg, shipped, origin = earlier_launch(
+            handle, self.journal.find(handle), self.job(handle).describe
+        )
         return self.run(app, scheduler, cfg, shipped, origin=origin, progress=progress)
 
     def changed_since(
@@ -281,7 +279,7 @@ class Runner:
         """
         from .types import ListAppResponse, is_usable
 
-        scheduler = self._schedulers.at(scheduler, cfg or {})
+        scheduler = self._schedulers.resolve_context(scheduler, cfg or {})
         apps = self.scheduler(scheduler).list(cfg)
         prefix, usable = make_app_handle(scheduler, self.session_name, ""), []
         # One pass: each costs milliseconds for ten thousand jobs.
@@ -293,94 +291,9 @@ class Runner:
                 if app.app_handle != handle:
                     app.app_handle = handle
                 usable.append(app)
-        if not self.capabilities(scheduler).remembers_cancel:
-            self._cancellations.correct_rows(usable)
+        if not self.scheduler(scheduler).capabilities.remembers_cancel:
+            self.cancellations.correct_rows(usable)
         return usable
-
-    def missing_jobs(self, scheduler: str) -> str:
-        """Return a sentence that says why the last list of a scheduler may lack jobs; empty if it is complete."""
-        return str(self.scheduler(scheduler).missing_jobs())
-
-    def subscribe(self, scheduler: str, on_change: Callable[[], object]) -> Callable[[], object] | None:
-        """Let a scheduler tell of changes, see `Scheduler.subscribe`."""
-        return self.scheduler(scheduler).subscribe(on_change)
-
-    def describe(self, app_handle: str) -> DescribeAppResponse | None:
-        """Describe a job; None if its backend does not know it. The journal keeps its state where that is news."""
-        from .types import check_times
-
-        name, _, app_id = parse_app_handle(app_handle)
-        if (described := self.scheduler(name).describe(app_id)) is not None:
-            check_times(described)
-            if not self.capabilities(name).remembers_cancel:
-                self._cancellations.correct(described, self._own_handle(app_handle))
-            # Of a job that goes on the message may be another each time.
-            message = described.msg.replace("<NONE>", "") if described.has_ended else ""
-            self.remember(self._own_handle(app_handle), described.state, message)
-        return described
-
-    def describe_native(self, app_handle: str) -> str:
-        """Describe a job in the backend's own form."""
-        name, _, app_id = parse_app_handle(app_handle)
-        return self.scheduler(name).describe_native(app_id)
-
-    def usage(self, handle: str) -> builtins.list[ReplicaUsage]:
-        """Measure what each running replica of a job uses now; nothing where its scheduler cannot."""
-        name, _, app_id = parse_app_handle(handle)
-        return self.scheduler(name).usage(app_id) if self.capabilities(name).usage else []
-
-    def shell_command(self, handle: str, role_name: str, k: int) -> builtins.list[str]:
-        """Return the command that opens a shell in a replica, see `Scheduler.shell_command`.
-
-        Raises:
-            ReadOnlyError: this runner may not change anything, and a shell can.
-        """
-        self._refuse_if_read_only("A shell")
-        name, _, app_id = parse_app_handle(handle)
-        return self.scheduler(name).shell_command(app_id, role_name, k)
-
-    def run_beside(self, handle: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float) -> CommandOutput:
-        """Run a command that changes nothing where a replica is, see `Scheduler.run_beside`."""
-        name, _, app_id = parse_app_handle(handle)
-        return self.scheduler(name).run_beside(app_id, role_name, k, argv, timeout_s)
-
-    def status(self, app_handle: str) -> AppStatus | None:
-        """Return a job's status, or None if the backend knows nothing of it."""
-        described = self.describe(app_handle)
-        return None if described is None else described.status()
-
-    def wait(
-        self, app_handle: str, wait_interval: float = 10, *, timeout: float | None = None, on_lost: OnLost = ignore
-    ) -> AppStatus | None:
-        """Wait for a job's end and return its status, or None if the backend knows nothing of it.
-
-        The state is UNKNOWN where the job ended and its backend could not tell how. A backend that cannot be reached
-        is asked again, see `until_answered`.
-
-        Args:
-            app_handle: the job's handle.
-            wait_interval: seconds between two questions at most; a short job is asked for more often.
-            timeout: how long to wait, in seconds.
-            on_lost: called at each outage with the error.
-
-        Raises:
-            TimeoutError: the job has not ended in time; the message says what was known last.
-        """
-        ask = partial(self.until_answered, app_handle, partial(self.describe, app_handle), on_lost=on_lost)
-        return wait_for_end(ask, app_handle, wait_interval, timeout)
-
-    def until_answered(
-        self, handle: str, ask: Callable[[], T], *, on_lost: OnLost = ignore, deadline: float | None = None
-    ) -> T:
-        """Return the answer of a job's backend, which is asked again while it cannot be reached, see `until_answered`.
-
-        A scheduler that is not set up here, or cannot be loaded, is asked once.
-        """
-        name, _, _ = parse_app_handle(handle)
-        self.scheduler(name)
-        if not self._schedulers.is_set_up(name):
-            return ask()
-        return until_answered(ask, threading.Event(), on_lost=on_lost, deadline=deadline)
 
     def remember(self, handle: str, state: AppState, message: str) -> None:
         """Keep a job's last known state in the journal, for when its backend does not tell any more."""
@@ -392,87 +305,24 @@ class Runner:
             app_id = parse_app_handle(handle).app_id
             self.journal.note(record, state=state.name, message=message, app_id=app_id, state_at=time.time())
 
-    def log_lines(
-        self,
-        app_handle: str,
-        role_name: str,
-        k: int = 0,
-        regex: str | None = None,
-        since: datetime | None = None,
-        until: datetime | None = None,
-        should_tail: bool = False,
-        streams: Stream | None = None,
-    ) -> Iterable[str]:
-        """Return the log lines of replica ``k`` of a role; its ``close()`` ends a blocked read.
-
-        Raises:
-            UnknownAppException: the backend does not know the job.
-            ValueError: there is no such role, replica or stream, or the expression is malformed.
-        """
-        name, _, app = parse_app_handle(app_handle)
-        try:
-            return self.scheduler(name).log_iter(app, role_name, k, regex, since, until, should_tail, streams=streams)
-        except JobNotFoundError as error:
-            raise UnknownAppException(app_handle) from error
-
-    def replica_log(self, handle: str, role_name: str, k: int) -> ReplicaLog:
-        """Return where a replica's log is kept: in files, or in a spool that is filled while somebody reads it."""
-        from .replica_logs import open_replica_log
-
-        scheduler = self.scheduler(parse_app_handle(handle).scheduler_backend)
-        return open_replica_log(scheduler, handle, role_name, k, partial(self.describe, handle), self._log_spools)
-
     def remove_stale_spools(self) -> None:
         """Remove, in the background, the spools of programs that were killed."""
-        threading.Thread(target=self._log_spools().remove_stale, name="stale-spools", daemon=True).start()
+        threading.Thread(target=self.log_spools().remove_stale, name="stale-spools", daemon=True).start()
 
-    def _log_spools(self) -> LogSpools:
+    def log_spools(self) -> LogSpools:
+        """Return the spools of logs that are not files."""
         from ..logs.spool.spools import LogSpools, SpoolLimits
 
         with self._lock:
             self._spools = self._spools or LogSpools(SpoolLimits(*self._spool_limits) if self._spool_limits else None)
             return self._spools
 
+    def complete_spools(self, handle: str) -> None:
+        """Read the rest of a job's logs that were read before, as they are about to be lost."""
+        if (spools := self._spools) is not None:
+            spools.complete(handle)
+
     # Ending
-
-    def cancel(self, app_handle: str) -> None:
-        """Ask the backend to stop a job; one that is final or unknown is left alone.
-
-        Where its logs go with it, those that were read are completed first, see `LogSpools.complete`.
-
-        Raises:
-            ReadOnlyError: this runner may not change anything.
-        """
-        self._refuse_if_read_only("Cancelling a job")
-        name, _, app_id = parse_app_handle(app_handle)
-        scheduler = self.scheduler(name)
-        if (spools := self._spools) is not None and scheduler.capabilities.logs_after_cancel:
-            spools.complete(app_handle)
-        self._cancellations.cancel(scheduler, app_id, self._own_handle(app_handle))
-
-    def delete(self, app_handle: str) -> None:
-        """Cancel a job if it runs, and remove what the backend and the journal keep of it.
-
-        Raises:
-            ReadOnlyError: this runner may not change anything.
-        """
-        self._refuse_if_read_only("Deleting a job")
-        name, _, app_id = parse_app_handle(app_handle)
-        self.scheduler(name).delete(app_id)
-        self._cancellations.forget(self._own_handle(app_handle))
-        if (record := self.journal.find(app_handle)) is not None:
-            self.journal.forget(record)
-
-    def actions(self, app_handle: str) -> builtins.list[JobAction]:
-        """Return what can be done with a job beside cancelling and deleting it, see `Scheduler.actions`."""
-        name, _, app_id = parse_app_handle(app_handle)
-        return self.scheduler(name).actions(app_id)
-
-    def act(self, app_handle: str, action: str, value: str = "") -> None:
-        """Do one of the `actions` of a job, see `Scheduler.act`; refused where this runner may change nothing."""
-        self._refuse_if_read_only(f"The action {action}")
-        name, _, app_id = parse_app_handle(app_handle)
-        self.scheduler(name).act(app_id, action, value)
 
     def prune(self, scheduler: str, *, dryrun: bool = False) -> builtins.list[str]:
         """Remove what a backend keeps of finished jobs beyond the age and size that its settings allow.
@@ -483,33 +333,35 @@ class Runner:
             ReadOnlyError: this runner may not change anything.
         """
         if not dryrun:
-            self._refuse_if_read_only("Removing finished jobs")
-        # A scheduler of another package may not know a dry run.
-        app_ids = self.scheduler(scheduler).prune(dryrun=True) if dryrun else self.scheduler(scheduler).prune()
+            self.refuse_if_read_only("Removing finished jobs")
+        pruning = self.scheduler(scheduler)
+        app_ids = pruning.prune(dryrun=dryrun) if isinstance(pruning, PrunesJobs) else []
         return [make_app_handle(scheduler, self.session_name, app_id) for app_id in app_ids]
 
     # Jobs that end with this process
 
     def own_jobs(self) -> builtins.list[str]:
-        """Return the handles of jobs that this process launched, that still run and that were not detached."""
-        own = [(name, app_id) for name, scheduler in self._schedulers.made() for app_id in scheduler.own_app_ids()]
-        return [make_app_handle(name, self.session_name, app_id) for name, app_id in own]
+        """Return the handles of running jobs that this process launched and that were not detached."""
+        return [
+            make_app_handle(name, self.session_name, app_id)
+            for name, scheduler in self._schedulers.made()
+            if isinstance(scheduler, OwnsJobs)
+            for app_id in scheduler.own_app_ids()
+        ]
 
     def detach(self, handle: str) -> None:
         """Let a job go on when this process ends."""
-        name, _, app_id = parse_app_handle(handle)
-        self.scheduler(name).detach(app_id)
+        job = self.job(handle)
+        if isinstance(scheduler := job.scheduler, OwnsJobs):
+            scheduler.detach(job.app_id)
 
     def end_own_jobs(self) -> None:
         """Cancel the jobs of `own_jobs`; meant for a process that is told to end."""
         for _, scheduler in self._schedulers.made():
-            scheduler.end_own()
+            if isinstance(scheduler, OwnsJobs):
+                scheduler.end_own()
 
-    def _own_handle(self, handle: str) -> str:
-        """Return a handle with this runner's session: every session sees the same jobs."""
-        name, _, app_id = parse_app_handle(handle)
-        return make_app_handle(name, self.session_name, app_id)
-
-    def _refuse_if_read_only(self, what: str) -> None:
+    def refuse_if_read_only(self, what: str) -> None:
+        """Raise `ReadOnlyError` if nothing may be changed; ``what`` begins its message."""
         if self.read_only:
             raise ReadOnlyError(what)

@@ -79,8 +79,8 @@ class SchedulerPool:
                     self._made[name] = made
             return self._made[name]
 
-    def at(self, name: str, cfg: Mapping[str, Any]) -> str:
-        """Return which scheduler run options lead to: the one of the context that they name.
+    def resolve_context(self, name: str, cfg: Mapping[str, Any]) -> str:
+        """Return the name of the scheduler of the context that run options choose.
 
         Args:
             name: the scheduler that was chosen.

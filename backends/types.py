@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from ..base.errors import join_names
 from ..base.validation import MAX_EPOCH_S, epoch_seconds
@@ -333,16 +333,17 @@ class JobAction:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A part of a backend that jobs can be sent to, such as a partition.
+class PartitionStatus:
+    """A part of a backend that jobs can be sent to.
 
-    Args:
+    Attributes:
         cfg: the run options that send a job there.
+        name: its name.
         free: how many of its ``nodes`` are idle.
         gpus_free: how many of its ``gpus`` are idle.
         limit: the longest time that a job may take, in seconds; None for no limit.
         start: when a job would start there, by the backend's estimate, in seconds since the epoch; None if unknown.
-        fault: why a job would not start there, empty if it would.
+        fault: why a job would not start there; empty if it would.
     """
 
     cfg: Mapping[str, str]
@@ -373,61 +374,31 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """What a scheduler can do; the screens offer no more than this.
+    """Facts about a scheduler that the launcher and the screens need; what it can do is in `abilities`.
 
-    Args:
-        cancel, delete: end an app; remove what is kept of it.
-        log_follow: give lines as they come.
-        log_streams: the outputs that can be asked for.
-        log_files: logs are files on this machine (`Scheduler.log_path`).
-        log_time_range: `since` and `until` are honoured.
+    Attributes:
+        cancel: whether this user may cancel apps.
+        delete: whether this user may remove what is kept of them.
+        shell: whether this user may open a shell in a replica.
+        log_streams: the outputs that can be read.
         retries: `max_retries` of a role is honoured.
-        resources: `resource` of a role is enforced.
-        native: `Scheduler.describe_native` says something.
-        shell: a shell can be opened in a replica.
-        usage, run_beside: `Scheduler` has these methods.
-        beside_node: such a command sees all replicas on its node; replicas in turn are spread over all nodes.
-        actions: `Scheduler.actions` has some for jobs.
-        everybody: `Scheduler.list_everybody` lets it list the jobs of other users, too.
-        places: `Scheduler.places` says where there is room.
-        alternatives: `Scheduler.alternatives` says what would start sooner.
         dependencies: the run option `dependency` lets an app wait for another.
         working_folder: apps run in the folder that they are launched from.
         batch_scripts: a user's own batch script can be launched, see `specs.batch_script`.
-        remembers_cancel: an app that was cancelled says CANCELLED; where not, the Runner remembers it.
-        logs_after_cancel: what becomes of an app's logs when it is cancelled, in a sentence; empty where they are kept.
-        times: it tells when an app was submitted, started and ended.
-        exit_codes: it tells what a replica exited with.
-        replica_counts: its list tells how many replicas an app has.
-        named_ids: an app's id begins with its name.
+        remembers_cancel: a cancelled app is CANCELLED; if not, the Runner remembers it.
+        logs_after_cancel: a sentence about an app's logs after it is cancelled; empty if they are kept.
     """
 
     cancel: bool = True
     delete: bool = True
-    log_follow: bool = True
+    shell: bool = True
     log_streams: tuple[Stream, ...] = (Stream.COMBINED,)
-    log_files: bool = False
-    log_time_range: bool = False
     retries: bool = False
-    resources: bool = False
-    native: bool = False
-    shell: bool = False
-    usage: bool = False
-    run_beside: bool = False
-    beside_node: bool = False
-    actions: bool = False
-    everybody: bool = False
-    places: bool = False
-    alternatives: bool = False
     dependencies: bool = False
     working_folder: bool = False
     batch_scripts: bool = False
     remembers_cancel: bool = True
     logs_after_cancel: str = ""
-    times: bool = True
-    exit_codes: bool = True
-    replica_counts: bool = True
-    named_ids: bool = True
 
 
 @dataclass(frozen=True)
@@ -472,17 +443,6 @@ class NameFault:
     def what(self) -> str:
         """Whose name it is, as the beginning of a sentence."""
         return "The role's name" if self.role else "The app's name"
-
-
-class LogIterator(Protocol):
-    """Log lines that come as they are written; `close` from another thread ends a blocked read."""
-
-    def __iter__(self) -> Iterator[str]: ...
-
-    def __next__(self) -> str: ...
-
-    def close(self) -> None:
-        """End the iteration at once."""
 
 
 @dataclass

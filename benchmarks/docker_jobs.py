@@ -199,7 +199,7 @@ def flood_rows(scheduler: DockerScheduler, runner: Runner) -> list[Row]:
     made.roles[0].image, made.roles[0].entrypoint = "python:local", "python3"
     made.roles[0].args = ["-c", _FLOOD, str(LINES_PER_SECOND), str(FLOOD_SECONDS)]
     app_id = scheduler.submit(made, {"pull": False})
-    log = MergedLog([runner.replica_log(f"local_docker://torchx/{app_id}", "worker", 0)])
+    log = MergedLog([runner.job(f"local_docker://torchx/{app_id}").replica_log("worker", 0)])
     changed = threading.Event()
     follower = LogFollower(log, changed.set, lambda: True)
     follower.start()

@@ -115,7 +115,7 @@ async def _measure(folder: Path, ids: list[str]) -> tuple[float, float, float]:
             for job_id in ids[:CHANGED]:
                 _slurm.run("scontrol", "update", f"JobId={job_id}", f"JobName=changed-{step}")
             # After an action of the user's the next refresh asks at once.
-            runner.act(f"slurm://torchx/{ids[0]}", "limit", str(10 + step))
+            runner.job(f"slurm://torchx/{ids[0]}").act("limit", str(10 + step))
             began = time.perf_counter()
             rows = maker.make(runner.list("slurm"), {})[0]
             changed = {handle: row for handle, row in rows.items() if before.get(handle) is not row}

@@ -77,7 +77,7 @@ async def seconds_to_groups(ranks: int, folder: Path) -> list[float]:
                 await pilot.press("escape")
                 await until(lambda: isinstance(app.screen, JobsScreen))
     finally:
-        runner.delete(handle)
+        runner.job(handle).delete()
         runner.close()
     return figures
 

@@ -54,14 +54,14 @@ def _cancel(arguments: Any, settings: Settings) -> int:
         found = described(runner, arguments.handle)
         if is_terminal(found.state):
             say(f"{arguments.handle} has ended already: {found.state.name}")
-        runner.cancel(arguments.handle)
+        runner.job(arguments.handle).cancel()
     return 0
 
 
 def _delete(arguments: Any, settings: Settings) -> int:
     with make_runner(settings) as runner:
         found = described(runner, arguments.handle)
-        runner.delete(arguments.handle)
+        runner.job(arguments.handle).delete()
         if BY_TORCHX in found.notes:
             say(f"{arguments.handle} is no longer shown; its logs are TorchX's and stay in {plain(found.log_dir)}")
     return 0
@@ -74,7 +74,7 @@ def _prune(arguments: Any, settings: Settings) -> int:
         else:
             handles = _ended(runner, arguments.scheduler, time.time() - arguments.older_than * _SECONDS_A_DAY)
             for handle in [] if arguments.dryrun else handles:
-                runner.delete(handle)
+                runner.job(handle).delete()
     for handle in handles:
         print(handle)
     return 0

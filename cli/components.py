@@ -69,7 +69,7 @@ def _runopts(arguments: Any, settings: Settings) -> int:
         names = [arguments.scheduler] if arguments.scheduler else runner.scheduler_names()
         for name in dict.fromkeys(name.partition("@")[0] for name in names):
             try:
-                found[name] = runner.run_opts(name)
+                found[name] = runner.scheduler(name).run_opts()
             except UnknownSchedulerException:
                 raise
             except SchedulerError as error:

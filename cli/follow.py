@@ -62,7 +62,7 @@ def suspending(runner: Runner, handle: str) -> Iterator[None]:
     def find_groups() -> None:
         # The first process of a replica leads its process group. It is looked up here: a signal handler takes no lock.
         with suppress(TorchXTuiError, OSError):
-            while (status := runner.status(handle)) is not None and not is_terminal(status.state):
+            while (status := runner.job(handle).status()) is not None and not is_terminal(status.state):
                 groups[:] = [one.pid for role in status.roles for one in role.replicas if one.pid]
                 if groups:
                     return
@@ -113,7 +113,7 @@ def follow(runner: Runner, handle: str, *, logs: bool) -> AppStatus:
             follow_logs(runner, handle, sys.stderr)
         except (TorchXTuiError, ValueError, OSError) as error:
             say(f"the logs cannot be read: {error}; still waiting for the job's end")
-    status = runner.wait(handle, WAIT_INTERVAL_SECONDS, on_lost=say_outage)
+    status = runner.job(handle).wait(WAIT_INTERVAL_SECONDS, on_lost=say_outage)
     if status is None:
         raise UnknownAppException(handle)
     return status
@@ -138,6 +138,6 @@ def end_or_leave(runner: Runner, handle: str, interrupt: KeyboardInterrupt, *, e
         return code
     runner.end_own_jobs()
     if handle:
-        runner.cancel(handle)
+        runner.job(handle).cancel()
         say(f"cancelled {handle}")
     return code

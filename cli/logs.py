@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import sys
 import threading
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     import argparse
 
     from ..backends.api import DescribeAppResponse
+    from ..backends.job import Job
+    from ..backends.log_records import LogRecords
     from ..backends.runner import Runner
     from ..backends.types import Stream
     from ..settings.config import Settings
@@ -63,18 +64,18 @@ def _log(arguments: Any, settings: Settings) -> int:
     handle = match["handle"]
     from ..backends.types import Stream, line_pattern
 
-    streams = Stream(arguments.streams) if arguments.streams else None
+    stream = Stream(arguments.streams) if arguments.streams else None
     try:
         pattern = line_pattern(arguments.regex)
     except ValueError as error:
         raise TorchXTuiError(str(error)) from error
     with make_runner(settings) as runner:
         if arguments.tail:
-            found = runner.until_answered(handle, lambda: described(runner, handle), on_lost=say_outage)
+            found = runner.job(handle).until_answered(lambda: described(runner, handle), on_lost=say_outage)
         else:
             found = described(runner, handle)
         chosen = _chosen(runner, found, handle, match["role"], match["replicas"])
-        reading = _Reading(runner, handle, arguments.tail, pattern, streams, arguments.lines)
+        reading = _Reading(runner.job(handle), arguments.tail, pattern, stream, arguments.lines)
         printer = JsonPrinter(pattern) if arguments.json else log_printer(sys.stdout, pattern)
         print_logs(chosen, reading, printer)
     if not printer.has_printed and arguments.lines != 0:
@@ -102,7 +103,7 @@ def _chosen(
     from ..backends.shared.exit_reasons import some_of
 
     told = [(status.role, replica.id) for status in found.roles_statuses for replica in status.replicas]
-    every = all_targets(runner, handle, found)
+    every = runner.job(handle).log_targets(found)
     if role is not None:
         # The error for a replica without a log of its own names the log that has its output.
         every = [*dict.fromkeys([*every, *told])]
@@ -122,22 +123,15 @@ def _chosen(
     return [target for target in of_role if numbers is None or target[1] in numbers]
 
 
-def all_targets(runner: Runner, handle: str, found: DescribeAppResponse) -> list[Target]:
-    """Return every replica of a job that has a log."""
-    from ..backends.replica_logs import log_targets
-
-    return log_targets(found, lambda role, k: runner.replica_log(handle, role, k).spool is None)
-
-
 def follow_logs(runner: Runner, handle: str, file: TextIO) -> None:
     """Print the logs of all replicas of a job until it ends.
 
     Raises:
         Exception: as `print_lines`.
     """
-    found = runner.until_answered(handle, lambda: described(runner, handle), on_lost=say_outage)
+    found = runner.job(handle).until_answered(lambda: described(runner, handle), on_lost=say_outage)
     printer = log_printer(file)
-    print_logs(all_targets(runner, handle, found), _Reading(runner, handle, follows=True), printer)
+    print_logs(runner.job(handle).log_targets(found), _Reading(runner.job(handle), follows=True), printer)
     printer.pause()
 
 
@@ -145,63 +139,71 @@ def follow_logs(runner: Runner, handle: str, file: TextIO) -> None:
 class _Reading:
     """What is read of a job's replicas.
 
-    Args:
-        runner: the way to its backend.
-        handle: the job's handle.
-        follows: read until the job ends, and survive outages.
-        pattern: read only lines that contain a match.
-        streams: which output.
+    Attributes:
+        job: the job.
+        follows: read until the job ends, and wait out outages.
+        pattern: of the last lines, count only those that contain a match.
+        stream: which output.
         last: the number of existing lines to begin with; None for all.
     """
 
-    runner: Runner
-    handle: str
+    job: Job
     follows: bool
     pattern: re.Pattern[str] | None = None
-    streams: Stream | None = None
+    stream: Stream | None = None
     last: int | None = None
 
-    def open(self, target: Target, follows: bool) -> Iterable[str]:
-        """Begin to read a replica."""
-        regex = self.pattern.pattern if self.pattern else None
-
-        def begin() -> Iterable[str]:
-            return self.runner.log_lines(self.handle, *target, regex, None, None, follows, self.streams)
-
-        return self.runner.until_answered(self.handle, begin) if self.follows else begin()
-
-    def read(self, target: Target, opened: list[Iterable[str]]) -> Iterator[Record]:
+    def read(self, target: Target, opened: list[LogRecords]) -> Iterator[Record]:
         """Yield the records of a replica to print; append each opened log to ``opened``."""
-        opened.append(lines := self.open(target, self.follows))
-        if self.last is None:
-            yield from _records(lines)
-        elif self.pattern is None and (start := getattr(lines, "start_at_last", None)) is not None:
-            start(self.last)
-            yield from _records(lines)
-        else:
-            # This log cannot be read from its end: read all existing lines, then the new ones.
-            opened.append(there := self.open(target, follows=False))
-            kept: deque[str] = deque(maxlen=self.last)
-            seen = 0
-            for line in there:
-                kept.append(line)
-                seen += 1
-            yield from map(_record, kept)
-            if self.follows:
-                yield from map(_record, itertools.islice(lines, seen, None))
+        from ..backends.abilities import KeepsLogFiles
+
+        if self.last is None or (self.pattern is None and isinstance(self.job.scheduler, KeepsLogFiles)):
+            opened.append(records := self._open(target, self.follows, self.last))
+            yield from records
+            return
+        # This log cannot be read from its end: read all existing lines, then the new ones.
+        opened.append(there := self._open(target, follows=False))
+        kept: deque[Record] = deque(maxlen=self.last)
+        size = 0
+        for record in _lines(there):
+            size += len(record.data)
+            if self.pattern is None or self.pattern.search(record.data.decode("utf-8", "replace")):
+                kept.append(record)
+        yield from kept
+        if self.follows:
+            opened.append(records := self._open(target, follows=True))
+            yield from _without_start(records, size)
+
+    def _open(self, target: Target, follows: bool, last: int | None = None) -> LogRecords:
+        from ..backends.types import LogQuery
+
+        query = LogQuery.parse(self.job.app_id, *target, should_tail=follows, streams=self.stream)
+
+        def begin() -> LogRecords:
+            return self.job.log_records(query, last)
+
+        return self.job.until_answered(begin) if self.follows else begin()
 
 
-def _record(line: str) -> Record:
-    return Record(line.encode("utf-8", "replace") + (b"" if line.endswith("\n") else b"\n"), None, "c")
+def _lines(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield whole lines as records."""
+    from ..backends.log_records import LineAssembler
+
+    assembler = LineAssembler()
+    for record in records:
+        for at, line in assembler.add(record):
+            yield Record(line, at, record.stream)
+    for at, line in assembler.rest():
+        yield Record(line, at, "c")
 
 
-def _records(lines: Iterable[str]) -> Iterator[Record]:
-    """Yield the bytes of a log as they arrive, or line by line if the scheduler gives only lines."""
-    records: Callable[[], Iterator[Record]] | None = getattr(lines, "records", None)
-    if records is not None:
-        yield from records()
-        return
-    yield from map(_record, lines)
+def _without_start(records: Iterable[Record], size: int) -> Iterator[Record]:
+    """Yield records without their first ``size`` bytes."""
+    for record in records:
+        data = record.data[size:]
+        size = max(0, size - len(record.data))
+        if data:
+            yield record._replace(data=data)
 
 
 def print_logs(targets: Sequence[Target], reading: _Reading, printer: LogPrinter) -> None:
@@ -247,7 +249,7 @@ class _Printing:
         self._reading = reading
         self._printer = printer
         self._lock = threading.Lock()
-        self._open: list[Iterable[str]] = []
+        self._open: list[LogRecords] = []
         self._is_any_read = self._is_closed = False
         self._reported: set[Target] = set()
         self.failures: dict[Target, Exception] = {}
@@ -292,10 +294,8 @@ class _Printing:
     def close(self) -> None:
         """Stop reading and printing."""
         self._is_closed = True
-        for lines in list(self._open):
-            close = getattr(lines, "close", None)
-            if close is not None:
-                close()
+        for records in list(self._open):
+            records.close()
 
 
 COMMANDS = {"log": (_add_log, _log)}

@@ -93,12 +93,11 @@ def _activity_of_job(runner: Runner, handle: str, settings: Settings) -> Activit
     """
     import dataclasses
 
-    from ..backends.replica_logs import replica_logs
     from ..logs.lines.blocks import unreadable_logs
 
     found = described(runner, handle)
     activity = job_activity(runner, handle, found, settings)
-    logs = replica_logs(runner.replica_log, handle, found)
+    logs = runner.job(handle).replica_logs(found)
     faults = unreadable_logs(logs)
     if not logs:
         faults = [f"{handle} has no log: {found.reason or 'its replicas are not known'}"]

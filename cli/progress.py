@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 
 def job_activity(runner: Runner, handle: str, found: DescribeAppResponse, settings: Settings) -> Activity:
     """Read what a described job is doing from its logs and metric files, once."""
-    from ..backends.replica_logs import replica_logs
     from ..diagnosis.progress.activity import job_place
     from ..diagnosis.progress.reader import measure_cores, read_activity
 
     names = settings.metrics
     return read_activity(
         handle,
-        replica_logs(runner.replica_log, handle, found),
+        runner.job(handle).replica_logs(found),
         job_place(runner, handle, found),
         is_final=found.has_ended,
         cores=lambda: measure_cores(runner, handle),
@@ -41,12 +40,11 @@ def progress_json(progress: Progress) -> dict[str, Any]:
 
 def progress_at_end(runner: Runner, handle: str, found: DescribeAppResponse, settings: Settings) -> Progress:
     """Return how far a described job is by the end of its logs, where these are files here."""
-    from ..backends.replica_logs import replica_logs
     from ..diagnosis.progress.reader import read_tail
     from ..diagnosis.progress.tracker import ProgressTracker
 
     tracker = ProgressTracker(settings.metrics.denied, settings.metrics.names, settings.metrics.patterns)
-    read_tail(replica_logs(runner.replica_log, handle, found), tracker)
+    read_tail(runner.job(handle).replica_logs(found), tracker)
     return tracker.progress()
 
 
@@ -54,13 +52,12 @@ def stall_at_end(runner: Runner, handle: str, found: DescribeAppResponse, settin
     """Describe the stall of a running job, from the end of its logs and its CPU use; empty if there is none."""
     import time
 
-    from ..backends.replica_logs import replica_logs
     from ..diagnosis.progress.reader import last_written, measure_cores, read_timed_tail
     from ..diagnosis.progress.stalls import Kind, find_pause
     from ..diagnosis.progress.tracker import ProgressTracker
 
     tracker = ProgressTracker(settings.metrics.denied, settings.metrics.names, settings.metrics.patterns)
-    logs = replica_logs(runner.replica_log, handle, found)
+    logs = runner.job(handle).replica_logs(found)
     read_timed_tail(logs, tracker)
     if tracker.main is None:
         return ""

@@ -135,7 +135,7 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
         if not handle:
             return code
     if arguments.json:
-        put_json(_launched_json(handle, status or runner.status(handle)))
+        put_json(_launched_json(handle, status or runner.job(handle).status()))
     if status is not None and code:
         from .status import say_status
 

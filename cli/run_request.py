@@ -96,7 +96,7 @@ def _launch_of(arguments: Any, defaults: LaunchDefaults, runner: Runner, mistake
     config: dict[str, str] = {}
     doc = describe(component)
     scheduler = _scheduler(arguments, defaults, runner, config, doc.scheduler)
-    known = runner.run_opts(scheduler)
+    known = runner.scheduler(scheduler).run_opts()
     resolved = resolve(defaults, scheduler, known, doc.name, doc)
     mistakes.append(resolved)
     cfg = _options(arguments, data, resolved, known, config)

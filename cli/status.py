@@ -89,7 +89,7 @@ def _list(arguments: Any, settings: Settings) -> int:
                 options, problems = _options(runner, defaults, name, arguments.scheduler_args)
                 mistakes += problems
                 apps += runner.list(name, options)
-                if missing := runner.missing_jobs(name):
+                if missing := runner.scheduler(name).missing_jobs():
                     say(f"{name}: {missing}")
             except SchedulerError as error:
                 if chosen:
@@ -132,7 +132,7 @@ def _detail(runner: Runner, app: ListAppResponse, settings: Settings, deadline: 
     """
     handle, known = app.app_handle, "" if app.msg == NONE else app.msg
     is_told = app.state not in (AppState.RUNNING, AppState.FAILED)
-    if is_told or time.monotonic() > deadline or not runner.capabilities(_scheduler(handle)).log_files:
+    if is_told or time.monotonic() > deadline or not _has_log_files(runner, handle):
         return known
     from .progress import progress_at_end
 
@@ -145,8 +145,10 @@ def _detail(runner: Runner, app: ListAppResponse, settings: Settings, deadline: 
         return known
 
 
-def _scheduler(handle: str) -> str:
-    return parse_app_handle(handle).scheduler_backend
+def _has_log_files(runner: Runner, handle: str) -> bool:
+    from ..backends.abilities import KeepsLogFiles
+
+    return isinstance(runner.job(handle).scheduler, KeepsLogFiles)
 
 
 def _options(
@@ -157,7 +159,7 @@ def _options(
 
     if not text and not defaults.has_options(name):
         return None, ()
-    known = runner.run_opts(name)
+    known = runner.scheduler(name).run_opts()
     resolved = resolve(defaults, name, known)
     given = {key: option.value for key, option in resolved.options.items()}
     return {**given, **(known.cfg_from_str(text) if text else {})}, resolved.problems
@@ -185,7 +187,7 @@ def described(runner: Runner, handle: str) -> DescribeAppResponse:
     Raises:
         UnknownAppException: it knows nothing.
     """
-    found = runner.describe(handle)
+    found = runner.job(handle).describe()
     if found is None:
         raise UnknownAppException(handle)
     return found
@@ -231,15 +233,11 @@ def _put_replicas(found: DescribeAppResponse, roles: list[str]) -> None:
 
 def _reason(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> str:
     """Return the reason for a job's state. For a failed job, read its logs if they are files on this machine."""
-    if (
-        found.state is not AppState.FAILED
-        or not runner.capabilities(parse_app_handle(handle).scheduler_backend).log_files
-    ):
+    if found.state is not AppState.FAILED or not _has_log_files(runner, handle):
         return found.msg
-    from ..backends.replica_logs import replica_logs
     from ..diagnosis.failure.explain import explain_job
 
-    logs = replica_logs(runner.replica_log, handle, found)
+    logs = runner.job(handle).replica_logs(found)
     explained = explain_job(runner, handle, found, logs, extra_patterns=settings.logs.error_patterns)
     return "; ".join(reason for reason in (explained.sentence, *found.reasons[1:]) if reason) or found.msg
 
@@ -248,8 +246,7 @@ def _stall(runner: Runner, found: DescribeAppResponse, handle: str, settings: Se
     """Describe the stall of a running job; empty if there is none or the logs are not files on this machine."""
     from .progress import stall_at_end
 
-    has_files = runner.capabilities(parse_app_handle(handle).scheduler_backend).log_files
-    return stall_at_end(runner, handle, found, settings) if has_files else ""
+    return stall_at_end(runner, handle, found, settings) if _has_log_files(runner, handle) else ""
 
 
 def _progress_json(runner: Runner, found: DescribeAppResponse, handle: str, settings: Settings) -> dict[str, Any]:
@@ -288,7 +285,9 @@ def _describe(arguments: Any, settings: Settings) -> int:
 def _wait(arguments: Any, settings: Settings) -> int:
     with make_runner(settings) as runner:
         try:
-            status = runner.wait(arguments.handle, WAIT_INTERVAL_SECONDS, timeout=arguments.timeout, on_lost=say_outage)
+            status = runner.job(arguments.handle).wait(
+                WAIT_INTERVAL_SECONDS, timeout=arguments.timeout, on_lost=say_outage
+            )
         except TimeoutError as error:
             say(str(error))
             return NOT_IN_TIME

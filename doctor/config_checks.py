@@ -97,7 +97,9 @@ def _run_options(runner: Runner) -> dict[str, runopts]:
             continue
         caller = LimitedCaller(f"options-{registered}")
         try:
-            options[registered] = caller.call(lambda name=registered: runner.run_opts(name), _OPTIONS_TIMEOUT_S)
+            options[registered] = caller.call(
+                lambda name=registered: runner.scheduler(name).run_opts(), _OPTIONS_TIMEOUT_S
+            )
         except Exception:  # whatever another package raises; its own check tells
             logger.warning("%s does not tell its run options", registered, exc_info=True)
     return options

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..backends.replica_logs import replica_logs
 from ..backends.shared.secrets import mask_text
 from ..diagnosis.failure.explain import explain_job
 from ..diagnosis.progress.reader import last_written
@@ -77,12 +76,12 @@ def compose(runner: Runner, handle: str, event: str, sentence: str = "") -> Mess
         event: what happened.
         sentence: describes it; if empty, why the job ended.
     """
-    described = runner.describe(handle)
+    described = runner.job(handle).describe()
     if described is None:
         return None
     logs: list[ReplicaLog] = []
     try:
-        logs = replica_logs(runner.replica_log, handle, described)
+        logs = runner.job(handle).replica_logs(described)
         lines = last_lines(logs)
         sentence = sentence or _why(runner, handle, described, logs)
     except Exception:

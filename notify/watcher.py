@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..backends.replica_logs import replica_logs
 from ..base.files import private_folder, read_file, state_folder, write_private
 from ..diagnosis.progress.activity import job_place
 from ..diagnosis.progress.reader import ActivityReader, measure_cores
@@ -111,11 +110,11 @@ class _WatchedJob:
 
     def poll(self, runner: Runner) -> bool:
         """Look at the job; return whether it has ended or all its events were sent."""
-        described = runner.describe(self.handle)
+        described = runner.job(self.handle).describe()
         if described is None or described.has_ended:
             return True
         if self._reader is None and described.state is AppState.RUNNING:
-            logs = replica_logs(runner.replica_log, self.handle, described)
+            logs = runner.job(self.handle).replica_logs(described)
             metrics = self.settings.metrics
             self._reader = ActivityReader(
                 self.handle,

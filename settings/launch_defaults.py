@@ -306,7 +306,7 @@ def config_now(settings: Settings, profile: str | None, record: LaunchRecord, ru
 
     of_launch = profile if record.profile is None else record.profile or None
     defaults = LaunchDefaults.load(settings, of_launch)
-    known, component = runner.run_opts(record.scheduler), record.component
+    known, component = runner.scheduler(record.scheduler).run_opts(), record.component
     resolved = resolve(defaults, record.scheduler, known, component, _component(record))
     found = {name: format_value(given.value) for name, given in resolved.options.items()}
     found |= {f"{ARGUMENT_PREFIX}{name}": str(given.value) for name, given in resolved.arguments.items()}

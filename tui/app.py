@@ -57,11 +57,11 @@ if TYPE_CHECKING:
         ActionDone,
         BackendChecked,
         BackendFailed,
-        CapabilitiesRead,
         FailureExplained,
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
+        SchedulerMade,
         SchedulersFound,
         ShellFound,
         StacksTaken,
@@ -346,9 +346,9 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         self.jobs.findings[message.scheduler] = message.findings
         self.update_screens()
 
-    def on_capabilities_read(self, message: CapabilitiesRead) -> None:
-        """Keep what the backend can do for the keys that it decides about."""
-        self.jobs.capabilities[message.scheduler] = message.capabilities
+    def on_scheduler_made(self, message: SchedulerMade) -> None:
+        """Keep the scheduler, whose abilities decide which keys are shown."""
+        self.jobs.made[message.name] = message.scheduler
         self.screen.refresh_bindings()
 
     def on_job_described(self, message: JobDescribed) -> None:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from ..backends.api import Capabilities, DescribeAppResponse, Finding, ReplicaUsage
+    from typing import Any
+
+    from ..backends.api import DescribeAppResponse, Finding, ReplicaUsage, Scheduler
     from ..backends.shared.progress import Progress
     from ..diagnosis.failure.explain import Explanation
     from ..diagnosis.stacks.conclusion import Conclusion
@@ -55,11 +57,11 @@ class BackendFailed(Message):
 
 
 @dataclass(eq=False)
-class CapabilitiesRead(Message):
-    """What a backend can do; its code may be a plug-in's, so that a thread asks it."""
+class SchedulerMade(Message):
+    """A scheduler was made, so that its abilities are known."""
 
-    scheduler: str
-    capabilities: Capabilities
+    name: str
+    scheduler: Scheduler[Any]
 
 
 @dataclass(eq=False)

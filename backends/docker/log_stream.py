@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from ...base.files import SOURCE
 from ...logs.source.log_place import LogPlace
 from ...logs.source.log_times import LogClock, nanoseconds_of
-from ...logs.source.stream import Cursor, LogStream, Record, TimeCursor
+from ...logs.source.stream import Record, TimeCursor
 from ...specs.errors import LogUnreadableError, SchedulerError
 from ..docker_engine.client import Engine
 from ..docker_engine.streams import ask
 from ..shared.stamped_log import TOGETHER_NS, LookWaits, Message, StampedLines, join_messages
-from ..shared.stream_lines import StreamLines
 from ..shared.streaming_response import StreamingResponse
-from ..types import LogIterator, LogQuery, Stream, parse_stream
-from .containers import find_containers, find_replica
+from ..types import Stream
+from .containers import find_replica
 
 if TYPE_CHECKING:
     import docker
@@ -122,7 +121,6 @@ class DockerLogStream:
         k: the replica's number in the role.
         stream: which output.
         cursor: where to go on.
-        tail: without a cursor, only so many of the lines that are there.
         since: without a cursor, only lines from this time on, in nanoseconds since the epoch.
         follow: wait for more; else end at the present end.
         says_restarts: add records of ours.
@@ -137,7 +135,6 @@ class DockerLogStream:
         k: int,
         stream: Stream = Stream.COMBINED,
         cursor: TimeCursor | None = None,
-        tail: int | None = None,
         *,
         since: int | None = None,
         follow: bool = True,
@@ -147,7 +144,6 @@ class DockerLogStream:
         self._engine = engine
         self._names = (app_id, role, k)
         self._stream = stream
-        self._tail = tail
         self._since = since
         self._follow = follow
         self._says_restarts = says_restarts
@@ -271,9 +267,7 @@ class DockerLogStream:
         since = cursor.nanoseconds if cursor else self._since
         if since:
             params["since"] = f"{since // 10**9}.{since % 10**9:09d}"
-        if cursor is None and self._tail is not None:
-            params["tail"] = self._tail
-        elif cursor is not None:
+        if cursor is not None:
             self._place = LogPlace(cursor)
         return params
 
@@ -367,39 +361,3 @@ def _run_of(inspected: dict[str, Any]) -> _ContainerRun:
 
 def _time_of(text: str | None) -> int:
     return _NEVER if not text or text.startswith("0001-") else nanoseconds_of(text)
-
-
-def open_stream(
-    engine: Engine,
-    app_id: str,
-    role: str,
-    k: int,
-    streams: Stream | None = None,
-    cursor: Cursor | None = None,
-    tail: int | None = None,
-) -> LogStream:
-    """Return the log of one replica as it comes; see `Scheduler.log_stream`."""
-    place = cursor if isinstance(cursor, TimeCursor) else None
-    return DockerLogStream(engine, app_id, role, k, parse_stream(streams), place, tail)
-
-
-def read_lines(engine: Engine, query: LogQuery) -> LogIterator:
-    """Read the lines of one replica.
-
-    Raises:
-        ValueError: there is no such role or replica; the message lists the valid ones.
-        JobNotFoundError: there is no such app.
-        BackendUnavailableError: the engine cannot be reached.
-    """
-    find_replica(engine, query.app_id, query.role_name, query.k)
-    since = None if query.since is None else int(query.since * 10**6) * 1000
-
-    def connect(cursor: Cursor | None, follow: bool) -> DockerLogStream:
-        replica = query.app_id, query.role_name, query.k, query.stream
-        place = cursor if isinstance(cursor, TimeCursor) else None
-        return DockerLogStream(engine, *replica, place, since=since, follow=follow, says_restarts=False, together=0)
-
-    def is_over() -> bool:
-        return all(container.get("State") in _OVER for container in find_containers(engine, query.app_id))
-
-    return StreamLines(connect, is_over, query)

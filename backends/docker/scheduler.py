@@ -10,20 +10,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from ...logs.source.stream import Cursor, LogStream
+from ...logs.source.stream import Cursor, LogStream, TimeCursor
 from ...specs.errors import JobNotFoundError
 from ...specs.handles import make_unique
 from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
 from ..api import (
-    RUN_BESIDE_S,
     Capabilities,
-    CommandOutput,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
-    LogIterator,
-    LogQuery,
     NameFault,
     ReplicaUsage,
     Scheduler,
@@ -31,17 +27,18 @@ from ..api import (
 )
 from ..docker_engine.client import Engine
 from ..docker_engine.images import ensure_images, image_ids
+from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import mask_data
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from . import labels
 from .beside import run_beside
-from .containers import ContainerDetails, find_containers, inspect_all
+from .containers import ContainerDetails, find_containers, find_replica, inspect_all
 from .describe import describe_app
 from .lifecycle import AppCanceller, Launch
 from .listing import KnownTimes, engine_events, list_rows
-from .log_stream import open_stream, read_lines
+from .log_stream import DockerLogStream
 from .request import (
     DockerContainer,
     DockerJob,
@@ -85,17 +82,12 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         grace_seconds: how long a cancelled replica has between SIGTERM and SIGKILL, in seconds.
     """
 
-    capabilities = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
+    capabilities = Capabilities(
         log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR),
-        log_time_range=True,
         retries=True,
-        resources=True,
-        native=True,
-        shell=True,
-        usage=True,
-        run_beside=True,
         remembers_cancel=False,
     )
+    runs_once_per_node = False
 
     def __init__(self, session_name: str, engine: Engine | None = None, *, grace_seconds: float = 10.0) -> None:
         super().__init__("docker", session_name)
@@ -209,20 +201,31 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     # Logs
 
-    def _log_lines(self, query: LogQuery) -> LogIterator:
-        return read_lines(self._engine, query)
-
     def log_stream(
         self,
         app_id: str,
         role_name: str,
-        k: int = 0,
-        streams: Stream | None = None,
+        k: int,
+        stream: Stream,
         cursor: Cursor | None = None,
-        tail: int | None = None,
+        *,
+        since: float | None = None,
+        follow: bool = True,
+        notices: bool = True,
     ) -> LogStream:
-        """Return the log of one replica as it comes, with its times; see `Scheduler.log_stream`."""
-        return open_stream(self._engine, app_id, role_name, k, streams, cursor, tail)
+        """Return the log of one replica as it arrives; see `StreamsLogs`."""
+        find_replica(self._engine, app_id, role_name, k)
+        return DockerLogStream(
+            self._engine,
+            app_id,
+            role_name,
+            k,
+            stream,
+            cursor if isinstance(cursor, TimeCursor) else None,
+            since=None if since is None else int(since * 10**9),
+            follow=follow,
+            says_restarts=notices,
+        )
 
     # Advice
 

@@ -285,7 +285,8 @@ class WorldNow:
 def image_digests(scheduler: Scheduler[Any], images: Sequence[str]) -> dict[str, str]:
     """Return the digests of images, nothing where the backend cannot say."""
     try:
-        return dict(scheduler.image_digests(images)) if images else {}
+        identify = getattr(scheduler, "image_digests", None)
+        return dict(identify(images)) if images and identify else {}
     except Exception as error:  # a plug-in may raise what it likes: a launch goes on without
         logger.info("digests of images: %s", error)
         return {}

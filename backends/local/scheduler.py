@@ -11,7 +11,6 @@ import logging
 import math
 import signal
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,19 +21,18 @@ from ...specs.handles import make_app_handle, make_unique
 from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
 from ..api import (
-    RUN_BESIDE_S,
     Capabilities,
-    CommandOutput,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
-    LogQuery,
     NameFault,
     ReplicaUsage,
     Scheduler,
     Stream,
 )
+from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
+from ..shared.replicas import pick_replica
 from ..shared.secrets import mask_data
 from .apps import Apps, LaunchedApps
 from .describe import Listing, describe_run
@@ -43,7 +41,6 @@ from .record import Run
 from .runs import DELETE, Runs
 
 if TYPE_CHECKING:
-    from ..shared.file_lines import FileLines
     from .request import PopenRequest
     from .usage import UsageSampler
 
@@ -105,15 +102,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         ValueError: ``cache_size`` is not greater than zero.
     """
 
-    capabilities = Capabilities(
-        log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR),
-        log_files=True,
-        log_time_range=True,
-        native=True,
-        usage=True,
-        run_beside=True,
-        working_folder=True,
-    )
+    capabilities = Capabilities(log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR), working_folder=True)
+    runs_once_per_node = False
 
     def __init__(
         self,
@@ -348,25 +338,21 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     # Logs
 
-    def _log_lines(self, query: LogQuery) -> FileLines:
-        from .logs import check_log, log_outlook, read_lines
+    def log_files(self, app_id: str, role_name: str, k: int) -> dict[Stream, Path]:
+        """Return the files of one replica's log; see `KeepsLogFiles`."""
+        run = self._apps.get(app_id)
+        if not run.document or run.log_folder is None:
+            raise SchedulerError(f"the log of {app_id} cannot be read: {run.reason}")
+        roles: dict[str, dict[int, None]] = {}
+        for entry in run.replicas:
+            roles.setdefault(entry["role"], {})[entry["id"]] = None
+        pick_replica(app_id, roles, role_name, k)
+        return {stream: run.replica_folder(role_name, k) / f"{stream.value}.log" for stream in Stream}
 
-        run = self._apps.get(query.app_id)
-        check_log(run, query)
-        if run.by_torchx and (query.since or query.until):
-            logger.warning("%s: TorchX keeps no times with its lines: since and until are ignored", query.app_id)
-            query = replace(query, since=None, until=None)
-        folder = run.replica_folder(query.role_name, query.k)
-        return read_lines(folder, query, log_outlook(self._apps.find, query.app_id))
-
-    def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
-        """Return the file of one replica's log, None when there is no such app or replica."""
+    def has_ended(self, app_id: str) -> bool:
+        """Return whether an app writes no more."""
         run = self._apps.find(app_id)
-        if run is None or not any((entry["role"], entry["id"]) == (role_name, k) for entry in run.replicas):
-            return None
-        if run.log_folder is None:
-            return None
-        return run.replica_folder(role_name, k) / f"{Stream(streams).value}.log"
+        return run is None or run.over
 
     # Advice
 

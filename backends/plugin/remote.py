@@ -18,8 +18,8 @@ from ...guest.worker import RemoteError, Worker, WorkerError, WorkerStream, Work
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef, AppDryRunInfo, Role
 from ...specs.run_options import CfgVal, runopts
-from ..api import RUN_BESIDE_S, Scheduler
-from ..shared.bounded_command import CommandOutput
+from ..api import Scheduler
+from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..types import (
     DescribeAppResponse,
     Finding,

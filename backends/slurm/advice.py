@@ -18,7 +18,7 @@ from ...logs.text.sanitize import plain
 from ...specs.batch_script import script_of
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef
-from ..types import Alternative, Finding, Place
+from ..types import Alternative, Finding, PartitionStatus
 from . import commands
 from .cluster import Cluster, Partition
 from .facts import Facts
@@ -150,7 +150,7 @@ class Advisor:
         if estimate is not None and estimate.start is not None and not limits:
             yield Finding("ok", f"Slurm would start it at {clock(estimate.start)} on {estimate.nodes}")
 
-    def places(self, app: AppDef, opts: SlurmOpts) -> list[Place]:
+    def partitions(self, app: AppDef, opts: SlurmOpts) -> list[PartitionStatus]:
         """Return the partitions, that which is asked for first, then the default one.
 
         Raises:
@@ -167,7 +167,7 @@ class Advisor:
             there = self._facts.nodes(partition.name)
             usable = [node for node in there if node.is_usable]
             places.append(
-                Place(
+                PartitionStatus(
                     cfg={"partition": partition.name},
                     name=partition.name,
                     free=sum(node.idle == node.cpus for node in usable),

@@ -6,37 +6,31 @@ import builtins
 import logging
 import re
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ...logs.source.log_file import LogFile
-from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
 from ...specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
 from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
 from ...specs.status import AppState, is_terminal
 from ..api import (
-    RUN_BESIDE_S,
     Alternative,
     Capabilities,
-    CommandOutput,
     DescribeAppResponse,
     Finding,
     JobAction,
     ListAppResponse,
-    LogQuery,
     NameFault,
-    Place,
+    PartitionStatus,
     ReplicaUsage,
     Scheduler,
     Stream,
 )
+from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
-from ..shared.file_lines import FileLines, check_readable
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
@@ -95,25 +89,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
     """
 
-    capabilities = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
+    capabilities = Capabilities(
         log_streams=(Stream.STDOUT, Stream.STDERR, Stream.COMBINED),
-        log_files=True,
         retries=True,
-        resources=True,
-        native=True,
-        shell=True,
-        usage=True,
-        run_beside=True,
-        beside_node=True,
-        actions=True,
-        everybody=True,
-        places=True,
-        alternatives=True,
         dependencies=True,
         working_folder=True,
         batch_scripts=True,
-        named_ids=False,
     )
+    runs_once_per_node = True
 
     def __init__(
         self,
@@ -273,9 +256,9 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """Return why jobs that have left the queue may be missing; see `Scheduler.missing_jobs`."""
         return self._jobs.missing_jobs()
 
-    def list_everybody(self, yes: bool) -> None:
+    def set_all_users(self, all_users: bool) -> None:
         """Let `list` return the queue of every user; accounting is asked for this user's jobs in any case."""
-        self._all_users = yes
+        self._all_users = all_users
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what running replicas use, see `Scheduler.usage`; nothing of other users' jobs."""
@@ -338,63 +321,29 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     # Logs
 
-    def _log_lines(self, query: LogQuery) -> FileLines:
-        app = self._get(query.app_id)
-        replica = self._replica(app, query.role_name, query.k)
+    def log_files(self, app_id: str, role_name: str, k: int) -> dict[Stream, Path]:
+        """Return the files of one replica's log; see `KeepsLogFiles`."""
+        replica = self._replica(self._get(app_id), role_name, k)
         if replica.job.end is not None and not replica.job.has_run:
-            raise SchedulerError(f"{query.app_id} was cancelled before it started: it has no log")
+            raise SchedulerError(f"{app_id} was cancelled before it started: it has no log")
         if not replica.job.is_batch:
-            raise SchedulerError(f"{query.app_id} has no log: srun or salloc wrote its output to a terminal")
-        if replica.stderr is None and replica.stdout is not None and query.stream is Stream.STDERR:
-            raise ValueError(f"{query.app_id}: stdout and stderr go to one file: ask for the stream combined")
+            raise SchedulerError(f"{app_id} has no log: srun or salloc wrote its output to a terminal")
         if replica.stdout is None and replica.step is not None:
-            raise SchedulerError(f"{query.role_name} has no log of its own: its output is in that of {BATCH}/0")
+            raise SchedulerError(f"{role_name} has no log of its own: its output is in that of {BATCH}/0")
         if replica.stdout is None:
             raise SchedulerError(
-                f"it is not known where the log of {query.app_id} is: Slurm has forgotten it, and accounting "
+                f"it is not known where the log of {app_id} is: Slurm has forgotten it, and accounting "
                 "has neither its file nor its script (slurm.conf: AccountingStoreFlags=job_script)"
             )
-        stdout = replica.stdout if query.stream is not Stream.STDERR else None
-        stderr = replica.stderr if query.stream is not Stream.STDOUT else None
-        files = [path for path in (stdout, stderr) if path is not None]
-        if all(path == _NO_FILE for path in files):
-            raise SchedulerError(f"the output of {query.app_id} went to {_NO_FILE}: it has no log")
-        check_readable(files)
-        has_run = replica.job.end is not None and replica.job.start is not None
-        if has_run and not any(LogFile(path).stat() for path in files):
-            raise SchedulerError(
-                f"there is no log {files[0]}: it was removed or never written, "
-                f"or {replica.job.node_list or 'its node'} keeps it on a disk of its own"
-            )
-        return FileLines(
-            ReplicaLog(replica.role, replica.number, None, stdout, stderr), query, self._outlook(query.app_id)
-        )
+        if {replica.stdout, replica.stderr} <= {_NO_FILE, None}:
+            raise SchedulerError(f"the output of {app_id} went to {_NO_FILE}: it has no log")
+        files = {Stream.STDOUT: replica.stdout}
+        return {**files, Stream.STDERR: replica.stderr} if replica.stderr is not None else files
 
-    def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
-        """Return the file of one replica's log, None where there is no such job or replica, or no such file."""
+    def has_ended(self, app_id: str) -> bool:
+        """Return whether a job writes no more."""
         app = self._find(app_id)
-        if app is None:
-            return None
-        try:
-            replica = self._replica(app, role_name, k)
-        except ValueError:
-            return None
-        return {Stream.STDOUT: replica.stdout, Stream.STDERR: replica.stderr}.get(Stream(streams))
-
-    def _outlook(self, app_id: str) -> Callable[[], _Outlook]:
-        """Return a function that tells whether a job writes no more, at most some time ago."""
-        looked_at, last = 0.0, _Outlook(over=False)
-
-        def look() -> _Outlook:
-            nonlocal looked_at, last
-            now = time.monotonic()
-            if not last.over and now - looked_at > _LOOK_S:
-                state = self._get(app_id).state
-                last = _Outlook(over=is_terminal(state) or state is AppState.UNKNOWN)
-                looked_at = now
-            return last
-
-        return look
+        return app is None or is_terminal(app.state) or app.state is AppState.UNKNOWN
 
     # Advice
 
@@ -414,10 +363,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         check_app(app)
         return [*self._advisor.findings(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))]
 
-    def places(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Place]:
+    def partitions(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[PartitionStatus]:
         """Return the partitions, with nodes and GPUs, limits, and when this app would start there."""
         check_app(app)
-        return self._advisor.places(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))
+        return self._advisor.partitions(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))
 
     def alternatives(self, app_id: str) -> builtins.list[Alternative]:
         """List requests that would start sooner than a pending job; see `Scheduler.alternatives`."""

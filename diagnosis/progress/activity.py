@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from ...base.processes import job_processes
 from ...logs.lines.blocks import LogBlock
-from ...specs.handles import parse_app_handle
 from ...specs.mounts import BindMount
 from ..metrics.files import MetricFiles
 from ..metrics.find import Folder, find_metric_files
@@ -59,7 +58,7 @@ def job_place(runner: Runner, handle: str, described: DescribeAppResponse) -> Jo
     folders = [Folder(Path(role.image)) for role in described.roles if role.image.startswith("/")]
     mounts = (mount for role in described.roles for mount in role.mounts if isinstance(mount, BindMount))
     folders += [Folder(Path(mount.src_path), mount.dst_path) for mount in mounts if not mount.read_only]
-    if not folders and runner.capabilities(parse_app_handle(handle).scheduler_backend).working_folder:
+    if not folders and runner.job(handle).scheduler.capabilities.working_folder:
         records = runner.journal.find_all([handle], _JOURNAL_S)
         folders = [Folder(Path(record.cwd)) for record in records.values() if record.cwd]
     since = described.started_at or described.submitted_at or 0.0

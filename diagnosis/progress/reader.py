@@ -170,9 +170,9 @@ class ActivityReader(BackgroundThread):
 def measure_cores(runner: Runner, handle: str) -> tuple[float, ...]:
     """Return how many processor cores each replica uses, over a second; empty where that cannot be measured."""
     try:
-        if runner.usage(handle):
+        if runner.job(handle).usage():
             time.sleep(_MEASURE_S)
-        return tuple(usage.cpu for usage in runner.usage(handle) if usage.cpu is not None)
+        return tuple(usage.cpu for usage in runner.job(handle).usage() if usage.cpu is not None)
     except (TorchXTuiError, OSError, ValueError, NotImplementedError) as error:
         _log.info("what %s uses is not measured: %s", handle, error)
         return ()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ...backends.abilities import KeepsLogFiles, RunsCommands
 from ...backends.types import Stream
+from ...base.errors import TorchXTuiError
 from ...base.files import read_tail
-from ...specs.handles import parse_app_handle
 from ..recorder.verdict import Standing, input_words, rank_standings
 from .conclusion import Conclusion, conclude
 from .error_files import fill_ends
@@ -63,15 +65,15 @@ def explain_end(runner: Runner, handle: str, logs: Sequence[ReplicaLog]) -> End:
         TorchXTuiError: the job's backend cannot be asked.
         OSError: its logs cannot be read.
     """
-    capabilities = runner.capabilities(parse_app_handle(handle).scheduler_backend)
+    job = runner.job(handle)
     ends = read_ends(logs)
-    described = runner.describe(handle) if capabilities.log_files else None
+    described = job.describe() if isinstance(job.scheduler, KeepsLogFiles) else None
     torchruns = fill_ends(ends, described, len(logs)) if described else list(ends.values())
     by_torchrun = explain_torchrun(torchruns)
     lines: list[str] = []
     taken: tuple[Take, Conclusion] | None = None
     culprits: tuple[int, ...] = ()
-    if capabilities.run_beside:
+    if isinstance(job.scheduler, RunsCommands):
         take = take_stacks(runner, handle)
         if take.ranks:
             return End()
@@ -123,15 +125,14 @@ def _with_stack(end: End, take: Take, rank: int, at: str) -> End:
 
 def error_texts(runner: Runner, take: Take) -> dict[int, str]:
     """Return the end of each ended rank's stderr, of those whose log is a file of this machine and of one rank."""
-    name, _, app_id = parse_app_handle(take.handle)
-    scheduler = runner.scheduler(name)
-    if not scheduler.capabilities.log_files:
+    job = runner.job(take.handle)
+    if not isinstance(scheduler := job.scheduler, KeepsLogFiles):
         return {}
-    streams = scheduler.capabilities.log_streams
-    stream = Stream.STDERR if Stream.STDERR in streams else Stream.COMBINED
     texts = {}
     for rank, reply in take.exited.items():
-        path = scheduler.log_path(app_id, take.role, reply.replica, stream) if reply else None
-        if path is not None:
-            texts[rank] = read_tail(path, _TAIL_BYTES).decode("utf-8", "replace")
+        with suppress(TorchXTuiError, ValueError):
+            files = scheduler.log_files(job.app_id, take.role, reply.replica) if reply else {}
+            path = files.get(Stream.STDERR) or files.get(Stream.STDOUT)
+            if path is not None:
+                texts[rank] = read_tail(path, _TAIL_BYTES).decode("utf-8", "replace")
     return texts

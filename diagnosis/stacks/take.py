@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ...backends.replica_logs import replica_logs
+from ...backends.abilities import KeepsLogFiles, RunsCommands
 from ...backends.shared.parallel import parallel_map
 from ...base.errors import TorchXTuiError, join_names
 from ...base.files import is_folder
@@ -313,7 +313,7 @@ def take_stacks(
             be started.
     """
     began, at = time.monotonic(), time.time()
-    described = runner.describe(handle)
+    described = runner.job(handle).describe()
     if described is None:
         raise UnknownAppException(handle)
     statuses = {status.role: status.replicas for status in described.roles_statuses}
@@ -324,10 +324,12 @@ def take_stacks(
         raise UnknownRoleError(f"{handle} has no role {role}. Its roles: {join_names(statuses)}")
     if not described.has_ended and described.state not in _RUNS:
         raise SchedulerError(f"{handle} is {described.state.name}: it is not running yet and has no stacks")
-    name = handle.partition("://")[0]
-    capabilities = runner.capabilities(name)
-    if not capabilities.run_beside and not described.has_ended:
-        raise SchedulerError(f"{name} runs no commands beside its jobs: their stacks cannot be read from here")
+    job = runner.job(handle)
+    scheduler = job.scheduler
+    if not isinstance(scheduler, RunsCommands) and not described.has_ended:
+        raise SchedulerError(
+            f"{job.scheduler_name} runs no commands beside its jobs: their stacks cannot be read from here"
+        )
     argument = json.dumps({"native": native, "recorder": recorder, "stop": stop})
     timeout_s = NATIVE_TIMEOUT_S if native else TIMEOUT_S
     over = [status for status in statuses[role] if described.has_ended or is_terminal(status.state)]
@@ -339,14 +341,16 @@ def take_stacks(
     }  # fmt: skip
     running = [status for status in statuses[role] if status.id not in replies]
     replies |= ask_replicas(
-        lambda k: _ask(runner, handle, role, k, argument, timeout_s), running, once_a_node=capabilities.beside_node
+        lambda k: _ask(runner, handle, role, k, argument, timeout_s),
+        running,
+        once_a_node=isinstance(scheduler, RunsCommands) and scheduler.runs_once_per_node,
     )
     others = tuple(other for other in statuses if other != role)
     ordered = tuple(replies[number] for number in sorted(replies))
     recorded = recorded_dumps(described, role) if recorder else {}
     take = Take(handle, role, at, time.monotonic() - began, ordered, others, recorded)
-    if take.ranks and capabilities.log_files:
-        take.pauses, take.moved_at = step_times(replica_logs(runner.replica_log, handle, described))
+    if take.ranks and isinstance(scheduler, KeepsLogFiles):
+        take.pauses, take.moved_at = step_times(job.replica_logs(described))
     return take
 
 
@@ -399,7 +403,7 @@ def _ask(runner: Runner, handle: str, role: str, k: int, argument: str, timeout_
     for python in _PYTHONS:
         argv = [python, "-I", "-S", "-c", _program(), argument]
         try:
-            output = runner.run_beside(handle, role, k, argv, timeout_s)
+            output = runner.job(handle).run_beside(role, k, argv, timeout_s)
         except (TorchXTuiError, ValueError, NotImplementedError) as error:
             if python != _PYTHONS[-1] and python in str(error):
                 continue

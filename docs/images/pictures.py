@@ -142,7 +142,7 @@ async def draw_screens(folder: Path) -> None:
         launch("utils.python", c="print(6 * 7)")
         live = launch("demo.train", steps="400", step_seconds="0.25", num_replicas="8")
         await asyncio.sleep(6)
-        runner.cancel(cancelled)
+        runner.job(cancelled).cancel()
         async with app.run_test(size=(120, 34)) as pilot:
             await pilot.pause(20)
             # One backend alone shows how far its jobs are, and why they failed.
@@ -157,8 +157,8 @@ async def draw_screens(folder: Path) -> None:
             await pilot.press("p")
             await pilot.pause(5)
             save(folder, "metrics", draw(app))
-        runner.cancel(live)
-        runner.wait(live)
+        runner.job(live).cancel()
+        runner.job(live).wait()
 
 
 async def fill(pilot: Pilot[None], name: str, text: str) -> None:

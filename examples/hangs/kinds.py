@@ -106,7 +106,7 @@ def snapshots(runner: Runner, handle: str) -> Iterator[tuple[Conclusion, list[Ta
     """Take stacks every two seconds until the job is over, and conclude from each two."""
     takes: list[Take] = []
     while True:
-        described = runner.describe(handle)
+        described = runner.job(handle).describe()
         if described is not None and described.has_ended:
             takes.append(take_stacks(runner, handle))
             yield conclude(takes[-1], None, error_texts(runner, takes[-1])), takes
@@ -151,7 +151,7 @@ def judge(runner: Runner, kind: str, seed: int, ranks: int, options: list[str]) 
     try:
         if is_healthy:
             claim, takes = watch_healthy(runner, handle)
-            ends = runner.describe(handle)
+            ends = runner.job(handle).describe()
             if not claim and (ends is None or ends.state.name != "SUCCEEDED"):
                 claim = f"it did not succeed: {takes[-1].replies[0].end_words}"
             wanted, sentence, mark = "nobody", claim or f"{len(takes)} snapshots", "WRONG" if claim else "right"
@@ -161,7 +161,7 @@ def judge(runner: Runner, kind: str, seed: int, ranks: int, options: list[str]) 
             is_right = found.culprits == expected(kind, seed, ranks)
             mark = "right" if is_right else "silent" if not found.culprits else "WRONG"
     finally:
-        runner.delete(handle)
+        runner.job(handle).delete()
     return mark, f"{mark:7}{kind:18}{seed}  {wanted:8}{sentence}", takes
 
 

@@ -82,7 +82,7 @@ def launched(scheduler, journal):
 
 
 def test_every_answer_says_cancelled(launched, runner, make_runner, scheduler):
-    runner.cancel(HANDLE)
+    runner.job(HANDLE).cancel()
     (row,) = runner.list("local_docker")
     assert (row.state, row.msg.startswith("being cancelled by ")) == (AppState.RUNNING, True)
     scheduler.put("one-x", AppState.FAILED)
@@ -99,22 +99,22 @@ def test_every_answer_says_cancelled(launched, runner, make_runner, scheduler):
 
 
 def test_an_app_that_succeeds_when_cancelled_is_cancelled(launched, runner, scheduler):
-    runner.cancel(HANDLE)
+    runner.job(HANDLE).cancel()
     scheduler.put("one-x", AppState.SUCCEEDED)
     assert runner.list("local_docker")[0].state == AppState.CANCELLED
 
 
 def test_an_app_that_had_ended_is_not_cancelled(launched, runner, scheduler, journal):
     scheduler.put("one-x", AppState.FAILED)
-    runner.cancel(HANDLE)
-    runner.cancel("local_docker://torchx/none")
+    runner.job(HANDLE).cancel()
+    runner.job("local_docker://torchx/none").cancel()
     assert (scheduler.noted, journal.records()[0].cancelled_at) == ([], None)
     assert runner.list("local_docker")[0].state == AppState.FAILED
 
 
 def test_the_first_cancel_is_noted_before_it_happens(launched, runner, scheduler, journal):
-    runner.cancel(HANDLE)
-    runner.cancel(HANDLE)
+    runner.job(HANDLE).cancel()
+    runner.job(HANDLE).cancel()
     first, second = scheduler.noted
     assert first == second == journal.records()[0].cancelled_at
     assert first is not None
@@ -123,7 +123,7 @@ def test_the_first_cancel_is_noted_before_it_happens(launched, runner, scheduler
 def test_a_refused_cancel_is_not_noted(launched, runner, scheduler, journal):
     scheduler.error = SchedulerError("no")
     with pytest.raises(SchedulerError, match="no"):
-        runner.cancel(HANDLE)
+        runner.job(HANDLE).cancel()
     assert journal.records()[0].cancelled_at is None
     scheduler.error = None
     scheduler.put("one-x", AppState.FAILED)
@@ -132,8 +132,8 @@ def test_a_refused_cancel_is_not_noted(launched, runner, scheduler, journal):
 
 def test_a_cancel_of_an_others_job_is_remembered(runner, scheduler):
     scheduler.put("theirs", AppState.RUNNING)
-    runner.cancel("local_docker://other/theirs")
+    runner.job("local_docker://other/theirs").cancel()
     for state in (AppState.CANCELLED, AppState.FAILED):
         scheduler.put("theirs", AppState.FAILED)
         assert runner.list("local_docker")[0].state == state
-        runner.delete("local_docker://torchx/theirs")
+        runner.job("local_docker://torchx/theirs").delete()

@@ -173,7 +173,7 @@ def test_a_launch_does_not_wait_for_its_note(begin, noted, runner, scheduler, mo
 
 def test_a_deleted_job_is_not_noted(begin, runner, scheduler):
     scheduler.waits = threading.Event()
-    runner.delete(begin("one:1"))
+    runner.job(begin("one:1")).delete()
     scheduler.waits.set()
     for thread in threading.enumerate():
         if thread.name == "world":

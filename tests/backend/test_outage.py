@@ -52,7 +52,7 @@ def scheduler():
 def test_wait_survives_outages_and_reports_each_once(runner, scheduler):
     scheduler.away, scheduler.ends_at = {0, 1, 2, 4, 5}, 5
     reports = []
-    status = runner.wait(HANDLE, 0.01, on_lost=lambda error: reports.append(str(error)))
+    status = runner.job(HANDLE).wait(0.01, on_lost=lambda error: reports.append(str(error)))
     assert status is not None
     assert status.state is AppState.SUCCEEDED
     assert reports == ["nothing listens"] * 2
@@ -63,11 +63,11 @@ def test_a_timeout_ends_a_wait_during_an_outage(runner, scheduler):
     scheduler.away, scheduler.ends_at = set(range(1, 10_000)), 10_000
     began = time.monotonic()
     with pytest.raises(TimeoutError, match=r"has not ended within 0\.4 s: it was RUNNING last; nothing listens"):
-        runner.wait(HANDLE, 0.01, timeout=0.4)
+        runner.job(HANDLE).wait(0.01, timeout=0.4)
     assert time.monotonic() - began < PATIENCE
     # The message has the last answer, if there was one.
     with pytest.raises(TimeoutError, match=r"within 0\.1 s: nothing listens"):
-        runner.wait(HANDLE, 0.01, timeout=0.1)
+        runner.job(HANDLE).wait(0.01, timeout=0.1)
 
 
 @pytest.mark.parametrize(("is_set_up", "error"), [(True, NotAllowedError), (False, BackendUnavailableError)])
@@ -75,7 +75,7 @@ def test_a_permanent_error_ends_a_wait(runner, scheduler, monkeypatch, is_set_up
     monkeypatch.setattr(registry, "is_set_up", lambda name: is_set_up)
     scheduler.describe = Mock(side_effect=error("no"))
     with pytest.raises(error):
-        runner.wait(HANDLE)
+        runner.job(HANDLE).wait()
     scheduler.describe.assert_called_once()
 
 
@@ -84,7 +84,7 @@ def test_a_scheduler_that_cannot_be_loaded_is_tried_once(runner, monkeypatch):
     monkeypatch.setattr(registry, "is_set_up", lambda name: True)
     monkeypatch.setattr(registry, "create_scheduler", create)
     with pytest.raises(BackendUnavailableError):
-        runner.wait("slurm://torchx/1")
+        runner.job("slurm://torchx/1").wait()
     create.assert_called_once()
 
 
@@ -105,7 +105,7 @@ def test_long_jobs_are_asked_for_less_often(runner, scheduler, monkeypatch, inte
     monkeypatch.setattr(time, "sleep", sleep)
     scheduler.ends_at = ends_at
     with pytest.raises(TimeoutError, match=r"has not ended within 0\.5 s: RUNNING") if timeout else nullcontext():
-        assert runner.wait(HANDLE, *interval, timeout=timeout or None) is not None
+        assert runner.job(HANDLE).wait(*interval, timeout=timeout or None) is not None
     assert slept[-len(pauses) :] == pytest.approx(pauses)
     assert slept == sorted(slept, reverse=timeout > 0)
     # While a job gets twice as old it is asked for about ten times.

@@ -11,7 +11,6 @@ from support.streaming import LinesScheduler, RecordScheduler
 from support.waiting import wait_until
 
 from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Stream
-from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.spool.spools import LogSpools
@@ -33,7 +32,7 @@ def runner_of(journal):
 @contextmanager
 def reading(runner, k=0, stream="combined"):
     """Give what is kept of a streamed log, which is read until the end."""
-    spool = runner.replica_log(HANDLE, "trainer", k).spool
+    spool = runner.job(HANDLE).replica_log("trainer", k).spool
     yield spool.acquire(stream, runner)
     spool.release(stream, runner)
 
@@ -77,7 +76,7 @@ def test_outputs_are_separate_if_there_are_two(runner_of, scheduler, streams, ha
     made = scheduler(replicas=2)
     made.capabilities = Capabilities(log_streams=streams)
     runner = runner_of(made)
-    assert runner.replica_log(HANDLE, "trainer", 1).has_streams is has_streams
+    assert runner.job(HANDLE).replica_log("trainer", 1).has_streams is has_streams
     if not has_streams:
         return
     made.write(1, "only this\n", stream="o")
@@ -100,13 +99,13 @@ def test_logs_are_completed_before_a_cancel_removes_them(runner_of):
     scheduler = LinesScheduler()
     scheduler.capabilities = Capabilities(logs_after_cancel="they are gone")
     runner = runner_of(scheduler)
-    runner.cancel(HANDLE)  # no log has been read
+    runner.job(HANDLE).cancel()  # no log has been read
     assert scheduler.state is AppState.CANCELLED
     scheduler.state = AppState.RUNNING
     lines = [f"line {number}\n" for number in range(500)]
     with reading(runner) as kept:
         scheduler.write(0, *lines)
-        runner.cancel(HANDLE)
+        runner.job(HANDLE).cancel()
         assert data(kept) == "".join(lines).encode()
 
 

@@ -270,22 +270,22 @@ def test_finished_jobs_are_removed(busy_runner, busy):
 
 
 def test_cancel_is_noted_and_delete_forgets(launched, runner, scheduler, journal):
-    runner.cancel(HANDLE)
+    runner.job(HANDLE).cancel()
     assert scheduler.cancelled == ["train-1"]
     (record,) = journal.records()
     assert record.cancelled_at is not None
     assert record.cancelled_by
-    runner.delete(HANDLE)
+    runner.job(HANDLE).delete()
     assert (scheduler.apps, journal.records()) == ({}, [])
 
 
 def test_wait_returns_the_status(runner, scheduler):
     scheduler.add("x-1", AppState.FAILED, 60, why="exit 1")
-    status = runner.wait("local_cwd://torchx/x-1")
+    status = runner.job("local_cwd://torchx/x-1").wait()
     assert (status.state, status.msg) == (AppState.FAILED, "exit 1")
-    assert (runner.status(HANDLE), runner.wait(HANDLE)) == (None, None)
+    assert (runner.job(HANDLE).status(), runner.job(HANDLE).wait()) == (None, None)
     with pytest.raises(MalformedAppHandleException, match="<scheduler_backend>"):
-        runner.describe("nonsense")
+        runner.job("nonsense").describe()
 
 
 def test_a_query_of_an_unknown_job_names_it(busy_runner, busy):
@@ -317,7 +317,7 @@ def test_a_state_is_kept_when_it_is_seen(launched, runner, scheduler, journal):
         (AppState.RUNNING, "it waits", ""), (AppState.FAILED, "exit 1", "exit 1"), (AppState.SUCCEEDED, "<NONE>", ""),
     ):  # fmt: skip
         scheduler.described["train-1"] = replace(scheduler.described["train-1"], state=state, msg=why)
-        assert runner.status(HANDLE).state is state
+        assert runner.job(HANDLE).status().state is state
         (record,) = journal.records()
         assert (record.state, record.message, record.app_id) == (state.name, kept, "train-1")
         assert record.state_at >= record.at
@@ -364,7 +364,7 @@ def test_odd_ids_and_times_are_left_out(runner, scheduler, monkeypatch):
     assert (row.app_id, row.started_at) == ("a", None)
     never = [StateChange(AppState.RUNNING, nan)]
     scheduler.described["a"] = DescribeAppResponse("a", AppState.RUNNING, started_at=nan, timeline=never)
-    described = runner.describe(row.app_handle)
+    described = runner.job(row.app_handle).describe()
     assert (described.started_at, described.timeline) == (None, [])
 
 

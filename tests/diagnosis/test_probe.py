@@ -40,7 +40,7 @@ def launch(tmp_path):
 
     yield runner, start
     for handle in handles:
-        runner.delete(handle)
+        runner.job(handle).delete()
     runner.close()
 
 
@@ -48,7 +48,7 @@ def waits_in(runner, handle, function, *, stop=True):
     """Take stacks until some rank stands in a function; return the take."""
 
     def taken():
-        if runner.describe(handle).state.name != "RUNNING":
+        if runner.job(handle).describe().state.name != "RUNNING":
             return None
         take = take_stacks(runner, handle, stop=stop)
         stacks = [frame.function for stack in take.processes for thread in stack.threads for frame in thread.frames]
@@ -102,7 +102,7 @@ def test_without_py_spy_it_says_what_would_help(launch, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
     monkeypatch.setattr(sys, "executable", str(bare / "python3"))
     handle = start("import time\ntime.sleep(600)")
-    wait_until(lambda: runner.describe(handle).state.name == "RUNNING", "the job")
+    wait_until(lambda: runner.job(handle).describe().state.name == "RUNNING", "the job")
     take = wait_until(lambda: (take := take_stacks(runner, handle)).ranks and take, "the rank")
     ((who, why),) = take.not_read
     assert (who, "pip install py-spy" in why) == ("rank 0", True)
@@ -122,10 +122,10 @@ def test_faulthandler_by_the_signal_that_the_job_names(launch, monkeypatch):
     assert take.ranks[0].threads[-1].frames[0].function == "rests"
     # A signal without a handler would end the rank: it is not sent.
     handle = start(script.format(registers=False), env={"TORCHX_TUI_STACK_SIGNAL": "USR2"})
-    wait_until(lambda: runner.describe(handle).state.name == "RUNNING", "the job")
+    wait_until(lambda: runner.job(handle).describe().state.name == "RUNNING", "the job")
     take = wait_until(lambda: (take := take_stacks(runner, handle)).ranks and take, "the rank")
     assert "would end the rank" in dict(take.ranks[0].tried)["faulthandler"]
-    assert runner.describe(handle).state.name == "RUNNING"
+    assert runner.job(handle).describe().state.name == "RUNNING"
 
 
 @needs_pyspy
@@ -192,7 +192,7 @@ def test_a_dump_is_asked_for_by_the_pipe_of_nccl(launch):
     handle = start(script, ranks=4)
 
     def answered():
-        if runner.describe(handle).state.name != "RUNNING":
+        if runner.job(handle).describe().state.name != "RUNNING":
             return None
         take = take_stacks(runner, handle, stop=False)
         return take if len(take.dumps) == 4 else None
@@ -250,12 +250,12 @@ def test_the_worker_server_answers_for_a_rank_that_hangs(launch):
         TORCH_PATIENCE,
     )
     assert take.dumps[0].collectives == ()
-    described = runner.describe(handle)
+    described = runner.job(handle).describe()
     folder = Path(described.log_dir) / "insight" / "trainer"
     assert folder.stat().st_mode & 0o777 == 0o700
     # Nothing of it is in the job's own log; torch itself may warn.
-    assert not [line for line in runner.log_lines(handle, "trainer", 0) if "WorkerServer" in line]
-    runner.cancel(handle)
+    assert not [line for line in runner.job(handle).log_lines("trainer", 0) if "WorkerServer" in line]
+    runner.job(handle).cancel()
 
 
 # ---- The hook

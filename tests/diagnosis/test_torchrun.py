@@ -17,7 +17,6 @@ import pytest
 from support.hung import hung_take
 from support.waiting import TORCH_PATIENCE, wait_until
 
-from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.diagnosis.stacks.ended import End, explain_end
@@ -207,10 +206,12 @@ def ended(tmp_path: Path, body: str, *options: str) -> tuple[str, ...]:
     runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
     handle = runner.run(AppDef("ends", [role]), "local_cwd", {})
     try:
-        described = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end", TORCH_PATIENCE)
-        return explain_end(runner, handle, replica_logs(runner.replica_log, handle, described)).sentences
+        described = wait_until(
+            lambda: (d := runner.job(handle).describe()) and d.has_ended and d, "its end", TORCH_PATIENCE
+        )
+        return explain_end(runner, handle, runner.job(handle).replica_logs(described)).sentences
     finally:
-        runner.delete(handle)
+        runner.job(handle).delete()
         runner.close()
 
 
@@ -344,13 +345,13 @@ def end_after_a_take(tmp_path: Path, role: Role, pace: str = "", dumps: Iterable
     runner = Runner(scheduler_params={"local_cwd": {"root": tmp_path / "root"}})
     handle = runner.run(AppDef("hung", [role]), "local_cwd", {})
     try:
-        job = wait_until(lambda: (d := runner.describe(handle)) and d.has_ended and d, "its end")
+        job = wait_until(lambda: (d := runner.job(handle).describe()) and d.has_ended and d, "its end")
         keep_take(hung_take("checkpoint", handle=handle, pace=pace))
         for path in dumps:
             shutil.copy(path, Path(job.insight_dir, role.name))
-        return explain_end(runner, handle, replica_logs(runner.replica_log, handle, job))
+        return explain_end(runner, handle, runner.job(handle).replica_logs(job))
     finally:
-        runner.delete(handle)
+        runner.job(handle).delete()
         runner.close()
 
 

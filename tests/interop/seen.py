@@ -21,7 +21,7 @@ def reached(runner: Runner, handle: str, *states: AppState, running: int | None 
     """Wait until a job is in one of these states, with this number of running replicas; return its description."""
 
     def described() -> Any:
-        found = runner.describe(handle)
+        found = runner.job(handle).describe()
         if found is None or found.state not in states:
             return None
         count = sum(one.state is AppState.RUNNING for role in found.roles_statuses for one in role.replicas)

@@ -75,7 +75,7 @@ class Backend:
         """Wait until all replicas run, the trainer for the second time, and return what we see."""
 
         def described() -> Any:
-            found = self.runner.describe(handle)
+            found = self.runner.job(handle).describe()
             if found is None or found.state is not AppState.RUNNING or not (self.folder / "tried").exists():
                 return None
             replicas = [replica for role in found.roles_statuses for replica in role.replicas]
@@ -117,7 +117,7 @@ def backend(request, python, cli, tmp_path):
         yield made
         for handle in made.handles:
             with suppress(our_specs.TorchXTuiError):
-                runner.delete(handle)
+                runner.job(handle).delete()
 
 
 ALL = [("reader", "0"), ("reader", "1"), ("trainer", "0")]
@@ -145,7 +145,7 @@ class TestTheirs:
         assert (found.state, found.replicas_running, found.replicas_wanted) == (AppState.RUNNING, 3, 3)
         assert not found.foreign
         for k in (0, 1):
-            lines: Any = backend.runner.log_lines(handle, "reader", k, should_tail=True)
+            lines: Any = backend.runner.job(handle).log_lines("reader", k, should_tail=True)
             with closing(lines):
                 assert next(iter(lines)) == f"hello of {app_id.partition(':')[2] or app_id} from {k}\n"
 
@@ -155,8 +155,8 @@ class TestTheirs:
         # The copy is TorchX's as well, as is what it launched itself.
         assert backend.running_for_them(again) == backend.running_for_them(handle) == ALL
 
-        backend.runner.delete(handle)
-        wait_until(lambda: backend.runner.describe(handle) is None, "the job's end")
+        backend.runner.job(handle).delete()
+        wait_until(lambda: backend.runner.job(handle).describe() is None, "the job's end")
         assert row(backend.runner, handle) is None
         assert row(backend.runner, again) is not None
 
@@ -165,7 +165,7 @@ class TestTheirs:
         described = reached(backend.runner, handle, AppState.RUNNING)
         (role,) = described.roles
         assert (described.name, described.user, role.name, role.num_replicas) == ("sh", "", "sh", 2)
-        backend.runner.cancel(handle)
+        backend.runner.job(handle).cancel()
         described = reached(backend.runner, handle, AppState.CANCELLED)
         assert described.msg.startswith("cancelled by ") or not backend.is_docker
         assert row(backend.runner, handle).state == AppState.CANCELLED
@@ -175,7 +175,7 @@ class TestTheirs:
         assert reached(backend.runner, handle, AppState.FAILED).msg == "exit 3: sh/0"
         again = backend.noted(backend.runner.relaunch(handle))
         assert reached(backend.runner, again, AppState.FAILED).msg == "exit 3: sh/0"
-        assert list(backend.runner.log_lines(again, "sh")) == ["once\n"]
+        assert list(backend.runner.job(again).log_lines("sh")) == ["once\n"]
 
 
 class TestOurs:
@@ -199,7 +199,7 @@ class TestOurs:
             # TorchX stops containers and leaves them; these exit with 0 when they are stopped.
             reached(backend.runner, handle, AppState.SUCCEEDED)
         else:
-            wait_until(lambda: backend.runner.describe(handle) is None, "the job's end")
+            wait_until(lambda: backend.runner.job(handle).describe() is None, "the job's end")
 
     def test_success_is_seen_by_them(self, backend):
         handle = backend.launch_ours("echo hello from here", replicas=2)

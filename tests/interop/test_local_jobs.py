@@ -96,17 +96,17 @@ def test_listed_described_and_tailed(pair, runner):
     found = row(runner, pair.handle)
     assert (found.state, found.replicas_running, found.replicas_wanted) == (AppState.RUNNING, 3, 3)
     assert (found.foreign, found.msg) == (False, "")
-    native = runner.describe_native(pair.handle)
+    native = runner.job(pair.handle).describe_native()
     assert "HF_TOKEN" in native
     assert "s3cret" not in native
-    wait_until(lambda: len(runner.usage(pair.handle)) == 3, "what three replicas use")
+    wait_until(lambda: len(runner.job(pair.handle).usage()) == 3, "what three replicas use")
 
     for k, stream, expected in (
         (1, None, ["hello from worker\n", "line 20\n"]),
         (1, Stream.STDOUT, ["hello from worker\n", "line 20\n"]),
         (0, Stream.STDERR, ["wrong 1\n", "wrong 2\n"]),
     ):
-        lines: Any = runner.log_lines(pair.handle, "worker", k, should_tail=True, streams=stream)
+        lines: Any = runner.job(pair.handle).log_lines("worker", k, should_tail=True, streams=stream)
         with closing(lines):
             assert [next(lines), next(line for line in lines if line == expected[1])] == expected
     paths = [runner.scheduler("local_cwd").log_path(pair.app_id, "leader", 0, stream) for stream in Stream]
@@ -115,9 +115,9 @@ def test_listed_described_and_tailed(pair, runner):
 
 def test_cancelled(pair, runner):
     reached(runner, pair.handle, AppState.RUNNING, running=3)
-    tail: Any = runner.log_lines(pair.handle, "leader", 0, should_tail=True)
+    tail: Any = runner.job(pair.handle).log_lines("leader", 0, should_tail=True)
     assert next(line for line in tail if line == "line 1\n")
-    runner.cancel(pair.handle)
+    runner.job(pair.handle).cancel()
     assert reached(runner, pair.handle, AppState.CANCELLED).msg.startswith("cancelled by ")
     assert pair.wait() == 1  # TorchX prints that the job failed
     assert processes_of_job(f"TORCHX_JOB_ID={pair.handle}") == []
@@ -150,20 +150,20 @@ def test_what_torchx_says_of_local_jobs_is_another(pair, runner, tmp_path):
 def test_one_that_ignores_sigterm_is_cancelled_too(torchx_run, runner):
     job = torchx_run("utils.sh", "sh", "-c", f"trap '' TERM; {LOOP}")
     reached(runner, job.handle, AppState.RUNNING)
-    runner.cancel(job.handle)
+    runner.job(job.handle).cancel()
     reached(runner, job.handle, AppState.CANCELLED)
     assert processes_of_job(f"TORCHX_JOB_ID={job.handle}") == []
 
 
 def test_an_orphan(pair, runner):
     reached(runner, pair.handle, AppState.RUNNING, running=3)
-    followed: Any = runner.log_lines(pair.handle, "worker", 0, should_tail=True)
+    followed: Any = runner.job(pair.handle).log_lines("worker", 0, should_tail=True)
     # Which of the two streams comes first into combined.log is a race of TorchX's own.
     seen = [next(followed)]
     pair.process.send_signal(signal.SIGKILL)
     pair.wait()
     described = wait_until(
-        lambda: (found := runner.describe(pair.handle)) and "orphaned" in found.notes and found, "an orphan"
+        lambda: (found := runner.job(pair.handle).describe()) and "orphaned" in found.notes and found, "an orphan"
     )
     assert described.state is AppState.RUNNING
     assert described.msg == "the torchx process that ran it has ended: how its replicas end will not be known"
@@ -177,10 +177,10 @@ def test_an_orphan(pair, runner):
     said = [line for line in seen if line.startswith("line ")]
     assert said == [f"line {number}\n" for number in range(1, after + 1)]
     followed.close()
-    lines = list(runner.log_lines(pair.handle, "worker", 0))
+    lines = list(runner.job(pair.handle).log_lines("worker", 0))
     assert f"line {after}\n" in lines
     assert "wrong 1\n" in lines
-    runner.cancel(pair.handle)
+    runner.job(pair.handle).cancel()
     reached(runner, pair.handle, AppState.CANCELLED)
     assert processes_of_job(f"TORCHX_JOB_ID={pair.handle}") == []
 
@@ -196,7 +196,7 @@ def test_ended_as_its_record_says(torchx_run, runner, tmp_path):
     assert described.msg in ("exit 3: sh/0", "exit 3: sh/1")
     assert [one.exit_code for one in described.roles_statuses[0].replicas] == [3, 3]
     assert described.roles[0].entrypoint == "sh"
-    assert list(runner.log_lines(job.handle, "sh", 1, should_tail=True)) == ["once\n"]
+    assert list(runner.job(job.handle).log_lines("sh", 1, should_tail=True)) == ["once\n"]
     again = runner.relaunch(job.handle)
     assert reached(runner, again, AppState.FAILED).msg in ("exit 3: sh/0", "exit 3: sh/1")
     assert row(runner, again).notes == []
@@ -212,12 +212,12 @@ def test_ended_before_we_came(torchx_run, runner, tmp_path, monkeypatch):
     found = wait_until(lambda: row(runner, job.handle), "the row")
     assert (found.state, found.replicas_succeeded, found.replicas_wanted) == (AppState.SUCCEEDED, 2, 2)
     assert found.finished_at >= found.started_at > time.time() - 600
-    assert list(runner.log_lines(job.handle, "echo", 1)) == ["once\n"]
+    assert list(runner.job(job.handle).log_lines("echo", 1)) == ["once\n"]
     folder = job.logs / "torchx" / job.app_id
     files = [folder / "SUCCESS", folder / "echo" / "0" / "combined.log"]
     texts = [file.read_text() for file in files]
-    runner.delete(job.handle)
-    assert runner.describe(job.handle) is None
+    runner.job(job.handle).delete()
+    assert runner.job(job.handle).describe() is None
     assert row(runner, job.handle) is None
     assert [file.read_text() for file in files] == texts  # TorchX's folder is TorchX's
 
@@ -226,7 +226,7 @@ def test_in_a_folder_that_torchx_removes(torchx_run, runner, tmp_path):
     job = torchx_run("utils.sh", "sh", "-c", f"echo hello; {until_there(tmp_path / 'end')}", log_dir=False)
     described = reached(runner, job.handle, AppState.RUNNING)
     assert described.cfg == {}
-    lines: Any = runner.log_lines(job.handle, "sh", 0, should_tail=True)
+    lines: Any = runner.job(job.handle).log_lines("sh", 0, should_tail=True)
     assert next(lines) == "hello\n"
     lines.close()
     (tmp_path / "end").touch()
@@ -248,7 +248,7 @@ def test_the_workers_of_torchrun_belong_to_their_replica(torchx_run, runner, req
         ("train", [0])
     ]
     assert "torchrun" in " ".join([described.roles[0].entrypoint, *described.roles[0].args])
-    runner.cancel(job.handle)
+    runner.job(job.handle).cancel()
     reached(runner, job.handle, AppState.CANCELLED)
     assert processes_of_job(f"TORCHX_JOB_ID={job.handle}") == []
 

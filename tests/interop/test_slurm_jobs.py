@@ -33,7 +33,7 @@ def handle(slurm_cluster, python):
 
 def second_replica(runner: Runner, handle: str) -> list[str]:
     """Return the log of the second replica as soon as it has lines."""
-    return wait_until(lambda: [*runner.log_lines(handle, "sh", 1, streams=Stream.STDOUT)], "its log")
+    return wait_until(lambda: [*runner.job(handle).log_lines("sh", 1, streams=Stream.STDOUT)], "its log")
 
 
 def test_they_are_listed_read_and_cancelled(runner, handle):
@@ -43,7 +43,7 @@ def test_they_are_listed_read_and_cancelled(runner, handle):
     listed = row(runner, handle)
     assert (listed.name, listed.replicas_wanted, listed.replicas_running, listed.notes) == ("sh", 2, 2, [BY_TORCHX])
     assert second_replica(runner, handle) == ["replica 1 says hello\n"]
-    runner.cancel(handle)
+    runner.job(handle).cancel()
     assert reached(runner, handle, AppState.CANCELLED).msg.startswith("cancelled")
 
 
@@ -55,4 +55,4 @@ def test_one_is_launched_again(runner, handle):
     assert (role.name, role.num_replicas, role.env["GREETING"]) == ("sh", 2, "hello")
     assert second_replica(runner, again) == ["replica 1 says hello\n"]
     for one in (handle, again):
-        runner.cancel(one)
+        runner.job(one).cancel()

@@ -117,4 +117,4 @@ def remove_apps(docker_engine):
     yield handles.append
     with Runner() as runner:
         for handle in handles:
-            runner.delete(handle)
+            runner.job(handle).delete()

@@ -45,7 +45,7 @@ def test_read_logs_are_completed_before_the_cancel(instance, quick_retries, monk
     wait_until(lambda: scheduler.reading == 1, "the end of its stream", PATIENCE)
     for k in range(3):
         scheduler.write(k, *numbered(10, 500))
-    one.runner.cancel(HANDLE)
+    one.runner.job(HANDLE).cancel()
     assert scheduler.lines[1] == []
     followed.wait_for(as_shown(numbered(0, 500)))
     one.read(1).wait_for(as_shown(numbered(0, 500)))
@@ -68,7 +68,7 @@ def test_endless_log_delays_a_cancel_for_seconds_only(instance, monkeypatch):
     thread.start()
     try:
         began = time.monotonic()
-        one.runner.cancel(HANDLE)
+        one.runner.job(HANDLE).cancel()
         assert 0.3 < time.monotonic() - began < PATIENCE
         assert one.scheduler.state.name == "CANCELLED"
     finally:
@@ -81,5 +81,5 @@ def test_lasting_logs_do_not_delay_a_cancel(instance):
     one.scheduler.write(0, "here\n")
     one.read().wait_for([b"here"])
     opened = one.scheduler.opened
-    one.runner.cancel(HANDLE)
+    one.runner.job(HANDLE).cancel()
     assert one.scheduler.opened == opened

@@ -248,13 +248,13 @@ def test_one_process_watches_all_jobs(home, hook):
     wait_until(alone, "one watcher of three jobs", 3 * PATIENCE)
     (watcher,) = watchers(state)
     with make_runner(settings) as runner:
-        runner.cancel(handles[0])
+        runner.job(handles[0]).cancel()
         go[1].touch()
         wait_until(lambda: hook.posted, "the first step", 3 * PATIENCE)
         assert hook.posted[0][2]["handle"] == handles[1]
         assert watcher in watchers(state)
-        runner.cancel(handles[1])
-        runner.cancel(handles[2])
+        runner.job(handles[1]).cancel()
+        runner.job(handles[2]).cancel()
     wait_until(lambda: not watchers(state), "the end of the watcher", 3 * PATIENCE)
     assert list(folder.iterdir()) == []
 
@@ -287,7 +287,7 @@ def test_a_stall_and_the_end_are_told_on_every_way(home, hook, monkeypatch):
     assert isinstance(mail, bytes)
     assert stall["sentence"] in mail.decode()
     with make_runner(settings) as runner:
-        runner.cancel(handle)
+        runner.job(handle).cancel()
     wait_until(lambda: len(hook.posted) == len(told("command")) == len(told("mail")) == 2, "the end")
     assert (hook.posted[1][2]["event"], hook.posted[1][2]["state"]) == ("end", "CANCELLED")
 
@@ -297,7 +297,7 @@ def test_a_job_ends_while_its_webhook_hangs(home, hook):
     settings = Settings(notify=NotifySettings(("end",), webhook=hook.url))
     handle = launch(settings, "print(1)")
     with make_runner(settings) as runner:
-        status = runner.wait(handle, 0.1, timeout=PATIENCE)
+        status = runner.job(handle).wait(0.1, timeout=PATIENCE)
     assert status is not None
     wait_until(lambda: hook.posted, "the message")
     assert hook.posted[0][2]["sentence"] == "Every replica ended with exit code 0."

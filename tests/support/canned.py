@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from torchx_tui.backends.api import (
-    Capabilities,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
@@ -17,6 +16,7 @@ from torchx_tui.backends.api import (
     StateChange,
     Stream,
 )
+from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, AppDryRunInfo, Role
 from torchx_tui.specs.run_options import runopts
@@ -29,8 +29,6 @@ MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 
 class CannedScheduler(Scheduler):
     """Answers from what a test put into it."""
-
-    capabilities = Capabilities(log_files=True)
 
     def __init__(self, session_name: str = "torchx", logs: Path | None = None) -> None:
         super().__init__("local", session_name)
@@ -142,10 +140,10 @@ class CannedScheduler(Scheduler):
         self._answer()
         return self.findings
 
-    def log_path(self, app_id, role_name, k, streams):
-        if self.logs is None or streams is not Stream.COMBINED:
-            return None
-        return self.logs / app_id / role_name / str(k) / "combined.log"
+    def log_files(self, app_id, role_name, k):
+        if self.logs is None:
+            raise SchedulerError(f"{app_id} has no log")
+        return {Stream.COMBINED: self.logs / app_id / role_name / str(k) / "combined.log"}
 
     def write_log(self, app_id: str, k: int, chunks: Sequence[tuple[float, str, str]]) -> None:
         """Write a replica's combined log: seconds before now, stream letter and text of each chunk."""

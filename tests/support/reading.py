@@ -71,7 +71,7 @@ class Instance:
         self._readings: list[Reading] = []
 
     def logs(self, handle: str = HANDLE) -> list[ReplicaLog]:
-        return [self.runner.replica_log(handle, "trainer", k) for k in range(self.scheduler.replicas)]
+        return [self.runner.job(handle).replica_log("trainer", k) for k in range(self.scheduler.replicas)]
 
     def read(self, *replicas: int, stream: StreamName = "combined", handle: str = HANDLE) -> Reading:
         logs = self.logs(handle)

@@ -127,7 +127,9 @@ class RecordScheduler(LinesScheduler):
         super().__init__(session_name, replicas)
         self.cursors: list[Cursor | None] = []
 
-    def log_stream(self, app_id, role_name, k=0, streams=None, cursor=None, tail=None) -> RecordReader:
+    def log_stream(
+        self, app_id, role_name, k, stream, cursor=None, *, since=None, follow=True, notices=True
+    ) -> RecordReader:
         if self.failure is not None:
             raise self.failure
         self.cursors.append(cursor)

@@ -119,7 +119,7 @@ def test_parameter_of_every_kind_is_what_was_typed(here, kind):
 def test_builtin_is_launched_as_its_form_says(app, scheduler, name):
     needed, more = BUILTINS[name]
     model = FormModel(describe(name))
-    model.choose_scheduler("local_cwd", app.runner.run_opts("local_cwd"))
+    model.choose_scheduler("local_cwd", app.runner.scheduler("local_cwd").run_opts())
     for parameter, text in {**needed, **more}.items():
         model.set("argument", parameter, text)
     assert model.errors() == []
@@ -313,7 +313,7 @@ def test_one_change_is_the_whole_difference(here):
 def test_form_runs_on_this_machine(here, tmp_path, name, texts, line):
     with Runner(journal=Journal(tmp_path / "journal")) as runner:
         model = FormModel(describe(name))
-        model.choose_scheduler("local_cwd", runner.run_opts("local_cwd"))
+        model.choose_scheduler("local_cwd", runner.scheduler("local_cwd").run_opts())
         for parameter, text in (texts or BY_NAME[name].typed).items():
             model.set("argument", parameter, text)
         model.take_app(model.plan().made_app())
@@ -323,20 +323,20 @@ def test_form_runs_on_this_machine(here, tmp_path, name, texts, line):
         done = launch_all(runner, [model.plan()], Progress(lambda _words: None))
         assert done.error == ""
         (handle,) = done.handles
-        status = runner.wait(handle)
+        status = runner.job(handle).wait()
         assert status is not None
         assert status.state is AppState.SUCCEEDED
         wanted = model.get("argument", "num_replicas")
         replicas = int(wanted.text) if texts and wanted is not None else 1
         for number in range(replicas):
-            assert line in "".join(runner.log_lines(handle, role, number))
+            assert line in "".join(runner.job(handle).log_lines(role, number))
         record = runner.journal.find(handle)
         assert record is not None
         assert record.overrides == {role: {"env": "FROM_THE_FORM=yes"}}
         assert appdef_to_dict(record.app_def()) == appdef_to_dict(model.plan().app())
         # The form that is filled from it makes the very same job again.
         again = FormModel(describe(name))
-        again.choose_scheduler("local_cwd", runner.run_opts("local_cwd"))
+        again.choose_scheduler("local_cwd", runner.scheduler("local_cwd").run_opts())
         again.fill(record)
         assert again.diff(record) == []
         assert appdef_from_dict(record.app).roles[0] == again.plan().app().roles[0]

@@ -128,7 +128,7 @@ async def test_the_command_has_a_line_for_each(app):
 
 def test_a_sweep_reports_its_progress(app):
     model = FormModel(describe("jobs.py:job"))
-    model.choose_scheduler("local_cwd", app.runner.run_opts("local_cwd"))
+    model.choose_scheduler("local_cwd", app.runner.scheduler("local_cwd").run_opts())
     model.set("argument", "data", "corpus")
     model.set("argument", "lr", "0.2,0.3")
     said: list[str] = []

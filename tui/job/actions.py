@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from textual.binding import Binding
 
+from ...backends.abilities import HasActions, RunsCommands, SuggestsAlternatives
+from ...backends.job import Job
 from ...base.errors import describe_error
 from ...specs.handles import torchx_handle
 from ..format import count
@@ -83,9 +85,10 @@ class JobActions(BaseScreen):
         return self.check_action(action, ()) is True
 
     def _has_menu(self, row: JobRow) -> bool:
-        return self.dashboard.jobs.can(
-            row.scheduler, lambda able: able.actions or able.alternatives or able.dependencies
-        )
+        jobs = self.dashboard.jobs
+        capabilities = jobs.capabilities(row.scheduler)
+        has_dependencies = capabilities is not None and capabilities.dependencies
+        return has_dependencies or jobs.can(row.scheduler, HasActions, SuggestsAlternatives)
 
     def action_menu(self) -> None:
         """Ask what else can be done with the job, and offer it."""
@@ -112,7 +115,7 @@ class JobActions(BaseScreen):
         from .sooner import SoonerDialog
 
         def do(*_: object) -> None:
-            act = partial(self.dashboard.runner.act, action=action.name, value=value)
+            act = partial(Job.act, action=action.name, value=value)
             self._act([row], act, f"{action.name}:", "done", cancels=False)
 
         def edit(changes: dict[str, str] | None) -> None:
@@ -150,7 +153,7 @@ class JobActions(BaseScreen):
 
     def _has_stacks(self, row: JobRow) -> bool:
         """Tell whether the ranks of a job can be looked at, now or by what was kept."""
-        return not row.history and self.dashboard.jobs.can(row.scheduler, lambda able: able.run_beside)
+        return not row.history and self.dashboard.jobs.can(row.scheduler, RunsCommands)
 
     def action_stacks(self) -> None:
         """Show where all ranks of the job stand."""
@@ -214,7 +217,7 @@ class JobActions(BaseScreen):
             self.app.push_screen(dialog, lambda yes: self._cancel(rows) if yes else None)
 
     def _cancel(self, rows: list[JobRow]) -> None:
-        self._act(rows, self.dashboard.runner.cancel, "Cancelling", "")
+        self._act(rows, Job.cancel, "Cancelling", "")
 
     def action_delete(self) -> None:
         """Ask, then delete."""
@@ -225,12 +228,12 @@ class JobActions(BaseScreen):
             self.app.push_screen(DeleteDialog(rows), lambda yes: self._delete(rows) if yes else None)
 
     def _delete(self, rows: list[JobRow]) -> None:
-        self._act(rows, self.dashboard.runner.delete, "Deleted", "", forget=True)
+        self._act(rows, Job.delete, "Deleted", "", forget=True)
 
     def _act(
         self,
         rows: list[JobRow],
-        act: Callable[[str], str | None],
+        act: Callable[[Job], str | None],
         verb: str,
         after: str,
         *,
@@ -253,7 +256,15 @@ class JobActions(BaseScreen):
                 dashboard.post_from_thread(Told(f"{doing} {count(len(rows), 'job')}: {done:,} done"))
 
         def work() -> None:
-            done = act_on_jobs(rows, act, verb, after, forget=forget, most=_AT_ONCE, on_done=tell)
+            done = act_on_jobs(
+                rows,
+                lambda handle: act(dashboard.runner.job(handle)),
+                verb,
+                after,
+                forget=forget,
+                most=_AT_ONCE,
+                on_done=tell,
+            )
             dashboard.post_from_thread(done)
 
         if cancels and not forget:
@@ -268,7 +279,7 @@ def _is_live(row: JobRow) -> bool:
 
 def lost_logs(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
     """Return what becomes of logs that are not kept when these jobs are cancelled, a sentence for each backend."""
-    said = {name: runner.capabilities(name).logs_after_cancel for name in {row.scheduler for row in rows}}
+    said = {name: runner.scheduler(name).capabilities.logs_after_cancel for name in {row.scheduler for row in rows}}
     several = len(said) > 1
     return [f"{backend_word(name)}: {words}" if several else words for name, words in said.items() if words]
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...backends.replica_logs import replica_logs
 from ...base.errors import TorchXTuiError
 from ...components.finder import describe
 from ...diagnosis.progress.checkpoints import newest_checkpoint
@@ -35,8 +34,8 @@ def find_continuation(app: TorchXTuiApp, row: JobRow, record: LaunchRecord | Non
         record: its launch, None where it was not launched here.
     """
     changes = {} if row.is_final else {"dependency": f"afterany:{parse_app_handle(row.handle)[2]}"}
-    described = app.runner.describe(row.handle)
-    logs = replica_logs(app.runner.replica_log, row.handle, described) if described is not None else []
+    described = app.runner.job(row.handle).describe()
+    logs = app.runner.job(row.handle).replica_logs(described) if described is not None else []
     paths = [path for log in logs for path in (log.combined, log.stdout, log.stderr) if path is not None]
     folders = [Path(described.log_dir)] if described is not None and described.log_dir else []
     found = newest_checkpoint(folders, paths)

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widgets import Input, Static
 
+from ...backends.abilities import SuggestsAlternatives
 from ...backends.types import JobAction
 from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
@@ -48,11 +49,11 @@ def find_actions(screen: BaseScreen, row: JobRow) -> None:
     def work() -> None:
         runner = app.runner
         try:
-            capabilities = runner.capabilities(row.scheduler)
-            actions = runner.actions(row.handle) if capabilities.actions and not row.history else []
-            if capabilities.alternatives and _waits(row):
+            job = runner.job(row.handle)
+            actions = [] if row.history else job.actions()
+            if isinstance(job.scheduler, SuggestsAlternatives) and _waits(row):
                 actions.append(SOONER)
-            if capabilities.dependencies:
+            if job.scheduler.capabilities.dependencies:
                 actions.append(CONTINUE)
         except Exception as error:
             app.post_from_thread(Told(f"{row.name}: {describe_error(error)}", failed=True))

@@ -111,7 +111,7 @@ class Relaunch:
             known = known and record is not None and bool(record.world)
             try:
                 if record is None:
-                    described = runner.describe(row.handle)
+                    described = runner.job(row.handle).describe()
                     taken = described.not_known if described is not None else {}
                     changed = [Changed(what, _NOT_KNOWN, text) for what, text in taken.items()]
                 else:

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import ContentSwitcher
 
+from ...backends.abilities import OpensShell
 from ...diagnosis.progress.activity import Activity
 from ...diagnosis.progress.stalls import Kind
 from ...logs.text.sanitize import plain
@@ -302,7 +303,7 @@ class JobScreen(JobActions):
 
         def work() -> None:
             try:
-                text = runner.describe_native(handle)
+                text = runner.job(handle).describe_native()
             except Exception as error:
                 text = str(error) or f"{backend_word(self.row.scheduler)} has no description of this job"
             pane.post_message(TextPane.Loaded(text))
@@ -367,7 +368,8 @@ class JobScreen(JobActions):
         if action == "shell":
             replica, dashboard = self.replicas.chosen, self.dashboard
             runs = replica is not None and replica.state is ReplicaState.RUNNING
-            has_shell = dashboard.jobs.can(self.row.scheduler, lambda able: able.shell)
+            capabilities = dashboard.jobs.capabilities(self.row.scheduler)
+            has_shell = dashboard.jobs.can(self.row.scheduler, OpensShell) and capabilities and capabilities.shell
             return True if runs and has_shell and not dashboard.runner.read_only else None
         if action == "copy_port" and not self.replicas.has_ports:
             # The same key copies the handle then.

@@ -38,7 +38,7 @@ class ReplicaShell:
     def _find(self) -> None:
         found: Message
         try:
-            command = self._app.runner.shell_command(self._handle, self._role, self._replica)
+            command = self._app.runner.job(self._handle).shell_command(self._role, self._replica)
             found = ShellFound(command, f"{self._role}/{self._replica}")
         except Exception as error:
             found = Told(f"no shell: {error}", failed=True)

@@ -12,9 +12,9 @@ from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Static
 
+from ...backends.abilities import SuggestsAlternatives
 from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
-from ...specs.handles import parse_app_handle
 from ..format import cut
 from ..launch.places import start_words
 from ..ui.dialog import TEXT_WIDTH
@@ -81,9 +81,12 @@ class SoonerDialog(ListDialog[dict[str, str]]):
 
     @work(thread=True, exclusive=True, exit_on_error=False)
     def _ask(self) -> None:
-        name, _, app_id = parse_app_handle(self._row.handle)
+        job = self._dashboard.runner.job(self._row.handle)
         try:
-            found = self.Found(self._dashboard.runner.scheduler(name).alternatives(app_id))
+            scheduler = job.scheduler
+            found = self.Found(
+                scheduler.alternatives(job.app_id) if isinstance(scheduler, SuggestsAlternatives) else []
+            )
         except Exception as error:
             found = self.Found([], describe_error(error))
         self._dashboard.post_to(self, found)

@@ -13,6 +13,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
 
+from ...backends.abilities import ListsAllUsers
 from ...base.files import user_name
 from ...specs.status import AppState
 from ..format import clock, count
@@ -483,7 +484,7 @@ class JobsScreen(JobActions):
     def action_mine(self) -> None:
         """Go from this user's jobs and those that backends list anyway to everybody's, to mine alone, and back."""
         view, jobs = self.view, self.dashboard.jobs
-        able = [name for name in jobs.schedulers if jobs.can(name, lambda able: able.everybody)]
+        able = [name for name in jobs.schedulers if jobs.can(name, ListsAllUsers)]
         everybody = bool(able) and not (view.everybody or view.user)
         self.dashboard.feed.list_everybody(able, everybody)
         user = "" if view.user or everybody else user_name()

@@ -41,7 +41,7 @@ def foreign_job(runner: Runner, handle: str) -> ForeignJob:
         UnknownAppException: it does not know the job.
         SchedulerError: it does not know what the job ran.
     """
-    described = runner.describe(handle)
+    described = runner.job(handle).describe()
     if described is None:
         raise UnknownAppException(handle)
     if not described.roles:

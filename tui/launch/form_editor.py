@@ -13,6 +13,7 @@ from textual.containers import Horizontal
 from textual.message import Message
 from textual.worker import get_current_worker
 
+from ...backends.abilities import KnowsValues, SuggestsPartitions
 from ...backends.torchxconfig import CONFIG_FILE
 from ...base.errors import describe_error
 from ...base.trust import trust_folder
@@ -171,7 +172,7 @@ class FormEditor(OnDashboard, Horizontal):
         wanted = scheduler or only or (given.value if given else "") or now or last
         chosen = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
         on = runner.scheduler(chosen)
-        ready = FormReady(chosen, on.run_opts(), on.takes_workspace, on.capabilities.places, defaults)
+        ready = FormReady(chosen, on.run_opts(), on.takes_workspace, isinstance(on, SuggestsPartitions), defaults)
         ready.first, ready.refill = first, refill
         if get_current_worker().is_cancelled:
             # A later reading answers for this one, and may have done so already.
@@ -235,8 +236,8 @@ class FormEditor(OnDashboard, Horizontal):
 
     @work(thread=True, group="values", exclusive=True, exit_on_error=False)
     def _load_values(self, scheduler: str) -> None:
-        values = self.dashboard.runner.known_values(scheduler)
-        if values:
+        chosen = self.dashboard.runner.scheduler(scheduler)
+        if isinstance(chosen, KnowsValues) and (values := chosen.known_values()):
             self.dashboard.post_to(self, ValuesKnown(scheduler, values))
 
     def on_values_known(self, message: ValuesKnown) -> None:

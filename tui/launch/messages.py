@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from ...backends.api import Finding, Place, WorkspaceListing
+    from ...backends.api import Finding, PartitionStatus, WorkspaceListing
     from ...backends.history.journal import LaunchRecord
     from ...backends.shared.progress import Progress
     from ...base.trust import UntrustedError
@@ -166,7 +166,7 @@ class PlacesFound(Message):
         at: when the backend was asked, in seconds since the epoch.
     """
 
-    places: list[Place]
+    places: list[PartitionStatus]
     error: str = ""
     at: float = 0.0
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from ...backends.abilities import SuggestsPartitions
 from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import clock, cut, duration
@@ -71,7 +72,8 @@ def find_places(runner: Runner, plan: LaunchPlan) -> PlacesFound:
     at = time.time()
     try:
         app = plan.app()
-        places = runner.scheduler(plan.scheduler).places(app, plan.cfg)
+        scheduler = runner.scheduler(plan.scheduler)
+        places = scheduler.partitions(app, plan.cfg) if isinstance(scheduler, SuggestsPartitions) else []
     except Exception as error:
         return PlacesFound([], describe_error(error), at)
     return PlacesFound(places, "", at)

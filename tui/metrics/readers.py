@@ -65,11 +65,10 @@ class ActivityReaders:
         """Ask the backend for a job, and read what it does; the series of the last time, where it knows none."""
 
         def work() -> None:
-            from ...backends.replica_logs import replica_logs
 
             try:
-                described = self._runner.describe(handle)
-                logs = replica_logs(self._runner.replica_log, handle, described) if described else []
+                described = self._runner.job(handle).describe()
+                logs = self._runner.job(handle).replica_logs(described) if described else []
             except Exception as error:
                 _log.warning("what %s is doing cannot be read", handle, exc_info=True)
                 self._post(ActivityFailed(handle, describe_error(error)))

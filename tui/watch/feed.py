@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
-from ...backends.replica_logs import replica_logs
 from ...base.timeouts import CallDroppedError, LimitedCaller, NoAnswerError
 from ...specs.errors import NotAllowedError
 from ...specs.handles import parse_app_handle
@@ -110,8 +109,8 @@ class JobWatcher(JobWatchingThread):
 
     def read(self, handle: str) -> tuple[DescribeAppResponse | None, list[ReplicaLog]]:
         """Return what a job's backend says of it, and its logs."""
-        described = self._runner.describe(handle)
-        return described, replica_logs(self._runner.replica_log, handle, described) if described else []
+        described = self._runner.job(handle).describe()
+        return described, self._runner.job(handle).replica_logs(described) if described else []
 
 
 class UsageWatcher(JobWatchingThread):
@@ -135,7 +134,9 @@ class UsageWatcher(JobWatchingThread):
 
     def _measure(self, handle: str) -> None:
         try:
-            usages = self._caller.call(lambda: self._runner.usage(handle), self._limit, lambda: self._job != handle)
+            usages = self._caller.call(
+                lambda: self._runner.job(handle).usage(), self._limit, lambda: self._job != handle
+            )
         except Exception as error:
             logger.debug("usage of %s: %s", handle, error)
             return

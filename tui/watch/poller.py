@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
+from ...backends.abilities import ListsAllUsers, WatchesChanges
 from ...base.backoff import Backoff, jittered
 from ...base.timeouts import LimitedCaller
 from ...specs.status import AppState, is_terminal
-from ..messages import BackendChecked, BackendFailed, CapabilitiesRead, JobsChanged
+from ..messages import BackendChecked, BackendFailed, JobsChanged, SchedulerMade
 from ..rows import JobRow
 from .make_rows import row_of
 from .schedule import tick_seconds
@@ -96,9 +97,11 @@ class BackendPoller(WatchingThread):
     def _list(self) -> list[ListAppResponse]:
         everybody, self._everybody = self._everybody, None
         if everybody is not None:
-            self._runner.scheduler(self._scheduler).list_everybody(everybody)
+            scheduler = self._runner.scheduler(self._scheduler)
+            if isinstance(scheduler, ListsAllUsers):
+                scheduler.set_all_users(everybody)
         apps = self._runner.list(self._scheduler)
-        self._missing = self._runner.missing_jobs(self._scheduler)
+        self._missing = self._runner.scheduler(self._scheduler).missing_jobs()
         return apps
 
     def run(self) -> None:
@@ -116,13 +119,14 @@ class BackendPoller(WatchingThread):
         """Look at the backend itself, once; let it push changes where it can."""
         limit = self._settings.timeout_seconds
         try:
-            capabilities = self._caller.call(lambda: self._runner.capabilities(self._scheduler), limit)
-            self._send(CapabilitiesRead(self._scheduler, capabilities))
+            scheduler = self._caller.call(lambda: self._runner.scheduler(self._scheduler), limit)
+            self._send(SchedulerMade(self._scheduler, scheduler))
             findings = self._caller.call(lambda: self._runner.check(self._scheduler), limit)
             self._send(BackendChecked(self._scheduler, findings))
             if not self._runner.read_only:
                 self._caller.call(lambda: self._runner.prune(self._scheduler), limit)
-            self._unsubscribe = self._caller.call(lambda: self._runner.subscribe(self._scheduler, self.refresh), limit)
+            if isinstance(scheduler, WatchesChanges):
+                self._unsubscribe = self._caller.call(lambda: scheduler.subscribe(self.refresh), limit)
         except Exception:
             # The first question tells what is wrong.
             logger.exception("%s: check", self._scheduler)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ...backends.replica_logs import replica_logs
+from ...backends.abilities import KeepsLogFiles
 from ...base.errors import describe_error
 from ...diagnosis.metrics.store import load_series, metrics_path
 from ...diagnosis.progress.activity import STEP, TOTAL, main_series
@@ -238,17 +238,17 @@ class ProgressWatcher(WatchingThread):
         if handle in self._jobs:
             return self._jobs[handle]
         scheduler = parse_app_handle(handle).scheduler_backend
-        if not self._runner.capabilities(scheduler).log_files:
+        if not isinstance(self._runner.scheduler(scheduler), KeepsLogFiles):
             return None
         if not scheduler.startswith("local"):
             if time.monotonic() - self._asked_server_at < SERVER_PAUSE_S:
                 return None
             self._asked_server_at = time.monotonic()
         try:
-            described = self._runner.describe(handle)
+            described = self._runner.job(handle).describe()
         except Exception as error:
             raise _NotDescribedError(handle) from error
-        logs = replica_logs(self._runner.replica_log, handle, described) if described else []
+        logs = self._runner.job(handle).replica_logs(described) if described else []
         if len(self._jobs) >= MAX_CACHED_JOBS:
             self._jobs.clear()
         if not logs:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...specs.status import AppState
 from ..rows import JobRow
 
 if TYPE_CHECKING:
-    from ...backends.api import Capabilities, Finding
+    from ...backends.api import Capabilities, Finding, Scheduler
     from ..messages import BackendFailed, JobsChanged, StacksTaken
 
 
@@ -41,7 +40,8 @@ class JobStore:
         self.missing: dict[str, str] = {}
         """Reasons why the lists of backends may lack jobs, by backend."""
         self.findings: dict[str, list[Finding]] = {}
-        self.capabilities: dict[str, Capabilities] = {}
+        self.made: dict[str, Scheduler[Any]] = {}
+        """The schedulers that were made, by name: only their abilities may be asked for here, see `can`."""
         self.taken: dict[str, StacksTaken] = {}
         """The last stacks that were taken of jobs, and what they mean."""
         self.explained: dict[str, str] = {}
@@ -56,10 +56,14 @@ class JobStore:
         """Take the backends that are watched, or why they cannot be found."""
         self.schedulers, self.error = names, error
 
-    def can(self, scheduler: str, test: Callable[[Capabilities], bool]) -> bool:
-        """Return whether a test holds for what a backend can do; it does not until the backend has told."""
-        capabilities = self.capabilities.get(scheduler)
-        return capabilities is not None and test(capabilities)
+    def can(self, scheduler: str, *abilities: type) -> bool:
+        """Return whether a scheduler has one of some abilities; it does not until it was made."""
+        return isinstance(self.made.get(scheduler), abilities)
+
+    def capabilities(self, scheduler: str) -> Capabilities | None:
+        """Return the capabilities of a scheduler; None until it was made."""
+        made = self.made.get(scheduler)
+        return None if made is None else made.capabilities
 
     def apply(self, message: JobsChanged) -> list[JobRow]:
         """Take one backend's changes; return the jobs that have just become final while we looked."""

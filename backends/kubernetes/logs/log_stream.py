@@ -8,16 +8,14 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ....logs.source.stream import Cursor, LogStream, Part, PartsCursor, Record
-from ....specs.errors import LogUnreadableError, UnknownReplicaError
+from ....logs.source.stream import Part, PartsCursor, Record
+from ....specs.errors import LogUnreadableError
 from ...shared.stamped_log import TOGETHER_NS, LookWaits
-from ...shared.stream_lines import StreamLines
-from ...types import LogIterator, LogQuery, Stream
 from .. import labels
 from ..phases import before_others, side_by_side
 from ..shapes import KubernetesObject
 from .container_log import ContainerLog, Item, LogReading
-from .replica_pods import JobSnapshot, find_pod_name, name_of, replica_pods, uid_of
+from .replica_pods import JobSnapshot, find_pod_name, name_of, uid_of
 
 if TYPE_CHECKING:
     from ..api_server import ApiServer
@@ -29,55 +27,6 @@ _MOST_WAITING = 256
 _LOOK_S = 0.2
 # A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
 _FRESH_S = 1.0
-
-
-def open_stream(
-    server: ApiServer,
-    app_id: str,
-    role: str,
-    k: int = 0,
-    streams: Stream | str | None = None,
-    cursor: Cursor | None = None,
-    tail: int | None = None,
-) -> LogStream:
-    """Return the log of one replica as it comes; see `Scheduler.log_stream`.
-
-    Raises:
-        UnknownReplicaError: there is no such stream.
-    """
-    _check_stream(streams)
-    return KubernetesLogStream(server, app_id, role, k, cursor if isinstance(cursor, PartsCursor) else None, tail)
-
-
-def read_lines(server: ApiServer, query: LogQuery) -> LogIterator:
-    """Read the lines of one replica.
-
-    Raises:
-        UnknownReplicaError: there is no such stream, role or replica; the message lists the valid ones.
-        JobNotFoundError: there is no such app.
-        SchedulerError: the server cannot be reached, or may not tell.
-    """
-    _check_stream(query.stream)
-    pods = replica_pods(server)
-    app_id, role, k = query.app_id, query.role_name, query.k
-    find_pod_name(pods.look(server, app_id, time.monotonic()), app_id, role, k)
-    since = None if query.since is None else int(query.since * 10**6) * 1000
-
-    def connect(cursor: Cursor | None, follow: bool) -> KubernetesLogStream:
-        place = cursor if isinstance(cursor, PartsCursor) else None
-        return KubernetesLogStream(server, app_id, role, k, place, since=since, follow=follow, says=False, together=0)
-
-    def is_over() -> bool:
-        return pods.look(server, app_id, time.monotonic()).has_ended
-
-    return StreamLines(connect, is_over, query)
-
-
-def _check_stream(streams: Stream | str | None) -> None:
-    # A runtime marks each line with its stream, but servers do not pass that on.
-    if streams not in (None, Stream.COMBINED):
-        name = streams.value if isinstance(streams, Stream) else streams
-        raise UnknownReplicaError(f"Kubernetes keeps no stream {name} of its own. Valid: {Stream.COMBINED.value}")
 
 
 def read_side_by_side(reading: LogReading, logs: Sequence[Callable[[], Iterator[Item]]]) -> Iterator[Item]:
@@ -132,7 +81,6 @@ class KubernetesLogStream:
         role: the role's name.
         k: the replica's number in the role.
         cursor: where to go on.
-        tail: without a cursor, only about so many of the lines that are there.
         since: without a cursor, only lines from this time on, in nanoseconds since the epoch.
         follow: wait for more; else end at the present end.
         says: add records of ours.
@@ -146,7 +94,6 @@ class KubernetesLogStream:
         role: str,
         k: int,
         cursor: PartsCursor | None = None,
-        tail: int | None = None,
         *,
         since: int | None = None,
         follow: bool = True,
@@ -156,7 +103,7 @@ class KubernetesLogStream:
         self._names = (app_id, role, k)
         self._parts: dict[str, Part] = {part.name: part for part in cursor.parts} if cursor else {}
         self._reading = LogReading(
-            server, app_id, name_of(role, k), dict(self._parts), tail if cursor is None else None, since, follow, says,
+            server, app_id, name_of(role, k), dict(self._parts), None, since, follow, says,
             together,
         )  # fmt: skip
         self._cursor = cursor

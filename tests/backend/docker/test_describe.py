@@ -105,7 +105,7 @@ def test_it_can_be_relaunched_from_what_the_engine_keeps(docker, tmp_path):
     # Another machine's journal knows nothing of it.
     runner.journal.forget(runner.journal.records()[0])
     again = runner.relaunch(handle)
-    described = runner.describe(again)
+    described = runner.job(again).describe()
     assert described is not None
     assert described.roles == app.roles
 
@@ -114,8 +114,8 @@ def test_cancel_and_list_through_the_runner(docker, tmp_path):
     runner = Runner(docker.session, journal=Journal(tmp_path), schedulers={"local_docker": docker.scheduler})
     handle = runner.run(AppDef("job", [docker.role("sleep 3600", num_replicas=2)]), "local_docker", {"pull": False})
     docker.running(handle.rpartition("/")[2])
-    runner.cancel(handle)
-    ended = runner.wait(handle)
+    runner.job(handle).cancel()
+    ended = runner.job(handle).wait()
     assert ended is not None
     assert ended.state == AppState.CANCELLED
     (row,) = [row for row in runner.list("local_docker") if row.app_handle == handle]

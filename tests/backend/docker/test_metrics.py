@@ -39,7 +39,7 @@ def test_files_in_a_container_and_in_its_mounts(docker, tmp_path):
 
         def described(state):
             def reached():
-                found = runner.describe(handle)
+                found = runner.job(handle).describe()
                 return found if found is not None and found.state is state else None
 
             return wait_until(reached, state.name)
@@ -60,7 +60,7 @@ def test_files_in_a_container_and_in_its_mounts(docker, tmp_path):
             }
         finally:
             reader.close()
-        runner.cancel(handle)
+        runner.job(handle).cancel()
         place = job_place(runner, handle, described(AppState.CANCELLED))
     found = find_metric_files([], place.folders, place.arguments, place.since, place.until)
     assert found == [shared / "mine" / "metrics.jsonl"]

@@ -146,13 +146,13 @@ def test_any_labels(runner, engine):
         found = {row.app_id: row.state for row in rows}
         assert found["good-a"] == found["good-b"] == AppState.SUCCEEDED
         for number, row in enumerate(rows):
-            described = runner.describe(row.app_handle)
+            described = runner.job(row.app_handle).describe()
             if described is None:  # an id with a slash is none of a handle's
                 assert parse_app_handle(row.app_handle).app_id != row.app_id
                 continue
             json.loads(encode_json(asdict(described)), parse_constant=pytest.fail)
             if number % 20 == 0:  # it is slow: YAML
-                runner.describe_native(row.app_handle)
+                runner.job(row.app_handle).describe_native()
 
 
 @pytest.mark.parametrize("time", ["nan", "inf", "-inf", "1e999", "-5", ""])
@@ -193,7 +193,7 @@ def test_what_the_labels_of_an_inspection_hold_is_no_error(runner, engine):
     assert described is not None
     assert [(role.name, role.num_replicas) for role in described.roles] == [("", 1)]
     assert described.metadata == {"image of ": "sha256:1"}
-    assert "first" not in runner.describe_native("local_docker://torchx/app-1")
+    assert "first" not in runner.job("local_docker://torchx/app-1").describe_native()
 
 
 def test_what_is_told_of_an_app(engine):

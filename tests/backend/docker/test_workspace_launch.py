@@ -49,18 +49,18 @@ def test_a_folder_travels_with_a_launch_and_with_its_relaunch(runner, project):
     said: list[str] = []
     handle = runner.run(app(), "local_docker", NO_PULL, str(project), progress=Progress(said.append))
     assert any(words.startswith(f"building the image of {project}: Step 1/") for words in said)
-    ended = runner.wait(handle)
+    ended = runner.job(handle).wait()
     assert ended is not None
     assert ended.state is AppState.SUCCEEDED
-    lines = list(runner.log_lines(handle, "worker", 0))
+    lines = list(runner.job(handle).log_lines("worker", 0))
     assert lines[0] == "trained\n"
     assert "secret\n" not in lines
     (project / "train.sh").write_text("echo better\n")
     again = runner.relaunch(handle)
-    ended = runner.wait(again)
+    ended = runner.job(again).wait()
     assert ended is not None
     assert ended.state is AppState.SUCCEEDED
-    assert list(runner.log_lines(again, "worker", 0)) == ["better\n"]
+    assert list(runner.job(again).log_lines("worker", 0)) == ["better\n"]
 
 
 def test_a_preview_says_what_would_be_built(runner, project):

@@ -39,8 +39,8 @@ def test_any_state_file(local, tmp_path):
         assert states["good"] is AppState.SUCCEEDED
         json.loads(encode_json([asdict(row) for row in rows]), parse_constant=pytest.fail)
         for number, app_id in enumerate(states):
-            described = runner.describe(f"local_cwd://torchx/{app_id}")
+            described = runner.job(f"local_cwd://torchx/{app_id}").describe()
             assert described is not None
             json.loads(encode_json(asdict(described)), parse_constant=pytest.fail)
             if number % 5 == 0:
-                runner.describe_native(f"local_cwd://torchx/{app_id}")
+                runner.job(f"local_cwd://torchx/{app_id}").describe_native()

@@ -75,9 +75,9 @@ def test_what_slurm_does_not_allow(slurm, commands):
 def test_a_runner_that_may_change_nothing(slurm, commands, tmp_path):
     commands.queue({})
     with Runner(journal=Journal(tmp_path / "journal"), read_only=True, schedulers={"slurm": slurm}) as runner:
-        assert [action.name for action in runner.actions("slurm://torchx/7")] == ["requeue", "limit", "signal"]
+        assert [action.name for action in runner.job("slurm://torchx/7").actions()] == ["requeue", "limit", "signal"]
         with pytest.raises(ReadOnlyError):
-            runner.act("slurm://torchx/7", "requeue")
+            runner.job("slurm://torchx/7").act("requeue")
     assert commands.calls("scontrol") == []
 
 

@@ -12,7 +12,6 @@ from support.slurm_commands import SlurmCommands
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import Journal
-from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.jobs import Job
 from torchx_tui.backends.slurm.layout import expand_nodes, log_files

@@ -480,4 +480,4 @@ def test_the_rank_that_holds_up_the_others_is_named(runner, tmp_path):
     found = wait_until(conclusion, "the rank is named", TORCH_PATIENCE)
     assert found.culprits == (1,)
     assert len(takes[-1].ranks) == 4
-    runner.cancel(handle)
+    runner.job(handle).cancel()

@@ -1,0 +1,402 @@
+"""The log of one replica as bytes that arrive, from files of this machine or from a stream; and its lines.
+
+`LogRecords` has what ``torchx-tui log`` prints; `LogLines` is `Scheduler.log_iter` over them.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..base.backoff import Backoff
+from ..base.files import path_exists
+from ..logs.source.log_file import LogFile, why_unreadable
+from ..logs.source.replica_log import ReplicaLog, StreamName
+from ..logs.source.replica_reader import ReplicaReader
+from ..logs.source.segment import LogSegment
+from ..logs.source.stream import Cursor, LineCursor, LineStream, LogStream, Record
+from ..specs.errors import BackendUnavailableError, SchedulerError
+from .shared.outage import until_answered
+from .types import LogQuery, Stream
+
+if TYPE_CHECKING:
+    from .api import Scheduler
+
+# Intervals (s) between two reads of files: short after something came, longer after 2 s and after 30 s of silence.
+_POLL_INTERVALS = ((2.0, 0.02), (30.0, 0.05), (float("inf"), 0.2))
+# Interval (s) for asking whether an app has ended: at first, at most.
+_FIRST_INTERVAL, _LONGEST_INTERVAL = 0.02, 0.1
+# The same after the stream of a replica has ended.
+_FIRST_WAIT, _LONGEST_WAIT = 0.1, 2.0
+# Seconds for a line to arrive after it was printed.
+_LATENCY_S = 1.0
+# A longer line (bytes) comes in pieces: a stream without line feeds would fill the memory.
+_MAX_LINE = 1 << 24
+_LETTERS = {Stream.STDOUT: "o", Stream.STDERR: "e", Stream.COMBINED: "c"}
+
+
+class LogRecords(Protocol):
+    """The bytes of one replica's log as they arrive; `close` from any thread ends a blocked read."""
+
+    def __iter__(self) -> Iterator[Record]: ...
+
+    def __next__(self) -> Record:
+        """Return the next record.
+
+        Raises:
+            SchedulerError: the log cannot be read, or was removed.
+        """
+        ...
+
+    def close(self) -> None:
+        """End the iteration; may be called again."""
+        ...
+
+
+def open_records(scheduler: Scheduler[Any], query: LogQuery, last: int | None = None) -> LogRecords:
+    """Read the log of one replica.
+
+    Args:
+        scheduler: the scheduler of its job.
+        query: which log, from and until when, and whether to follow it; its pattern is not applied.
+        last: begin with about so many of the existing lines, if the log is a file; None for all.
+
+    Raises:
+        JobNotFoundError, UnknownReplicaError: there is no such job, role, replica or stream.
+        SchedulerError: the log cannot be read; the message says why.
+    """
+    from .abilities import KeepsLogFiles, StreamsLogs
+    from .api import Scheduler
+
+    def has_ended() -> bool:
+        return scheduler.has_ended(query.app_id)
+
+    if isinstance(scheduler, KeepsLogFiles):
+        files = scheduler.log_files(query.app_id, query.role_name, query.k)
+        if query.stream is not Stream.COMBINED and query.stream not in files:
+            raise ValueError(f"stdout and stderr of {query.app_id} go to one file: ask for the stream combined")
+        return FileRecords(replica_files(query.role_name, query.k, files), query, has_ended, last)
+
+    if not isinstance(scheduler, StreamsLogs) and type(scheduler).log_iter is Scheduler.log_iter:
+        raise NotImplementedError(f"{scheduler.backend} has no logs to read")
+
+    def connect(cursor: Cursor | None, follow: bool) -> LogStream:
+        names = query.app_id, query.role_name, query.k, query.stream
+        if isinstance(scheduler, StreamsLogs):
+            return scheduler.log_stream(*names, cursor, since=query.since, follow=follow, notices=False)
+        return line_stream(scheduler, *names, cursor, follow=follow)
+
+    return StreamRecords(connect, query, has_ended)
+
+
+def replica_files(role_name: str, k: int, files: dict[Stream, Path]) -> ReplicaLog:
+    """Return a replica's log that is in files."""
+    return ReplicaLog(role_name, k, files.get(Stream.COMBINED), files.get(Stream.STDOUT), files.get(Stream.STDERR))
+
+
+def line_stream(
+    scheduler: Scheduler[Any],
+    app_id: str,
+    role_name: str,
+    k: int,
+    stream: Stream,
+    cursor: Cursor | None,
+    *,
+    follow: bool,
+) -> LineStream:
+    """Return a stream over a scheduler's own `Scheduler.log_iter`; it begins anew, and skips what the cursor counts."""
+    return LineStream(
+        lambda: scheduler.log_iter(app_id, role_name, k, should_tail=follow, streams=stream),
+        _LETTERS[stream],
+        cursor if isinstance(cursor, LineCursor) else None,
+    )
+
+
+class FileRecords:
+    """The records of a replica whose log is in files.
+
+    Args:
+        log: the files.
+        query: which stream, until when, and whether to follow.
+        has_ended: whether the job writes no more.
+        last: begin with about so many of the existing lines.
+    """
+
+    def __init__(
+        self, log: ReplicaLog, query: LogQuery, has_ended: Callable[[], bool], last: int | None = None
+    ) -> None:
+        self._log, self._query, self._has_ended = log, query, has_ended
+        self._closed = threading.Event()
+        self._files: list[LogFile] = []
+        # The end in each file of what was read.
+        self._ends: dict[int, int] = {}
+        stream: StreamName = query.stream.value  # type: ignore[assignment]
+        self._reader = ReplicaReader(log, stream, self._register, _unprinted_notice)
+        self._records: deque[Record] = deque()
+        self._active_at, self._asked_at, self._ended = time.monotonic(), 0.0, False
+        self._interval = _FIRST_INTERVAL
+        for path in (log.combined, log.stdout, log.stderr):
+            if path is not None and (fault := why_unreadable(path)):
+                raise SchedulerError(fault)
+        paths = [path for path in (log.combined, log.stdout, log.stderr) if path is not None]
+        if not any(map(path_exists, paths)) and has_ended():
+            raise SchedulerError(
+                f"there is no log {paths[0]}: it was removed or never written, or is on a disk of another machine"
+            )
+        if last is not None:
+            self._start_at_last(last)
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        while not self._records:
+            if self._closed.is_set() or not self._read():
+                self._release()
+                raise StopIteration
+        return self._records.popleft()
+
+    def close(self) -> None:
+        """End the iteration; may be called again."""
+        self._closed.set()
+
+    def _register(self, path: Path) -> tuple[LogFile, int]:
+        self._files.append(LogFile(path))
+        return self._files[-1], len(self._files)
+
+    def _start_at_last(self, count: int) -> None:
+        for segments in self._reader.open():
+            found: list[Record] = []
+            missing = count
+            for segment in segments:
+                self._ends.setdefault(segment.file, segment.end)
+                if missing <= 0:
+                    break
+                data = self._files[segment.file - 1].read(segment.start, segment.end - segment.start)
+                if segment.lines > missing:
+                    data = data.split(b"\n", segment.lines - missing)[-1]
+                found.append(Record(data, segment.time, segment.stream))
+                missing -= segment.lines
+            self._records.extend(reversed(found))
+
+    def _read(self) -> bool:
+        """Read what is there, or wait a moment; return False at the log's end."""
+        # Asked before the files are read: a job that has ended then adds nothing.
+        ended = self._ask_whether_ended()
+        polled = self._reader.poll()
+        if polled.notes:
+            path = self._log.combined or self._log.stdout or self._log.stderr
+            raise SchedulerError(f"the log was removed: {path}")
+        segments = [segment for segment in (*polled.grown, *polled.fresh) if segment.file]
+        if segments:
+            self._active_at = time.monotonic()
+            self._records.extend(map(self._record, segments))
+            return True
+        if ended and self._reader.begin_rest():
+            return True
+        if ended or not self._query.follow or _is_past(self._query.until):
+            return False
+        quiet = time.monotonic() - self._active_at
+        self._closed.wait(next(interval for limit, interval in _POLL_INTERVALS if quiet < limit))
+        return True
+
+    def _ask_whether_ended(self) -> bool:
+        now = time.monotonic()
+        if not self._ended and now - self._asked_at >= self._interval:
+            self._ended = self._has_ended()
+            self._asked_at, self._interval = now, min(_LONGEST_INTERVAL, self._interval * 1.05)
+        return self._ended
+
+    def _record(self, segment: LogSegment) -> Record:
+        """Read what is new of a segment, whose last line may have grown."""
+        start = max(segment.start, self._ends.get(segment.file, 0))
+        self._ends[segment.file] = segment.end
+        return Record(self._files[segment.file - 1].read(start, segment.end - start), segment.time, segment.stream)
+
+    def _release(self) -> None:
+        self._reader.close()
+        for file in self._files:
+            file.close()
+
+
+def _unprinted_notice(_sentence: str) -> LogSegment:
+    return LogSegment(0, 0, 0, 0, None, "n")
+
+
+class StreamRecords:
+    """The records of a replica whose log is a stream, connected again after it broke off.
+
+    Args:
+        connect: connects after a cursor, to a stream that waits for more if it is told to.
+        query: until when, and whether to follow.
+        has_ended: whether the job has ended.
+    """
+
+    def __init__(
+        self, connect: Callable[[Cursor | None, bool], LogStream], query: LogQuery, has_ended: Callable[[], bool]
+    ) -> None:
+        self._connect, self._until, self._has_ended = connect, query.until, has_ended
+        # The past is there already.
+        self._follow = self._is_followed = query.follow and not _is_past(query.until)
+        self._stream = connect(None, self._follow)
+        self._broken = False
+        self._closed = threading.Event()
+        self._timer: threading.Timer | None = None
+        if self._follow and query.until is not None:
+            self._timer = threading.Timer(max(0.0, query.until + _LATENCY_S - time.time()), self._stop_following)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    def __next__(self) -> Record:
+        while not self._closed.is_set():
+            record = until_answered(self._next, self._closed) if self._is_followed else self._next()
+            if record is not None:
+                return record
+            if self._follow == self._is_followed:
+                self._wait_for_end()
+                break
+            # What had arrived when the time was over is still to be read.
+            self._reconnect()
+        self.close()
+        raise StopIteration
+
+    def close(self) -> None:
+        """End the iteration; may be called again."""
+        self._closed.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._stream.close()
+
+    def _next(self) -> Record | None:
+        if self._broken:
+            self._reconnect()
+        try:
+            return next(self._stream, None)
+        except BackendUnavailableError:
+            self._broken = True
+            raise
+
+    def _reconnect(self) -> None:
+        follow = self._follow
+        stream = self._connect(self._stream.cursor, follow)
+        self._stream.close()
+        self._stream, self._is_followed, self._broken = stream, follow, False
+        if self._closed.is_set() or follow != self._follow:
+            stream.close()
+
+    def _wait_for_end(self) -> None:
+        """Wait until the other replicas have ended too; an outage is waited out."""
+        backoff = Backoff(_FIRST_WAIT, _LONGEST_WAIT)
+        while self._follow and not self._closed.is_set():
+            try:
+                if self._has_ended():
+                    return
+            except BackendUnavailableError:
+                pass
+            backoff.wait(self._closed)
+
+    def _stop_following(self) -> None:
+        self._follow = False
+        self._stream.close()
+
+
+def _is_past(until: float | None) -> bool:
+    return until is not None and time.time() > until + _LATENCY_S
+
+
+@dataclass
+class LineAssembler:
+    """Joins the bytes of each stream to lines."""
+
+    _parts: dict[str, bytearray] = field(default_factory=dict)
+    _times: dict[str, float | None] = field(default_factory=dict)
+
+    def add(self, record: Record) -> Iterator[tuple[float | None, bytes]]:
+        """Yield the lines that end in a record, each with the time of its first byte."""
+        line = self._parts.setdefault(record.stream, bytearray())
+        start = 0
+        while start < len(record.data):
+            if not line:
+                self._times[record.stream] = record.time
+            end = record.data.find(b"\n", start) + 1 or len(record.data)
+            line += record.data[start:end]
+            start = end
+            if line.endswith(b"\n") or len(line) > _MAX_LINE:
+                yield self._times[record.stream], bytes(line)
+                line.clear()
+
+    def rest(self) -> Iterator[tuple[float | None, bytes]]:
+        """Yield the last lines, which have no line feed."""
+        for stream, line in self._parts.items():
+            if line:
+                yield self._times[stream], bytes(line)
+        self._parts.clear()
+
+
+class LogLines:
+    """The lines of a log in which a pattern is found, from a time on until another.
+
+    ``lines[50]`` is the line of that number, counted from 0 among these; the next one follows it. `close` from any
+    thread ends a blocked read.
+
+    Args:
+        open_records: opens the log; called again to go back.
+        query: the pattern and the times.
+    """
+
+    def __init__(self, open_records: Callable[[], LogRecords], query: LogQuery) -> None:
+        self._open_records, self._query = open_records, query
+        self._records = open_records()
+        self._lines = self._matching()
+        self._number = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self._number += 1
+        return line
+
+    def __getitem__(self, number: int) -> str:
+        if number < 0:
+            raise IndexError(f"line {number}: lines are counted from 0")
+        if number < self._number:
+            self.close()
+            self._records, self._number = self._open_records(), 0
+            self._lines = self._matching()
+        for line in self:
+            if self._number == number + 1:
+                return line
+        raise IndexError(f"line {number}: there are {self._number}")
+
+    def close(self) -> None:
+        """End the iteration; may be called again."""
+        self._records.close()
+
+    def _matching(self) -> Iterator[str]:
+        query, assembler = self._query, LineAssembler()
+        records = self._records
+        for at, data in _all_lines(records, assembler):
+            if at is not None and query.since is not None and at < query.since:
+                continue
+            if at is not None and query.until is not None and at > query.until:
+                records.close()
+                return
+            line = data.decode("utf-8", "replace")
+            if query.pattern is None or query.pattern.search(line):
+                yield line
+
+
+def _all_lines(records: LogRecords, assembler: LineAssembler) -> Iterator[tuple[float | None, bytes]]:
+    for record in records:
+        yield from assembler.add(record)
+    yield from assembler.rest()
