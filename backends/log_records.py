@@ -155,11 +155,11 @@ class FileRecords:
         return self
 
     def __next__(self) -> Record:
-        while not self._records:
-            if self._closed.is_set() or not self._read():
-                self._release()
-                raise StopIteration
-        return self._records.popleft()
+        while not self._closed.is_set() and (self._records or self._read()):
+            if self._records:
+                return self._records.popleft()
+        self._release()
+        raise StopIteration
 
     def close(self) -> None:
         """End the iteration; may be called again."""
@@ -371,6 +371,7 @@ class LogLines:
             raise IndexError(f"line {number}: lines are counted from 0")
         if number < self._number:
             self.close()
+            next(self._records, None)  # closed files are released by their reader
             self._records, self._number = self._open_records(), 0
             self._lines = self._matching()
         for line in self:

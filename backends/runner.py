@@ -296,12 +296,14 @@ class Runner:
         return usable
 
     def remember(self, handle: str, state: AppState, message: str) -> None:
-        """Keep a job's last known state in the journal, for when its backend does not tell any more."""
+        """Keep a job's last known state in the journal, for when its backend no longer knows the job."""
         if self._remembered.get(handle) == (state, message):
             return
-        self._remembered[handle] = state, message
         record = self.journal.find_all([handle], 0.1).get(handle)  # a long journal is not read whole for others' jobs
-        if record is not None and (record.state, record.message) != (state.name, message):
+        if record is None:
+            return
+        self._remembered[handle] = state, message
+        if (record.state, record.message) != (state.name, message):
             app_id = parse_app_handle(handle).app_id
             self.journal.note(record, state=state.name, message=message, app_id=app_id, state_at=time.time())
 

@@ -6,23 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
 
 import pytest
 from backend.tables import TABLES
 from hypothesis import given
 from hypothesis import strategies as st
-from support.streaming import LinesScheduler
 
-from torchx_tui.backends import api
-from torchx_tui.backends.api import DescribeAppResponse, ListAppResponse, NameFault, Scheduler, Stream, StructuredOpts
+from torchx_tui.backends import abilities, api
+from torchx_tui.backends.api import DescribeAppResponse, ListAppResponse, NameFault, Scheduler, StructuredOpts
 from torchx_tui.backends.types import is_usable
 from torchx_tui.backends.workspace import WorkspaceMixin
 from torchx_tui.specs.errors import InvalidRunConfigException, SchedulerError
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, AppDryRunInfo, Role
 from torchx_tui.specs.run_options import runopts
-from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus
+from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus, is_terminal
 
 # Options
 
@@ -250,26 +248,28 @@ def test_a_workspace_needs_the_mixin(app):
 def test_defaults_of_a_scheduler(app):
     scheduler = Recorder()
     assert scheduler.capabilities == api.Capabilities()
-    answers = (scheduler.check(), scheduler.preflight(app, {}), scheduler.own_app_ids(), scheduler.prune())
-    assert answers == ([],) * 4
-    assert (scheduler.known_values(), scheduler.check_names(app, {}), scheduler.image_digests(["i"])) == ({}, [], {})
-    assert scheduler.log_path("a", "r", 0, Stream.STDOUT) is scheduler.subscribe(Mock()) is None
-    assert (scheduler.context, scheduler.takes_contexts) == ("", True)
-    for method, arguments in {"log_iter": "ar", "describe_native": "a", "usage": "a", "shell_command": "ar0"}.items():
-        with pytest.raises(NotImplementedError, match="recorder"):
-            getattr(scheduler, method)(*arguments)
+    assert (scheduler.context, scheduler.takes_contexts, scheduler.missing_jobs()) == ("", True, "")
+    with pytest.raises(NotImplementedError, match="recorder has no logs to read"):
+        scheduler.log_iter("a", "r")
     with pytest.raises(ValueError, match="No resource for role: r"):
         scheduler._validate(app, "recorder", {})
     scheduler._validate(AppDef("a", [Role("r", "i", resource=Resource(1, 0, 1))]), "recorder", {})
 
 
-@pytest.mark.parametrize(("stream", "letter"), [(None, "c"), ("combined", "c"), ("stdout", "o"), ("stderr", "e")])
-def test_a_stream_of_lines_knows_its_output(stream, letter):
-    scheduler = LinesScheduler()
-    scheduler.write(0, "line\n", stream=letter)
-    scheduler.end()
-    (record,) = scheduler.log_stream("app", "trainer", 0, stream and Stream(stream))
-    assert (record.data, record.stream) == (b"line\n", letter)
+ABILITIES = [ability for ability in vars(abilities).values() if getattr(ability, "_is_runtime_protocol", False)]
+
+
+@pytest.mark.parametrize("ability", ABILITIES)
+def test_a_scheduler_has_no_ability_by_default(ability):
+    assert not isinstance(Recorder(), ability)
+
+
+@pytest.mark.parametrize("state", AppState)
+def test_an_app_that_ended_or_is_unknown_has_ended(app, state):
+    scheduler = Recorder()
+    assert scheduler.has_ended("app")
+    scheduler.describe = lambda app_id: DescribeAppResponse(app_id, state)
+    assert scheduler.has_ended("app") is is_terminal(state)
 
 
 # Answers
@@ -282,7 +282,7 @@ def test_defaults_of_answers():
         ListAppResponse("a", AppState.RUNNING),
         api.ReplicaUsage("r", 0),
         api.JobAction("hold", "It is held."),
-        api.Place({}, "main"),
+        api.PartitionStatus({}, "main"),
         api.Alternative({}, None),
         api.Finding("ok", ""),
         api.PublishedPort("r", 0, "", 1, "", 2),

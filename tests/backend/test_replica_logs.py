@@ -2,7 +2,7 @@
 
 import threading
 from contextlib import ExitStack, contextmanager
-from unittest.mock import Mock
+from pathlib import Path
 
 import pytest
 from backend.tables import TABLES
@@ -14,10 +14,22 @@ from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Stream
 from torchx_tui.backends.runner import Runner
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.spool.spools import LogSpools
+from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.roles import Role
 from torchx_tui.specs.status import AppState, ReplicaStatus, RoleStatus
 
 HANDLE = "local_cwd://torchx/app"
+
+
+class SomeFiles(LinesScheduler):
+    """Has files of some replicas."""
+
+    files: dict[int, dict[Stream, Path]]
+
+    def log_files(self, app_id, role_name, k):
+        if k not in self.files:
+            raise SchedulerError(f"{app_id} has no log")
+        return self.files[k]
 
 
 @pytest.fixture
@@ -42,21 +54,19 @@ def data(kept):
 
 
 def test_files_are_named(runner_of, tmp_path):
-    found = runner_of(CannedScheduler(logs=tmp_path)).replica_log(HANDLE, "trainer", 1)
+    found = runner_of(CannedScheduler(logs=tmp_path)).job(HANDLE).replica_log("trainer", 1)
     assert found == ReplicaLog("trainer", 1, combined=tmp_path / "app" / "trainer" / "1" / "combined.log")
 
 
 @pytest.mark.parametrize(("replicas", "files", "shown"), TABLES["replica_logs"]["shown"])
 def test_replicas_beyond_the_role_are_shown_with_files(runner_of, tmp_path, replicas, files, shown):
-    scheduler = LinesScheduler()
-    scheduler.log_path = lambda app_id, role_name, k, streams: tmp_path / str(k) if k in files else None
+    scheduler = SomeFiles()
+    scheduler.files = {k: {Stream.COMBINED: tmp_path / str(k)} for k in files}
     statuses = [RoleStatus("r", [ReplicaStatus(k, AppState.RUNNING, "r", "") for k in replicas])]
     described = DescribeAppResponse(roles=[Role("r", "", num_replicas=2)], roles_statuses=statuses)
-    open_log = Mock(side_effect=runner_of(scheduler).replica_log)
-    logs = replica_logs(open_log, HANDLE, described)
+    logs = runner_of(scheduler).job(HANDLE).replica_logs(described)
     assert [(log.role, log.replica) for log in logs] == [("r", k) for k in shown]
-    # Each is looked up once: that is a question to the backend.
-    assert len({call.args for call in open_log.mock_calls}) == len(open_log.mock_calls)
+    assert [log.spool is None for log in logs] == [k in files for k in shown]
 
 
 OUT, ERR, BOTH = Stream.STDOUT, Stream.STDERR, Stream.COMBINED

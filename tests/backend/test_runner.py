@@ -11,6 +11,7 @@ from unittest.mock import Mock, call
 import pytest
 from backend.tables import TABLES
 from support.canned import CannedScheduler
+from support.streaming import LinesScheduler
 
 from torchx_tui.backends.history import journal as launch_journal
 from torchx_tui.backends.history.journal import Journal
@@ -18,7 +19,6 @@ from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.backends.launcher import ENV_JOB_ID, ENV_PARENT_RUN_ID, workspace_text
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.types import (
-    Capabilities,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
@@ -210,7 +210,7 @@ def busy():
         "usage": ["usage"],
         "actions": ["hold"],
     }
-    for name in ("detach", "end_own", "act", "known_values", "run_beside", "log_iter", "subscribe", "describe_native"):
+    for name in ("detach", "end_own", "act", "run_beside", "shell_command", "log_iter", "describe_native"):
         answers[name] = name
     for name, answer in answers.items():
         setattr(busy, name, Mock(return_value=answer))
@@ -225,18 +225,20 @@ def busy_runner(busy, journal):
 def test_changes_are_refused_in_read_only_mode(busy_runner, busy, journal, app):
     busy_runner.read_only = True
     busy.add("train-1", AppState.RUNNING, 1)
-    for words, method, arguments in (
-        ("Launching", "run", (app, "local_cwd", {})),
-        ("Launching", "relaunch", (HANDLE,)),
-        ("Cancelling", "cancel", (HANDLE,)),
-        ("Deleting", "delete", (HANDLE,)),
-        ("The action hold", "act", (HANDLE, "hold")),
-        ("Removing finished jobs", "prune", ("local_cwd",)),
-        ("A shell", "shell_command", (HANDLE, "r", 0)),
+    job = busy_runner.job(HANDLE)
+    for words, change, arguments in (
+        ("Launching", busy_runner.run, (app, "local_cwd", {})),
+        ("Launching", busy_runner.relaunch, (HANDLE,)),
+        ("Cancelling", job.cancel, ()),
+        ("Deleting", job.delete, ()),
+        ("The action hold", job.act, ("hold",)),
+        ("Removing finished jobs", busy_runner.prune, ("local_cwd",)),
+        ("A shell", job.shell_command, ("r", 0)),
     ):
         with pytest.raises(ReadOnlyError, match=words):
-            getattr(busy_runner, method)(*arguments)
+            change(*arguments)
     assert (busy.cancelled, busy.act.mock_calls, busy.prune.mock_calls, journal.records()) == ([], [], [], [])
+    assert busy.shell_command.mock_calls == []
     assert [one.app_handle for one in busy_runner.list("local_cwd")] == [HANDLE]
     assert busy_runner.prune("local_cwd", dryrun=True) == ["local_cwd://torchx/old-1"]
 
@@ -244,9 +246,25 @@ def test_changes_are_refused_in_read_only_mode(busy_runner, busy, journal, app):
 @pytest.mark.parametrize(("method", "arguments", "expected"), TABLES["runner"]["passed_on"])
 def test_requests_are_passed_on(busy_runner, busy, method, arguments, expected):
     mock = getattr(busy, method)
-    answer = None if method in ("act", "detach") else mock.return_value
-    assert getattr(busy_runner, method)(*arguments) == answer
+    answer = None if method == "act" else mock.return_value
+    assert getattr(busy_runner.job(HANDLE), method)(*arguments) == answer
     assert mock.mock_calls == [call(*expected)]
+
+
+@pytest.mark.parametrize(
+    ("method", "arguments", "message"),
+    [
+        ("shell_command", ("r", 0), "lines opens no shell in train-1"),
+        ("run_beside", ("r", 0, ["true"], 1.0), "lines runs no commands beside train-1"),
+        ("act", ("hold",), "lines cannot hold train-1"),
+        ("describe_native", (), "lines has no description of its own of train-1"),
+    ],
+)
+def test_a_missing_ability_is_an_error(journal, method, arguments, message):
+    job = Runner(journal=journal, schedulers={"local_cwd": LinesScheduler()}).job(HANDLE)
+    with pytest.raises(SchedulerError, match=message):
+        getattr(job, method)(*arguments)
+    assert (job.usage(), job.actions()) == ([], [])
 
 
 def test_own_jobs_end_with_the_process(busy_runner, busy):
@@ -254,13 +272,8 @@ def test_own_jobs_end_with_the_process(busy_runner, busy):
     assert busy_runner.own_jobs() == ["local_cwd://torchx/a-1", "local_cwd://torchx/a-2"]
     busy_runner.end_own_jobs()
     busy.end_own.assert_called_once_with()
-
-
-def test_usage_needs_a_capability(busy_runner, busy):
-    assert busy_runner.usage(HANDLE) == []
-    busy.capabilities = Capabilities(usage=True)
-    assert busy_runner.usage(HANDLE) == ["usage"]
-    busy.usage.assert_called_once_with("train-1")
+    busy_runner.detach(HANDLE)
+    busy.detach.assert_called_once_with("train-1")
 
 
 def test_finished_jobs_are_removed(busy_runner, busy):
@@ -289,11 +302,12 @@ def test_wait_returns_the_status(runner, scheduler):
 
 
 def test_a_query_of_an_unknown_job_names_it(busy_runner, busy):
-    assert busy_runner.log_lines(HANDLE, "r") == "log_iter"
+    job = busy_runner.job(HANDLE)
+    assert job.log_lines("r") == "log_iter"
     busy.log_iter.assert_called_once_with("train-1", "r", 0, None, None, None, False, streams=None)
     busy.log_iter.side_effect = JobNotFoundError("train-1", "local_cwd")
     with pytest.raises(UnknownAppException, match="torchx/train-1 is not known"):
-        busy_runner.log_lines(HANDLE, "r")
+        job.log_lines("r")
 
 
 def test_log_queries():
@@ -332,7 +346,13 @@ def test_a_state_is_written_once(launched, runner, journal, monkeypatch):
     assert journal.records() == records
     runner.remember(HANDLE, AppState.RUNNING, "it runs well")
     assert journal.records()[0].message == "it runs well"
-    runner.remember("local_cwd://torchx/never-was", AppState.RUNNING, "")
+
+
+def test_a_state_seen_before_its_record_is_kept(runner, journal, app):
+    runner.remember(HANDLE, AppState.RUNNING, "it runs")
+    journal.record_intent(app, "local_cwd", "torchx", {}, expected_app_id="train-1")
+    runner.remember(HANDLE, AppState.RUNNING, "it runs")
+    assert [(record.state, record.message) for record in journal.records()] == [("RUNNING", "it runs")]
 
 
 def test_states_of_others_jobs_read_little(journal, app, monkeypatch):

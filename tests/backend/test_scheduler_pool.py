@@ -71,7 +71,7 @@ def test_a_scheduler_is_asked_in_its_context(kubeconfig):
         ("kubernetes@prod", {}, "kubernetes@prod"),
         ("kubernetes@prod", {"context": "staging"}, "kubernetes@staging"),
     ):
-        assert pool.at(name, cfg) == chosen
+        assert pool.resolve_context(name, cfg) == chosen
     pool.close()
 
 

@@ -53,7 +53,7 @@ def read_in_thread(reading):
 def test_stream_of_lines_ends_when_it_is_closed():
     scheduler = LinesScheduler()
     scheduler.write(0, "a\n")
-    reading = scheduler.log_stream("app", "trainer", 0)
+    reading = LineStream(lambda: scheduler.log_iter("app", "trainer"))
     thread, read = read_in_thread(reading)
     reading.close()
     thread.join(PATIENCE)
@@ -64,7 +64,7 @@ def test_only_new_lines_have_a_time(monkeypatch):
     monkeypatch.setattr(stream, "LIVE_AFTER_S", NEVER)
     scheduler = LinesScheduler()
     scheduler.write(0, "a\n", "b\n")
-    reading = scheduler.log_stream("app", "trainer", 0)
+    reading = LineStream(lambda: scheduler.log_iter("app", "trainer"))
     assert [next(reading).time, next(reading).time] == [None, None]
     monkeypatch.setattr(stream, "LIVE_AFTER_S", 0.1)
     threading.Timer(0.6, scheduler.write, (0, "later\n")).start()

@@ -14,6 +14,9 @@ from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 
 @pytest.mark.slow
 class TestSlurm(SchedulerContract):
+    has_line_times = False
+    has_named_ids = False
+
     @pytest.fixture
     def scheduler(self, slurm_cluster):
         made = registry.create_scheduler("slurm", "torchx", quick_interval=0.2)
