@@ -341,8 +341,10 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     def log_files(self, app_id: str, role_name: str, k: int) -> dict[Stream, Path]:
         """Return the files of one replica's log; see `KeepsLogFiles`."""
         run = self._apps.get(app_id)
-        if not run.document or run.log_folder is None:
+        if not run.document:
             raise SchedulerError(f"the log of {app_id} cannot be read: {run.reason}")
+        if run.log_folder is None:
+            raise SchedulerError(f"the log of {app_id} cannot be read: its processes do not tell where TorchX keeps it")
         roles: dict[str, dict[int, None]] = {}
         for entry in run.replicas:
             roles.setdefault(entry["role"], {})[entry["id"]] = None

@@ -89,8 +89,8 @@ def test_every_answer_says_cancelled(launched, runner, make_runner, scheduler):
     # Another process reads the same journal.
     for asked in (runner, make_runner()):
         (row,) = asked.list("local_docker")
-        described = asked.describe(HANDLE)
-        assert row.state == described.state == asked.status(HANDLE).state == AppState.CANCELLED
+        described = asked.job(HANDLE).describe()
+        assert row.state == described.state == asked.job(HANDLE).status().state == AppState.CANCELLED
         assert row.msg.startswith("cancelled by ")
         assert described.msg.endswith("after 1m")
         assert [change.state for change in described.timeline] == [AppState.RUNNING, AppState.CANCELLED]

@@ -203,7 +203,7 @@ def test_a_relaunch_without_a_record_asks_the_backend(runner, scheduler):
 @pytest.fixture
 def busy():
     """Return a scheduler whose methods are mocks."""
-    busy = CannedScheduler()
+    busy: Any = CannedScheduler()
     answers: dict[str, Any] = {
         "own_app_ids": ["a-1", "a-2"],
         "prune": ["old-1"],
@@ -212,6 +212,7 @@ def busy():
     }
     for name in ("detach", "end_own", "act", "run_beside", "shell_command", "log_iter", "describe_native"):
         answers[name] = name
+    busy.runs_once_per_node = False
     for name, answer in answers.items():
         setattr(busy, name, Mock(return_value=answer))
     return busy
@@ -279,7 +280,7 @@ def test_own_jobs_end_with_the_process(busy_runner, busy):
 def test_finished_jobs_are_removed(busy_runner, busy):
     assert busy_runner.prune("local_cwd", dryrun=True) == ["local_cwd://torchx/old-1"]
     assert busy_runner.prune("local_cwd") == ["local_cwd://torchx/old-1"]
-    assert busy.prune.mock_calls == [call(dryrun=True), call()]
+    assert busy.prune.mock_calls == [call(dryrun=True), call(dryrun=False)]
 
 
 def test_cancel_is_noted_and_delete_forgets(launched, runner, scheduler, journal):

@@ -23,14 +23,14 @@ def test_printed_builtin_can_be_launched(command, tmp_path, name, words, printed
 
 
 def test_runopts_leaves_out_a_broken_scheduler(command, monkeypatch):
-    run_opts = Runner.run_opts
+    made = Runner.scheduler
 
     def broken(self: Runner, name: str) -> object:
         if name == "kubernetes":
             raise SchedulerError("no client is installed")
-        return run_opts(self, name)
+        return made(self, name)
 
-    monkeypatch.setattr(Runner, "run_opts", broken)
+    monkeypatch.setattr(Runner, "scheduler", broken)
     every = command("runopts", "--json")
     assert (every.code, "local_cwd" in every.data, "kubernetes" in every.data) == (0, True, False)
     assert every.err == "torchx-tui: kubernetes is left out: no client is installed\n"

@@ -109,8 +109,8 @@ def test_listed_described_and_tailed(pair, runner):
         lines: Any = runner.job(pair.handle).log_lines("worker", k, should_tail=True, streams=stream)
         with closing(lines):
             assert [next(lines), next(line for line in lines if line == expected[1])] == expected
-    paths = [runner.scheduler("local_cwd").log_path(pair.app_id, "leader", 0, stream) for stream in Stream]
-    assert paths == [folder / "leader" / "0" / f"{stream.value}.log" for stream in Stream]
+    files = runner.scheduler("local_cwd").log_files(pair.app_id, "leader", 0)
+    assert files == {stream: folder / "leader" / "0" / f"{stream.value}.log" for stream in Stream}
 
 
 def test_cancelled(pair, runner):
@@ -127,7 +127,7 @@ def test_cancelled(pair, runner):
     folder = pair.logs / "torchx" / pair.app_id
     assert {one.name for one in folder.iterdir()} <= {"leader", "worker", "torchelastic", "SUCCESS"}
     with Runner() as another:  # that did not see it run
-        assert another.describe(pair.handle).state is AppState.CANCELLED  # type: ignore[union-attr]
+        assert another.job(pair.handle).describe().state is AppState.CANCELLED  # type: ignore[union-attr]
 
 
 def test_what_torchx_says_of_local_jobs_is_another(pair, runner, tmp_path):

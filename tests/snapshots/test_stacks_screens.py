@@ -1,9 +1,7 @@
 """Pictures of the Stacks screen, of a job whose rank 0 saves a checkpoint while the others wait."""
 
-from dataclasses import replace
-
 import pytest
-from support.canned import NOW, CannedScheduler, busy_scheduler
+from support.canned import NOW, CannedScheduler, busy_scheduler, let_run_commands
 from support.dashboard import make_app, until
 from support.hung import hung_take
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
@@ -21,8 +19,7 @@ def app(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
     monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: hung_take("checkpoint", at=NOW - 3, seconds=0.31))
-    scheduler = CannedScheduler(logs=tmp_path / "logs")
-    scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
+    scheduler = let_run_commands(CannedScheduler(logs=tmp_path / "logs"))
     scheduler.add("llama3-8b-sft-zq2wmx7v5hkdfd", AppState.RUNNING, 2460, replicas=4)
     return make_app(scheduler, tmp_path)
 

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from torchx_tui.backends.api import (
     DescribeAppResponse,
     Finding,
@@ -161,6 +163,12 @@ class CannedScheduler(Scheduler):
     def _answer(self) -> None:
         if self.error is not None:
             raise self.error
+
+
+def let_run_commands(scheduler: CannedScheduler) -> CannedScheduler:
+    """Give a scheduler the ability to run commands; a test that runs some replaces `run_beside`."""
+    vars(scheduler).update(runs_once_per_node=False, run_beside=lambda *_: pytest.fail("a command was run"))
+    return scheduler
 
 
 def request_text(app: AppDef) -> str:

@@ -46,11 +46,14 @@ class ScriptedServer:
         self.answers: dict[tuple[str, str], Answer | Callable[[Asked], Answer | None]] = {}
         self.url = ""
 
-    def api(self, timeout: float = 10.0) -> ApiServer:
-        """Return what asks it."""
+    def client(self) -> ApiClient:
         configuration = Configuration()
         configuration.host = self.url
-        return ApiServer(client=ApiClient(configuration), timeout=timeout)
+        return ApiClient(configuration)
+
+    def api(self, timeout: float = 10.0) -> ApiServer:
+        """Return what asks it."""
+        return ApiServer(client=self.client(), timeout=timeout)
 
     def paths(self, method: str) -> list[str]:
         """Return the paths that were asked for."""

@@ -151,7 +151,9 @@ async def scrolled(table, selector):
 
 def test_what_becomes_of_logs_is_said_for_each_backend():
     able = {"slurm": "They stay.", "local_cwd": "", "kubernetes": "They go with the pods."}
-    runner: Any = SimpleNamespace(capabilities=lambda name: Capabilities(logs_after_cancel=able[name]))
+    runner: Any = SimpleNamespace(
+        scheduler=lambda name: SimpleNamespace(capabilities=Capabilities(logs_after_cancel=able[name]))
+    )
     rows = [replace(ROW, scheduler=name) for name in able]
     assert lost_logs(runner, rows[:1] * 2) == ["They stay."]
     assert lost_logs(runner, rows[1:2]) == []
@@ -160,7 +162,6 @@ def test_what_becomes_of_logs_is_said_for_each_backend():
 
 async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):
     acted = []
-    scheduler.capabilities = replace(scheduler.capabilities, actions=True)
     scheduler.actions = lambda app_id: []
     scheduler.act = lambda app_id, name, value: acted.append((app_id, name))
     async with jobs_of(app) as table:

@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from support.canned import CannedScheduler
 
+from torchx_tui.backends.abilities import KeepsLogFiles, OpensShell
 from torchx_tui.backends.history.journal import LaunchRecord
-from torchx_tui.backends.types import Capabilities, ListAppResponse
+from torchx_tui.backends.types import ListAppResponse
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.messages import BackendFailed, JobsChanged
 from torchx_tui.tui.rows import JobRow
@@ -141,12 +143,15 @@ def test_the_states_of_a_job_are_kept_with_when_they_began():
     assert [jobs.changes(each.handle)[0][1] for each in (runs, ended)] == [2.0, 3.0]
 
 
-def test_what_a_backend_can_do_is_known_once_it_has_told():
-    jobs = JobStore()
-    assert not jobs.can("slurm", lambda able: True)
-    jobs.capabilities["slurm"] = Capabilities(shell=True)
-    assert jobs.can("slurm", lambda able: able.shell)
-    assert not jobs.can("slurm", lambda able: able.everybody)
+def test_abilities_are_known_once_a_scheduler_is_made():
+    jobs, made = JobStore(), CannedScheduler()
+    assert not jobs.can("slurm", KeepsLogFiles)
+    assert jobs.capabilities("slurm") is None
+    jobs.made["slurm"] = made
+    assert jobs.can("slurm", KeepsLogFiles)
+    assert jobs.can("slurm", OpensShell, KeepsLogFiles)
+    assert not jobs.can("slurm", OpensShell)
+    assert jobs.capabilities("slurm") is made.capabilities
 
 
 def test_outage_is_news_once():

@@ -29,7 +29,7 @@ from torchx_tui.tui.job.replicas import cells_per_row
 from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
 from torchx_tui.tui.job.timeline import Timeline, timeline_text
 from torchx_tui.tui.job.why import error_quote
-from torchx_tui.tui.messages import CapabilitiesRead
+from torchx_tui.tui.messages import SchedulerMade
 from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.palette import STYLES
 
@@ -306,11 +306,10 @@ async def test_ports_come_with_the_command_that_reaches_them(app, scheduler, cop
 @asynccontextmanager
 async def job_with_a_shell(app, scheduler, monkeypatch, command):
     """Open a running job whose backend can open a shell, at its second replica."""
-    monkeypatch.setattr(scheduler, "shell_command", command, raising=False)
     async with running_job(app) as job:
         assert not job.screen.can("shell")
-        scheduler.capabilities = replace(scheduler.capabilities, shell=True)
-        app.post_message(CapabilitiesRead("local_cwd", scheduler.capabilities))
+        monkeypatch.setattr(scheduler, "shell_command", command, raising=False)
+        app.post_message(SchedulerMade("local_cwd", scheduler))
         await job.until(lambda: job.screen.can("shell"), "the key")
         job.screen.replicas.grid.focus()
         await job.press("right")

@@ -88,9 +88,9 @@ async def test_hanging_calls_do_not_delay_a_cancel(app, scheduler):
 
 
 async def test_dialog_does_not_wait_for_a_scheduler(app, monkeypatch):
-    goes_on, known = threading.Event(), app.runner.capabilities
+    goes_on, made = threading.Event(), app.runner.scheduler
     async with jobs_of(app) as table:
-        monkeypatch.setattr(app.runner, "capabilities", lambda name: goes_on.wait(PATIENCE) and known(name))
+        monkeypatch.setattr(app.runner, "scheduler", lambda name: goes_on.wait(PATIENCE) and made(name))
         try:
             await table.dialog(CancelDialog, "x")
             assert "listed as Cancelled." in table.dialog_text()

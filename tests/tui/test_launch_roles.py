@@ -79,8 +79,8 @@ async def test_a_role_shows_and_takes_values(app, scheduler):
         assert made["reader"].image == "image:1"
 
 
-async def test_known_values_are_those_of_the_chosen_scheduler(app, monkeypatch):
-    monkeypatch.setattr(app.runner, "known_values", lambda _: {"log_dir": ["/a", "/b"]})
+async def test_known_values_are_those_of_the_chosen_scheduler(app, scheduler, monkeypatch):
+    monkeypatch.setattr(scheduler, "known_values", lambda: {"log_dir": ["/a", "/b"]}, raising=False)
     async with launch_of(app, NAME, TALL) as launch:
         await launch.focus("log_dir", "option")
         await launch.shows("here: /a, /b", on="help")

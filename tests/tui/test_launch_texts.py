@@ -14,7 +14,7 @@ from rich.text import Text
 from support.canned import NOW
 
 from torchx_tui.backends.history.launch_record import LaunchRecord
-from torchx_tui.backends.types import Place, WorkspaceListing
+from torchx_tui.backends.types import PartitionStatus, WorkspaceListing
 from torchx_tui.components.model import ComponentDoc, ComponentSummary, Parameter, ValueType
 from torchx_tui.components.sbatch_script import ScriptLine
 from torchx_tui.guest.interpreter import Interpreter
@@ -147,10 +147,10 @@ def test_the_difference_to_the_last_launch():
 
 def test_partitions():
     places = [
-        Place({}, "main", 3, 10, 8, 16, 7200, NOW + 7200),
-        Place({}, "a-very-long-name", 0, 5, fault="not [now]"),
-        Place({}, "soon", 1, 1, start=NOW + 30),
-        Place({}, "later", 1, 1),
+        PartitionStatus({}, "main", 3, 10, 8, 16, 7200, NOW + 7200),
+        PartitionStatus({}, "a-very-long-name", 0, 5, fault="not [now]"),
+        PartitionStatus({}, "soon", 1, 1, start=NOW + 30),
+        PartitionStatus({}, "later", 1, 1),
     ]
     assert places_text(None).plain == "Asking the backend for its estimates"
     assert places_text(PlacesFound([], "no \x1b[31mway", NOW)).plain == "no way"

@@ -16,6 +16,7 @@ from textual import events
 from textual.geometry import Size
 from textual.screen import Screen
 
+from torchx_tui.backends.job import Job
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.job.dialogs import ConfirmDialog
@@ -106,13 +107,13 @@ async def test_random_events(tmp_path, monkeypatch, asked, seed, count):
     scheduler = busy_scheduler(tmp_path / "logs")
     app = make_app(scheduler, tmp_path)
     for name in ("cancel", "delete"):
-        act = getattr(app.runner, name)
+        act = getattr(Job, name)
 
-        def counted(handle, act=act):
+        def counted(job, act=act):
             asked["acted"] += 1
-            return act(handle)
+            return act(job)
 
-        monkeypatch.setattr(app.runner, name, counted)
+        monkeypatch.setattr(Job, name, counted)
     state = {"size": (120, 40)}
     others = weakref.WeakSet(found for found in gc.get_objects() if isinstance(found, Screen))
     async with app.run_test(size=state["size"]) as pilot:

@@ -4,13 +4,13 @@ import json
 from dataclasses import replace
 
 import pytest
-from support.canned import NOW, CannedScheduler, busy_scheduler
+from support.canned import NOW, CannedScheduler, busy_scheduler, let_run_commands
 from support.dashboard import make_app
 from support.hung import hung_take
 from support.pictures import RUNNING
 from support.screens import jobs_of
 
-from torchx_tui.backends.api import CommandOutput
+from torchx_tui.backends.shared.bounded_command import CommandOutput
 from torchx_tui.diagnosis.stacks import stalled
 from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
 from torchx_tui.settings.config import Settings, WatchSettings
@@ -28,8 +28,7 @@ LEFT_ALONE = Settings(watch=WatchSettings(stacks_of_stalled=False))
 
 def hung(folder, kind=CannedScheduler):
     """Return a scheduler with one running job, whose processes can be looked at."""
-    scheduler = kind(logs=folder / "logs")
-    scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
+    scheduler = let_run_commands(kind(logs=folder / "logs"))
     scheduler.add(HUNG, AppState.RUNNING, 60, replicas=4)
     return scheduler
 
@@ -159,8 +158,7 @@ async def test_the_finding_stands_with_the_stalled_job(tmp_path, monkeypatch):
 
 async def test_stacks_from_before_a_stall_are_not_its_finding(tmp_path, take):
     keep_take(replace(hung_take("checkpoint"), handle=RUNNING, at=NOW - 86400))
-    scheduler = busy_scheduler(tmp_path / "logs")
-    scheduler.capabilities = replace(scheduler.capabilities, run_beside=True)
+    scheduler = let_run_commands(busy_scheduler(tmp_path / "logs"))
     app = make_app(scheduler, tmp_path, settings=LEFT_ALONE)
     async with jobs_of(app) as table:
         table.table.move_to(RUNNING)

@@ -9,7 +9,7 @@ from support.canned import NOW, CannedScheduler
 from support.dashboard import make_app
 from support.screens import jobs_of
 
-from torchx_tui.backends.api import Capabilities, ReplicaUsage
+from torchx_tui.backends.api import ReplicaUsage
 from torchx_tui.settings.config import Settings
 from torchx_tui.specs.status import AppState, ReplicaStatus
 from torchx_tui.tui.format import clock
@@ -103,7 +103,6 @@ def test_what_is_known_of_a_replica(changes, lines):
 class Measured(CannedScheduler):
     """Uses a core and a gigabyte."""
 
-    capabilities = Capabilities(log_files=True, usage=True)
     asked = 0
 
     def usage(self, app_id):

@@ -7,8 +7,9 @@ from support.docker_containers import Replicas, replicas
 from support.following import Follower
 from support.waiting import wait_until
 
-from torchx_tui.backends.docker.log_stream import open_stream, read_lines
-from torchx_tui.backends.types import LogQuery
+from torchx_tui.backends.docker.log_stream import DockerLogStream
+from torchx_tui.backends.docker.scheduler import DockerScheduler
+from torchx_tui.backends.types import Stream
 from torchx_tui.specs.errors import SchedulerError
 
 # Numbered lines on both streams, a thousand a second.
@@ -33,14 +34,15 @@ def app(own_engine):
 
 def kept(app: Replicas, letter: str) -> bytes:
     """Return the log as the engine has it now."""
-    return b"".join(r.data for r in open_stream(app.engine, app.app_id, "worker", 0) if r.stream == letter)
+    return b"".join(r.data for r in DockerLogStream(app.engine, app.app_id, "worker", 0) if r.stream == letter)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_no_line_is_lost_when_the_engine_restarts(app, own_engine, how):
     app.python(FLOOD, restart_policy={"Name": "always"})
-    follower = Follower(lambda cursor: open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor))
+    scheduler = DockerScheduler("test", app.engine)
+    follower = Follower(lambda cursor: scheduler.log_stream(app.app_id, "worker", 0, Stream.COMBINED, cursor))
     for round_number in range(2):
         begun = follower.size
         wait_until(lambda begun=begun: follower.size > begun + 10_000, f"lines in round {round_number}")
@@ -65,21 +67,21 @@ def test_lines_go_on_when_the_engine_is_back(app, own_engine):
     """An iterator of lines takes its log up by itself."""
     app.start("i=0; while :; do i=$((i + 1)); echo line $i; sleep 0.01; done")
     got: list[str] = []
-    reading = iter(read_lines(app.engine, LogQuery.parse(app.app_id, "worker", should_tail=True)))
-    for line in reading:
+    scheduler = DockerScheduler("test", app.engine)
+    for line in scheduler.log_iter(app.app_id, "worker", should_tail=True):
         got.append(line)
         if len(got) == 20:
             own_engine.kill()
             own_engine.start()
     # Without live-restore the container has ended with its engine.
     assert got == [f"line {number}\n" for number in range(1, len(got) + 1)]
-    assert got == list(read_lines(app.engine, LogQuery.parse(app.app_id, "worker")))
+    assert got == list(scheduler.log_iter(app.app_id, "worker"))
 
 
 @pytest.mark.slow
 def test_an_engine_that_is_away_is_said_in_words(app, own_engine):
     app.start("echo one; sleep 3600")
-    reading = open_stream(app.engine, app.app_id, "worker", 0)
+    reading = DockerLogStream(app.engine, app.app_id, "worker", 0)
     assert next(reading).data == b"one\n"
     own_engine.kill()
     with pytest.raises(SchedulerError, match="Docker engine"):

@@ -12,7 +12,7 @@ import docker.errors
 import pytest
 
 from torchx_tui.backends.docker import log_stream
-from torchx_tui.backends.docker.log_stream import DockerLogStream, open_stream
+from torchx_tui.backends.docker.log_stream import DockerLogStream
 from torchx_tui.backends.types import Stream
 from torchx_tui.logs.source.stream import TimeCursor
 from torchx_tui.specs.errors import LogUnreadableError, SchedulerError
@@ -200,7 +200,7 @@ def test_a_container_that_is_started_again_is_said_to_be(monkeypatch):
 
 def test_what_is_held_is_released(monkeypatch):
     engine = Recorded(monkeypatch, {"Status": "running", "StartedAt": stamp(0)}, [(1, "one")])
-    reading = open_stream(engine, "app", "worker", 0)  # type: ignore[arg-type]
+    reading = DockerLogStream(engine, "app", "worker", 0)  # type: ignore[arg-type]
     next(reading)
     assert engine.opened == 2
     reading.close()

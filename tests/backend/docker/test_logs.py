@@ -6,6 +6,7 @@ import itertools
 import threading
 import time
 from datetime import datetime, timezone
+from typing import Any
 
 import pytest
 from support.docker_containers import Replicas, replicas
@@ -13,9 +14,8 @@ from support.following import Follower
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.api import Stream
-from torchx_tui.backends.docker.log_stream import open_stream, read_lines
-from torchx_tui.backends.types import LogQuery
-from torchx_tui.logs.source.stream import TimeCursor
+from torchx_tui.backends.docker.scheduler import DockerScheduler
+from torchx_tui.logs.source.stream import Cursor, LogStream, TimeCursor
 from torchx_tui.specs.errors import JobNotFoundError, LogUnreadableError, SchedulerError
 
 BOTH = r"echo out; echo err >&2; sleep 0.01; printf 'no end'"
@@ -28,11 +28,15 @@ def app(docker_engine):
 
 
 def lines(app: Replicas, **options: object) -> list[str]:
-    return list(read_lines(app.engine, LogQuery.parse(app.app_id, "worker", **options)))  # type: ignore[arg-type]
+    return list(DockerScheduler("test", app.engine).log_iter(app.app_id, "worker", **options))  # type: ignore[arg-type]
 
 
-def follow(app: Replicas, **options: object) -> Follower:
-    return Follower(lambda cursor: open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor, **options))  # type: ignore[arg-type]
+def open_stream(app: Replicas, cursor: Cursor | None = None) -> LogStream:
+    return DockerScheduler("test", app.engine).log_stream(app.app_id, "worker", 0, Stream.COMBINED, cursor)
+
+
+def follow(app: Replicas) -> Follower:
+    return Follower(lambda cursor: open_stream(app, cursor))
 
 
 @pytest.mark.parametrize("should_tail", [False, True])
@@ -48,7 +52,7 @@ def test_streams(app, stream, expected, should_tail):
 def test_records_have_letters_and_the_engines_times(app):
     before = time.time()
     app.start("echo first; sleep 0.3; echo second >&2; sleep 0.3; echo third").wait()
-    records = list(open_stream(app.engine, app.app_id, "worker", 0))
+    records = list(open_stream(app))
     assert [(record.data, record.stream) for record in records] == [
         (b"first\n", "o"), (b"second\n", "e"), (b"third\n", "o"),
     ]  # fmt: skip
@@ -77,7 +81,7 @@ def test_a_tail_ends_with_the_app_not_with_its_replica(app):
 
 def test_close_ends_a_blocked_read_at_once(app):
     app.start("echo once; sleep 600")
-    reading = read_lines(app.engine, LogQuery.parse(app.app_id, "worker", should_tail=True))
+    reading: Any = DockerScheduler("test", app.engine).log_iter(app.app_id, "worker", should_tail=True)
     follower = follow(app)
     got: list[str] = []
     reader = threading.Thread(target=lambda: got.extend(reading), daemon=True)
@@ -120,7 +124,7 @@ def test_a_tail_that_is_wanted_up_to_a_time_ends_then(app):
 )
 def test_bytes_that_are_no_text_survive(app, driver, data):
     app.start(r"printf 'a\377b\r\n\000\303'", log_config={"type": driver}).wait()
-    assert b"".join(record.data for record in open_stream(app.engine, app.app_id, "worker", 0)) == data
+    assert b"".join(record.data for record in open_stream(app)) == data
     assert lines(app) == ["a\ufffdb\r\n", "\x00\ufffd"]
 
 
@@ -131,13 +135,8 @@ def test_long_lines_are_one(app, tty):
     end = "\r\n" if tty else "\n"
     expected = ["\u00e9" * (size // 2) + "x" * (size % 2) + end for size in (16383, 16384, 16385, 50000)]
     assert lines(app) == expected
-    data = b"".join(record.data for record in open_stream(app.engine, app.app_id, "worker", 0))
+    data = b"".join(record.data for record in open_stream(app))
     assert data.decode() == "".join(expected)
-
-
-def test_only_the_last_lines(app):
-    app.start("for i in 1 2 3 4 5; do echo $i; done").wait()
-    assert b"".join(r.data for r in open_stream(app.engine, app.app_id, "worker", 0, tail=2)) == b"4\n5\n"
 
 
 def test_a_restarted_container_goes_on_and_says_so(app):
@@ -149,17 +148,17 @@ def test_a_restarted_container_goes_on_and_says_so(app):
         b"-- worker/0 was restarted (restart %d): its log continues --\n" % number for number in (1, 2)
     )
     # Whoever comes later is told of the last one, at its place.
-    later = [(record.stream, record.data) for record in open_stream(app.engine, app.app_id, "worker", 0)]
+    later = [(record.stream, record.data) for record in open_stream(app)]
     assert later[-2:] == [("c", b"-- worker/0 was restarted (restart 2): its log continues --\n"), ("o", b"run\n")]
     assert lines(app, should_tail=True) == ["run\n"] * 3
 
 
 def test_a_log_is_taken_up_where_it_was_left(app):
     app.python("import sys\nfor i in range(3000): print(i, file=(sys.stdout, sys.stderr)[i % 2], flush=True)").wait()
-    whole = list(open_stream(app.engine, app.app_id, "worker", 0))
+    whole = list(open_stream(app))
     data, cursor, record = b"", None, whole[0]
     while record is not None:
-        reading = open_stream(app.engine, app.app_id, "worker", 0, cursor=cursor)
+        reading = open_stream(app, cursor)
         for _ in range(max(1, len(whole) // 20)):
             record = next(reading, None)
             data += record.data if record else b""
@@ -172,7 +171,7 @@ def test_a_log_is_taken_up_where_it_was_left(app):
 
 def test_a_container_that_was_removed(app):
     container = app.start("echo gone; sleep 3600")
-    reading = open_stream(app.engine, app.app_id, "worker", 0)
+    reading = open_stream(app)
     assert next(reading).data == b"gone\n"
     container.remove(force=True)
     with pytest.raises(SchedulerError, match=r"worker/0 of .* was removed"):
@@ -186,24 +185,26 @@ def test_a_log_driver_that_keeps_nothing(app):
     with pytest.raises(LogUnreadableError, match="log driver is none"):
         lines(app)
     with pytest.raises(NotImplementedError):
-        next(open_stream(app.engine, app.app_id, "worker", 0))
+        next(open_stream(app))
 
 
 @pytest.mark.parametrize("driver", ["local", "json-file"])
 def test_log_drivers(app, driver):
     app.start("echo one; sleep 0.2; echo two", log_config={"type": driver})
     assert lines(app, should_tail=True) == ["one\n", "two\n"]
-    assert b"".join(record.data for record in open_stream(app.engine, app.app_id, "worker", 0)) == b"one\ntwo\n"
+    assert b"".join(record.data for record in open_stream(app)) == b"one\ntwo\n"
 
 
 def test_what_is_not_there_is_said_at_once(app):
     app.start("true")
+    scheduler: Any = DockerScheduler("test", app.engine)
     with pytest.raises(ValueError, match="combined"):
-        read_lines(app.engine, LogQuery.parse(app.app_id, "worker", streams="nonsense"))
-    with pytest.raises(ValueError, match="worker"):
-        read_lines(app.engine, LogQuery.parse(app.app_id, "no-such-role"))
-    with pytest.raises(ValueError, match="0"):
-        read_lines(app.engine, LogQuery.parse(app.app_id, "worker", 5))
+        scheduler.log_iter(app.app_id, "worker", streams="nonsense")
+    for role, k, words in (("no-such-role", 0, "worker"), ("worker", 5, "0")):
+        with pytest.raises(ValueError, match=words):
+            scheduler.log_iter(app.app_id, role, k)
+        with pytest.raises(ValueError, match=words):
+            scheduler.log_stream(app.app_id, role, k, Stream.COMBINED)
 
 
 def test_64_streams_at_once(app):

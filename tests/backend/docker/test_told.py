@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from torchx_tui.backends.api import Scheduler, Stream
+from torchx_tui.backends.api import Stream
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.app_def import roles_of
 from torchx_tui.backends.docker.containers import (
@@ -239,14 +239,9 @@ def test_which_networks_have_to_be_made():
     assert names_of(given) == ["torchx", "mine"]
 
 
-def test_what_it_says_that_it_can_do_it_has_a_method_for():
+def test_capabilities_are_those_of_an_engine():
     can = DockerScheduler.capabilities
-    methods = {"native": "describe_native", "shell": "shell_command", "usage": "usage", "run_beside": "run_beside"}
-    for capability, method in methods.items():
-        is_own = getattr(DockerScheduler, method) is not getattr(Scheduler, method)
-        assert getattr(can, capability) is is_own, capability
-    # What the tests of the engine show, and the screens offer by.
-    assert all((can.log_time_range, can.retries, can.resources))
+    assert can.retries
     assert set(can.log_streams) == set(Stream)
     assert not can.remembers_cancel
 

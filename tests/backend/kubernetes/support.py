@@ -12,8 +12,8 @@ from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
 from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
-from torchx_tui.backends.types import LogQuery
+from torchx_tui.backends.kubernetes.logs.log_stream import KubernetesLogStream
+from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 
 
 class Job:
@@ -27,6 +27,7 @@ class Job:
     def __init__(self, cluster: KubernetesCluster, server: ApiServer) -> None:
         self.cluster = cluster
         self.server = server
+        self.scheduler = KubernetesScheduler("test")
         self.name = "job"
 
     @property
@@ -63,16 +64,21 @@ class Job:
         self.cluster.request("DELETE", path)
 
     def lines(self, k: int = 0, **options: Any) -> list[str]:
-        return list(read_lines(self.server, LogQuery.parse(self.app_id, "worker", k, **options)))
+        return list(self.scheduler.log_iter(self.app_id, "worker", k, **options))
 
-    def follow(self, k: int = 0, **options: Any) -> Follower:
-        return Follower(lambda cursor: open_stream(self.server, self.app_id, "worker", k, cursor=cursor, **options))
+    def stream(self, k: int = 0, cursor: Any = None) -> KubernetesLogStream:
+        return KubernetesLogStream(self.server, self.app_id, "worker", k, cursor)
+
+    def follow(self, k: int = 0) -> Follower:
+        return Follower(lambda cursor: self.stream(k, cursor))
 
 
 @contextmanager
 def job_on(cluster: KubernetesCluster) -> Iterator[Job]:
     server = ApiServer()
+    job = Job(cluster, server)
     try:
-        yield Job(cluster, server)
+        yield job
     finally:
+        job.scheduler.close()
         server.close()

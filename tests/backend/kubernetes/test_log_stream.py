@@ -8,8 +8,7 @@ import pytest
 from support.scripted_server import Stream, scripted_server, status
 from support.volcano_jobs import make_job
 
-from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
-from torchx_tui.backends.types import LogQuery
+from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.types import Stream as LogOutput
 from torchx_tui.logs.source.stream import Part, PartsCursor, TimeCursor
 from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError, LogUnreadableError, SchedulerError
@@ -40,7 +39,7 @@ class Scripted:
         made.answers["GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"] = self.read_job
         made.answers["GET", PODS] = lambda asked: (200, {"items": self.pods})
         made.answers["GET", f"{PODS}/job-x-worker-0-0/log"] = self.read_log
-        self.server = made.api()
+        self.scheduler = KubernetesScheduler("test", made.client())
 
     def has(self, job_phase, *states, uid="u1", restarts=0, phase="", annotations=(), **spec):
         """Let the job be in a phase, and its containers in these states: worker-0, side-1, ..."""
@@ -75,16 +74,16 @@ class Scripted:
         found = (self.previous if "previous" in asked.params else self.logs).get(asked.params["container"], b"")
         return found if isinstance(found, tuple) else (200, found)
 
-    def open(self, **options):
+    def open(self, cursor=None, k=0, stream=LogOutput.COMBINED):
         self.asked.clear()
-        return open_stream(self.server, APP, "worker", **options)
+        return self.scheduler.log_stream(APP, "worker", k, stream, cursor)
 
     def read(self, **options):
         return [record.data.decode().rstrip("\n") for record in self.open(**options)]
 
     def lines(self, **options):
         self.asked.clear()
-        return list(read_lines(self.server, LogQuery.parse(APP, "worker", 0, **options)))
+        return list(self.scheduler.log_iter(APP, "worker", 0, **options))
 
 
 @pytest.fixture
@@ -92,7 +91,7 @@ def log():
     with scripted_server() as made:
         found = Scripted(made)
         yield found
-        found.server.close()
+        found.scheduler.close()
 
 
 def moment(second, micros=0):
@@ -106,7 +105,7 @@ def test_ended_log_and_its_continuation(log):
     assert ([record.data for record in records], records[0].time) == ([b"one\n", b"two\n"], 1_767_225_601.5)
     assert log.asked == [ONE]
     log.prints((5, "two"), (5, "three"))
-    assert log.read(cursor=reading.cursor, tail=3) == ["three"]
+    assert log.read(cursor=reading.cursor) == ["three"]
     assert log.asked == [{**ONE, "sinceTime": SINCE.format(5)}]
 
 
@@ -115,8 +114,6 @@ def test_requests_of_a_part(log):
     assert log.lines(since=moment(5)) == ["two\n", "three\n"]
     assert log.asked == [{**ONE, "sinceTime": SINCE.format(5)}]
     assert log.lines(since=moment(5, 750_000)) == []
-    log.read(tail=0)
-    assert log.asked == [{**ONE, "tailLines": "0"}]
 
 
 def test_running_pod_is_followed(log):
@@ -155,8 +152,6 @@ def test_restarted_container(log):
     later = ["-- worker/0 was restarted (restart 2): its log continues --", "now"]
     assert log.read() == ["before", *later]
     assert log.asked == [{**ONE, "previous": "true"}, ONE]
-    # A tail does not reach back to the run before.
-    assert log.read(tail=5) == later
     assert log.lines() == ["before\n", "now\n"]
     # A cursor within the run before continues there.
     reading = log.open()
@@ -227,10 +222,10 @@ def test_missing_job_pod_and_stream(log):
     with pytest.raises(ValueError, match="worker"):
         log.read(k=7)
     with pytest.raises(JobNotFoundError):
-        list(open_stream(log.server, "space:job-y", "worker"))
+        log.scheduler.log_stream("space:job-y", "worker", 0, LogOutput.COMBINED)
     for output in (LogOutput.STDOUT, LogOutput.STDERR):
         with pytest.raises(ValueError, match=f"keeps no stream {output.value} of its own. Valid: combined"):
-            log.open(streams=output)
+            log.open(stream=output)
 
 
 @pytest.mark.parametrize("lines", [["-- worker/0 waits: its container cannot be created --"], []])

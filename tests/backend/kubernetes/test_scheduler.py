@@ -201,9 +201,8 @@ def test_new_job_of_a_listed_name_is_left_alone(with_job, scheduler):
 
 
 def test_refused_actions_are_no_longer_offered(with_job, scheduler):
-    names = ("cancel", "delete", "shell", "native", "run_beside", "log_time_range", "retries", "resources")
     can = scheduler.capabilities
-    assert all(getattr(can, name) for name in names)
+    assert all((can.cancel, can.delete, can.shell, can.retries))
     acts = (
         ("PUT", f"{JOB}/status", ("update", "jobs/status"), scheduler.cancel, "cancel"),
         ("DELETE", JOB, ("delete", "jobs"), scheduler.delete, "delete"),

@@ -14,8 +14,6 @@ from support.waiting import wait_until
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.local import supervisor
 from torchx_tui.backends.local.supervisor import CombinedLog
-from torchx_tui.backends.shared.stream_lines import LineAssembler
-from torchx_tui.logs.source.stream import Record
 from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
 
 
@@ -118,7 +116,7 @@ def test_one_file_of_a_log_is_enough(local, kept):
             path.unlink()
     assert local.lines(app_id) == ["x\n"]
     (folder / f"{kept}.log").unlink()
-    with pytest.raises(SchedulerError, match="the log was removed"):
+    with pytest.raises(SchedulerError, match=r"there is no log .*: it was removed or never written"):
         local.lines(app_id)
 
 
@@ -129,11 +127,10 @@ def test_line_is_delivered_soon(local):
     assert delays[len(delays) // 2] < 5
 
 
-def test_log_path_of_every_stream(local):
+def test_log_files_of_every_stream(local):
     app_id = local.finish("exit 0", replicas=2).app_id
-    for stream in Stream:
-        assert local.scheduler.log_path(app_id, "r", 1, stream) == local.replica(app_id, 1) / f"{stream.value}.log"
-    assert local.scheduler.log_path("no-such-app", "r", 0, Stream.STDOUT) is None
+    files = {stream: local.replica(app_id, 1) / f"{stream.value}.log" for stream in Stream}
+    assert local.scheduler.log_files(app_id, "r", 1) == files
 
 
 class Streams:
@@ -212,12 +209,3 @@ def test_combined_log_has_earlier_output(streams):
     streams.write("stderr", b"err\n")
     assert streams.open().copy() == NEVER
     assert (streams.combined, streams.index.read_bytes()) == (b"out\nerr\n", b"0 1000.000 o\n4 1000.000 e\n")
-
-
-def test_lines_of_both_streams_are_assembled():
-    lines = LineAssembler()
-    assert lines.add(Record(b"a", 1.0, "o")) == []
-    assert lines.add(Record(b"E\nF", 2.0, "e")) == [(2.0, b"E\n")]
-    assert lines.add(Record(b"b\n\nc", 3.0, "o")) == [(1.0, b"ab\n"), (3.0, b"\n")]
-    assert lines.rest() == [(3.0, b"c"), (2.0, b"F")]
-    assert lines.rest() == []

@@ -176,7 +176,7 @@ def test_odd_id_is_as_good_as_another(local, spawn):
     app_id = f"😀 '; rm -rf ~; '[red]%s{{0}}$HOME-{APP}"
     spawn(app_id=app_id)
     wait_for_running(local, 1, app_id)
-    assert local.scheduler.log_path(app_id, "r", 0, Stream.STDOUT) is not None
+    assert Stream.STDOUT in local.scheduler.log_files(app_id, "r", 0)
     local.scheduler.cancel(app_id)
     wait_for(local, lambda row: row.state is AppState.CANCELLED, app_id)
 
@@ -186,7 +186,6 @@ def test_job_without_a_log_folder(local, spawn, error_file):
     process = spawn(error_file=error_file)
     wait_for_running(local)
     assert pids(local) == {("job", 0): process.pid}
-    assert local.scheduler.log_path(APP, "job", 0, Stream.STDOUT) is None
     with pytest.raises(SchedulerError, match="do not tell where"):
         local.scheduler.log_iter(APP, "job")
     local.scheduler.cancel(APP)

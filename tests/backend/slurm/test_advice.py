@@ -179,7 +179,7 @@ def test_where_there_is_room(slurm, commands):
         {"NodeList": "n3", "StateLong": "drained", "CPUsState": "0/0/4/4", "Gres": "gpu:2", "GresUsed": "gpu:0"},
     )
     commands.answer("sbatch", err=told(SOON))
-    places = slurm.places(script_app(nodes="2", time="1:00:00", partition="short"), {})
+    places = slurm.partitions(script_app(nodes="2", time="1:00:00", partition="short"), {})
     assert [(place.name, place.limit, place.start, place.fault) for place in places] == [
         ("short", 600, None, "too short"),
         ("main", None, SOON, ""),

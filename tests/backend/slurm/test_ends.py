@@ -11,7 +11,7 @@ from support.slurm_commands import SlurmCommands
 
 from torchx_tui.backends.slurm.ends import TaskEnd, format_size, task_ends
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.backends.types import DescribeAppResponse
+from torchx_tui.backends.types import DescribeAppResponse, Stream
 from torchx_tui.specs.status import AppState
 
 
@@ -159,8 +159,7 @@ def test_the_controller_forgets_and_accounting_says_how_it_ended(slurm, commands
     (row,) = slurm.list()
     assert (row.state, row.msg[:12]) == (AppState.FAILED, "its time lim")
     # What only the queue knew is kept.
-    path = slurm.log_path("7", "batch", 0, slurm.capabilities.log_streams[0])
-    assert path == Path("/logs/train-7.out")
+    assert slurm.log_files("7", "batch", 0) == {Stream.STDOUT: Path("/logs/train-7.out")}
 
 
 def test_nobody_knows_how_it_ended(slurm, commands):

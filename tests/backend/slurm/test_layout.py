@@ -73,7 +73,7 @@ def test_pattern_by_version(slurm, commands, pattern, old, newer, newest):
     for version in expected:
         commands.set_version(version)
         commands.queue({"STDOUT": pattern, "RestartCnt": "2", "SLUID": "s275M8D6F7HH00", "WorkDir": "/w"})
-        path = slurm.log_path("7", "batch", 0, Stream.STDOUT)
+        path = slurm.log_files("7", "batch", 0)[Stream.STDOUT]
         found[version] = str(path).removeprefix("/w/")
     assert found == expected
 
@@ -81,7 +81,7 @@ def test_pattern_by_version(slurm, commands, pattern, old, newer, newest):
 def test_pattern_of_an_array_task(slurm, commands):
     task = {"JobID": "51", "ArrayJobID": "41", "ArrayTaskID": "17"}
     commands.queue({**task, "STDOUT": "arr-%A-%a-%b-%j-%3a", "WorkDir": "/w"})
-    assert slurm.log_path("41", "task", 17, Stream.STDOUT) == Path("/w/arr-41-17-7-51-017")
+    assert slurm.log_files("41", "task", 17)[Stream.STDOUT] == Path("/w/arr-41-17-7-51-017")
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_a_log_that_a_requeue_cut_is_read_from_its_beginning(slurm, commands, tm
     reader.close()
 
 
-def test_a_log_that_another_node_keeps_is_said(slurm, commands, tmp_path):
+def test_a_missing_log_names_its_file(slurm, commands, tmp_path):
     commands.queue({"State": "COMPLETED", "EndTime": "1795258020", "WorkDir": str(tmp_path), "STDOUT": "%j.log"})
-    with pytest.raises(SchedulerError, match=r"7\.log: it was removed or never written, or n1 keeps it on a disk"):
+    with pytest.raises(SchedulerError, match=r"7\.log: it was removed or never written, or is on a disk of another"):
         slurm.log_iter("7", "batch")
 
 
@@ -160,7 +160,7 @@ def logs_of(slurm: SlurmScheduler, tmp_path: Path) -> list[tuple[str, int, str]]
     with Runner(journal=Journal(tmp_path / "journal"), schedulers={"slurm": slurm}) as runner:
         described = slurm.describe("7")
         assert described is not None
-        found = replica_logs(runner.replica_log, "slurm://torchx/7", described)
+        found = runner.job("slurm://torchx/7").replica_logs(described)
         assert sum(described.replica_counts.values()) >= len(found)
         return [(log.role, log.replica, log.stdout.name if log.stdout else "") for log in found]
 
@@ -230,8 +230,8 @@ def test_log_file_that_accounting_keeps(slurm, commands, tmp_path, stdout, name)
         "StdOut": stdout, "StdErr": "%j.err", "WorkDir": str(tmp_path), "Restarts": "1", "SLUID": "s275M8D6F7HH00",
         "SubmitLine": "sbatch -o another.out train.sh",
     })  # fmt: skip
-    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == tmp_path / name
-    assert slurm.log_path("7", "batch", 0, Stream.STDERR) == tmp_path / "7.err"
+    assert slurm.log_files("7", "batch", 0)[Stream.STDOUT] == tmp_path / name
+    assert slurm.log_files("7", "batch", 0)[Stream.STDERR] == tmp_path / "7.err"
 
 
 @pytest.mark.parametrize(
@@ -255,18 +255,18 @@ def test_log_file_by_the_command_counts_if_it_exists(slurm, commands, tmp_path, 
     for name in files:
         (tmp_path / name).write_text("hi\n")
     forgotten(commands, tmp_path, line)
-    path = slurm.log_path("7", "batch", 0, Stream.STDOUT)
-    assert path == (tmp_path / expected if expected else None)
-    if expected is None:
-        with pytest.raises(SchedulerError, match="it is not known where the log of 7 is"):
-            slurm.log_iter("7", "batch")
+    if expected is not None:
+        assert slurm.log_files("7", "batch", 0) == {Stream.STDOUT: tmp_path / expected}
+        return
+    with pytest.raises(SchedulerError, match="it is not known where the log of 7 is"):
+        slurm.log_files("7", "batch", 0)
 
 
 def test_log_file_by_the_script_that_accounting_keeps(slurm, commands, tmp_path):
     (tmp_path / "slurm-7.out").touch()
     forgotten(commands, tmp_path, "sbatch -J train train.sh", SCRIPT_HEAD + SCRIPT + "\n")
-    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == tmp_path / "logs" / "train 7.txt"
-    assert slurm.log_path("7", "batch", 0, Stream.STDERR) == tmp_path / "7.err"
+    assert slurm.log_files("7", "batch", 0)[Stream.STDOUT] == tmp_path / "logs" / "train 7.txt"
+    assert slurm.log_files("7", "batch", 0)[Stream.STDERR] == tmp_path / "7.err"
     described = slurm.describe("7")
     assert described is not None
     assert described.metadata["batch output"] == str(tmp_path / "logs" / "train 7.txt")
@@ -284,7 +284,8 @@ def test_an_interactive_job_has_no_log(slurm, commands, tmp_path, line):
 def test_an_interactive_job_in_the_queue_has_no_log(slurm, commands):
     # Before 24.05 squeue shows a default for it.
     commands.queue({"BatchFlag": "0", "STDOUT": "/home/alice/slurm-7.out"})
-    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) is None
+    with pytest.raises(SchedulerError, match="7 has no log: srun or salloc wrote its output to a terminal"):
+        slurm.log_files("7", "batch", 0)
 
 
 def test_output_that_went_nowhere(slurm, commands):

@@ -6,7 +6,7 @@ import pytest
 
 from torchx_tui.backends.slurm.others import torchx_cfg, torchx_roles
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
-from torchx_tui.backends.types import DescribeAppResponse
+from torchx_tui.backends.types import DescribeAppResponse, Stream
 from torchx_tui.specs.batch_script import BatchScript, script_of
 from torchx_tui.specs.roles import AppDef, Role, macros
 
@@ -95,7 +95,7 @@ def test_a_script_of_the_users(slurm, commands, tmp_path):
     assert not [word for word in call if word.startswith("--output")]
     # Its logs are where its own patterns say.
     commands.queue({"JobID": "9", "STDOUT": f"{tmp_path}/%x.log", "Comment": call[-1]})
-    assert slurm.log_path("9", "batch", 0, slurm.capabilities.log_streams[0]) == tmp_path / "train.log"
+    assert slurm.log_files("9", "batch", 0) == {Stream.STDOUT: tmp_path / "train.log"}
 
 
 @pytest.mark.parametrize(

@@ -297,7 +297,7 @@ def test_a_script_of_the_users_is_read_and_launched_again(runner, real, cluster,
     app_id = cluster.run("sbatch", "--parsable", "--job-name=odd name", "train.sbatch")
     end_of(real, app_id)
     assert lines(real, app_id, "batch") == ["script of odd name with \n"]
-    assert real.log_path(app_id, "batch", 0, Stream.STDOUT) == tmp_path / f"odd name-{app_id}.log"
+    assert real.log_files(app_id, "batch", 0)[Stream.STDOUT] == tmp_path / f"odd name-{app_id}.log"
     again = runner.relaunch(f"slurm://torchx/{app_id}").rpartition("/")[2]
     assert again != app_id
     described = end_of(real, again)

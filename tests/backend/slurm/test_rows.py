@@ -112,8 +112,10 @@ def test_a_job_of_torchx(slurm, commands):
     assert described is not None
     (status,) = described.roles_statuses
     assert (status.role, [replica.node for replica in status.replicas]) == ("my-role", ["n1", "n2"])
-    paths = [slurm.log_path("42", "my-role", 1, stream) for stream in slurm.capabilities.log_streams]
-    assert [path.name if path else None for path in paths] == ["slurm-42-my-role-1.out", "slurm-42-my-role-1.err", None]
+    files = slurm.log_files("42", "my-role", 1)
+    assert {stream.value: path.name for stream, path in files.items()} == {
+        "stdout": "slurm-42-my-role-1.out", "stderr": "slurm-42-my-role-1.err",
+    }  # fmt: skip
 
 
 def test_a_script_of_the_users_is_foreign(slurm, commands):

@@ -58,12 +58,11 @@ def test_each_task_is_a_replica(slurm, job):
         ("step0", 0, Stream.STDOUT, "/home/alice/prepare.log"),
         ("step1", 1, Stream.STDOUT, "/home/alice/out/train-1-1.log"),
         ("step1", 1, Stream.STDERR, "/home/alice/out/001.err"),
-        ("step2", 0, Stream.STDOUT, None),
         ("batch", 0, Stream.STDOUT, "/home/alice/slurm-7.out"),
     ],
 )
 def test_the_files_of_a_task(slurm, job, role, number, stream, path):
-    assert slurm.log_path(job, role, number, stream) == (Path(path) if path else None)
+    assert slurm.log_files(job, role, number)[stream] == Path(path)
 
 
 def test_a_step_without_a_file_says_where_its_output_is(slurm, job):

@@ -64,7 +64,7 @@ def test_an_array_in_the_queue(slurm, commands, version):
     commands.queue(*(squeue_job(version, **{**job, "STDOUT": stdout, "exit_code": "0"}) for job in (rest, task)))
     (row,) = slurm.list()
     assert (row.app_id, row.replicas_wanted, row.replicas_running) == ("41", 9, 1)
-    assert slurm.log_path("41", "task", 1, Stream.STDOUT) == Path("/home/alice/slurm-41_1.out")
+    assert slurm.log_files("41", "task", 1)[Stream.STDOUT] == Path("/home/alice/slurm-41_1.out")
 
 
 @pytest.mark.parametrize("version", ["20.11", *VERSIONS])
@@ -165,11 +165,11 @@ def test_fields_that_sacct_is_asked_for(slurm, commands, version, expected):
 def test_an_upgrade_is_noticed(slurm, commands):
     commands.set_version("22.05")
     commands.queue({"STDOUT": "/w/%r.out", "RestartCnt": "3"})
-    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == Path("/w/%r.out")
+    assert slurm.log_files("7", "batch", 0)[Stream.STDOUT] == Path("/w/%r.out")
     assert "SLUID" not in commands.calls("squeue")[-1][-1]
     commands.set_version("26.05")
     commands.queue({"STDOUT": "/w/%r.out", "RestartCnt": "3"})
-    assert slurm.log_path("7", "batch", 0, Stream.STDOUT) == Path("/w/3.out")
+    assert slurm.log_files("7", "batch", 0)[Stream.STDOUT] == Path("/w/3.out")
     assert "SLUID" in commands.calls("squeue")[-1][-1]
 
 

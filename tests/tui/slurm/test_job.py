@@ -219,9 +219,10 @@ def continued(tmp_path):
 
     def continued(state, record=None, **logs):
         described = DescribeAppResponse("7", state, roles=[Role("r", "")] if logs else [], log_dir=str(tmp_path))
-        open_log, said = lambda *_: ReplicaLog("r", 0, **logs), []
-        runner = SimpleNamespace(describe=lambda _: described, replica_log=open_log)
-        app: Any = SimpleNamespace(runner=runner, post_from_thread=said.append)
+        said = []
+        found = [ReplicaLog("r", 0, **logs)] if logs else []
+        job = SimpleNamespace(describe=lambda: described, replica_logs=lambda _: found)
+        app: Any = SimpleNamespace(runner=SimpleNamespace(job=lambda _: job), post_from_thread=said.append)
         options = find_continuation(app, JobRow("slurm://torchx/7", "slurm", "7", state), record)
         (message,) = said
         return options, message.text
