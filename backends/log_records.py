@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import platform
 import threading
 import time
 from collections import deque
@@ -80,6 +81,11 @@ def open_records(scheduler: Scheduler[Any], query: LogQuery, last: int | None = 
         files = scheduler.log_files(query.app_id, query.role_name, query.k)
         if query.stream is not Stream.COMBINED and query.stream not in files:
             raise ValueError(f"stdout and stderr of {query.app_id} go to one file: ask for the stream combined")
+        if not any(map(path_exists, files.values())):
+            _check_never_written(scheduler, query.app_id, next(iter(files.values())))
+        if query.stream is not Stream.COMBINED and query.since is query.until is None:
+            # The combined file has the times of lines, but gets an unfinished line later.
+            files = {query.stream: files[query.stream]}
         return FileRecords(replica_files(query.role_name, query.k, files), query, has_ended, last)
 
     if not isinstance(scheduler, StreamsLogs) and type(scheduler).log_iter is Scheduler.log_iter:
@@ -92,6 +98,15 @@ def open_records(scheduler: Scheduler[Any], query: LogQuery, last: int | None = 
         return line_stream(scheduler, *names, cursor, follow=follow)
 
     return StreamRecords(connect, query, has_ended)
+
+
+def _check_never_written(scheduler: Scheduler[Any], app_id: str, path: Path) -> None:
+    described = scheduler.describe(app_id)
+    if described is not None and described.has_ended and described.started_at is not None:
+        other = described.host if described.host != platform.node() else ""
+        raise SchedulerError(
+            f"there is no log {path}: it was removed or never written{f', or {other} keeps it' if other else ''}"
+        )
 
 
 def replica_files(role_name: str, k: int, files: dict[Stream, Path]) -> ReplicaLog:
@@ -143,11 +158,6 @@ class FileRecords:
         for path in (log.combined, log.stdout, log.stderr):
             if path is not None and (fault := why_unreadable(path)):
                 raise SchedulerError(fault)
-        paths = [path for path in (log.combined, log.stdout, log.stderr) if path is not None]
-        if not any(map(path_exists, paths)) and has_ended():
-            raise SchedulerError(
-                f"there is no log {paths[0]}: it was removed or never written, or is on a disk of another machine"
-            )
         if last is not None:
             self._start_at_last(last)
 

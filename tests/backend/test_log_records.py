@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import os
+import platform
 import re
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from support.canned import CannedScheduler
 from support.streaming import LinesScheduler
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.log_records import FileRecords, LineAssembler, LogLines, StreamRecords, line_stream
 from torchx_tui.backends.shared import changes
-from torchx_tui.backends.types import LogQuery, Stream
+from torchx_tui.backends.types import DescribeAppResponse, LogQuery, Stream
 from torchx_tui.base.backoff import Backoff
 from torchx_tui.logs.source import replica_reader
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.logs.source.stream import LineCursor, Record
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
+from torchx_tui.specs.status import AppState
 
 LINES = ["one\n", "two\n", "three\n"]
 AWAY = BackendUnavailableError("docker", "away")
@@ -223,12 +227,32 @@ def test_a_removed_log_is_named(writer):
         wait_until(lambda: next(lines) and False, "it is noticed")
 
 
-def test_a_missing_log_is_an_error_after_the_end(writer):
-    writer.path.unlink()
-    assert list(writer.lines()) == []
-    writer.ended = True
-    with pytest.raises(SchedulerError, match=rf"there is no log {writer.path}: it was removed or never written"):
-        writer.lines()
+@pytest.mark.parametrize(
+    ("state", "started_at", "host", "words"),
+    [
+        (AppState.RUNNING, 5.0, "", ""),
+        (AppState.CANCELLED, None, "", ""),
+        (AppState.FAILED, 5.0, "", "combined.log: it was removed or never written$"),
+        (AppState.FAILED, 5.0, platform.node(), "combined.log: it was removed or never written$"),
+        (AppState.FAILED, 5.0, "n7", "combined.log: it was removed or never written, or n7 keeps it$"),
+    ],
+)
+def test_a_missing_log_of_an_ended_app_is_an_error(tmp_path, state, started_at, host, words):
+    scheduler = CannedScheduler(logs=tmp_path)
+    scheduler.described["app"] = DescribeAppResponse("app", state, started_at=started_at, host=host)
+    if not words:
+        assert list(scheduler.log_iter("app", "trainer")) == []
+        return
+    with pytest.raises(SchedulerError, match=words):
+        scheduler.log_iter("app", "trainer")
+
+
+def test_one_output_is_read_from_its_own_file(tmp_path):
+    scheduler: Any = CannedScheduler()
+    scheduler.log_files = lambda *_: {stream: tmp_path / f"{stream.value}.log" for stream in Stream}
+    (tmp_path / "stderr.log").write_text("unfinished")
+    scheduler.add("app", AppState.RUNNING, 60)
+    assert list(scheduler.log_iter("app", "trainer", streams=Stream.STDERR)) == ["unfinished"]
 
 
 def test_a_named_pipe_is_not_read(writer):

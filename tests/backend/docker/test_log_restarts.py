@@ -131,8 +131,7 @@ def test_a_log_that_the_engine_does_not_give(monkeypatch, driver, answer, error,
     [
         ({}, {"stdout": 1, "stderr": 1, "follow": 1}),
         ({"stream": Stream.STDOUT, "follow": False}, {"stdout": 1, "stderr": 0, "follow": 0}),
-        ({"stream": Stream.STDERR, "tail": 7}, {"stdout": 0, "stderr": 1, "follow": 1, "tail": 7}),
-        ({"tail": 0}, {"stdout": 1, "stderr": 1, "follow": 1, "tail": 0}),
+        ({"stream": Stream.STDERR}, {"stdout": 0, "stderr": 1, "follow": 1}),
         (
             {"since": 1_790_000_000_000_000_005},
             {"stdout": 1, "stderr": 1, "follow": 1, "since": "1790000000.000000005"},
@@ -151,7 +150,6 @@ def test_what_is_asked_for(monkeypatch, options, params):
     assert list(again) == []
     seconds, rest = divmod(reading.cursor.nanoseconds if reading.cursor else 0, 10**9)
     assert engine.asked[1]["since"] == f"{seconds}.{rest:09d}"
-    assert "tail" not in engine.asked[1]
 
 
 def test_pause_before_the_log_is_read_again(monkeypatch):

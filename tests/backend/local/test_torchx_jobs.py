@@ -205,14 +205,6 @@ def test_relative_error_file_is_beside_the_output(local, spawn, tmp_path):
     assert local.lines(APP, streams=Stream.STDOUT) == ["hello\n"]
 
 
-def test_removed_log_folder(local, spawn, tmp_path):
-    spawn(error_file=str(tmp_path / "gone" / "torchx" / APP / "r" / "0" / "error.json"))
-    assert wait_for_running(local).state is AppState.RUNNING
-    with pytest.raises(SchedulerError, match="the log was removed"):
-        local.scheduler.log_iter(APP, "r")
-    assert local.scheduler.describe_native(APP)
-
-
 def test_two_folders_with_one_id_are_not_mixed(local, spawn, tmp_path, monkeypatch):
     monkeypatch.setattr(jobs, "AGAIN_SECONDS", 0.0)
     first = spawn()

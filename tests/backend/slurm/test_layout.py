@@ -149,9 +149,9 @@ def test_a_log_that_a_requeue_cut_is_read_from_its_beginning(slurm, commands, tm
     reader.close()
 
 
-def test_a_missing_log_names_its_file(slurm, commands, tmp_path):
+def test_a_missing_log_names_its_file_and_node(slurm, commands, tmp_path):
     commands.queue({"State": "COMPLETED", "EndTime": "1795258020", "WorkDir": str(tmp_path), "STDOUT": "%j.log"})
-    with pytest.raises(SchedulerError, match=r"7\.log: it was removed or never written, or is on a disk of another"):
+    with pytest.raises(SchedulerError, match=r"7\.log: it was removed or never written, or n1 keeps it"):
         slurm.log_iter("7", "batch")
 
 
@@ -256,7 +256,7 @@ def test_log_file_by_the_command_counts_if_it_exists(slurm, commands, tmp_path, 
         (tmp_path / name).write_text("hi\n")
     forgotten(commands, tmp_path, line)
     if expected is not None:
-        assert slurm.log_files("7", "batch", 0) == {Stream.STDOUT: tmp_path / expected}
+        assert slurm.log_files("7", "batch", 0)[Stream.STDOUT] == tmp_path / expected
         return
     with pytest.raises(SchedulerError, match="it is not known where the log of 7 is"):
         slurm.log_files("7", "batch", 0)
