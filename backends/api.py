@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..specs.errors import AppDefError, SchedulerError
 from ..specs.resources import NULL_RESOURCE
@@ -34,9 +34,6 @@ from .types import (
     WorkspaceListing,
 )
 from .workspace import WorkspaceMixin
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = [
     "DAYS_IN_2_WEEKS",
@@ -243,8 +240,11 @@ class Scheduler(abc.ABC, Generic[T]):
             SchedulerError: the log cannot be read; the message says why.
             NotImplementedError: the scheduler has no logs.
         """
+        from .abilities import KeepsLogFiles, StreamsLogs
         from .log_records import LogLines, open_records
 
+        if not isinstance(self, (KeepsLogFiles, StreamsLogs)):
+            raise NotImplementedError(f"{self.backend} has no logs to read")
         query = LogQuery.parse(app_id, role_name, k, regex, since, until, should_tail, streams)
         return LogLines(lambda: open_records(self, query), query)
 

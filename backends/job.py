@@ -6,7 +6,7 @@ import itertools
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from ..specs.errors import JobNotFoundError, SchedulerError, UnknownAppException
 from ..specs.handles import make_app_handle, parse_app_handle
@@ -27,14 +27,33 @@ if TYPE_CHECKING:
 
     from ..logs.source.replica_log import ReplicaLog
     from ..logs.source.stream import Cursor, LogStream
+    from ..logs.spool.spools import LogSpools
     from ..specs.status import AppState, AppStatus
     from .api import Scheduler, Stream
+    from .history.cancellations import Cancellations
+    from .history.journal import Journal
     from .log_records import LogRecords
-    from .runner import Runner
     from .shared.bounded_command import CommandOutput
     from .types import DescribeAppResponse, JobAction, LogQuery, ReplicaUsage
 
 T = TypeVar("T")
+
+
+class JobRunner(Protocol):
+    """What a job needs of its `Runner`."""
+
+    session_name: str
+
+    @property
+    def journal(self) -> Journal: ...
+    @property
+    def cancellations(self) -> Cancellations: ...
+    def scheduler(self, name: str) -> Scheduler[Any]: ...
+    def is_set_up(self, name: str) -> bool: ...
+    def remember(self, handle: str, state: AppState, message: str) -> None: ...
+    def refuse_if_read_only(self, what: str) -> None: ...
+    def log_spools(self) -> LogSpools: ...
+    def complete_spools(self, handle: str) -> None: ...
 
 
 class Job:
@@ -44,14 +63,14 @@ class Job:
     and `SchedulerError` if it cannot do what is asked.
 
     Args:
-        runner: its runner.
+        runner: its runner; it launches, and keeps the journal.
         handle: its handle, of any session: every session sees the same jobs.
 
     Raises:
         MalformedAppHandleException: it is not a handle.
     """
 
-    def __init__(self, runner: Runner, handle: str) -> None:
+    def __init__(self, runner: JobRunner, handle: str) -> None:
         self._runner, self.handle = runner, handle
         self.scheduler_name, _, self.app_id = parse_app_handle(handle)
         self._own_handle = make_app_handle(self.scheduler_name, runner.session_name, self.app_id)

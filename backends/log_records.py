@@ -9,10 +9,10 @@ import platform
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ..base.backoff import Backoff
 from ..base.files import path_exists
@@ -22,11 +22,9 @@ from ..logs.source.replica_reader import ReplicaReader
 from ..logs.source.segment import LogSegment
 from ..logs.source.stream import Cursor, LineCursor, LineStream, LogStream, Record
 from ..specs.errors import BackendUnavailableError, SchedulerError
+from .abilities import KeepsLogFiles, StreamsLogs
 from .shared.outage import until_answered
-from .types import LogQuery, Stream
-
-if TYPE_CHECKING:
-    from .api import Scheduler
+from .types import DescribeAppResponse, LogQuery, Stream
 
 # Intervals (s) between two reads of files: short after something came, longer after 2 s and after 30 s of silence.
 _POLL_INTERVALS = ((2.0, 0.02), (30.0, 0.05), (float("inf"), 0.2))
@@ -59,7 +57,15 @@ class LogRecords(Protocol):
         ...
 
 
-def open_records(scheduler: Scheduler[Any], query: LogQuery, last: int | None = None) -> LogRecords:
+class HasLogs(Protocol):
+    """What is asked of the scheduler of a job whose log is read, see `Scheduler`."""
+
+    def describe(self, app_id: str) -> DescribeAppResponse | None: ...
+    def has_ended(self, app_id: str) -> bool: ...
+    def log_iter(self, app_id: str, role_name: str, k: int = ..., *args: Any, **kwargs: Any) -> Iterable[str]: ...
+
+
+def open_records(scheduler: HasLogs, query: LogQuery, last: int | None = None) -> LogRecords:
     """Read the log of one replica.
 
     Args:
@@ -71,8 +77,6 @@ def open_records(scheduler: Scheduler[Any], query: LogQuery, last: int | None = 
         JobNotFoundError, UnknownReplicaError: there is no such job, role, replica or stream.
         SchedulerError: the log cannot be read; the message says why.
     """
-    from .abilities import KeepsLogFiles, StreamsLogs
-    from .api import Scheduler
 
     def has_ended() -> bool:
         return scheduler.has_ended(query.app_id)
@@ -88,9 +92,6 @@ def open_records(scheduler: Scheduler[Any], query: LogQuery, last: int | None = 
             files = {query.stream: files[query.stream]}
         return FileRecords(replica_files(query.role_name, query.k, files), query, has_ended, last)
 
-    if not isinstance(scheduler, StreamsLogs) and type(scheduler).log_iter is Scheduler.log_iter:
-        raise NotImplementedError(f"{scheduler.backend} has no logs to read")
-
     def connect(cursor: Cursor | None, follow: bool) -> LogStream:
         names = query.app_id, query.role_name, query.k, query.stream
         if isinstance(scheduler, StreamsLogs):
@@ -100,7 +101,7 @@ def open_records(scheduler: Scheduler[Any], query: LogQuery, last: int | None = 
     return StreamRecords(connect, query, has_ended)
 
 
-def _check_never_written(scheduler: Scheduler[Any], app_id: str, path: Path) -> None:
+def _check_never_written(scheduler: HasLogs, app_id: str, path: Path) -> None:
     described = scheduler.describe(app_id)
     if described is not None and described.has_ended and described.started_at is not None:
         other = described.host if described.host != platform.node() else ""
@@ -115,7 +116,7 @@ def replica_files(role_name: str, k: int, files: dict[Stream, Path]) -> ReplicaL
 
 
 def line_stream(
-    scheduler: Scheduler[Any],
+    scheduler: HasLogs,
     app_id: str,
     role_name: str,
     k: int,
