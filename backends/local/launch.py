@@ -124,26 +124,6 @@ def adopt(run: Run, cancel: Mapping[str, Any], grace_seconds: float) -> None:
         raise SchedulerError(f"{run.app_id} cannot be cancelled: {error}") from error
 
 
-def adopt_torchx(runs: Runs, run: Run, by: str, grace_seconds: float) -> None:
-    """End an app that TorchX launched, as `adopt` does; that it was cancelled is kept in a folder of ours.
-
-    Raises:
-        SchedulerError: the folder cannot be made, or the supervisor could not be started; the message says why.
-    """
-    try:
-        private_folder(runs.records)
-        private_folder(run.folder)
-        asked = write_cancel(run.folder, by)
-        runs.write_record(run.app_id, run.folder)
-        adopt(run, asked, grace_seconds)
-    except (OSError, SchedulerError) as error:
-        shutil.rmtree(run.folder, ignore_errors=True)
-        runs.forget(run.app_id)
-        if isinstance(error, SchedulerError):
-            raise
-        raise SchedulerError(f"{run.app_id} cannot be cancelled: {error.strerror}: {error.filename}") from error
-
-
 def write_cancel(folder: Path, by: str) -> dict[str, Any]:
     """Write the request that the supervisor of the app in ``folder`` ends it, unless there is one; return it.
 

@@ -38,8 +38,6 @@ def check_log(run: Run, query: LogQuery) -> None:
     role_name, k, stream = query.role_name, query.k, query.stream
     if not run.document:
         raise SchedulerError(f"the log of {run.app_id} cannot be read: {run.reason}")
-    if run.log_folder is None:
-        raise SchedulerError(f"the log of {run.app_id} cannot be read: its processes do not tell where TorchX keeps it")
     roles: dict[str, dict[int, int | None]] = {}
     for entry in run.replicas:
         roles.setdefault(entry["role"], {})[entry["id"]] = entry["pid"]

@@ -31,10 +31,6 @@ from ...specs.serialize import appdef_from_dict
 from ...specs.status import AppState
 from . import supervisor
 
-TORCHX_FOLDER = "torchx_folder"
-"""In the state of a job that TorchX launched: the folder of its logs, which is TorchX's; empty if not known."""
-
-
 FORMAT = supervisor.FORMAT
 # Errors of `read_file` if the path is a folder, a pipe, a device, or too large a file.
 _NOT_A_STATE_FILE = (errno.EISDIR, errno.EINVAL, errno.EFBIG)
@@ -85,7 +81,7 @@ _OPTIONAL: dict[str, Check] = {
     **dict.fromkeys(("started_at", "finished_at"), is_optional(is_time)),
     **dict.fromkeys(("waits_for", "notes", "not_ended"), is_list_of(is_text)),
     **dict.fromkeys(("session", "reason", "app_id"), is_text),
-    **dict.fromkeys(("log_dir", TORCHX_FOLDER), is_path),
+    "log_dir": is_path,
     "cancel": is_optional(_is_cancel),
     "max_running": is_count,
     "cfg": is_object,
@@ -171,22 +167,9 @@ class Run:
         """
         return appdef_from_dict(self.document["app"])
 
-    @property
-    def by_torchx(self) -> bool:
-        """Whether TorchX launched it, so that its logs are TorchX's."""
-        return TORCHX_FOLDER in self.document
-
-    @property
-    def log_folder(self) -> Path | None:
-        """The folder of its logs; None where nothing tells."""
-        if not self.by_torchx:
-            return self.folder
-        folder = self.document[TORCHX_FOLDER]
-        return Path(folder) if folder else None
-
     def replica_folder(self, role: str, number: int) -> Path:
         """Return the folder of one replica's logs."""
-        return (self.log_folder or self.folder) / role / str(number)
+        return self.folder / role / str(number)
 
 
 def read_run(app_id: str, folder: Path) -> Run | None:

@@ -214,12 +214,6 @@ class Runs:
             raise JobNotFoundError(app_id, "local_cwd")
         return run
 
-    def log_dirs(self, own_folder: Path) -> list[Path]:
-        """Return the folders other than our own in which apps were launched, each with its sessions' folders."""
-        folders = (self.folder(app_id) for app_id in self.app_ids())
-        bases = (folder.parent.parent for folder in folders if folder is not None and own_folder not in folder.parents)
-        return list(dict.fromkeys(bases))
-
     def all(self) -> list[Run]:
         """Return every app as it is now."""
         return [run for app_id in self.app_ids() if (run := self.find(app_id)) is not None]

@@ -10,8 +10,7 @@ import json
 import logging
 import math
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +35,9 @@ from ..api import (
 )
 from ..shared.factories import accepted_arguments
 from ..shared.secrets import mask_data
-from .apps import Apps, LaunchedApps
 from .describe import Listing, describe_run
 from .image_provider import CWDImageProvider, ImageProvider, LocalDirectoryImageProvider, ReplicaParam
+from .launched_apps import LaunchedApps
 from .record import Run
 from .runs import DELETE, Runs
 
@@ -81,8 +80,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     What a container would give is left out: limits on resources, mounts, ports, and images but for their folder.
     Nothing is started again. Apps go on when this process ends, and any other process of this user finds them, but on
-    SIGTERM and SIGINT the apps that this object launched are cancelled. Those that TorchX itself launched on this
-    machine are found by their processes, see `Apps`.
+    SIGTERM and SIGINT the apps that this object launched are cancelled.
 
     Args:
         session_name: the session part of handles.
@@ -94,8 +92,6 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         grace_seconds: how long a cancelled app has between SIGTERM and SIGKILL, in seconds.
         keep_days: how long finished apps are kept, in days.
         keep_bytes: how much disk all finished apps may take, in bytes.
-        torchx_log_dirs: gives the folders in which TorchX has logs of jobs that have ended; those that launches here
-            were given are looked at as well.
         handle_signals: cancel own apps on SIGTERM and SIGINT; only where this is made on the main thread.
         insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
         helpers: gives for the handle of an app what its supervisor starts and leaves alone: programs (``argv``, and
@@ -127,7 +123,6 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         grace_seconds: float = 10.0,
         keep_days: float = 30.0,
         keep_bytes: float = 20e9,
-        torchx_log_dirs: Callable[[], Iterable[Path]] = tuple,
         handle_signals: bool = True,
         insight: bool = True,
         helpers: Callable[[str], Mapping[str, Mapping[str, Any]]] | None = None,
@@ -145,8 +140,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._grace_seconds = float(grace_seconds)
         self._keep_days, self._keep_bytes = float(keep_days), float(keep_bytes)
         self._runs = Runs(self._root, int(cache_size))
-        self._apps = Apps(self._runs, self._root, torchx_log_dirs)
-        self._listing = Listing(self._runs, self._apps)
+        self._listing = Listing(self._runs)
         self._own = LaunchedApps(self.end_own)
         self._insight = insight
         self._helpers = helpers
@@ -214,7 +208,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Describe an app, whichever process launched it; None when it does not exist."""
-        run = self._apps.find(app_id)
+        run = self._runs.find(app_id)
         return None if run is None else describe_run(run)
 
     def describe_native(self, app_id: str) -> str:
@@ -224,13 +218,13 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             JobNotFoundError: there is no such app.
         """
 
-        return native_text(self._apps.get(app_id))
+        return native_text(self._runs.get(app_id))
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what each running replica uses now; see `UsageSampler`."""
         from .usage import UsageSampler
 
-        run = self._apps.get(app_id)
+        run = self._runs.get(app_id)
         before, sampler = self._sampled
         if sampler is None or before != app_id:
             # One app is looked at at a time.
@@ -244,20 +238,20 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         """Run a command on this machine, see `Scheduler.run_beside`."""
         from .beside import run_beside_replica
 
-        return run_beside_replica(self._apps.get(app_id), role_name, k, argv, timeout_s)
+        return run_beside_replica(self._runs.get(app_id), role_name, k, argv, timeout_s)
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
-        """Return every local app of this user, TorchX's included, the latest first."""
+        """Return every local app of this user, the latest first."""
         return self._listing.rows()
 
     def exists(self, app_id: str) -> bool:
         """Tell whether the app was launched and is still kept."""
-        return self._apps.find(app_id) is not None
+        return self._runs.find(app_id) is not None
 
     # Ending
 
     def _cancel_existing(self, app_id: str) -> None:
-        run = self._apps.get(app_id)
+        run = self._runs.get(app_id)
         if not run.over or not run.document:  # it may run, where its state file is damaged
             self._end(run)
 
@@ -267,16 +261,13 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             SchedulerError: it cannot be reached.
         """
-        from .launch import adopt, adopt_torchx, write_cancel
+        from .launch import adopt, write_cancel
 
         if run.read_only:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.notes[-1]}")
         process = self._runs.supervisor(run)
         if not run.document and process is None:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.reason}")
-        if run.by_torchx and "pid" not in run.document:  # no supervisor of ours knows it yet
-            adopt_torchx(self._runs, run, user_name(), self._grace_seconds)
-            return
         asked: dict[str, Any] = {"by": user_name(), "at": 0.0}
         try:
             asked = write_cancel(run.folder, user_name())
@@ -293,16 +284,10 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             adopt(run, asked, self._grace_seconds)
 
     def _delete_existing(self, app_id: str) -> None:
-        run = self._apps.get(app_id)
+        run = self._runs.get(app_id)
         if run.read_only:
             raise SchedulerError(f"{app_id} cannot be deleted: {run.notes[-1]}")
         try:
-            if run.by_torchx:
-                self._apps.hide(run)
-                if not run.over:
-                    self._end(run)
-                self._apps.find(app_id)  # it forgets what has ended and is not to be shown
-                return
             if run.over:
                 self._runs.remove(run)
                 return
@@ -351,20 +336,15 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     def _log_lines(self, query: LogQuery) -> FileLines:
         from .logs import check_log, log_outlook, read_lines
 
-        run = self._apps.get(query.app_id)
+        run = self._runs.get(query.app_id)
         check_log(run, query)
-        if run.by_torchx and (query.since or query.until):
-            logger.warning("%s: TorchX keeps no times with its lines: since and until are ignored", query.app_id)
-            query = replace(query, since=None, until=None)
         folder = run.replica_folder(query.role_name, query.k)
-        return read_lines(folder, query, log_outlook(self._apps.find, query.app_id))
+        return read_lines(folder, query, log_outlook(self._runs.find, query.app_id))
 
     def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
         """Return the file of one replica's log, None when there is no such app or replica."""
-        run = self._apps.find(app_id)
+        run = self._runs.find(app_id)
         if run is None or not any((entry["role"], entry["id"]) == (role_name, k) for entry in run.replicas):
-            return None
-        if run.log_folder is None:
             return None
         return run.replica_folder(role_name, k) / f"{Stream(streams).value}.log"
 
