@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,38 +36,29 @@ class Listing:
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        self._rows: dict[str, tuple[Signature, ListAppResponse]] = {}
-        self._lock = threading.Lock()
+        self._finished: dict[str, tuple[Signature, ListAppResponse]] = {}
 
     def rows(self) -> list[ListAppResponse]:
         """Return a row for every app, the latest first."""
-        found = {app_id: row for app_id in self._runs.app_ids() if (row := self._row(app_id)) is not None}
-        with self._lock:
-            self._rows = {app_id: kept for app_id, kept in self._rows.items() if app_id in found}
-        return sorted(found.values(), key=lambda row: row.submitted_at or 0.0, reverse=True)
-
-    def _row(self, app_id: str) -> ListAppResponse | None:
-        folder = self._runs.folder(app_id)
-        signature = None if folder is None else signature_of(folder)
-        with self._lock:
-            kept = self._rows.get(app_id)
-        if kept is not None and kept[0] == signature:
+        rows: list[ListAppResponse] = []
+        finished: dict[str, tuple[Signature, ListAppResponse]] = {}
+        for app_id in self._runs.app_ids():
+            folder = self._runs.folder(app_id)
+            signature = None if folder is None else signature_of(folder)
+            kept = self._finished.get(app_id)
+            if kept is not None and kept[0] == signature:
+                finished[app_id], row = kept, kept[1]
+            else:
+                run = self._runs.find(app_id)
+                if run is None:
+                    continue
+                row = list_run(run)
+                if run.over and signature is not None:
+                    finished[app_id] = signature, row
             # A copy: callers fill in the handle, and may keep the row.
-            return _copy(kept[1])
-        run = self._runs.find(app_id)
-        if run is None:
-            return None
-        row = list_run(run)
-        if run.over and signature is not None:
-            with self._lock:
-                self._rows[app_id] = (signature, row)
-        return _copy(row)
-
-
-def _copy(row: ListAppResponse) -> ListAppResponse:
-    from dataclasses import replace
-
-    return replace(row, notes=list(row.notes))
+            rows.append(replace(row, notes=list(row.notes)))
+        self._finished = finished
+        return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
 
 
 Failed = tuple[dict[str, Any], OutputError]

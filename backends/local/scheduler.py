@@ -85,7 +85,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     Args:
         session_name: the session part of handles.
         image_provider_class: makes images available; called with the run options.
-        cache_size: how many finished apps are kept in memory; no launch is refused because of it.
+        cache_size: accepted as by TorchX; no launch is refused because of it.
         extra_paths: folders that replicas search for programs first.
         root: where state is kept; the state folder's ``local`` where None.
         max_running: how many apps run at once on this machine; later ones wait as PENDING. 0 is no limit.
@@ -139,7 +139,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._max_running = int(max_running)
         self._grace_seconds = float(grace_seconds)
         self._keep_days, self._keep_bytes = float(keep_days), float(keep_bytes)
-        self._runs = Runs(self._root, int(cache_size))
+        self._runs = Runs(self._root)
         self._listing = Listing(self._runs)
         self._own = LaunchedApps(self.end_own)
         self._insight = insight
