@@ -5,16 +5,14 @@ A subclass of `Scheduler` has an ability by defining its methods; it need not de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
-
-    from ..logs.source.stream import Cursor, LogStream
-    from ..specs.roles import AppDef
-    from .shared.bounded_command import CommandOutput
-    from .types import Alternative, Finding, JobAction, NameFault, PartitionStatus, ReplicaUsage, Stream
+from ..logs.source.stream import Cursor, LogStream
+from ..specs.roles import AppDef
+from .shared.bounded_command import CommandOutput
+from .types import Alternative, Finding, JobAction, NameFault, PartitionStatus, ReplicaUsage, Stream
 
 
 @runtime_checkable
@@ -263,3 +261,24 @@ class StreamsLogs(Protocol):
             SchedulerError: the log cannot be read; the caller may try again.
         """
         ...
+
+
+ABILITIES: tuple[type, ...] = (
+    ChecksBackend,
+    KnowsValues,
+    ChecksNames,
+    ChecksLaunches,
+    SuggestsPartitions,
+    SuggestsAlternatives,
+    WatchesChanges,
+    ListsAllUsers,
+    DescribesNatively,
+    MeasuresUsage,
+    RunsCommands,
+    OpensShell,
+    HasActions,
+    OwnsJobs,
+    PrunesJobs,
+    KeepsLogFiles,
+    StreamsLogs,
+)

@@ -7,7 +7,6 @@ somebody asks; of two, the project's wins over the one in the home folder (Torch
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import re
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from ..base.errors import ConfigError
 from ..base.files import current_folder, home_folder, is_file, path_exists, read_file
-from ..base.trust import UntrustedError, check_owner
+from ..base.trust import check_owner
 
 if TYPE_CHECKING:
     import configparser
@@ -39,47 +38,10 @@ _HEADER = re.compile(r"\[(?P<name>.+)\]")
 _KEY = re.compile(r"(?P<key>[^\s#;\[=:][^=:]*?)\s*[=:]")
 
 
-def configured_log_dirs() -> list[Path]:
-    """Return the folders that the files name, the one that wins first; a file that cannot be read names none.
-
-    Each counts: TorchX takes the home folder's file before the project's, this program the other way round.
-    """
-    try:
-        paths = [Path(name) for name in find_configs() if _is_trusted(name)]
-        return [folder for path in paths if (folder := _log_dir(path, path.stat().st_mtime_ns)) is not None]
-    except (OSError, RuntimeError, ConfigError) as error:  # no home, or the current folder is gone
-        logger.debug("no log_dir of .torchxconfig: %s", error)
-        return []
-
-
-def _is_trusted(path: str) -> bool:
-    try:
-        _check_trusted(path)
-    except UntrustedError as error:
-        logger.debug("%s", error)
-        return False
-    return True
-
-
 def _check_trusted(path: str | Path) -> None:
     """Refuse a file of another user, unless the environment names it. Raises UntrustedError."""
     if os.fspath(path) != os.environ.get(CONFIG_VARIABLE):
         check_owner(Path(path))
-
-
-@functools.lru_cache(maxsize=16)
-def _log_dir(path: Path, changed_at: int) -> Path | None:
-    """Return the folder that a file names; it is read again when it has changed."""
-    del changed_at
-    try:
-        section = read_config(path).get(_SCHEDULER, {})
-    except ConfigError as error:
-        logger.debug("%s", error)
-        return None
-    values = [value.text for key, value in section.items() if key.replace("_", "").lower() == _OPTION.replace("_", "")]
-    if not values or values[0] in ("", "None") or values[0].startswith(PLACEHOLDER):
-        return None
-    return Path(values[0]).expanduser().absolute()
 
 
 logger = logging.getLogger(__name__)

@@ -19,13 +19,6 @@ CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
 _MAX_NUMBER = 1_000_000_000
 
 
-def _torchx_log_dirs() -> list[Path]:
-    # Imported when jobs are looked for, which is after the first paint.
-    from ..backends.torchxconfig import configured_log_dirs
-
-    return configured_log_dirs()
-
-
 # A letter, a named key, or one with modifiers, as Textual writes them: `n`, `ctrl+n`, `f5`, `slash`, `/`.
 _KEY = re.compile(r"(?:(?:ctrl|shift|alt)\+)*(?:[^\s,+]|[a-z][a-z0-9_]+)")
 
@@ -271,7 +264,6 @@ class Settings:
                 "keep_days": self.local.keep_days,
                 "insight": self.local.insight,
                 "keep_bytes": int(self.local.keep_gigabytes * 1e9),
-                "torchx_log_dirs": _torchx_log_dirs,
                 "handle_signals": False,
             },
             "local_docker": {"grace_seconds": self.docker.grace_seconds},

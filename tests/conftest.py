@@ -134,8 +134,6 @@ def own_home(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("DOCKER_HOST", f"unix://{home}/no-docker.sock")
     monkeypatch.setenv("KUBECONFIG", f"{home}/no-kubeconfig")
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    # TorchX's local jobs are found by their processes, those of tests that run beside this one too.
-    monkeypatch.setenv("TORCHX_TUI_SHOWS_TORCHX_JOBS", "0")
     return home
 
 

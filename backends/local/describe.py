@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from ..shared.exit_reasons import (
     some_of,
 )
 from ..types import DescribeAppResponse, ListAppResponse, StateChange
-from .apps import Apps
 from .record import Run
 from .request import INSIGHT
 from .runs import Runs, Signature, signature_of
@@ -33,61 +32,33 @@ _TAIL = 1 << 18  # bytes of stderr that are searched for an error
 
 
 class Listing:
-    """Makes a row of each app; that of a finished app is made once.
+    """Makes a row of each app; that of a finished app is made once."""
 
-    Args:
-        runs: our own apps.
-        apps: these and TorchX's.
-    """
-
-    def __init__(self, runs: Runs, apps: Apps) -> None:
+    def __init__(self, runs: Runs) -> None:
         self._runs = runs
-        self._apps = apps
-        self._rows: dict[str, tuple[Signature, ListAppResponse]] = {}
-        self._torchx_rows: dict[str, tuple[Run, ListAppResponse]] = {}
-        self._lock = threading.Lock()
+        self._finished: dict[str, tuple[Signature, ListAppResponse]] = {}
 
     def rows(self) -> list[ListAppResponse]:
         """Return a row for every app, the latest first."""
-        torchx = {run.app_id: self._torchx_row(run) for run in self._apps.torchx_apps()}
-        own = {app_id: row for app_id in self._runs.app_ids() if (row := self._row(app_id)) is not None}
-        found = {**torchx, **own}
-        with self._lock:
-            self._rows = {app_id: kept for app_id, kept in self._rows.items() if app_id in own}
-            self._torchx_rows = {app_id: kept for app_id, kept in self._torchx_rows.items() if app_id in torchx}
-        return sorted(found.values(), key=lambda row: row.submitted_at or 0.0, reverse=True)
-
-    def _row(self, app_id: str) -> ListAppResponse | None:
-        folder = self._runs.folder(app_id)
-        signature = None if folder is None else signature_of(folder)
-        with self._lock:
-            kept = self._rows.get(app_id)
-        if kept is not None and kept[0] == signature:
+        rows: list[ListAppResponse] = []
+        finished: dict[str, tuple[Signature, ListAppResponse]] = {}
+        for app_id in self._runs.app_ids():
+            folder = self._runs.folder(app_id)
+            signature = None if folder is None else signature_of(folder)
+            kept = self._finished.get(app_id)
+            if kept is not None and kept[0] == signature:
+                finished[app_id], row = kept, kept[1]
+            else:
+                run = self._runs.find(app_id)
+                if run is None:
+                    continue
+                row = list_run(run)
+                if run.over and signature is not None:
+                    finished[app_id] = signature, row
             # A copy: callers fill in the handle, and may keep the row.
-            return _copy(kept[1])
-        run = self._apps.find(app_id)
-        if run is None:
-            return None
-        row = list_run(run)
-        if run.over and signature is not None:
-            with self._lock:
-                self._rows[app_id] = (signature, row)
-        return _copy(row)
-
-    def _torchx_row(self, run: Run) -> ListAppResponse:
-        with self._lock:
-            kept = self._torchx_rows.get(run.app_id)
-        # One that has ended is found as the same object again.
-        row = kept[1] if kept is not None and kept[0] is run else list_run(run)
-        with self._lock:
-            self._torchx_rows[run.app_id] = run, row
-        return _copy(row)
-
-
-def _copy(row: ListAppResponse) -> ListAppResponse:
-    from dataclasses import replace
-
-    return replace(row, notes=list(row.notes))
+            rows.append(replace(row, notes=list(row.notes)))
+        self._finished = finished
+        return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
 
 
 Failed = tuple[dict[str, Any], OutputError]
@@ -185,7 +156,7 @@ def describe_run(run: Run) -> DescribeAppResponse:
         num_restarts=0,
         msg=why(run, failure) or NONE,
         structured_error_msg=(failure[1].quote or NONE) if failure else NONE,
-        ui_url=run.log_folder.as_uri() if run.log_folder else None,
+        ui_url=run.folder.as_uri(),
         name=document.get("name", run.app_id),
         submitted_at=document.get("submitted_at"),
         started_at=document.get("started_at"),
@@ -194,9 +165,8 @@ def describe_run(run: Run) -> DescribeAppResponse:
         user=document.get("user", ""),
         host=document.get("host", ""),
         notes=list(run.notes),
-        log_dir=str(run.log_folder or ""),
-        insight_dir=str(run.log_folder / INSIGHT) if run.log_folder else "",
-        cfg=dict(document.get("cfg", {})) if run.by_torchx else {},
+        log_dir=str(run.folder),
+        insight_dir=str(run.folder / INSIGHT),
     )
     if document:
         try:
@@ -242,8 +212,6 @@ def replica_state(run: Run, entry: dict[str, Any]) -> AppState:
             return AppState.SUCCEEDED
         # What a cancel ended did not fail by itself.
         return AppState.CANCELLED if _ended_by_cancel(run, entry) else AppState.FAILED
-    if entry.get("gone") and run.state is AppState.RUNNING:
-        return AppState.UNKNOWN  # a replica of TorchX's, whose exit code TorchX alone knows
     if run.over:
         return AppState.CANCELLED if run.state in (AppState.CANCELLED, AppState.FAILED) else AppState.UNKNOWN
     if entry["pid"] and not run.supervised and not is_running(entry["pid"], entry["pid_started"]):

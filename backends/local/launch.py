@@ -1,11 +1,10 @@
-"""Starts a supervisor and hands it its request."""
+"""Starts a supervisor and sends it its request."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-import select
 import shutil
 import subprocess
 import sys
@@ -69,7 +68,7 @@ def launch(
         _make_folders(runs, request)
         runs.write_record(request.app_id, folder)
     except OSError as error:
-        _give_up(starting)
+        _discard(starting)
         if not isinstance(error, FileExistsError):
             _remove(runs, request)
         raise SchedulerError(_refused(request, f"{error.strerror}: {error.filename}")) from error
@@ -87,7 +86,7 @@ def launch(
         **({} if stdin is None else {"stdin": stdin}),
     }
     try:
-        _hand_over(starting, message)
+        _send_request(starting, message)
     except TimeoutError as error:
         write_cancel(folder, "")  # should it live after all, it ends before it starts anything
         raise SchedulerError(f"{request.app_id} was not launched: {error}") from error
@@ -119,29 +118,9 @@ def adopt(run: Run, cancel: Mapping[str, Any], grace_seconds: float) -> None:
         "replicas": [],
     }
     try:
-        _hand_over(_start_supervisor(launcher_environment()), message)
+        _send_request(_start_supervisor(launcher_environment()), message)
     except (SchedulerError, TimeoutError) as error:
         raise SchedulerError(f"{run.app_id} cannot be cancelled: {error}") from error
-
-
-def adopt_torchx(runs: Runs, run: Run, by: str, grace_seconds: float) -> None:
-    """End an app that TorchX launched, as `adopt` does; that it was cancelled is kept in a folder of ours.
-
-    Raises:
-        SchedulerError: the folder cannot be made, or the supervisor could not be started; the message says why.
-    """
-    try:
-        private_folder(runs.records)
-        private_folder(run.folder)
-        asked = write_cancel(run.folder, by)
-        runs.write_record(run.app_id, run.folder)
-        adopt(run, asked, grace_seconds)
-    except (OSError, SchedulerError) as error:
-        shutil.rmtree(run.folder, ignore_errors=True)
-        runs.forget(run.app_id)
-        if isinstance(error, SchedulerError):
-            raise
-        raise SchedulerError(f"{run.app_id} cannot be cancelled: {error.strerror}: {error.filename}") from error
 
 
 def write_cancel(folder: Path, by: str) -> dict[str, Any]:
@@ -168,7 +147,7 @@ def write_cancel(folder: Path, by: str) -> dict[str, Any]:
 
 
 def _start_supervisor(env: Mapping[str, str], stdin: int | None = None) -> subprocess.Popen[bytes]:
-    """Start a supervisor without a request; it ends by itself if it never receives one.
+    """Start a supervisor, which ends by itself if it never receives a request.
 
     Args:
         env: its environment.
@@ -192,49 +171,35 @@ def _start_supervisor(env: Mapping[str, str], stdin: int | None = None) -> subpr
             os.close(stdin)
 
 
-def _give_up(starting: subprocess.Popen[bytes]) -> None:
-    """Let a supervisor that was given nothing end."""
+def _discard(starting: subprocess.Popen[bytes]) -> None:
+    """Close the pipes to a supervisor; kill the process that was started, which exits as soon as it has forked."""
     for pipe in (starting.stdin, starting.stdout):
         if pipe:
             pipe.close()
+    starting.kill()
     starting.wait()
 
 
-def _hand_over(starting: subprocess.Popen[bytes], message: Mapping[str, Any]) -> None:
-    """Send the request and take the answer.
+def _send_request(starting: subprocess.Popen[bytes], request: Mapping[str, Any]) -> None:
+    """Send a supervisor its request and wait for the answer.
 
     Raises:
         SchedulerError: it refused, or died.
-        TimeoutError: it does not answer.
+        TimeoutError: it did not take the request, or did not answer, within `ANSWER_SECONDS`.
     """
-    assert starting.stdin is not None
-    assert starting.stdout is not None
-    answer = b""
-    # select() takes no descriptor above 1023, of which a process that reads many logs has some.
-    answering = select.poll()
-    answering.register(starting.stdout, select.POLLIN)
-    deadline = time.monotonic() + ANSWER_SECONDS
     try:
-        starting.stdin.write(encode_json(message).encode())
-        starting.stdin.close()
-        while not answer.endswith(b"}\n"):
-            if not answering.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise TimeoutError(f"the supervisor did not answer within {ANSWER_SECONDS:.0f} s")
-            data = os.read(starting.stdout.fileno(), 65536)
-            if not data:
-                break
-            answer += data
-    except BrokenPipeError:
-        answer += starting.stdout.read()
+        answer, _ = starting.communicate(encode_json(request).encode(), ANSWER_SECONDS)
+    except subprocess.TimeoutExpired:
+        raise TimeoutError(f"the supervisor did not answer within {ANSWER_SECONDS:.0f} s") from None
     finally:
-        _give_up(starting)
+        _discard(starting)
     last = answer.decode("utf-8", "replace").strip().rpartition("\n")[2]
     try:
-        said = json.loads(last)
+        decoded = json.loads(last)
     except ValueError:
-        raise SchedulerError(f"the supervisor did not start: {last or 'it said nothing'}") from None
-    if "error" in said:
-        raise SchedulerError(said["error"])
+        raise SchedulerError(f"the supervisor did not start: {last or 'it printed nothing'}") from None
+    if "error" in decoded:
+        raise SchedulerError(decoded["error"])
 
 
 def _make_folders(runs: Runs, request: PopenRequest) -> None:

@@ -10,7 +10,7 @@ import json
 import logging
 import math
 import signal
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +34,9 @@ from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.replicas import pick_replica
 from ..shared.secrets import mask_data
-from .apps import Apps, LaunchedApps
 from .describe import Listing, describe_run
 from .image_provider import CWDImageProvider, ImageProvider, LocalDirectoryImageProvider, ReplicaParam
+from .launched_apps import LaunchedApps
 from .record import Run
 from .runs import DELETE, Runs
 
@@ -78,21 +78,18 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     What a container would give is left out: limits on resources, mounts, ports, and images but for their folder.
     Nothing is started again. Apps go on when this process ends, and any other process of this user finds them, but on
-    SIGTERM and SIGINT the apps that this object launched are cancelled. Those that TorchX itself launched on this
-    machine are found by their processes, see `Apps`.
+    SIGTERM and SIGINT the apps that this object launched are cancelled.
 
     Args:
         session_name: the session part of handles.
         image_provider_class: makes images available; called with the run options.
-        cache_size: how many finished apps are kept in memory; no launch is refused because of it.
+        cache_size: accepted as by TorchX; no launch is refused because of it.
         extra_paths: folders that replicas search for programs first.
         root: where state is kept; the state folder's ``local`` where None.
         max_running: how many apps run at once on this machine; later ones wait as PENDING. 0 is no limit.
         grace_seconds: how long a cancelled app has between SIGTERM and SIGKILL, in seconds.
         keep_days: how long finished apps are kept, in days.
         keep_bytes: how much disk all finished apps may take, in bytes.
-        torchx_log_dirs: gives the folders in which TorchX has logs of jobs that have ended; those that launches here
-            were given are looked at as well.
         handle_signals: cancel own apps on SIGTERM and SIGINT; only where this is made on the main thread.
         insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
         helpers: gives for the handle of an app what its supervisor starts and leaves alone: programs (``argv``, and
@@ -117,7 +114,6 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         grace_seconds: float = 10.0,
         keep_days: float = 30.0,
         keep_bytes: float = 20e9,
-        torchx_log_dirs: Callable[[], Iterable[Path]] = tuple,
         handle_signals: bool = True,
         insight: bool = True,
         helpers: Callable[[str], Mapping[str, Mapping[str, Any]]] | None = None,
@@ -134,9 +130,8 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._max_running = int(max_running)
         self._grace_seconds = float(grace_seconds)
         self._keep_days, self._keep_bytes = float(keep_days), float(keep_bytes)
-        self._runs = Runs(self._root, int(cache_size))
-        self._apps = Apps(self._runs, self._root, torchx_log_dirs)
-        self._listing = Listing(self._runs, self._apps)
+        self._runs = Runs(self._root)
+        self._listing = Listing(self._runs)
         self._own = LaunchedApps(self.end_own)
         self._insight = insight
         self._helpers = helpers
@@ -204,7 +199,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Describe an app, whichever process launched it; None when it does not exist."""
-        run = self._apps.find(app_id)
+        run = self._runs.find(app_id)
         return None if run is None else describe_run(run)
 
     def describe_native(self, app_id: str) -> str:
@@ -214,13 +209,13 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             JobNotFoundError: there is no such app.
         """
 
-        return native_text(self._apps.get(app_id))
+        return native_text(self._runs.get(app_id))
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what each running replica uses now; see `UsageSampler`."""
         from .usage import UsageSampler
 
-        run = self._apps.get(app_id)
+        run = self._runs.get(app_id)
         before, sampler = self._sampled
         if sampler is None or before != app_id:
             # One app is looked at at a time.
@@ -234,20 +229,20 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         """Run a command on this machine, see `Scheduler.run_beside`."""
         from .beside import run_beside_replica
 
-        return run_beside_replica(self._apps.get(app_id), role_name, k, argv, timeout_s)
+        return run_beside_replica(self._runs.get(app_id), role_name, k, argv, timeout_s)
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
-        """Return every local app of this user, TorchX's included, the latest first."""
+        """Return every local app of this user, the latest first."""
         return self._listing.rows()
 
     def exists(self, app_id: str) -> bool:
         """Tell whether the app was launched and is still kept."""
-        return self._apps.find(app_id) is not None
+        return self._runs.find(app_id) is not None
 
     # Ending
 
     def _cancel_existing(self, app_id: str) -> None:
-        run = self._apps.get(app_id)
+        run = self._runs.get(app_id)
         if not run.over or not run.document:  # it may run, where its state file is damaged
             self._end(run)
 
@@ -257,16 +252,13 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             SchedulerError: it cannot be reached.
         """
-        from .launch import adopt, adopt_torchx, write_cancel
+        from .launch import adopt, write_cancel
 
         if run.read_only:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.notes[-1]}")
         process = self._runs.supervisor(run)
         if not run.document and process is None:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.reason}")
-        if run.by_torchx and "pid" not in run.document:  # no supervisor of ours knows it yet
-            adopt_torchx(self._runs, run, user_name(), self._grace_seconds)
-            return
         asked: dict[str, Any] = {"by": user_name(), "at": 0.0}
         try:
             asked = write_cancel(run.folder, user_name())
@@ -283,16 +275,10 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             adopt(run, asked, self._grace_seconds)
 
     def _delete_existing(self, app_id: str) -> None:
-        run = self._apps.get(app_id)
+        run = self._runs.get(app_id)
         if run.read_only:
             raise SchedulerError(f"{app_id} cannot be deleted: {run.notes[-1]}")
         try:
-            if run.by_torchx:
-                self._apps.hide(run)
-                if not run.over:
-                    self._end(run)
-                self._apps.find(app_id)  # it forgets what has ended and is not to be shown
-                return
             if run.over:
                 self._runs.remove(run)
                 return
@@ -340,11 +326,9 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def log_files(self, app_id: str, role_name: str, k: int) -> dict[Stream, Path]:
         """Return the files of one replica's log; see `KeepsLogFiles`."""
-        run = self._apps.get(app_id)
+        run = self._runs.get(app_id)
         if not run.document:
             raise SchedulerError(f"the log of {app_id} cannot be read: {run.reason}")
-        if run.log_folder is None:
-            raise SchedulerError(f"the log of {app_id} cannot be read: its processes do not tell where TorchX keeps it")
         roles: dict[str, dict[int, None]] = {}
         for entry in run.replicas:
             roles.setdefault(entry["role"], {})[entry["id"]] = None
@@ -353,7 +337,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def has_ended(self, app_id: str) -> bool:
         """Return whether an app writes no more."""
-        run = self._apps.find(app_id)
+        run = self._runs.find(app_id)
         return run is None or run.over
 
     # Advice

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import builtins
-import dataclasses
+import functools
+import logging
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 from ...guest.interpreter import own_interpreter
@@ -19,63 +18,32 @@ from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef, AppDryRunInfo, Role
 from ...specs.run_options import CfgVal, runopts
 from ..api import Scheduler
-from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
-from ..types import (
-    DescribeAppResponse,
-    Finding,
-    ListAppResponse,
-    NameFault,
-    ReplicaUsage,
-    Stream,
-    line_pattern,
-)
+from ..types import Capabilities, Stream, line_pattern, parse_stream
 from ..workspace import WorkspaceMixin
 from .found import FoundScheduler
-from .scheduler import take_built
-from .wire import decode, decode_error, encode
+from .serve import contract_method
+from .wire import ANSWER_TIMEOUT_S, METHODS, Opened, decode, decode_answer, decode_error, encode
 
-# How long a plugin may take to be imported and made (s); doctor waits longer.
+logger = logging.getLogger(__name__)
+
 LOAD_SECONDS = 8.0
-# How long it may take for an answer (s); the dashboard itself waits less long.
-ANSWER_SECONDS = 60.0
-# How long it may take for what asks no backend (s).
-QUICK_SECONDS = 10.0
-# Launches, and the builds before them, take what they take (s).
-LAUNCH_SECONDS = 24 * 3600.0
-
-# One that could not be loaded is not tried again for so long (s).
+"""Seconds that a plugin may take to be imported and made; doctor waits longer."""
 _RETRY_SECONDS = 30.0
-_failures: dict[FoundScheduler, tuple[float, BackendUnavailableError]] = {}
+"""Seconds after which a plugin that could not be loaded is tried again."""
 
-QUESTIONS = {
-    "run_opts": ("tell its run options", QUICK_SECONDS),
-    "dry_run": ("make the request", ANSWER_SECONDS),
-    "launch": ("launch", LAUNCH_SECONDS),
-    "build": ("build a workspace", LAUNCH_SECONDS),
-    "_validate": ("accept this app", ANSWER_SECONDS),
-    "_pre_build_validate": ("accept this app", ANSWER_SECONDS),
-    "describe": ("describe a job", ANSWER_SECONDS),
-    "describe_native": ("read a request back", ANSWER_SECONDS),
-    "list": ("list jobs", ANSWER_SECONDS),
-    "cancel": ("cancel a job", ANSWER_SECONDS),
-    "_cancel_existing": ("cancel a job", ANSWER_SECONDS),
-    "delete": ("delete a job", ANSWER_SECONDS),
-    "_delete_existing": ("delete a job", ANSWER_SECONDS),
-    "close": ("close", 1.0),
-}
-"""For each method: what it does, as messages say it, and the seconds after which it is given up."""
+_failures: dict[FoundScheduler, tuple[float, BackendUnavailableError]] = {}
 
 
 def create_remote(found: FoundScheduler, session_name: str, **params: Any) -> RemoteScheduler:
     """Start a worker and make a plugin's scheduler in it.
 
     Args:
-        found: The plugin.
-        session_name: The session part of handles.
-        params: Keyword arguments of the plugin's factory.
+        found: the plugin.
+        session_name: the session part of handles.
+        params: keyword arguments of the plugin's factory.
 
     Raises:
-        BackendUnavailableError: The plugin cannot be imported, raises, hangs, or makes something else.
+        BackendUnavailableError: the plugin cannot be imported, raises, hangs, or makes something else.
     """
     failed_at, failure = _failures.get(found, (0.0, None))
     if failure is not None and time.monotonic() - failed_at < _RETRY_SECONDS:
@@ -88,7 +56,7 @@ def create_remote(found: FoundScheduler, session_name: str, **params: Any) -> Re
 
 
 def _create(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> RemoteScheduler:
-    opening = encode([dataclasses.asdict(found), session_name, params])
+    opening = [encode([found, session_name, params]), {}]
     try:
         worker, opened = _open(found, opening)
     except WorkerTimeoutError as error:
@@ -99,12 +67,17 @@ def _create(found: FoundScheduler, session_name: str, params: Mapping[str, Any])
     except WorkerError as error:
         raise BackendUnavailableError(f"{found.name} could not be loaded: {error} ({found.origin})") from error
     except RemoteError as error:
-        raise _translate(error) from error
-    kind = RemoteWorkspaceScheduler if opened["builds_workspaces"] else RemoteScheduler
+        raise decode_error(error.error, error.output) from error
+    # The class has the methods that the plugin overrides, and no others.
+    bases = (_BuildsWorkspaces, RemoteScheduler) if opened.builds_workspaces else (RemoteScheduler,)
+    forwarded = {name: _forward(name) for name in opened.methods if name not in vars(RemoteScheduler)}
+    own = {"subscribe": _subscribe, "set_all_users": _set_all_users}
+    forwarded |= {name: function for name, function in own.items() if name in opened.methods}
+    kind = type(RemoteScheduler)(RemoteScheduler.__name__, bases, forwarded)
     return kind(found, session_name, worker, opening, opened)
 
 
-def _open(found: FoundScheduler, opening: Sequence[Any]) -> tuple[Worker, Mapping[str, Any]]:
+def _open(found: FoundScheduler, opening: Sequence[Any]) -> tuple[Worker, Opened]:
     worker = Worker(
         found.name,
         own_interpreter(),
@@ -114,7 +87,7 @@ def _open(found: FoundScheduler, opening: Sequence[Any]) -> tuple[Worker, Mappin
         adopt=False,
     )
     try:
-        return worker, decode(worker.call("open", opening, LOAD_SECONDS))
+        return worker, decode(worker.call("open", opening, LOAD_SECONDS), Opened)
     except BaseException:
         worker.close()
         raise
@@ -125,23 +98,9 @@ def forget_failures() -> None:
     _failures.clear()
 
 
-def _translate(raised: RemoteError) -> Exception:
-    error = decode_error(raised.error)
-    lines = raised.output.strip().splitlines()
-    if raised.error.get("class") == "PluginError":
-        more = lines[-1:] if vars(error).get("may_have_printed_more") else []
-        return SchedulerError(": ".join([str(error), *(line.strip() for line in more)]))
-    return error
-
-
 @dataclass(frozen=True)
 class RemoteRequest:
-    """A request that is kept in the worker.
-
-    Args:
-        number: Its number there.
-        text: What it says.
-    """
+    """A request that is kept in the worker, by its number there, and its text."""
 
     number: int
     text: str
@@ -151,151 +110,86 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
     """A scheduler in a worker, which is started again after it ended or hung.
 
     Args:
-        found: The plugin.
-        session_name: The session part of handles.
-        worker: Runs it.
-        opening: The arguments of `open`, with which a worker is started again.
-        opened: What the worker answered to `open`.
+        found: the plugin.
+        session_name: the session part of handles.
+        worker: runs it.
+        opening: the arguments of `open`, with which a worker is started again.
+        opened: the answer to `open`.
     """
 
     def __init__(
-        self,
-        found: FoundScheduler,
-        session_name: str,
-        worker: Worker,
-        opening: Sequence[Any],
-        opened: Mapping[str, Any],
+        self, found: FoundScheduler, session_name: str, worker: Worker, opening: Sequence[Any], opened: Opened
     ) -> None:
         super().__init__(found.name, session_name)
         self.found = found
-        self.capabilities = opened["capabilities"]
-        self.context = opened["context"]
-        self.takes_contexts = opened["takes_contexts"]
-        self._methods = frozenset(opened["methods"])
+        self.capabilities = opened.capabilities
+        self.context = opened.context
+        self.takes_contexts = opened.takes_contexts
+        self.runs_once_per_node = opened.runs_once_per_node
         self._worker = worker
         self._opening = opening
         self._restarting = threading.Lock()
         self._options: runopts | None = None
+        self.all_users: bool | None = None
 
-    def _running_worker(self) -> Worker:
+    def running_worker(self) -> Worker:
+        """Return the worker, started again if it has ended."""
         with self._restarting:
             if not self._worker.is_usable:
                 self._worker, _ = _open(self.found, self._opening)
+                if self.all_users is not None:
+                    self._worker.call("set_all_users", [[self.all_users], {}], ANSWER_TIMEOUT_S)
             return self._worker
 
-    def _ask(self, name: str, *arguments: Any) -> Any:
-        what, seconds = QUESTIONS.get(name, (name.strip("_").replace("_", " "), ANSWER_SECONDS))
+    def call(self, name: str, *arguments: Any, **keywords: Any) -> Any:
+        """Call a method of the table in the worker."""
+        method = METHODS[name]
+        encoded = [[encode(value) for value in arguments], {key: encode(value) for key, value in keywords.items()}]
         try:
-            return decode(self._running_worker().call(name, encode(list(arguments)), seconds))
-        except RemoteError as error:
-            raise self._translate(error) from error
-        except WorkerError as error:
-            raise SchedulerError(f"{self.backend} could not {what}: {error} ({self.found.origin})") from error
+            answer = self.running_worker().call(name, encoded, method.timeout_s)
+            return decode_answer(contract_method(name), answer)
+        except (RemoteError, WorkerError, ValueError) as error:
+            raise self.translated(method.action, error) from error
 
-    def _translate(self, raised: RemoteError) -> Exception:
-        if "capabilities" in raised.error:
-            self.capabilities = decode(raised.error["capabilities"])
-        return _translate(raised)
+    def stream(self, name: str, *arguments: Any, **keywords: Any) -> RemoteLines:
+        """Call a method of the table that gives lines."""
+        encoded = [encode(list(arguments)), encode(keywords)]
+        try:
+            return RemoteLines(self, self.running_worker().stream(name, encoded, ANSWER_TIMEOUT_S))
+        except (RemoteError, WorkerError) as error:
+            raise self.translated(METHODS[name].action, error) from error
+
+    def translated(self, action: str, error: Exception) -> Exception:
+        """Return the error that the plugin raised, or that says why it did not answer."""
+        if not isinstance(error, RemoteError):
+            return SchedulerError(f"{self.backend} could not {action}: {error} ({self.found.origin})")
+        if "capabilities" in error.error:
+            self.capabilities = decode(error.error["capabilities"], Capabilities)
+        return decode_error(error.error, error.output)
 
     def close(self) -> None:
         """Close the plugin's scheduler, and end its worker."""
         try:
             if self._worker.is_usable:
-                self._ask("close")
+                self.call("close")
         except Exception:
             return  # noted in the log file
         finally:
             self._worker.close()
 
-    # Launching
-
     def run_opts(self) -> runopts:
         """Return the plugin's run options, those of its workspaces included."""
         if self._options is None:
-            self._options = self._ask("run_opts")
+            self._options = self.call("run_opts")
         return self._options
 
-    def known_values(self) -> dict[str, builtins.list[str]]:
-        """Return values that run options can have, where the plugin says some."""
-        return self._ask("known_values") if "known_values" in self._methods else {}
-
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
-        number, text = self._ask("dry_run", app, dict(cfg))
+        number, text = self.call("dry_run", app, dict(cfg))
         return AppDryRunInfo(RemoteRequest(number, text), lambda request: request.text)
 
     def schedule(self, dryrun_info: AppDryRunInfo[Any]) -> str:
         """Launch what a dry run gave, and return the id that the plugin gave the app."""
-        return self._ask("launch", dryrun_info.request.number, dryrun_info.app, dict(dryrun_info.cfg))
-
-    def _pre_build_validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
-        self._ask("_pre_build_validate", app, scheduler, dict(cfg))
-
-    def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
-        self._ask("_validate", app, scheduler, dict(cfg))
-
-    # Watching
-
-    def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Describe an app; None when it does not exist."""
-        return self._ask("describe", app_id)
-
-    def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
-        """Return every app that the plugin lists, and those that were just launched from here."""
-        return self._ask("list", *([] if cfg is None else [dict(cfg)]))
-
-    def describe_native(self, app_id: str) -> str:
-        """Return the request that the plugin reads back. Raises as the plugin's does."""
-        return self._ask("describe_native", app_id)
-
-    def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
-        """Measure what each running replica uses now. Raises as the plugin's does."""
-        return self._ask("usage", app_id)
-
-    def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
-        """Return the command that opens a shell in a replica. Raises as the plugin's does."""
-        return self._ask("shell_command", app_id, role_name, k)
-
-    def run_beside(
-        self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
-    ) -> CommandOutput:
-        """Run a command where a replica is. Raises as the plugin's does."""
-        return self._ask("run_beside", app_id, role_name, k, list(argv), timeout_s)
-
-    # Ending
-
-    def _cancel_existing(self, app_id: str) -> None:
-        self._ask("_cancel_existing", app_id)
-
-    def cancel(self, app_id: str) -> None:
-        """Ask for the app's end; one that is final or unknown is left alone."""
-        self._ask("cancel", app_id)
-
-    def _delete_existing(self, app_id: str) -> None:
-        self._ask("_delete_existing", app_id)
-
-    def delete(self, app_id: str) -> None:
-        """Remove what is kept of the app, after ending it if it runs."""
-        self._ask("delete", app_id)
-
-    def own_app_ids(self) -> builtins.list[str]:
-        """Return the apps that end with the plugin."""
-        return self._ask("own_app_ids") if "own_app_ids" in self._methods else []
-
-    def detach(self, app_id: str) -> None:
-        """Let an app go on when this process ends."""
-        if "detach" in self._methods:
-            self._ask("detach", app_id)
-
-    def prune(self, *, dryrun: bool = False) -> builtins.list[str]:
-        """Remove what the plugin keeps beyond the limits, where it keeps something; return the ids."""
-        return self._ask("prune", dryrun) if "prune" in self._methods else []
-
-    def end_own(self) -> None:
-        """Cancel the apps of `own_app_ids`, without waiting."""
-        if "end_own" in self._methods:
-            self._ask("end_own")
-
-    # Logs
+        return self.call("launch", dryrun_info.request.number, dryrun_info.app, dict(dryrun_info.cfg))
 
     def log_iter(
         self,
@@ -310,52 +204,57 @@ class RemoteScheduler(Scheduler[Mapping[str, CfgVal]]):
     ) -> RemoteLines:
         """Return the log lines of one replica; see `Scheduler.log_iter`."""
         line_pattern(regex)
+        parse_stream(streams)
         if not self.capabilities.log_streams:
             raise NotImplementedError(f"{self.backend} has no logs to read")
-        arguments = [app_id, role_name, k, regex, since, until, should_tail, streams]
-        try:
-            return RemoteLines(self, self._running_worker().stream("log_iter", encode(arguments), ANSWER_SECONDS))
-        except RemoteError as error:
-            raise self._translate(error) from error
-        except WorkerError as error:
-            raise SchedulerError(f"{self.backend} could not give a log: {error} ({self.found.origin})") from error
-
-    def log_path(self, app_id: str, role_name: str, k: int, streams: Stream) -> Path | None:
-        """Return the file that holds one replica's log, None where the plugin knows none."""
-        return self._ask("log_path", app_id, role_name, k, streams) if "log_path" in self._methods else None
-
-    # Advice
-
-    def check(self) -> builtins.list[Finding]:
-        """Return where the plugin comes from, and what it says of its backend."""
-        return self._ask("check")
-
-    def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """Find what would go wrong with a launch that `schedule` would accept."""
-        return self._ask("preflight", app, dict(cfg)) if "preflight" in self._methods else []
-
-    def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
-        """Return the names that the plugin would refuse or change."""
-        return self._ask("check_names", app, dict(cfg)) if "check_names" in self._methods else []
-
-    def image_digests(self, images: Sequence[str]) -> dict[str, str]:
-        """Identify the present state of each image, where the plugin can."""
-        return self._ask("image_digests", [*images]) if "image_digests" in self._methods else {}
+        # A plugin may have parameters of its own before `streams`.
+        return self.stream("log_iter", app_id, role_name, k, regex, since, until, should_tail, streams=streams)
 
 
-class RemoteWorkspaceScheduler(WorkspaceMixin[Any], RemoteScheduler):
-    """Lets the plugin build the workspaces of roles; its run options already have those of its workspaces."""
-
+class _BuildsWorkspaces(WorkspaceMixin[Any]):
     def build_workspaces(self, roles: Sequence[Role], cfg: Mapping[str, CfgVal]) -> None:
-        """Let the plugin build each role's workspace, and take over what it made of the role."""
-        for role, built in zip(roles, self._ask("build", [*roles], dict(cfg)), strict=True):
-            take_built(role, built)
+        remote: Any = self
+        built = remote.call("build", AppDef("", [*roles]), dict(cfg))
+        for role, made in zip(roles, built.roles, strict=True):
+            take_built(role, made)
 
-    def caching_build_workspace_and_update_role(
-        self, role: Role, cfg: Mapping[str, CfgVal], build_cache: dict[object, object]
-    ) -> None:
-        """Let the plugin build one role's workspace."""
-        self.build_workspaces([role], cfg)
+
+def take_built(role: Role, built: Role) -> None:
+    """Take over what a builder of workspaces may change: the image, and what replicas need to find the files."""
+    role.image, role.env, role.mounts, role.metadata = built.image, built.env, built.mounts, built.metadata
+
+
+def _forward(name: str) -> Callable[..., Any]:
+    # Its attributes are not copied: an abstract method would stay abstract.
+    @functools.wraps(contract_method(name), updated=())
+    def method(self: RemoteScheduler, *arguments: Any, **keywords: Any) -> Any:
+        return self.call(name, *arguments, **keywords)
+
+    return method
+
+
+def _set_all_users(self: RemoteScheduler, all_users: bool) -> None:
+    """Choose whose jobs are listed, also after the worker was started again."""
+    self.all_users = all_users
+    self.call("set_all_users", all_users)
+
+
+def _subscribe(self: RemoteScheduler, on_change: Callable[[], object]) -> Callable[[], object] | None:
+    """Read the plugin's changes in a thread, until its process ends."""
+    lines = self.stream("subscribe")
+    if next(lines, None) is None:
+        return None
+
+    def follow() -> None:
+        try:
+            for _ in lines:
+                on_change()
+        except SchedulerError as error:
+            logger.warning("%s no longer reports changes: %s", self.backend, error)
+            on_change()
+
+    threading.Thread(target=follow, name=f"changes-{self.backend}", daemon=True).start()
+    return lines.close
 
 
 class RemoteLines:
@@ -376,10 +275,8 @@ class RemoteLines:
         """
         try:
             return next(self._lines)
-        except RemoteError as error:
-            raise self._scheduler._translate(error) from error
-        except WorkerError as error:
-            raise SchedulerError(f"{self._scheduler.backend} could not read a log: {error}") from error
+        except (RemoteError, WorkerError) as error:
+            raise self._scheduler.translated("read a log", error) from error
 
     def close(self) -> None:
         """End the iteration at once."""

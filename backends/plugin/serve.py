@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from queue import SimpleQueue
 from typing import Any
 
-from ...base.errors import TorchXTuiError
-from ...guest.framing import STREAM_AHEAD, receive, send
-from ...specs.errors import BackendUnavailableError, SchedulerError
-from ...specs.roles import AppDef, Role
+from ...guest.framing import receive, send
+from ...specs.errors import BackendUnavailableError
+from ...specs.roles import AppDef
 from ...specs.run_options import CfgVal
+from ..abilities import ABILITIES
 from ..api import Scheduler
 from ..workspace import WorkspaceMixin
-from .calls import ask
 from .found import GUEST_GROUP, FoundScheduler
-from .wire import decode, encode, encode_error
+from .logs import LogSource, LogStream
+from .wire import METHODS, Opened, decode_arguments, encode, encode_error, plugin_error
 
 # Requests of dry runs that are kept until they are launched.
 _MAX_REQUESTS = 100
@@ -34,8 +36,8 @@ class _Server:
     def __init__(self, channel: int) -> None:
         self._channel = channel
         self._writing = threading.Lock()
-        self._host = _Host()
-        self._streams: dict[int, _Stream] = {}
+        self._host = Host()
+        self._streams: dict[int, LogStream] = {}
 
     def take(self, request: dict[str, Any]) -> None:
         number = request["id"]
@@ -47,180 +49,139 @@ class _Server:
             if stream is not None:
                 stream.close()
         elif "stream" in request:
-            self._streams[number] = stream = _Stream()
-            self._in_thread(lambda: self._send_lines(number, stream, request))
+            stream = self._streams[number] = LogStream()
+            self._in_thread(self._send_lines, request, stream)
         elif request["call"] == "open":
             # In the main thread, where a plugin may set handlers of signals.
-            self._answer(number, lambda: self._call(request["call"], request))
+            self._answer(request)
         else:
-            self._in_thread(lambda: self._answer(number, lambda: self._call(request["call"], request)))
+            self._in_thread(self._answer, request)
 
-    def _in_thread(self, work: Callable[[], object]) -> None:
-        threading.Thread(target=work, daemon=True).start()
+    def _in_thread(self, work: Callable[..., object], *arguments: Any) -> None:
+        threading.Thread(target=work, args=arguments, daemon=True).start()
 
-    def _call(self, name: str, request: dict[str, Any]) -> Any:
-        return getattr(self._host, name)(*decode(request["arguments"]))
-
-    def _answer(self, number: int, call: Callable[[], object]) -> None:
+    def _answer(self, request: dict[str, Any]) -> None:
+        name = request["call"]
         try:
-            answer: dict[str, Any] = {"value": encode(call())}
+            answer: dict[str, Any] = {"value": encode(self._host.call(name, request["arguments"]))}
         except BaseException as error:  # SystemExit too
-            answer = {"error": self._host.describe_error(error)}
-        self._send({"id": number, **answer})
+            answer = {"error": self._host.describe_error(name, error)}
+        self._send({"id": request["id"], **answer})
 
-    def _send_lines(self, number: int, stream: _Stream, request: dict[str, Any]) -> None:
-        def send_all() -> None:
-            stream.open(self._call(request["stream"], request))
+    def _send_lines(self, request: dict[str, Any], stream: LogStream) -> None:
+        name, number = request["stream"], request["id"]
+        answer: dict[str, Any] = {"value": None}
+        try:
+            stream.start(self._host.sources(name, request["arguments"]))
             self._send({"id": number, "lines": []})
             for lines in stream.batches():
                 self._send({"id": number, "lines": lines})
-
-        self._answer(number, send_all)
+        except BaseException as error:  # SystemExit too
+            answer = {"error": self._host.describe_error(name, error)}
         del self._streams[number]
+        self._send({"id": number, **answer})
 
     def _send(self, message: dict[str, Any]) -> None:
         with self._writing, suppress(BrokenPipeError):
             send(self._channel, message)
 
 
-class _Stream:
-    """A log that is read on while there is room for its lines."""
-
-    def __init__(self) -> None:
-        self._changed = threading.Condition()
-        self._room = STREAM_AHEAD
-        self._closed = False
-        self._source: Any = None
-
-    def open(self, source: Any) -> None:
-        with self._changed:
-            self._source = source
-            closed = self._closed
-        if closed:
-            source.close()
-
-    def make_room(self, lines: int) -> None:
-        with self._changed:
-            self._room += lines
-            self._changed.notify_all()
-
-    def close(self) -> None:
-        with self._changed:
-            self._closed = True
-            source = self._source
-            self._changed.notify_all()
-        if source is not None:
-            source.close()
-
-    def batches(self) -> Iterator[list[str]]:
-        take_waiting = getattr(self._source, "take_waiting", list)
-        for line in self._source:
-            lines = [line, *take_waiting()]
-            yield lines
-            with self._changed:
-                self._room -= len(lines)
-                self._changed.wait_for(lambda: self._room > 0 or self._closed)
-                if self._closed:
-                    return
-
-
-class _Host:
-    """What can be asked: `open` first, then the methods of the scheduler."""
+class Host:
+    """The methods that are asked of the process itself; `open` is the first. All others are the scheduler's."""
 
     def __init__(self) -> None:
         self._scheduler: Any = None
+        self._name = ""
+        self._is_for_torchx = False
         self._requests: dict[int, Any] = {}
-        self._next = 0
+        self._numbers = itertools.count(1)
 
-    def __getattr__(self, name: str) -> Any:
-        if name not in FORWARDED:
-            raise AttributeError(name)
-        return getattr(self._scheduler, name)
+    def call(self, name: str, data: Any) -> Any:
+        """Call a method of the table with encoded arguments."""
+        positional, keywords = decode_arguments(contract_method(name), data)
+        return getattr(self if hasattr(self, name) else self._scheduler, name)(*positional, **keywords)
 
-    def open(self, found: dict[str, str], session_name: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Import the plugin and make its scheduler; tell what it can do."""
-        self._scheduler = _make(FoundScheduler(**found), session_name, params)
-        kind = type(self._scheduler)
-        return {
-            "capabilities": self._scheduler.capabilities,
-            "context": self._scheduler.context,
-            "takes_contexts": self._scheduler.takes_contexts,
-            "builds_workspaces": isinstance(self._scheduler, WorkspaceMixin),
-            "methods": [name for name in FORWARDED if getattr(kind, name, None) is not getattr(Scheduler, name, None)],
-        }
+    def sources(self, name: str, data: Any) -> list[LogSource]:
+        """Open a stream; return what begins to read it, in a thread each."""
+        if name == "subscribe":
+            return [lambda: _Changes(self._scheduler)]
+        if self._is_for_torchx:
+            positional, keywords = decode_arguments(contract_method(name), data)
+            return self._scheduler.log_sources(*positional, **keywords)
+        lines = self.call(name, data)
+        return [lambda: lines]
+
+    def open(self, found: FoundScheduler, session_name: str, params: dict[str, Any]) -> Opened:
+        """Import the plugin and make its scheduler."""
+        self._name = found.name
+        made = self._scheduler = _make(found, session_name, params)
+        self._is_for_torchx = hasattr(made, "log_sources")
+        kind = type(made)
+        overridden = {name for name in METHODS if getattr(kind, name, None) is not getattr(Scheduler, name, None)}
+        if not getattr(made, "describes_natively", True):
+            overridden.discard("describe_native")
+        builds = isinstance(made, WorkspaceMixin)
+        once = bool(getattr(made, "runs_once_per_node", False))
+        return Opened(made.capabilities, made.context, made.takes_contexts, once, builds, sorted(overridden))
 
     def dry_run(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> tuple[int, str]:
         """Make a request and keep it; return its number and text."""
         info = self._scheduler.submit_dryrun(app, cfg)
-        self._next += 1
-        self._requests[self._next] = info
-        for old in [number for number in self._requests if number <= self._next - _MAX_REQUESTS]:
-            self._requests.pop(old, None)
-        return self._next, str(info)
+        number = next(self._numbers)
+        self._requests[number] = info
+        self._requests.pop(number - _MAX_REQUESTS, None)
+        return number, str(info)
 
     def launch(self, number: int, app: AppDef, cfg: Mapping[str, CfgVal]) -> str:
-        """Launch what a dry run made, or what it makes of the app now where that was before this worker was started."""
+        """Launch the request of a dry run, or make it again if an earlier process made it."""
         info = self._requests.pop(number, None) or self._scheduler.submit_dryrun(app, cfg)
         info.app, info.cfg = app, cfg
         return str(self._scheduler.schedule(info))
 
-    def build(self, roles: list[Role], cfg: Mapping[str, CfgVal]) -> list[Role]:
-        """Build the workspaces of roles; return the roles."""
-        self._scheduler.build_workspaces(roles, cfg)
-        return roles
+    def build(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDef:
+        """Build the workspaces of the roles of an app; return it."""
+        self._scheduler.build_workspaces(app.roles, cfg)
+        return app
 
-    def prune(self, dryrun: bool) -> list[str]:
-        return self._scheduler.prune(dryrun=dryrun)
-
-    def log_iter(self, *arguments: Any) -> Any:
-        # As TorchX's Runner does: a plugin may have parameters of its own before `streams`.
-        *others, streams = arguments
-        return self._scheduler.log_iter(*others, streams=streams)
-
-    def describe_error(self, error: BaseException) -> dict[str, Any]:
-        """Describe an error, and what the scheduler can do since then: an output that it refused is gone."""
-        described = encode_error(error)
+    def describe_error(self, name: str, error: BaseException) -> dict[str, Any]:
+        """Describe an error, and what the scheduler can do since then: it loses an output that it refused."""
+        is_plain = isinstance(error, (ValueError, NotImplementedError)) and not self._is_for_torchx
+        described = encode_error(error if is_plain else plugin_error(self._name, METHODS[name].action, error))
         if isinstance(error, ValueError) and self._scheduler is not None:
             described["capabilities"] = encode(self._scheduler.capabilities)
         return described
 
 
-FORWARDED = (
-    "run_opts",
-    "known_values",
-    "describe",
-    "describe_native",
-    "usage",
-    "shell_command",
-    "run_beside",
-    "list",
-    "cancel",
-    "delete",
-    "_cancel_existing",
-    "_delete_existing",
-    "own_app_ids",
-    "detach",
-    "end_own",
-    "prune",
-    "log_path",
-    "check",
-    "preflight",
-    "check_names",
-    "image_digests",
-    "close",
-    "_pre_build_validate",
-    "_validate",
-)
-"""The methods that are asked as they are."""
+def contract_method(name: str) -> Callable[..., Any]:
+    """Return the method of the table whose annotations say what it takes and returns."""
+    return next(getattr(contract, name) for contract in (Host, Scheduler, *ABILITIES) if hasattr(contract, name))
+
+
+class _Changes:
+    """A line when the scheduler began to report changes, and one for each change."""
+
+    def __init__(self, scheduler: Scheduler[Any]) -> None:
+        self._lines: SimpleQueue[str] = SimpleQueue()
+        self._unsubscribe = scheduler.subscribe(lambda: self._lines.put("\n"))
+        self._lines.put("\n" if self._unsubscribe else "")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._lines.get, "")
+
+    def close(self) -> None:
+        if self._unsubscribe:
+            self._unsubscribe()
+        self._lines.put("")
 
 
 def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Scheduler[Any]:
     try:
-        made = ask(found.name, "be loaded", lambda: _call_factory(found, session_name, params))
-    except TorchXTuiError as error:
-        if isinstance(error, BackendUnavailableError):
-            raise
-        raise BackendUnavailableError(f"{error} ({found.origin}): fix or uninstall it") from error
+        made = _call_factory(found, session_name, params)
+    except BackendUnavailableError:
+        raise
+    except BaseException as error:  # SystemExit too
+        reason = plugin_error(found.name, METHODS["open"].action, error)
+        raise BackendUnavailableError(f"{reason} ({found.origin}): fix or uninstall it") from error
     if isinstance(made, Scheduler):
         return made
     from torchx.workspace import WorkspaceMixin as TheirWorkspaceMixin
@@ -232,21 +193,14 @@ def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -
 
 
 def _call_factory(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -> Any:
-    factory = found.load()
-    if found.group == GUEST_GROUP:
-        made = factory(session_name, **params)
-        if not isinstance(made, Scheduler):
-            raise SchedulerError(f"it made a {type(made).__name__}, which is no torchx_tui.backends.api.Scheduler")
-        return made
     # TorchX's Runner gives every factory each variable TORCHX_*, its name in lower case.
     variables = {name.lower(): value for name, value in os.environ.items() if name.startswith("TORCHX_")}
-    made = factory(session_name, **{**variables, **params})
+    made = found.load()(session_name, **{**({} if found.group == GUEST_GROUP else variables), **params})
     if isinstance(made, Scheduler):
         return made
-    from torchx.schedulers.api import Scheduler as TheirScheduler
+    if found.group != GUEST_GROUP:
+        from torchx.schedulers.api import Scheduler as TheirScheduler
 
-    if not isinstance(made, TheirScheduler):
-        raise SchedulerError(
-            f"{found.name} could not be loaded: it made a {type(made).__name__}, which is no scheduler"
-        )
-    return made
+        if isinstance(made, TheirScheduler):
+            return made
+    raise TypeError(f"it made a {type(made).__name__}, which is no scheduler")

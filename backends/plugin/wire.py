@@ -1,57 +1,38 @@
-"""Convert the arguments and values of a scheduler's methods to plain data and back, for a plugin in a worker.
+"""What a plugin's process is asked: the table of methods, and their arguments, answers and errors as plain data.
 
-Texts, numbers, lists and mappings are themselves; everything else is ``{"$": CLASS, "value": ...}``. Both ends are the
-same version of this package.
+Both ends are made of the table. Arguments and answers are decoded by the annotations of `Scheduler` and its abilities.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import logging
 import traceback
-from base64 import b64decode, b64encode
-from collections.abc import Mapping
-from dataclasses import fields
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from subprocess import CalledProcessError
+from typing import Any, get_args, get_origin, get_type_hints
+
+import msgspec
 
 from ...base.errors import TorchXTuiError, describe_error
 from ...specs import errors
-from ...specs.errors import SchedulerError
-from ...specs.roles import AppDef, Role
+from ...specs.errors import InvalidRunConfigException, SchedulerError
+from ...specs.roles import AppDef
 from ...specs.run_options import runopts
 from ...specs.serialize import appdef_from_dict, appdef_to_dict
-from ...specs.status import AppState, ReplicaStatus, RoleStatus
-from ..shared.bounded_command import CommandOutput
-from ..types import (
-    Capabilities,
-    DescribeAppResponse,
-    Finding,
-    ListAppResponse,
-    NameFault,
-    PublishedPort,
-    ReplicaUsage,
-    StateChange,
-    Stream,
-)
+from ..types import Capabilities, DescribeAppResponse
 
-_DATA: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        Capabilities,
-        CommandOutput,
-        DescribeAppResponse,
-        Finding,
-        ListAppResponse,
-        NameFault,
-        PublishedPort,
-        ReplicaStatus,
-        ReplicaUsage,
-        RoleStatus,
-        StateChange,
-    )
-}
+logger = logging.getLogger(__name__)
+
+ANSWER_TIMEOUT_S = 60.0
+QUICK_TIMEOUT_S = 10.0
+"""For a method that asks no backend."""
+LAUNCH_TIMEOUT_S = 24 * 3600.0
+"""For launches, and the builds before them."""
 _MAX_TRACEBACK_SIZE = 20_000  # characters, the end of it
-_ENUMS: dict[str, Any] = {kind.__name__: kind for kind in (AppState, Stream)}
 _OPTION_TYPES: dict[str, Any] = {
     "str": str,
     "int": int,
@@ -62,104 +43,208 @@ _OPTION_TYPES: dict[str, Any] = {
 }
 
 
-def encode(value: Any) -> Any:
-    """Convert a value to plain data.
+@dataclass(frozen=True)
+class Method:
+    """One method of the table.
 
-    Raises:
-        AppDefError: A role's metadata has something that JSON does not allow.
-        TypeError: The value is of no kind that schedulers are asked or answer.
+    Args:
+        action: what it does, as in "NAME could not ACTION".
+        timeout_s: seconds after which the call is given up.
     """
-    if value is None or type(value) in (str, int, float, bool):
-        return value
-    kind = type(value).__name__
-    if _DATA.get(kind) is type(value):
-        return {"$": kind, "value": {field.name: encode(getattr(value, field.name)) for field in fields(value)}}
-    if _ENUMS.get(kind) is type(value):
-        return {"$": kind, "value": value.name}
-    if isinstance(value, AppDef):
-        return {"$": "AppDef", "value": appdef_to_dict(value)}
-    if isinstance(value, Role):
-        return {"$": "Role", "value": appdef_to_dict(AppDef("", [value]))}
-    if isinstance(value, runopts):
-        return {"$": "runopts", "value": [_encode_option(name, option) for name, option in value]}
-    if isinstance(value, datetime):
-        return {"$": "datetime", "value": value.timestamp()}
-    if isinstance(value, bytes):
-        return {"$": "bytes", "value": b64encode(value).decode("ascii")}
-    return _encode_plain(value)
+
+    action: str
+    timeout_s: float = ANSWER_TIMEOUT_S
 
 
-def _encode_plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, Path):
-        return {"$": "Path", "value": str(value)}
-    if isinstance(value, tuple):
-        return {"$": "tuple", "value": [encode(item) for item in value]}
-    if isinstance(value, list):
-        return [encode(item) for item in value]
-    if isinstance(value, Mapping):
-        return {"$": "dict", "value": [[encode(key), encode(item)] for key, item in value.items()]}
-    raise TypeError(f"a {type(value).__name__} cannot be passed on")
-
-
-def _encode_option(name: str, option: Any) -> list[Any]:
-    kind = "list" if option.is_type_list_of_str else "dict" if option.is_type_dict_of_str else option.opt_type.__name__
-    return [name, kind, option.help, encode(option.default), option.is_required, list(option.aliases)]
-
-
-def decode(data: Any) -> Any:
-    """Convert plain data back. Raises KeyError, TypeError or ValueError where it is not what `encode` makes."""
-    if isinstance(data, list):
-        return [decode(item) for item in data]
-    if not isinstance(data, dict):
-        return data
-    kind, value = data["$"], data["value"]
-    if kind in _DATA:
-        return _DATA[kind](**{name: decode(item) for name, item in value.items()})
-    if kind in _ENUMS:
-        return _ENUMS[kind][value]
-    return _DECODERS[kind](value)
-
-
-def _decode_options(value: Any) -> runopts:
-    options = runopts()
-    for name, kind, text, default, required, aliases in value:
-        options.add(name, _OPTION_TYPES[kind], text, decode(default), required, aliases=aliases)
-    return options
-
-
-_DECODERS: dict[str, Any] = {
-    "AppDef": appdef_from_dict,
-    "Role": lambda value: appdef_from_dict(value).roles[0],
-    "runopts": _decode_options,
-    "datetime": datetime.fromtimestamp,
-    "bytes": b64decode,
-    "Path": Path,
-    "tuple": lambda value: tuple(decode(item) for item in value),
-    "dict": lambda value: {decode(key): decode(item) for key, item in value},
+METHODS = {
+    # Of the process itself.
+    "open": Method("be loaded"),
+    "dry_run": Method("make the request"),
+    "launch": Method("launch", LAUNCH_TIMEOUT_S),
+    "build": Method("build a workspace", LAUNCH_TIMEOUT_S),
+    # Of the scheduler. One that the plugin does not override is not asked: that of `Scheduler` itself answers.
+    "close": Method("close", 1.0),
+    "run_opts": Method("tell its run options", QUICK_TIMEOUT_S),
+    "known_values": Method("list the values of its run options"),
+    "_pre_build_validate": Method("accept this app"),
+    "_validate": Method("accept this app"),
+    "check": Method("be checked"),
+    "preflight": Method("check a launch"),
+    "check_names": Method("check names"),
+    "image_digests": Method("identify images"),
+    "partitions": Method("list its partitions"),
+    "alternatives": Method("find an earlier start"),
+    "list": Method("list jobs"),
+    "set_all_users": Method("choose whose jobs are listed"),
+    "missing_jobs": Method("say which jobs are missing"),
+    "subscribe": Method("report changes"),
+    "exists": Method("find a job"),
+    "has_ended": Method("describe a job"),
+    "describe": Method("describe a job"),
+    "describe_native": Method("read a request back"),
+    "usage": Method("measure usage"),
+    "log_iter": Method("read a log"),
+    "log_files": Method("find a log"),
+    "shell_command": Method("open a shell"),
+    "run_beside": Method("run a command beside a replica"),
+    "actions": Method("list actions"),
+    "act": Method("change a job"),
+    "cancel": Method("cancel a job"),
+    "_cancel_existing": Method("cancel a job"),
+    "delete": Method("delete a job"),
+    "_delete_existing": Method("delete a job"),
+    "own_app_ids": Method("list its own jobs"),
+    "detach": Method("detach a job"),
+    "end_own": Method("end its own jobs"),
+    "prune": Method("remove old jobs"),
 }
 
 
-def encode_error(error: BaseException) -> dict[str, Any]:
-    """Convert an error; of one that is not ours, the kind and the first line are told. Its traceback is for the log."""
-    told = str(error) if isinstance(error, (TorchXTuiError, ValueError, NotImplementedError)) else describe_error(error)
-    attributes: dict[str, Any] = {}
-    for name, value in vars(error).items():
-        if type(value) in (str, int, float, bool):
-            attributes[name] = value
-    trace = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_SIZE:]
-    return {"class": type(error).__name__, "text": told, "attributes": attributes, "traceback": trace}
+@dataclass
+class Opened:
+    """The answer to `open`: attributes of the plugin's scheduler, and the methods of the table that it overrides."""
+
+    capabilities: Capabilities
+    context: str
+    takes_contexts: bool
+    runs_once_per_node: bool
+    builds_workspaces: bool
+    methods: list[str]
 
 
-def decode_error(data: Mapping[str, Any]) -> Exception:
-    """Convert an error back; one of an unknown kind is a SchedulerError."""
-    kind: Any = {"ValueError": ValueError, "NotImplementedError": NotImplementedError}.get(
-        str(data.get("class")), getattr(errors, str(data.get("class")), None)
+def encode(value: Any) -> Any:
+    """Convert an argument or answer to plain data.
+
+    Raises:
+        AppDefError: a role's metadata has something that JSON does not allow.
+        TypeError: the value has another type than arguments and answers have.
+    """
+    if isinstance(value, AppDef):
+        return appdef_to_dict(value)
+    if isinstance(value, DescribeAppResponse):
+        return {**encode({**vars(value), "roles": None}), "roles": appdef_to_dict(AppDef("", value.roles))}
+    return msgspec.to_builtins(value, enc_hook=_encode_other)
+
+
+def _encode_other(value: Any) -> Any:
+    if isinstance(value, runopts):
+        return [
+            [name, _type_name(option), option.help, option.default, option.is_required, option.aliases]
+            for name, option in value
+        ]
+    if isinstance(value, (str, Path)):
+        return str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"a {type(value).__name__} cannot be passed on")
+
+
+def _type_name(option: Any) -> str:
+    return "list" if option.is_type_list_of_str else "dict" if option.is_type_dict_of_str else option.opt_type.__name__
+
+
+def decode(data: Any, kind: Any) -> Any:
+    """Convert plain data back to a type. A list of jobs is decoded one by one, so that a bad one costs only itself.
+
+    Raises:
+        ValueError: it is not of that type; the message says where.
+    """
+    if kind is AppDef:
+        return appdef_from_dict(data)
+    if DescribeAppResponse in get_args(kind):
+        return data and DescribeAppResponse(
+            roles=appdef_from_dict(data.pop("roles")).roles,
+            **{name: decode(value, _hints(DescribeAppResponse)[name]) for name, value in data.items()},
+        )
+    if get_origin(kind) is list and isinstance(data, list):
+        return [value for item in data for value in _decode_item(item, *get_args(kind))]
+    return msgspec.convert(data, kind, dec_hook=_decode_other)
+
+
+def _decode_item(data: Any, kind: Any) -> list[Any]:
+    try:
+        return [msgspec.convert(data, kind, dec_hook=_decode_other)]
+    except msgspec.ValidationError as error:
+        logger.warning("left out of an answer: %s", error)
+        return []
+
+
+def _decode_other(kind: Any, data: Any) -> Any:
+    if kind is not runopts:
+        return kind(data)
+    options = runopts()
+    for name, type_name, text, default, required, aliases in data:
+        options.add(name, _OPTION_TYPES[type_name], text, default, required, aliases=aliases)
+    return options
+
+
+_hints = functools.cache(get_type_hints)
+
+
+def decode_arguments(function: Callable[..., Any], data: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+    """Convert the positional and keyword arguments of a method back, by its annotations."""
+    hints = _hints(function)
+    names = [*inspect.signature(function).parameters][1:]
+    positional, keywords = data
+    return (
+        [decode(value, hints[name]) for name, value in zip(names, positional, strict=False)],
+        {name: decode(value, hints[name]) for name, value in keywords.items()},
     )
-    # Their constructors take what their texts are made of, which is not told.
+
+
+def decode_answer(function: Callable[..., Any], data: Any) -> Any:
+    """Convert the answer of a method back, by its annotation."""
+    return decode(data, _hints(function)["return"])
+
+
+def plugin_error(name: str, action: str, error: BaseException) -> TorchXTuiError:
+    """Make an error of this package, with the plugin's name, of one that a plugin raised."""
+    if isinstance(error, TorchXTuiError):
+        return error
+    if type(error).__name__ == "InvalidRunConfigException":  # TorchX's
+        given: Any = error
+        return InvalidRunConfigException(
+            str(error).partition(". Given: ")[0], str(getattr(given, "cfg_key", "")), getattr(given, "cfg", {}) or {}
+        )
+    reason, is_whole = describe_error(error), False
+    if isinstance(error, CalledProcessError):
+        printed = error.stderr or error.output or b""
+        text = (printed.decode("utf-8", "replace") if isinstance(printed, bytes) else str(printed)).strip()
+        command = [error.cmd] if isinstance(error.cmd, (str, bytes)) else list(error.cmd)
+        reason, is_whole = f"{command[0]} ended with {error.returncode}", bool(text)
+        if text:
+            reason += f": {text.splitlines()[-1].strip()}"
+    made = SchedulerError(f"{name} could not {action}: {reason}")
+    vars(made)["lacks_output"] = not is_whole
+    return made
+
+
+def encode_error(error: BaseException) -> dict[str, Any]:
+    """Convert an error; its traceback is for the log file."""
+    attributes = {name: value for name, value in vars(error).items() if type(value) in (str, int, float, bool)}
+    trace = "".join(traceback.format_exception(error))[-_MAX_TRACEBACK_SIZE:]
+    return {"class": type(error).__name__, "text": str(error), "attributes": attributes, "traceback": trace}
+
+
+def decode_error(data: Mapping[str, Any], output: str) -> Exception:
+    """Convert an error back; one of an unknown kind is a SchedulerError.
+
+    Args:
+        data: what `encode_error` returned.
+        output: what the plugin printed during the call; the last line is added where it may say more than the error.
+    """
+    name, text = str(data.get("class")), str(data.get("text"))
+    attributes = dict(data.get("attributes") or {})
+    lines = output.strip().splitlines()
+    if attributes.pop("lacks_output", False) and lines:
+        text = f"{text}: {lines[-1].strip()}"
+    builtin = {"ValueError": ValueError, "NotImplementedError": NotImplementedError}
+    kind: Any = builtin.get(name) or getattr(errors, name, None)
+    # The constructors take other arguments than the text.
     is_error = isinstance(kind, type) and issubclass(kind, Exception)
     made: Exception = kind.__new__(kind) if is_error else SchedulerError()
-    made.args = (str(data.get("text")),)
-    vars(made).update(data.get("attributes") or {})
+    made.args = (text,)
+    vars(made).update(attributes)
     return made

@@ -9,22 +9,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from .log_file import GrowingFile, LogFile, Readable
+from .log_file import GrowingFile
 
 _READ_SIZE = 65536
-
-
-# Larger files would take seconds, and their content memory.
-_MAX_BYTES = 64 << 20
-# Give up beyond this many possible splits: equal lines of both streams do not show which is which.
-_MAX_SPLITS = 256
-MAX_BYTES_SINGLY = 1 << 18
-"""The maximum size whose bytes are assigned to streams one by one if whole lines do not fit."""
 
 
 class Chunk(NamedTuple):
@@ -188,60 +179,3 @@ def _record(line: bytes) -> Chunk | None:
         return None
     # Times are added up and shown: infinities and years that time.localtime rejects count as unknown.
     return Chunk(start, at if 0 <= at < 2**40 else None, fields[2].decode()) if 0 <= start < 2**63 else None
-
-
-def copied_lengths(combined: Readable, streams: Mapping[str, Path | None], size: int) -> dict[str, int] | None:
-    """Count the bytes of each stream in the first ``size`` bytes of a combined file, by comparing contents.
-
-    Args:
-        combined: the file to which both streams were copied piece by piece, in any order.
-        streams: the files of stdout, ``o``, and stderr, ``e``.
-        size: how many bytes of the combined file are examined.
-
-    Returns:
-        the bytes by the stream's letter; None if they cannot be assigned.
-    """
-    files = {letter: LogFile(path) for letter, path in streams.items() if path is not None}
-    try:
-        states = {letter: file.stat() for letter, file in files.items()}
-        lengths = {letter: state.size if state else 0 for letter, state in states.items()}
-        if sum(lengths.values()) == size:
-            return {"o": 0, "e": 0, **lengths}
-        if size > _MAX_BYTES:
-            return None
-        data = {letter: file.read(0, size) for letter, file in files.items()}
-    finally:
-        for file in files.values():
-            file.close()
-    out = _length_of_out(combined.read(0, size), data.get("o", b""), data.get("e", b""))
-    return None if out is None else {"o": out, "e": size - out}
-
-
-def _length_of_out(combined: bytes, out: bytes, err: bytes) -> int | None:
-    """Count the bytes of ``combined`` that are the beginning of ``out``; the others are the beginning of ``err``."""
-    lengths = _possible_lengths(combined.splitlines(keepends=True), out, err)
-    if not lengths and len(combined) <= MAX_BYTES_SINGLY:
-        lengths = _possible_lengths([combined[at : at + 1] for at in range(len(combined))], out, err)
-    return max(lengths) if lengths else None
-
-
-def _possible_lengths(pieces: list[bytes], out: bytes, err: bytes) -> set[int]:
-    """List the possible lengths of ``out`` in the pieces; none if the pieces fit no way, or too many ways."""
-    lengths, at = {0}, 0
-    for piece in pieces:
-        after = _step(lengths, at, piece, out, err)
-        if not after:
-            # The copied piece ended within this line.
-            after = lengths
-            for place in range(len(piece)):
-                after = _step(after, at + place, piece[place : place + 1], out, err)
-        lengths, at = after, at + len(piece)
-        if not 0 < len(lengths) <= _MAX_SPLITS:
-            return set()
-    return lengths
-
-
-def _step(lengths: set[int], at: int, piece: bytes, out: bytes, err: bytes) -> set[int]:
-    """Assign the next piece to either stream: from each possible length of ``out``, list those after the piece."""
-    from_out = {length + len(piece) for length in lengths if out.startswith(piece, length)}
-    return from_out | {length for length in lengths if err.startswith(piece, at - length)}

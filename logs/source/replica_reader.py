@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ...base.files import path_exists
-from .chunks import ChunkIndex, Chunks, WholeFile, copied_lengths, stream_lengths
+from .chunks import ChunkIndex, Chunks, WholeFile, stream_lengths
 from .file_source import FileRemovedError, FileReplacedError, FileSource
 from .log_file import FileState, LogFile
 from .replica_log import LETTERS, PollResult, ReplicaLog, StreamName
@@ -51,7 +51,8 @@ class ReplicaReader:
         self._indexed = _is_indexed(log)
         self._index_files: list[LogFile] = []
         self._sources = self._make_sources()
-        self._follows_combined = any(source.file.path == log.combined for source in self._sources)
+        # Only the index says which bytes of the streams' own files are copied already.
+        self._follows_combined = self._indexed and any(source.file.path == log.combined for source in self._sources)
         self._lagging_since: float | None = None
         self._lagging_at = 0
         self._next_lag_check = 0.0
@@ -194,13 +195,9 @@ class ReplicaReader:
         """Read the streams' own files from where the combined one ends, instead of that one."""
         combined = self._sources[0]
         self._indexed = self._follows_combined = False
-        if any(file.stat() is not None for file in self._index_files):
-            lengths = stream_lengths(self._index_files[-1], combined.position)
-        else:  # TorchX writes no index
-            streams = {"o": self.log.stdout, "e": self.log.stderr}
-            lengths = copied_lengths(combined.file, streams, combined.position) if combined.position else {}
-            if lengths is None:
-                return []
+        if combined.position and not any(file.stat() is not None for file in self._index_files):
+            return []
+        lengths = stream_lengths(self._index_files[-1], combined.position)
         self._sources = []
         for letter, path in (("o", self.log.stdout), ("e", self.log.stderr)):
             if path is not None and letter in self._letters:

@@ -1,7 +1,6 @@
 """`.torchxconfig`: which files count, what they set, and the errors of a broken one."""
 
 import io
-import os
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,8 @@ from hypothesis import strategies as st
 from torchx_tui.backends import registry, torchxconfig
 from torchx_tui.backends.local.request import LocalOpts
 from torchx_tui.backends.torchxconfig import (
-    PLACEHOLDER,
     ConfigValue,
     apply,
-    configured_log_dirs,
     dump,
     find_configs,
     get_config,
@@ -65,7 +62,6 @@ def test_the_environment_names_the_only_file(project, monkeypatch):
     assert find_configs(environ=named) == find_configs([project], named) == [str(other)]
     assert find_configs(environ={"TORCHXCONFIG": ""}) == []
     monkeypatch.setenv("TORCHXCONFIG", str(project / "none.ini"))
-    assert configured_log_dirs() == []
     with pytest.raises(ConfigError, match=r"none\.ini, which is not a file"):
         find_configs()
 
@@ -209,31 +205,3 @@ def test_any_default_is_read_back(text, items):
         load("any", io.StringIO(dumped(["any"])), cfg)
     if text != "None" and items != ["None"] and not any(one.startswith("#FIXME") for one in [text, *items]):
         assert cfg == {"text": text, "items": items or None}
-
-
-# Where TorchX keeps logs
-
-
-def test_the_log_folders_that_the_files_name(project, own_home):
-    write(project, "[local_cwd]\nlog_dir = logs\n")
-    write(own_home, "[local_cwd]\nlogDir = ~/logs\n")
-    assert configured_log_dirs() == [project / "logs", own_home / "logs"]
-    # A file that has changed is read again.
-    path = write(project, "[local_cwd]\nlog_dir = others\n")
-    os.utime(path, ns=(1, 1))
-    assert configured_log_dirs() == [project / "others", own_home / "logs"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "log_dir =\n", "log_dir = None\n", f"log_dir = {PLACEHOLDER}:(str) a folder\n", "[x]\nlog_dir = x\n", "-"],
-)
-def test_a_file_that_names_no_log_folder(project, own_home, text):
-    write(project, f"[local_cwd]\n{text}")
-    write(own_home, "[local_cwd]\nlog_dir = /kept\n")
-    assert configured_log_dirs() == [Path("/kept")]
-
-
-def test_a_vanished_file_names_no_log_folder(project, monkeypatch):
-    monkeypatch.setattr(torchxconfig, "find_configs", lambda: [str(project / "gone")])
-    assert configured_log_dirs() == []

@@ -6,7 +6,6 @@ import os
 import platform
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -21,7 +20,7 @@ from support.docker_registry import free_port
 from support.kubernetes_cluster import in_namespace
 from support.shell import shell
 from support.terminal import COMMAND
-from support.waiting import PATIENCE, TORCH_PATIENCE
+from support.waiting import TORCH_PATIENCE
 
 from torchx_tui.backends.shared.insight import HOOK
 
@@ -169,26 +168,6 @@ def test_without_the_right_to_trace(terminal, launch):
     app.wait("begun")
     app.press("b")
     check_groups(app, "py-spy")
-
-
-@needs_pyspy
-def test_a_job_that_torchx_launched(terminal, tmp_path, own_home):
-    """Nothing was prepared in it: its processes are read from outside."""
-    torchx = PROGRAMS / "torchx"
-    if not torchx.exists():
-        pytest.skip("torchx is missing: pip install torchx-nightly")
-    (tmp_path / "train.py").write_text(PLAIN)
-    # TorchX puts the number of each replica in.
-    ranks = ["env", "RANK=${replica_id}", "WORLD_SIZE=4", sys.executable, str(tmp_path / "train.py")]
-    command = [str(torchx), "run", "-s", "local_cwd", "utils.sh", "--num_replicas", "4", *ranks]
-    with (tmp_path / "torchx.log").open("wb") as log:
-        process = subprocess.Popen(command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-    try:
-        app = stacks(terminal, name="sh", TORCHX_TUI_SHOWS_TORCHX_JOBS="1")
-        check_groups(app, "py-spy")
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait(PATIENCE)
 
 
 @needs_pyspy

@@ -16,7 +16,7 @@ def test_an_entry_is_listed_once_and_complete():
     for entry in DIFFERENCES:
         assert all((entry.theirs, entry.ours, entry.why)), entry.name
         assert entry.kind in ("upstream fault", "addition", "generation"), entry.name
-        # Local jobs are compared in processes, see test_local_jobs.py.
+        # Local jobs are compared without examples, see test_local_jobs.py.
         assert len(entry.gives) == 2 or entry.area == "local jobs", entry.name
 
 

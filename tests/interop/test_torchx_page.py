@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from support.processes import processes_of_job
-from support.terminal import Terminal
 from support.waiting import PATIENCE, wait_until
 
 PAGE = Path(__file__).parents[2] / "docs" / "torchx.md"
@@ -37,23 +33,16 @@ class Terminals:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.handle = ""
-        self.waiting: subprocess.Popen[str] | None = None
 
-    def run(self, line: str, *, waits: bool = False) -> str:
-        """Run a line and return its stdout; one that waits for its job goes on, its handle is what is returned."""
+    def run(self, line: str) -> str:
+        """Run a line and return its stdout."""
         words = shlex.split(_HANDLE.sub(self.handle, line) if self.handle else line)
         command = [str(Path(sys.executable).with_name(words[0])), *words[1:]]
-        process = subprocess.Popen(
-            command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=(self.folder / "stderr").open("w"), text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
-        )  # fmt: skip
-        if waits:
-            self.waiting = process
-            assert process.stdout is not None
-            return process.stdout.readline()
-        printed, _ = process.communicate(timeout=PATIENCE)
-        assert process.returncode == 0, f"{line}\n{printed}\n{(self.folder / 'stderr').read_text()}"
-        return printed
+        done = subprocess.run(
+            command, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
 
     def check(self, line: str, printed: list[str]) -> None:
         """Run a line until it prints what the page says, spaces apart: a job takes its time."""
@@ -66,39 +55,8 @@ class Terminals:
         wait_until(says, f"{line}: {wanted}")
 
 
-@pytest.fixture
-def terminals(torchx, tmp_path, monkeypatch):
-    monkeypatch.setenv("TORCHX_TUI_SHOWS_TORCHX_JOBS", "1")
-    made = Terminals(tmp_path)
-    yield made
-    if made.waiting is not None and made.waiting.poll() is None:
-        made.waiting.kill()
-    for pid in processes_of_job(f"TORCHX_JOB_ID={made.handle}") if made.handle else ():
-        if pid != os.getpid():
-            os.kill(pid, signal.SIGKILL)
-
-
-def test_this_machine(terminals):
-    (_, first, printed), *others = transcript("local_cwd")
-    assert _HANDLE.fullmatch(printed[0])
-    terminals.handle = terminals.run(first, waits=True).strip()
-    assert _HANDLE.fullmatch(terminals.handle)
-    with Terminal(cwd=terminals.folder) as app:
-        app.wait(terminals.handle.rpartition("/")[2][:12])
-        app.press("/", terminals.handle.rpartition("/")[2], "enter")
-        app.wait(r"● Running.*sh-")
-        app.wait(r"\b1[│┆].*step")
-        assert [terminal for terminal, _, _ in others] == ["two"] * 4
-        for _, line, printed in others:
-            terminals.check(line, printed)
-        app.wait("Cancelled")
-        app.press("q")
-    assert terminals.waiting is not None
-    assert terminals.waiting.wait(PATIENCE) == 1
-    assert processes_of_job(f"TORCHX_JOB_ID={terminals.handle}") == []
-
-
-def test_docker_and_back(terminals, docker_engine, remove_apps):
+def test_docker_and_back(torchx, tmp_path, docker_engine, remove_apps):
+    terminals = Terminals(tmp_path)
     (_, first, printed), *others = transcript("local_docker")
     assert _HANDLE.fullmatch(printed[0])
     terminals.handle = terminals.run(first).strip()

@@ -3,11 +3,10 @@
 import shutil
 import time
 
-import pytest
 from backend.local.support import document
 from support.waiting import wait_until
 
-from torchx_tui.backends.local.runs import Runs, prune
+from torchx_tui.backends.local.runs import prune
 
 
 def test_prune_by_age(make_local):
@@ -62,17 +61,6 @@ def test_delete_of_a_running_app_does_not_wait(local):
     assert folder.exists()
     wait_until(lambda: not local.scheduler.exists(app_id), "its end")
     assert not folder.exists()
-
-
-@pytest.mark.parametrize("size", [1, 3])
-def test_cache_size_bounds_memory_only(local, size):
-    for number in range(4):
-        local.put(f"{number}", document())
-    runs = Runs(local.root, size)
-    before = [runs.get(f"{number}") for number in range(4)]
-    # The latest are the same objects.
-    assert [runs.get(run.app_id) is run for run in reversed(before)] == [True] * size + [False] * (4 - size)
-    assert {run.app_id for run in runs.all()} == {"0", "1", "2", "3"}
 
 
 def test_rows_are_the_callers_own(local):

@@ -173,11 +173,11 @@ def test_helper_that_cannot_start_is_left_out(make_local, tmp_path, program, std
 def launch_with(local, monkeypatch, tmp_path):
     """Return a function that launches with a shell script as Python; it returns the error and the app's folder."""
 
-    def start(script: str) -> tuple[str, Path]:
+    def start(script: str, command: str = "exit 0") -> tuple[str, Path]:
         python = tmp_path / "python"
         python.write_text(f"#!/bin/sh\n{script}\n")
         python.chmod(0o755)
-        info = local.scheduler.submit_dryrun(app("exit 0"), {})
+        info = local.scheduler.submit_dryrun(app(command), {})
         with monkeypatch.context() as patched:
             patched.setattr(sys, "executable", str(python))
             with pytest.raises(SchedulerError) as refused:
@@ -195,10 +195,20 @@ def test_silent_supervisor_starts_nothing(launch_with, monkeypatch):
     assert json.loads((folder / "cancel.json").read_text())["by"] == ""
 
 
+@pytest.mark.parametrize("command", ["exit 0", "#" * 100_000], ids=["small_request", "more_than_a_pipe_takes"])
+def test_interpreter_that_hangs_at_its_start_is_killed(launch_with, monkeypatch, tmp_path, command):
+    monkeypatch.setattr(launch, "ANSWER_SECONDS", 1.0)
+    began = time.monotonic()
+    error, _ = launch_with(f"echo $$ > {tmp_path}/pid\nexec sleep {3 * PATIENCE}", command)
+    assert "was not launched: the supervisor did not answer within 1 s" in error
+    assert time.monotonic() - began < PATIENCE
+    assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
 @pytest.mark.parametrize(
     ("script", "text"),
     [
-        ("exit 3", "it said nothing"),
+        ("exit 3", "it printed nothing"),
         ("echo no; echo such library", "such library"),
         (r"printf '\377 is no text\n'", "\ufffd is no text"),
     ],

@@ -14,6 +14,7 @@ from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends import registry
 from torchx_tui.backends.plugin import remote
+from torchx_tui.backends.plugin.wire import METHODS, Method
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, InvalidRunConfigException, SchedulerError
 from torchx_tui.specs.resources import Resource
@@ -149,13 +150,13 @@ def test_hanging_list_restarts_the_guest(install, monkeypatch, tmp_path):
         f"def list(self, cfg=None):\n    import os\n    return [] if os.path.exists({str(free)!r}) else never.wait()"
     )
     scheduler: Any = registry.create_scheduler("odd", "torchx")
-    monkeypatch.setitem(remote.QUESTIONS, "list", ("list jobs", 0.2))
+    monkeypatch.setitem(METHODS, "list", Method("list jobs", 0.2))
     for _ in range(3):
         with pytest.raises(SchedulerError, match=r"odd could not list jobs: no answer within 0.2 s"):
             scheduler.list()
     # What else it is asked meanwhile is answered.
     free.touch()
-    monkeypatch.setitem(remote.QUESTIONS, "list", ("list jobs", NEVER))
+    monkeypatch.setitem(METHODS, "list", Method("list jobs", NEVER))
     before = guests_of_this_process()
     assert scheduler.list() == []
     wait_until(lambda: not set(before) & set(guests_of_this_process()), "the end of the guest that hung")
@@ -178,7 +179,7 @@ def test_a_hanging_list_does_not_end_a_launch(install, monkeypatch, tmp_path):
     thread = threading.Thread(target=lambda: launched.append(scheduler.submit(APP, {})))
     thread.start()
     wait_until(began.exists, "the launch")
-    monkeypatch.setitem(remote.QUESTIONS, "list", ("list jobs", 0.2))
+    monkeypatch.setitem(METHODS, "list", Method("list jobs", 0.2))
     with pytest.raises(SchedulerError, match="no answer within"):
         scheduler.list()
     before = guests_of_this_process()

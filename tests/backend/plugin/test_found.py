@@ -150,7 +150,7 @@ def test_a_factory_is_given_what_torchx_gives_it(plugins, monkeypatch, tmp_path)
 def test_a_run_option_called_context_chooses_no_other_scheduler(plugins):
     plugins.process_jobs()
     runner = Runner("torchx")
-    assert runner._schedulers.at("processes", {"context": "prod"}) == "processes"
+    assert runner._schedulers.resolve_context("processes", {"context": "prod"}) == "processes"
     runner.close()
 
 

@@ -1,1 +1,0 @@
-"""Apps that TorchX itself launched on this machine."""
