@@ -160,7 +160,7 @@ def contract_method(name: str) -> Callable[..., Any]:
 class _Changes:
     """A line when the scheduler began to report changes, and one for each change."""
 
-    def __init__(self, scheduler: Scheduler[Any]) -> None:
+    def __init__(self, scheduler: Any) -> None:
         self._lines: SimpleQueue[str] = SimpleQueue()
         self._unsubscribe = scheduler.subscribe(lambda: self._lines.put("\n"))
         self._lines.put("\n" if self._unsubscribe else "")

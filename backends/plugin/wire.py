@@ -71,7 +71,6 @@ METHODS = {
     "check": Method("be checked"),
     "preflight": Method("check a launch"),
     "check_names": Method("check names"),
-    "image_digests": Method("identify images"),
     "partitions": Method("list its partitions"),
     "alternatives": Method("find an earlier start"),
     "list": Method("list jobs"),

@@ -99,9 +99,6 @@ class Able(Scheduler):
     def check_names(self, app, cfg):
         return [NameFault("", app.name, "too short", "use three letters", refused=False)]
 
-    def image_digests(self, images):
-        return {image: "sha" for image in images}
-
     def own_app_ids(self):
         return ["job-1"]
 
@@ -154,7 +151,6 @@ def test_answers_cross(able):
     assert able.log_files("job-1", "r", 2) == {Stream.STDERR: Path("/logs/job-1/r/2")}
     assert able.preflight(APP, {"queue": "fast"}) == [Finding("warning", "a fast", "hint")]
     assert able.check_names(APP, {}) == [NameFault("", "a", "too short", "use three letters", refused=False)]
-    assert able.image_digests(["one"]) == {"one": "sha"}
     assert (able.own_app_ids(), able.prune(dryrun=True)) == (["job-1"], ["True"])
 
 

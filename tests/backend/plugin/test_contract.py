@@ -12,6 +12,7 @@ from backend.contract import SchedulerContract
 from support.torchx_plugins import as_if_installed
 
 from torchx_tui.backends import registry
+from torchx_tui.backends.abilities import PrunesJobs
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler
 from torchx_tui.backends.plugin.found import GUEST_GROUP
 from torchx_tui.backends.plugin.remote import RemoteScheduler
@@ -29,6 +30,8 @@ def end_all(scheduler: Scheduler[Any]) -> None:
 
 class TestProcessJobs(SchedulerContract):
     """A package of others, by its entry point."""
+
+    has_times = has_line_times = has_exit_codes = has_replica_counts = has_named_ids = False
 
     @pytest.fixture
     def scheduler(self, plugins, tmp_path):
@@ -76,6 +79,7 @@ class TestOwnContract(SchedulerContract):
 
     def test_it_lives_elsewhere_and_prunes(self, scheduler):
         assert isinstance(scheduler, RemoteScheduler)
+        assert isinstance(scheduler, PrunesJobs)
         assert "acme_local" not in sys.modules
         assert scheduler.prune(dryrun=True) == []
         assert [found.origin for found in registry.scheduler_plugins()[0] if found.name == "acme"] == [

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from torchx_tui.backends import registry
+from torchx_tui.backends.abilities import KeepsLogFiles
 from torchx_tui.backends.plugin import found
 from torchx_tui.backends.runner import Runner
 from torchx_tui.base.modules import plugin_sources, plugin_sources_error
@@ -125,7 +126,7 @@ def test_a_scheduler_of_our_contract_in_their_group(plugins):
     )
     plugins.distribution("acme", "torchx.schedulers", ours="acme_ours:create")
     made: Any = registry.create_scheduler("ours", "torchx")
-    assert made.capabilities.log_files
+    assert isinstance(made, KeepsLogFiles)
 
 
 def test_a_factory_is_given_what_torchx_gives_it(plugins, monkeypatch, tmp_path):
