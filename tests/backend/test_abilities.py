@@ -1,4 +1,4 @@
-"""The abilities of each scheduler: its contract tests skip those that it lacks, so a lost one would not be seen there."""
+"""The abilities of each scheduler; the contract tests skip those that a scheduler lacks."""
 
 from __future__ import annotations
 
