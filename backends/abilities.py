@@ -124,13 +124,7 @@ class MeasuresUsage(Protocol):
 
 @runtime_checkable
 class RunsCommands(Protocol):
-    """Runs commands where replicas run.
-
-    Attributes:
-        runs_once_per_node: a command sees all replicas on its node; replicas are spread over all nodes in turn.
-    """
-
-    runs_once_per_node: bool
+    """Runs commands where replicas run; see `Scheduler.runs_once_per_node`."""
 
     def run_beside(
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = ...

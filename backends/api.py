@@ -80,6 +80,8 @@ class Scheduler(abc.ABC, Generic[T]):
     """The context in which apps are launched and found, for schedulers that have several, as a kubeconfig does."""
     takes_contexts: bool = True
     """Whether the run option ``context`` chooses one of these."""
+    runs_once_per_node: bool = False
+    """Whether a command of `RunsCommands` sees all replicas on its node; replicas are spread over all nodes in turn."""
     passes_stdin: bool = False
     """Set before a launch: its only replica inherits this process's standard input. Only local_cwd supports it."""
 

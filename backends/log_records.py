@@ -10,6 +10,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -219,7 +220,8 @@ class FileRecords:
     def _ask_whether_ended(self) -> bool:
         now = time.monotonic()
         if not self._ended and now - self._asked_at >= self._interval:
-            self._ended = self._has_ended()
+            with suppress(BackendUnavailableError):
+                self._ended = self._has_ended()
             self._asked_at, self._interval = now, min(_LONGEST_INTERVAL, self._interval * 1.05)
         return self._ended
 

@@ -87,7 +87,6 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         retries=True,
         remembers_cancel=False,
     )
-    runs_once_per_node = False
 
     def __init__(self, session_name: str, engine: Engine | None = None, *, grace_seconds: float = 10.0) -> None:
         super().__init__("docker", session_name)

@@ -100,7 +100,6 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     """
 
     capabilities = Capabilities(log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR), working_folder=True)
-    runs_once_per_node = False
 
     def __init__(
         self,

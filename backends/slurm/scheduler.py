@@ -59,8 +59,6 @@ logger = logging.getLogger(__name__)
 
 # Submitting may wait for a busy controller longer than a question does (s).
 _SUBMIT_S = 60.0
-# A log that is followed looks so often whether its job has ended (s); the answers are kept much longer.
-_LOOK_S = 0.1
 _MOST_SCRIPTS = 200
 # What Slurm accepts by default (slurm.conf(5): max_script_size), and what is kept of all scripts together.
 _MOST_SCRIPT_CHARACTERS, _MOST_KEPT_CHARACTERS = 4 << 20, 16 << 20
@@ -487,15 +485,6 @@ class _Row(NamedTuple):
     app: App
     launch: Launch | None
     row: ListAppResponse
-
-
-class _Outlook:
-    """Whether a job writes no more."""
-
-    supervised = True
-
-    def __init__(self, over: bool) -> None:
-        self.over = over
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> SlurmScheduler:

@@ -343,7 +343,7 @@ def take_stacks(
     replies |= ask_replicas(
         lambda k: _ask(runner, handle, role, k, argument, timeout_s),
         running,
-        once_a_node=isinstance(scheduler, RunsCommands) and scheduler.runs_once_per_node,
+        once_a_node=scheduler.runs_once_per_node,
     )
     others = tuple(other for other in statuses if other != role)
     ordered = tuple(replies[number] for number in sorted(replies))

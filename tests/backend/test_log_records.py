@@ -65,6 +65,7 @@ class Writer:
     """A replica that writes into one file; its late bytes come when it is asked for the fifth time."""
 
     path: Path
+    is_away: bool = False
     ended: bool = False
     asked: int = 0
     late: bytes = b""
@@ -77,6 +78,8 @@ class Writer:
         self.asked += 1
         if self.asked == 5 and self.late:
             self.write(self.late)
+        if self.is_away:
+            raise AWAY
         return self.ended
 
     def records(self, query, stdout=None, last=None):
@@ -123,6 +126,17 @@ def test_files_are_followed_until_the_app_ends(writer):
     writer.write(b"ve")
     writer.ended = True
     assert list(lines) == ["five"]
+
+
+def test_files_are_followed_while_the_backend_is_away(writer):
+    writer.is_away, writer.ended = True, True
+    lines = writer.lines(follow=True)
+    assert [next(lines) for _ in range(3)] == LINES
+    writer.late, asked = b"four\n", writer.asked
+    assert next(lines) == "four\n"
+    assert writer.asked > asked
+    writer.is_away = False
+    assert list(lines) == []
 
 
 def test_files_are_followed_up_to_a_time(writer):

@@ -203,7 +203,7 @@ def test_a_relaunch_without_a_record_asks_the_backend(runner, scheduler):
 @pytest.fixture
 def busy():
     """Return a scheduler whose methods are mocks."""
-    busy: Any = CannedScheduler()
+    busy = CannedScheduler()
     answers: dict[str, Any] = {
         "own_app_ids": ["a-1", "a-2"],
         "prune": ["old-1"],
@@ -212,7 +212,6 @@ def busy():
     }
     for name in ("detach", "end_own", "act", "run_beside", "shell_command", "log_iter", "describe_native"):
         answers[name] = name
-    busy.runs_once_per_node = False
     for name, answer in answers.items():
         setattr(busy, name, Mock(return_value=answer))
     return busy

@@ -13,6 +13,7 @@ from interop.oracle import theirs
 
 import torchx_tui.specs as our_specs
 from torchx_tui.backends import api
+from torchx_tui.backends.job import Job
 from torchx_tui.backends.kubernetes.scheduler import role_to_pod
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs.named_resources_aws import INSTANCE_TYPE, instance_type_from_resource
@@ -26,7 +27,8 @@ MODULES = [
     *("runner.api", "runner.config", "schedulers", "schedulers.api", "schedulers.ids", "schedulers.docker_scheduler"),
     "schedulers.kubernetes_scheduler",
 ]
-SAME = ("run", "cancel", "delete", "list", "status", "wait", "log_lines", "close", "dryrun", "describe")
+SAME = ("run", "list", "close", "dryrun")
+OF_A_JOB = ("cancel", "delete", "status", "wait", "log_lines", "describe")
 
 
 def public_names(module):
@@ -82,6 +84,14 @@ def parameters(function):
 def test_a_method_of_the_runner_takes_what_torchx_s_takes(name):
     wanted = parameters(getattr(theirs("torchx.runner.api").Runner, name))
     ours = parameters(getattr(Runner, name))
+    assert ours[: len(wanted)] == wanted
+    assert all(kind is inspect.Parameter.KEYWORD_ONLY for _, kind, _ in ours[len(wanted) :])
+
+
+@pytest.mark.parametrize("name", OF_A_JOB)
+def test_a_job_takes_what_torchx_s_runner_takes(name):
+    wanted = [one for one in parameters(getattr(theirs("torchx.runner.api").Runner, name)) if one[0] != "app_handle"]
+    ours = parameters(getattr(Job, name))
     assert ours[: len(wanted)] == wanted
     assert all(kind is inspect.Parameter.KEYWORD_ONLY for _, kind, _ in ours[len(wanted) :])
 

@@ -167,7 +167,7 @@ class CannedScheduler(Scheduler):
 
 def let_run_commands(scheduler: CannedScheduler) -> CannedScheduler:
     """Give a scheduler the ability to run commands; a test that runs some replaces `run_beside`."""
-    vars(scheduler).update(runs_once_per_node=False, run_beside=lambda *_: pytest.fail("a command was run"))
+    vars(scheduler).update(run_beside=lambda *_: pytest.fail("a command was run"))
     return scheduler
 
 

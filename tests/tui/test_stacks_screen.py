@@ -10,6 +10,7 @@ from support.hung import hung_take
 from support.pictures import RUNNING
 from support.screens import jobs_of
 
+from torchx_tui.backends.abilities import RunsCommands
 from torchx_tui.backends.shared.bounded_command import CommandOutput
 from torchx_tui.diagnosis.stacks import stalled
 from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
@@ -28,7 +29,9 @@ LEFT_ALONE = Settings(watch=WatchSettings(stacks_of_stalled=False))
 
 def hung(folder, kind=CannedScheduler):
     """Return a scheduler with one running job, whose processes can be looked at."""
-    scheduler = let_run_commands(kind(logs=folder / "logs"))
+    scheduler = kind(logs=folder / "logs")
+    if not isinstance(scheduler, RunsCommands):
+        let_run_commands(scheduler)
     scheduler.add(HUNG, AppState.RUNNING, 60, replicas=4)
     return scheduler
 
