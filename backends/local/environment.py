@@ -14,28 +14,24 @@ from ...specs.roles import AppDef
 logger = logging.getLogger(__name__)
 
 VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
-
-
-_found: dict[str, int] = {}
-
-
 JOB_ID = "TORCHX_JOB_ID"
 ERROR_FILE = "TORCHELASTIC_ERROR_FILE"
 ELASTIC_LOG_DIR = "PET_LOG_DIR"
 
+_gpu_counts: dict[str, int] = {}
+
 
 def count_gpus() -> int:
-    """Return how many GPUs ``nvidia-smi -L`` lists, 0 where there is none or no driver.
+    """Count the GPUs that ``nvidia-smi -L`` lists; 0 without a driver.
 
-    The program takes up to seconds, so it is asked until it has found some, and not again.
+    The program takes up to seconds: its answer is kept for this PATH once it has listed some.
     """
     path = os.environ.get("PATH", "")
-    if not _found.get(path):
-        _found[path] = _listed_gpus()
-    return _found[path]
+    _gpu_counts[path] = _gpu_counts.get(path) or _list_gpus()
+    return _gpu_counts[path]
 
 
-def _listed_gpus() -> int:
+def _list_gpus() -> int:
     try:
         listed = subprocess.run(
             ["nvidia-smi", "-L"], stdin=subprocess.DEVNULL, capture_output=True, timeout=15, check=True

@@ -43,7 +43,7 @@ def launch(
     helpers: Mapping[str, Mapping[str, Any]] | None = None,
     passes_stdin: bool = False,
 ) -> None:
-    """Start an app; come back when its supervisor lives and has written that it does.
+    """Start an app; return when its supervisor has written state.json.
 
     Args:
         runs: the apps.
@@ -81,14 +81,14 @@ def launch(
         "grace": grace_seconds,
         "helpers": {moment: dict(helper) for moment, helper in (helpers or {}).items()},
         "state": _state(request, app, cfg, session, submitted_at, max_running),
-        "success": _success(request),
         "replicas": [_replica(env, request, role, param) for role, _, param in request.replicas()],
         **({} if stdin is None else {"stdin": stdin}),
     }
     try:
         _send_request(starting, message)
     except TimeoutError as error:
-        write_cancel(folder, "")  # should it live after all, it ends before it starts anything
+        with suppress(OSError):
+            write_cancel(folder, "")  # if it is alive after all, it ends before it starts anything
         raise SchedulerError(f"{request.app_id} was not launched: {error}") from error
     except SchedulerError as error:
         Path(str(message["turn"])).unlink(missing_ok=True)
@@ -96,25 +96,17 @@ def launch(
         raise SchedulerError(_refused(request, str(error))) from error
 
 
-def adopt(run: Run, cancel: Mapping[str, Any], grace_seconds: float) -> None:
-    """Start a supervisor that ends an app whose own supervisor was killed; do not wait for that end.
+def end_unsupervised(run: Run, cancel: Mapping[str, Any], grace_seconds: float) -> None:
+    """Start a supervisor that ends an app whose own was killed; do not wait for that end.
 
     Raises:
-        SchedulerError: it could not be started; the message says why.
+        SchedulerError: it could not be started.
     """
-    roles: dict[str, list[dict[str, Any]]] = {}
-    for entry in run.replicas:
-        here = run.replica_folder(entry["role"], entry["id"])
-        files = {"stdout": here / "stdout.log", "stderr": here / "stderr.log", "error_file": here / "error.json"}
-        row = {"replica_id": entry["id"], "pid": None, "exitcode": None}
-        roles.setdefault(entry["role"], []).append({**row, **{name: str(path) for name, path in files.items()}})
     message = {
         "adopt": True,
         "folder": str(run.folder),
-        "turn": os.devnull + ".none",
         "grace": grace_seconds,
         "state": {**run.document, "cancel": dict(cancel)},
-        "success": {"app_id": run.app_id, "log_dir": str(run.folder), "final_state": "", "roles": roles},
         "replicas": [],
     }
     try:
@@ -139,7 +131,7 @@ def write_cancel(folder: Path, by: str) -> dict[str, Any]:
         try:
             write_private(path, json.dumps(asked).encode())
         except OSError:
-            # On a full disk an empty file can be had mostly: that it was asked for says more than who asked.
+            # A full disk mostly has room for an empty file: the request without a name is better than none.
             with suppress(OSError):
                 path.touch(mode=0o600)
             raise
@@ -263,15 +255,6 @@ def _state(
         "app": appdef_to_dict(app, strict=False),
         "cfg": dict(cfg),
     }
-
-
-def _success(request: PopenRequest) -> dict[str, Any]:
-    """Return the file SUCCESS, TorchX's, without what only the end tells."""
-    roles: dict[str, list[dict[str, Any]]] = {}
-    for role, number, param in request.replicas():
-        files = {"stdout": param.stdout, "stderr": param.stderr, "error_file": param.env.get("TORCHELASTIC_ERROR_FILE")}
-        roles.setdefault(role, []).append({"replica_id": number, "pid": None, "exitcode": None, **files})
-    return {"app_id": request.app_id, "log_dir": request.log_dir, "final_state": "", "last_updated": 0, "roles": roles}
 
 
 def _replica(env: Mapping[str, str], request: PopenRequest, role: str, param: Any) -> dict[str, Any]:

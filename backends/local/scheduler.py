@@ -251,7 +251,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             SchedulerError: it cannot be reached.
         """
-        from .launch import adopt, write_cancel
+        from .launch import end_unsupervised, write_cancel
 
         if run.read_only:
             raise SchedulerError(f"{run.app_id} cannot be cancelled: {run.notes[-1]}")
@@ -271,7 +271,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         if process is not None:
             send_signal(process, signal.SIGTERM)
         elif not run.supervised:
-            adopt(run, asked, self._grace_seconds)
+            end_unsupervised(run, asked, self._grace_seconds)
 
     def _delete_existing(self, app_id: str) -> None:
         run = self._runs.get(app_id)

@@ -6,8 +6,8 @@ import logging
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ...base.processes import is_running
 from ..types import ReplicaUsage
@@ -15,24 +15,13 @@ from .record import Run
 
 logger = logging.getLogger(__name__)
 
-# Seconds; nvidia-smi takes up to some of them on a busy machine.
+# nvidia-smi takes seconds on a busy machine.
 _NVIDIA_SMI_TIMEOUT_S = 10.0
 _MEBIBYTE = 1 << 20
 
 
-class _Gpu(NamedTuple):
-    percent: float
-    total: int
-
-
-class _OnGpu(NamedTuple):
-    pid: int
-    uuid: str
-    memory: int
-
-
 class UsageSampler:
-    """Measures one app again and again; the first sample knows no CPU use, which is one over time."""
+    """Measures one app repeatedly; the first sample has no CPU use, which is an average since the last one."""
 
     def __init__(self) -> None:
         self._cpu_seconds: dict[tuple[int, float], float] = {}
@@ -45,9 +34,12 @@ class UsageSampler:
         now = time.monotonic()
         passed, self._sampled_at = now - self._sampled_at, now
         before, self._cpu_seconds = self._cpu_seconds, {}
-        children = _children()
-        gpus, on_gpus = _gpus(), _on_gpus()
-        cores, memory_total = psutil.cpu_count() or 1, psutil.virtual_memory().total
+        children: dict[int, list[int]] = {}
+        for process in psutil.process_iter(["ppid"]):
+            children.setdefault(process.info["ppid"], []).append(process.pid)
+        # Each GPU's use in percent and its memory, by UUID; and which process uses how much of which.
+        gpus = {row[0]: row[1:] for row in _query("--query-gpu=uuid,utilization.gpu,memory.total")}
+        gpu_users = _query("--query-compute-apps=pid,gpu_uuid,used_memory")
         usages = []
         for entry in run.replicas:
             if entry["exit_code"] is not None or not is_running(entry["pid"], entry["pid_started"]):
@@ -55,76 +47,52 @@ class UsageSampler:
             pids = _tree(entry["pid"], children)
             used, memory = 0.0, 0
             for pid in pids:
-                key, seconds, resident = _measure(pid)
-                if key is None:
-                    continue
-                self._cpu_seconds[key] = seconds
+                try:
+                    process = psutil.Process(pid)
+                    with process.oneshot():
+                        key, times, resident = (pid, process.create_time()), process.cpu_times(), process.memory_info()
+                except psutil.Error:
+                    continue  # it has just ended
+                seconds = self._cpu_seconds[key] = times.user + times.system
                 used += seconds - before.get(key, seconds)
-                memory += resident
-            mine = [on for on in on_gpus if on.pid in pids]
-            found = {on.uuid: gpus[on.uuid] for on in mine if on.uuid in gpus}
+                memory += resident.rss
             usages.append(
                 ReplicaUsage(
                     entry["role"],
                     entry["id"],
                     cpu=used / passed if before and passed > 0 else None,
-                    cpu_total=float(cores),
+                    cpu_total=float(psutil.cpu_count() or 1),
                     memory=memory,
-                    memory_total=memory_total,
-                    gpus=len(found),
-                    gpu=sum(gpu.percent for gpu in found.values()) / 100 if found else None,
-                    gpu_memory=sum(on.memory for on in mine) if found else None,
-                    gpu_memory_total=sum(gpu.total for gpu in found.values()) if found else None,
+                    memory_total=psutil.virtual_memory().total,
+                    **_gpu_usage([row for row in gpu_users if _number(row[0]) in pids and row[1] in gpus], gpus),
                 )
             )
         return usages
 
 
-def _children() -> dict[int, list[int]]:
-    """Return the children of every process: one look at all, not one for each replica."""
-    import psutil
-
-    children: dict[int, list[int]] = {}
-    for process in psutil.process_iter(["ppid"]):
-        children.setdefault(process.info["ppid"], []).append(process.pid)
-    return children
-
-
-def _tree(root: int, children: dict[int, list[int]]) -> set[int]:
+def _tree(root: int, children: Mapping[int, Sequence[int]]) -> set[int]:
     tree, left = {root}, [root]
     while left:
-        fresh = [pid for pid in children.get(left.pop(), ()) if pid not in tree]
-        tree.update(fresh)
-        left += fresh
+        new = [pid for pid in children.get(left.pop(), ()) if pid not in tree]
+        tree.update(new)
+        left += new
     return tree
 
 
-def _measure(pid: int) -> tuple[tuple[int, float] | None, float, int]:
-    """Return a process's identity, its CPU seconds and its resident bytes; no identity once it has gone."""
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        with process.oneshot():
-            times = process.cpu_times()
-            return (pid, process.create_time()), times.user + times.system, process.memory_info().rss
-    except psutil.Error:
-        return None, 0.0, 0
-
-
-def _gpus() -> dict[str, _Gpu]:
-    """Return the machine's GPUs by their UUIDs."""
-    rows = _query("--query-gpu=uuid,utilization.gpu,memory.total", 3)
-    return {uuid: _Gpu(_figure(percent), int(_figure(total) * _MEBIBYTE)) for uuid, percent, total in rows}
+def _gpu_usage(used: Sequence[Sequence[str]], gpus: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    uuids = {uuid for _, uuid, _ in used}
+    if not uuids:
+        return {}
+    return {
+        "gpus": len(uuids),
+        "gpu": sum(_number(gpus[uuid][0]) for uuid in uuids) / 100,
+        "gpu_memory": int(sum(_number(memory) for _, _, memory in used) * _MEBIBYTE),
+        "gpu_memory_total": int(sum(_number(gpus[uuid][1]) for uuid in uuids) * _MEBIBYTE),
+    }
 
 
-def _on_gpus() -> list[_OnGpu]:
-    """Return which processes use which GPU, and how much of its memory."""
-    rows = _query("--query-compute-apps=pid,gpu_uuid,used_memory", 3)
-    return [_OnGpu(int(_figure(pid)), uuid, int(_figure(used) * _MEBIBYTE)) for pid, uuid, used in rows]
-
-
-def _query(what: str, columns: int) -> Iterable[list[str]]:
+def _query(what: str) -> list[list[str]]:
+    """Return the rows that ``nvidia-smi`` prints, of three cells each; none without the program."""
     command = shutil.which("nvidia-smi")
     if command is None:
         return []
@@ -137,11 +105,11 @@ def _query(what: str, columns: int) -> Iterable[list[str]]:
         logger.debug("nvidia-smi %s: %s", what, error)
         return []
     rows = [[cell.strip() for cell in line.split(",")] for line in answer.splitlines()]
-    return [row for row in rows if len(row) == columns]
+    return [row for row in rows if len(row) == 3]
 
 
-def _figure(text: str) -> float:
-    """Return a figure of nvidia-smi; what a GPU does not tell, ``[N/A]``, counts as nothing."""
+def _number(text: str) -> float:
+    """Parse a number of nvidia-smi; ``[N/A]`` is 0."""
     try:
         return float(text)
     except ValueError:

@@ -75,7 +75,8 @@ class LogStream:
             source = begin()
             with self._changed:
                 self._open.append(source)
-            for line in whole_lines(source):
+                lines = whole_lines(() if self._is_closed else source)
+            for line in lines:
                 if not self._put(line):
                     break
             _close_all([source])

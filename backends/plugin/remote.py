@@ -70,7 +70,7 @@ def _create(found: FoundScheduler, session_name: str, params: Mapping[str, Any])
         raise decode_error(error.error, error.output) from error
     # The class has the methods that the plugin overrides, and no others.
     bases = (_BuildsWorkspaces, RemoteScheduler) if opened.builds_workspaces else (RemoteScheduler,)
-    forwarded = {name: _forward(name) for name in opened.methods if name not in vars(RemoteScheduler)}
+    forwarded: dict[str, Any] = {name: _forward(name) for name in opened.methods if name not in vars(RemoteScheduler)}
     own = {"subscribe": _subscribe, "set_all_users": _set_all_users}
     forwarded |= {name: function for name, function in own.items() if name in opened.methods}
     kind = type(RemoteScheduler)(RemoteScheduler.__name__, bases, forwarded)

@@ -97,7 +97,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         try:
             check(ToTorchX().app(app), scheduler, resolve(given_options(cfg, self.run_opts())))
         except ValueError as error:
-            raise AppDefError(f"{self.backend} could not accept this app: {error}") from error
+            raise AppDefError(str(error)) from error
 
     # Watching
 

@@ -149,7 +149,7 @@ def count_gpus(module, specs, printed, code=0):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(subprocess, "run", run)
-        patch.setattr(environment, "_found", {})  # the count is kept for the life of the program
+        patch.setattr(environment, "_gpu_counts", {})  # the count is kept for the life of the program
         if specs is our_specs:
             return environment.count_gpus()
         return module.LocalScheduler("x", module.CWDImageProvider)._cuda_device_count()

@@ -100,7 +100,7 @@ def test_cancel_without_a_supervisor(local, make_local):
     run = local.end_as(app_id, AppState.CANCELLED)
     assert not job_processes(run.job_id, set())
     success = json.loads((run.folder / "SUCCESS").read_text())
-    assert list(success) == ["app_id", "log_dir", "final_state", "roles", "last_updated"]
+    assert list(success) == ["app_id", "log_dir", "final_state", "last_updated", "roles"]
     assert (success["app_id"], success["log_dir"], success["final_state"]) == (app_id, str(run.folder), "CANCELLED")
     assert success["roles"] == {
         "r": [

@@ -102,6 +102,12 @@ class Able(Scheduler):
     def own_app_ids(self):
         return ["job-1"]
 
+    def detach(self, app_id):
+        pass
+
+    def end_own(self):
+        pass
+
     def prune(self, *, dryrun=False):
         return [str(dryrun)]
 

@@ -19,6 +19,7 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, InvalidRunConfigException, SchedulerError
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.workspace import Workspace
 
 _numbers = itertools.count()
 
@@ -325,6 +326,21 @@ def test_no_logs_at_all(install):
     assert not scheduler.capabilities.log_streams
     with pytest.raises(NotImplementedError, match="odd has no logs"):
         scheduler.log_iter("app-1", "worker")
+
+
+def test_workspace_is_built_by_the_plugin(install, tmp_path):
+    install(
+        "def build_workspace_and_update_role(self, role, workspace, cfg):\n"
+        "    role.image = f'{role.image} with {workspace}'\n"
+        "    role.env['BUILT'] = '1'",
+        "from torchx.workspace import WorkspaceMixin\nclass Base(WorkspaceMixin, Base): pass",
+    )
+    scheduler: Any = registry.create_scheduler("odd", "torchx")
+    assert scheduler.takes_workspace
+    role = Role("worker", "image", workspace=Workspace.from_str(str(tmp_path)))
+    scheduler.build_workspaces([role], {})
+    assert (role.image, role.env) == (f"image with {tmp_path}", {"BUILT": "1"})
+    scheduler.close()
 
 
 def test_an_app_that_the_plugin_refuses(install):
