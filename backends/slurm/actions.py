@@ -11,8 +11,9 @@ from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput, run_comman
 from ..types import JobAction
 from . import commands
 from .jobs import App
-from .layout import Replica, expand_nodes
+from .layout import Replica
 from .reasons import code_of
+from .values import expand_nodes
 
 _HOLD = JobAction("hold", "It does not start until it is released.")
 _RELEASE = JobAction("release", "It may start.")

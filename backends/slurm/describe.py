@@ -14,14 +14,15 @@ from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_termin
 from ..shared.exit_reasons import signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
-from .ends import TaskEnd, asked_memory, batch_output_end, format_size, replica_ends, why_ended
-from .jobs import GONE, LOST, App, Job, app_state, format_duration, parse_count, parse_tres
+from .ends import TaskEnd, asked_memory, batch_output_end, replica_ends, why_ended
+from .jobs import GONE, LOST, App, Job, app_state
+from .launches import RecordedLaunch
 from .layout import Replica, is_torchx, log_files, replicas_of
 from .ports import served_ports
 from .reasons import code_of
-from .records import Launch
-from .relaunch import Relaunch
+from .relaunch import RelaunchPlan
 from .request import without_key
+from .values import format_duration, format_size, parse_count, parse_tres
 from .waiting import clock, dependency_ids, expected_start, why_waits
 
 # Below this, GPUs mostly wait.
@@ -52,7 +53,7 @@ _PASSING = {
 
 
 def list_row(
-    app: App, launch: Launch | None, known: Mapping[str, App] = MappingProxyType({}), after: Sequence[str] = ()
+    app: App, launch: RecordedLaunch | None, known: Mapping[str, App] = MappingProxyType({}), after: Sequence[str] = ()
 ) -> ListAppResponse:
     """Return the row of an app.
 
@@ -87,10 +88,10 @@ def list_row(
 
 def describe_app(
     app: App,
-    launch: Launch | None,
+    launch: RecordedLaunch | None,
     evidence: Sequence[str] = (),
     steps: Sequence[Step] = (),
-    relaunch: Relaunch | None = None,
+    relaunch: RelaunchPlan | None = None,
     earlier: Sequence[Job] = (),
     replicas: Sequence[Replica] = (),
 ) -> DescribeAppResponse:
@@ -108,7 +109,7 @@ def describe_app(
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
     app_def = launch.app_def(notes) if launch is not None else None
-    relaunch = relaunch or Relaunch()
+    relaunch = relaunch or RelaunchPlan()
     roles = app_def.roles if app_def is not None else [*relaunch.roles]
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
@@ -146,13 +147,13 @@ def describe_app(
     )
 
 
-def _name(app: App, launch: Launch | None) -> str:
+def _name(app: App, launch: RecordedLaunch | None) -> str:
     if launch is not None:
         return launch.name
     return app.first.name.rpartition("-")[0] if is_torchx(app) else app.first.name
 
 
-def _counts(app: App, launch: Launch | None, by_torchx: bool) -> tuple[int, int, int]:
+def _counts(app: App, launch: RecordedLaunch | None, by_torchx: bool) -> tuple[int, int, int]:
     """Return how many replicas an app wants, how many run, and how many succeeded."""
     if app.is_array:
         sizes = [(job.app_state, len(job.task_numbers())) for job in app.jobs]

@@ -12,10 +12,11 @@ from ...base.files import is_missing, read_tail
 from ...logs.text.sanitize import plain
 from ...specs.status import is_terminal
 from ..shared.exit_reasons import format_cancelled, format_exit
-from .accounting import Step, parse_size
-from .jobs import Job, app_state, format_duration, parse_tasks, parse_tres
+from .accounting import Step
+from .jobs import Job, app_state
 from .layout import Replica, log_files
 from .submit_line import submit_options
+from .values import format_duration, format_size, parse_size, parse_tasks, parse_tres
 
 _TAIL_BYTES = 1 << 16
 # srun(1) on its standard error: `srun: error: n1: task 0: Exited with exit code 4`, `tasks 1-3: Killed`.
@@ -273,14 +274,6 @@ def asked_memory(job: Job) -> int | None:
     if not asked:
         return None
     return asked * (job.cpus if job.memory.endswith("c") else max(1, job.nodes) if job.memory.endswith("n") else 1)
-
-
-def format_size(size: float) -> str:
-    """Return a size in bytes as Slurm's users write it, such as ``1.5G``."""
-    for unit, factor in (("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20)):
-        if size >= 0.9995 * factor:  # less is rounded to 1024 of the unit below
-            return f"{size / factor:.1f}".removesuffix(".0") + unit
-    return f"{max(1, round(size / 1024))}K"
 
 
 def _of_nodes(job: Job) -> str:

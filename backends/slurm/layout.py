@@ -14,8 +14,9 @@ from ...specs.sbatch_options import script_options
 from ..shared.replicas import pick_replica
 from .accounting import Step
 from .jobs import BATCH, TASK, App, Job
-from .records import Launch
+from .launches import RecordedLaunch
 from .submit_line import submit_options
+from .values import expand_nodes
 from .versions import name_rules
 
 _TORCHX_NAME = re.compile(r"(?P<role>.+)-(?P<number>\d{1,9})", re.DOTALL)
@@ -26,8 +27,6 @@ UNKNOWN = "\0"
 # What stands for the number of a task outside arrays (slurm.h: NO_VAL).
 _NO_TASK = 4294967294
 _MOST_WIDTH = 10
-_LIST = re.compile(r"(?P<before>[^,\[\]]*)\[(?P<ranges>[^\]]*)\](?P<after>[^,\[]*)|(?P<name>[^,\[\]]+)")
-_MOST_NODES = 100_000
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ def is_torchx(app: App) -> bool:
     return job.accounted and not job.submit_line and len(app.jobs) > 1
 
 
-def replicas_of(app: App, launch: Launch | None, task: int | None = None) -> list[Replica]:
+def replicas_of(app: App, launch: RecordedLaunch | None, task: int | None = None) -> list[Replica]:
     """Return the replicas of an app, in order.
 
     Args:
@@ -207,24 +206,7 @@ def find_file(folder: str, name: str) -> Path | None:
     return Path(min(found)) if found else None
 
 
-def expand_nodes(text: str) -> list[str]:
-    """Return the names that a list of nodes stands for, such as ``n[1-3,07],gpu2``."""
-    names: list[str] = []
-    for found in _LIST.finditer(text):
-        if found["name"]:
-            names.append(found["name"])
-            continue
-        for part in found["ranges"].split(","):
-            first, dash, last = part.partition("-")
-            if not dash or not (first.isdecimal() and last.isdecimal()):
-                names.append(f"{found['before']}{part}{found['after']}")
-                continue
-            for number in range(int(first), min(int(last), int(first) + _MOST_NODES) + 1):
-                names.append(f"{found['before']}{number:0{len(first)}d}{found['after']}")
-    return names[:_MOST_NODES]
-
-
-def _own_replicas(app: App, launch: Launch) -> Iterator[Replica]:
+def _own_replicas(app: App, launch: RecordedLaunch) -> Iterator[Replica]:
     for role, count, component in launch.roles:
         job = app.jobs[component] if component < len(app.jobs) else app.first
         nodes = expand_nodes(job.node_list)
@@ -236,7 +218,7 @@ def _own_replicas(app: App, launch: Launch) -> Iterator[Replica]:
             yield Replica(role, number, job, node, *_named_files(Path(launch.folder), app.app_id, role, number))
 
 
-def _array_replicas(app: App, launch: Launch, task: int | None) -> Iterator[Replica]:
+def _array_replicas(app: App, launch: RecordedLaunch, task: int | None) -> Iterator[Replica]:
     role = launch.roles[0][0]
     for job, number in _tasks(app, task):
         files = _named_files(Path(launch.folder), app.app_id, role, number)

@@ -12,7 +12,8 @@ from pathlib import Path
 from ...base.files import open_file, read_tail, user_name
 from ...specs.status import AppState
 from ..types import PublishedPort
-from .layout import Replica, expand_nodes
+from .layout import Replica
+from .values import expand_nodes
 
 # Servers print it as they start; a log may be of gigabytes.
 _HEAD_BYTES, _TAIL_BYTES = 1 << 18, 1 << 16

@@ -22,7 +22,6 @@ from ..shared.secrets import MASK, mask_args, mask_env, mask_text
 from ..types import Finding, NameFault
 from ..workspace.scripts import script_findings
 from .options import SlurmOpts
-from .others import shown_script
 from .script import Part, write_script
 
 _MOST_NAME_BYTES = 150
@@ -129,7 +128,12 @@ def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, ow
         # A script on the standard input has no name, and sbatch takes arguments behind one only.
         *(["/dev/stdin", *own.args] if own.args else []),
     ]  # fmt: skip
-    return SlurmRequest(command, own.text, launch, shown_script(own.text), own.env)
+    return SlurmRequest(command, own.text, launch, masked_script(own.text), own.env)
+
+
+def masked_script(script: str) -> str:
+    """Return a user's script with its secret values masked, and continued lines joined for that."""
+    return mask_text("", re.sub(r"\\\n\s*", "", script))
 
 
 def _comment(opts: SlurmOpts, key: str) -> str:

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from .accounting import Step
 from .jobs import App, Job
-from .layout import UNKNOWN, Replica, expand, expand_nodes, find_file
+from .layout import UNKNOWN, Replica, expand, find_file
+from .values import expand_nodes
 
 # A job of thousands of short steps shows the last ones.
 _MOST_STEPS, _MOST_TASKS = 50, 4096

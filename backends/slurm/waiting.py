@@ -11,10 +11,10 @@ from typing import NamedTuple
 from ...base.errors import join_names
 from ...logs.text.sanitize import plain
 from ..shared.exit_reasons import some_of
-from .facts import Facts, Usage, limit_and_use, unusable
-from .jobs import MOST_AHEAD_S, App, Job, format_duration, parse_duration, parse_tres
-from .layout import expand_nodes
+from .cluster import Cluster, Usage, limit_and_use
+from .jobs import MOST_AHEAD_S, App, Job
 from .reasons import Limit, Reason, code_of, limit_of, reason
+from .values import expand_nodes, format_duration, parse_duration, parse_size, parse_tres
 
 _DEPENDENCY = re.compile(r"(?P<kind>[a-z]+):(?P<id>\d+)(?:_(?:\d+|\*))?(?:\+\d+)?(?:\((?P<state>\w+)\))?")
 _UNAVAILABLE = re.compile(r"UnavailableNodes:(?P<nodes>\S+)")
@@ -29,9 +29,6 @@ _TRES_WORDS = {
     "cpu": ("CPU", "CPUs"), "mem": ("MB", "MB of memory"), "node": ("node", "nodes"),
     "billing": ("billing", "billing units"), "gres/gpu": ("GPU", "GPUs"),
 }  # fmt: skip
-# Slurm prints sizes with these units, and limits in MB.
-_SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[KMGTP]?)")
-_MB = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024**2, "P": 1024**3}
 
 
 class Exceeded(NamedTuple):
@@ -46,22 +43,22 @@ class Exceeded(NamedTuple):
     is_alone: bool
 
 
-def evidence(job: Job, facts: Facts, known: Mapping[str, App]) -> list[str]:
+def evidence(job: Job, cluster: Cluster, known: Mapping[str, App]) -> list[str]:
     """Return the evidence for the reason why a job waits: limits with their use, nodes, dependencies, an estimate.
 
     Args:
         job: the record of a job that waits.
-        facts: what else is asked.
+        cluster: what else is asked.
         known: the jobs that are known, for the names and states of dependencies.
     """
-    code = code_of(with_true_reason(job, facts).reason)
+    code = code_of(with_true_reason(job, cluster).reason)
     found: Iterator[str]
     if code in _EVIDENCE:
-        found = _EVIDENCE[code](job, facts)
+        found = _EVIDENCE[code](job, cluster)
     elif code in ("Dependency", "DependencyNeverSatisfied"):
         found = _dependencies(job, known)
     elif limit := limit_of(code_of(job.reason)):
-        exceeded = _exceeded(job, facts, limit)
+        exceeded = _exceeded(job, cluster, limit)
         found = iter([exceeded.text] if exceeded else [])
     else:
         found = iter(())
@@ -76,8 +73,8 @@ def why_waits(job: Job) -> Reason:
     return reason(job.reason)
 
 
-def with_true_reason(job: Job, facts: Facts) -> Job:
-    """Return a job that waits with the reason that facts show where Slurm's own is another.
+def with_true_reason(job: Job, cluster: Cluster) -> Job:
+    """Return a job that waits with the reason that cluster show where Slurm's own is another.
 
     Until it has looked at a job, Slurm says that nodes are down where the account or the QOS may not use the
     partition. Of a limit of a group it does not say that the job exceeds it by itself.
@@ -87,9 +84,9 @@ def with_true_reason(job: Job, facts: Facts) -> Job:
         return job
     if code == "NodesDown":
         refused = (("AccountNotAllowed", _accounts), ("QOSNotAllowed", _qos_names))
-        code = next((name for name, why in refused if next(why(job, facts), "")), code)
+        code = next((name for name, why in refused if next(why(job, cluster), "")), code)
     elif (limit := limit_of(code)) and not limit.is_of_one_job:
-        exceeded = _exceeded(job, facts, limit)
+        exceeded = _exceeded(job, cluster, limit)
         if exceeded is not None and exceeded.is_alone:
             code = "WallDuration" if "wall" in limit.what else f"{limit.what.upper()}{limit.time}"
             code = f"{limit.of}Max{code}PerJob"
@@ -121,10 +118,10 @@ def clock(at: float) -> str:
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%Y-%m-%d %H:%M", then)
 
 
-def _resources(job: Job, facts: Facts) -> Iterator[str]:
-    asked = facts.job(job.job_id)
+def _resources(job: Job, cluster: Cluster) -> Iterator[str]:
+    asked = cluster.job(job.job_id)
     excluded = expand_nodes(asked.get("ExcNodeList", ""))
-    nodes = [node for node in facts.nodes(job.partition) if node.name not in excluded]
+    nodes = [node for node in cluster.nodes(job.partition) if node.name not in excluded]
     usable = [node for node in nodes if node.is_usable]
     if not nodes:
         return
@@ -144,7 +141,7 @@ def _resources(job: Job, facts: Facts) -> Iterator[str]:
         yield f"{gpus - sum(node.gpus_used for node in usable)} of {gpus} GPUs are free"
     if excluded:
         yield f"it excludes {plain(asked['ExcNodeList'])}"
-    yield from _down_nodes(job, facts, named)
+    yield from _down_nodes(job, cluster, named)
 
 
 def _is_exclusive(asked: Mapping[str, str]) -> bool:
@@ -154,11 +151,11 @@ def _is_exclusive(asked: Mapping[str, str]) -> bool:
     return asked.get("OverSubscribe") == "NO"
 
 
-def _down_nodes(job: Job, facts: Facts, named: Sequence[str] = ()) -> Iterator[str]:
+def _down_nodes(job: Job, cluster: Cluster, named: Sequence[str] = ()) -> Iterator[str]:
     found = _UNAVAILABLE.search(job.reason)
     names = expand_nodes(found["nodes"]) if found else named
-    nodes = facts.nodes(job.partition)
-    lost = unusable(nodes, names)
+    nodes = cluster.nodes(job.partition)
+    lost = [node for node in nodes if not node.is_usable and (not names or node.name in names)]
     if lost:
         told = [
             f"{plain(node.name)} is {node.state}" + (f" ({plain(node.reason)})" if node.reason else "") for node in lost
@@ -166,38 +163,38 @@ def _down_nodes(job: Job, facts: Facts, named: Sequence[str] = ()) -> Iterator[s
         yield some_of(told)
 
 
-def _named_down_nodes(job: Job, facts: Facts) -> Iterator[str]:
+def _named_down_nodes(job: Job, cluster: Cluster) -> Iterator[str]:
     is_told = _UNAVAILABLE.search(job.reason)
-    named = () if is_told else expand_nodes(facts.job(job.job_id).get("ReqNodeList", ""))
-    return _down_nodes(job, facts, named)
+    named = () if is_told else expand_nodes(cluster.job(job.job_id).get("ReqNodeList", ""))
+    return _down_nodes(job, cluster, named)
 
 
-def _priority(job: Job, facts: Facts) -> Iterator[str]:
-    rank = facts.pending_before(job.partition, job.job_id)
+def _priority(job: Job, cluster: Cluster) -> Iterator[str]:
+    rank = cluster.pending_before(job.partition, job.job_id)
     if rank is not None:
         before, waiting = rank
         yield f"{before} of the {waiting} jobs that wait in {plain(job.partition)} are ahead of it"
-    factors = facts.priority(job.job_id)
+    factors = cluster.priority(job.job_id)
     if factors and job.priority.isdecimal():
         parts = ", ".join(f"{name} {value:,}" for name, value in factors.items())
         yield f"its priority is {int(job.priority):,}: {parts}"
 
 
-def _begin(job: Job, _facts: Facts) -> Iterator[str]:
+def _begin(job: Job, _facts: Cluster) -> Iterator[str]:
     if job.eligible_at is not None and job.eligible_at > time.time() and not job.restarts:
         yield f"it may start at {clock(job.eligible_at)}"
 
 
-def _array(job: Job, _facts: Facts) -> Iterator[str]:
+def _array(job: Job, _facts: Cluster) -> Iterator[str]:
     _, percent, most = job.tasks.partition("%")
     if percent:
         yield f"{most} at once"
 
 
-def _licences(job: Job, facts: Facts) -> Iterator[str]:
+def _licences(job: Job, cluster: Cluster) -> Iterator[str]:
     for part in job.licenses.replace("|", ",").split(","):
         name, _, wanted = part.partition(":")
-        told = facts.licence(name)
+        told = cluster.licence(name)
         if told:
             yield (
                 f"{told.get('Free', '?')} of {told.get('Total', '?')} licences {plain(name)} are free, "
@@ -205,27 +202,27 @@ def _licences(job: Job, facts: Facts) -> Iterator[str]:
             )
 
 
-def _reservation(job: Job, facts: Facts) -> Iterator[str]:
-    told = facts.reservation(job.reservation)
+def _reservation(job: Job, cluster: Cluster) -> Iterator[str]:
+    told = cluster.reservation(job.reservation)
     start = told.get("StartTime", "")
     if start.isdecimal():
         yield f"the reservation {plain(job.reservation)} begins at {clock(float(start))}"
 
 
-def _partition_state(job: Job, facts: Facts) -> Iterator[str]:
-    if state := facts.partition(job.partition).get("State"):
+def _partition_state(job: Job, cluster: Cluster) -> Iterator[str]:
+    if state := cluster.partition(job.partition).get("State"):
         yield f"the partition {plain(job.partition)} is {plain(state)}"
 
 
-def _partition_time(job: Job, facts: Facts) -> Iterator[str]:
-    most = parse_duration(facts.partition(job.partition).get("MaxTime", ""))
+def _partition_time(job: Job, cluster: Cluster) -> Iterator[str]:
+    most = parse_duration(cluster.partition(job.partition).get("MaxTime", ""))
     if most is not None:
         asked = f"it asks for {format_duration(job.limit)}, " if job.limit else ""
         yield f"{asked}and {plain(job.partition)} allows {format_duration(most)}"
 
 
-def _partition_nodes(job: Job, facts: Facts) -> Iterator[str]:
-    told = facts.partition(job.partition)
+def _partition_nodes(job: Job, cluster: Cluster) -> Iterator[str]:
+    told = cluster.partition(job.partition)
     if told:
         least, most, there = told.get("MinNodes", "0"), told.get("MaxNodes", ""), told.get("TotalNodes", "?")
         bound = there if most == "UNLIMITED" else most
@@ -233,8 +230,8 @@ def _partition_nodes(job: Job, facts: Facts) -> Iterator[str]:
         yield f"it asks for {job.nodes} nodes, and {plain(job.partition)} allows {allowed}"
 
 
-def _partition_size(job: Job, facts: Facts) -> Iterator[str]:
-    told = facts.partition(job.partition)
+def _partition_size(job: Job, cluster: Cluster) -> Iterator[str]:
+    told = cluster.partition(job.partition)
     if told:
         yield (
             f"it asks for {job.cpus} CPUs on {job.nodes} nodes, and {plain(job.partition)} has "
@@ -242,28 +239,28 @@ def _partition_size(job: Job, facts: Facts) -> Iterator[str]:
         )
 
 
-def _accounts(job: Job, facts: Facts) -> Iterator[str]:
-    told = facts.partition(job.partition)
+def _accounts(job: Job, cluster: Cluster) -> Iterator[str]:
+    told = cluster.partition(job.partition)
     if (allowed := told.get("AllowAccounts", "")) not in ("", "ALL") and job.account not in ("", *allowed.split(",")):
         yield f"{plain(job.partition)} allows {join_names(map(plain, allowed.split(',')))}, not {plain(job.account)}"
     elif job.account in (denied := [*filter(None, told.get("DenyAccounts", "").split(","))]):
         yield f"{plain(job.partition)} does not allow {join_names(map(plain, denied))}"
 
 
-def _qos_names(job: Job, facts: Facts) -> Iterator[str]:
-    told = facts.partition(job.partition)
+def _qos_names(job: Job, cluster: Cluster) -> Iterator[str]:
+    told = cluster.partition(job.partition)
     if (allowed := told.get("AllowQos", "")) not in ("", "ALL") and job.qos not in ("", *allowed.split(",")):
         yield f"{plain(job.partition)} allows {join_names(map(plain, allowed.split(',')))}, not {plain(job.qos)}"
     elif job.qos in (denied := [*filter(None, told.get("DenyQos", "").split(","))]):
         yield f"{plain(job.partition)} does not allow {join_names(map(plain, denied))}"
 
 
-def _features(job: Job, _facts: Facts) -> Iterator[str]:
+def _features(job: Job, _facts: Cluster) -> Iterator[str]:
     if job.features:
         yield f"it asks for {plain(job.features)}"
 
 
-_EVIDENCE: dict[str, Callable[[Job, Facts], Iterator[str]]] = {
+_EVIDENCE: dict[str, Callable[[Job, Cluster], Iterator[str]]] = {
     "Resources": _resources,
     "NodesDown": _resources,
     "ReqNodeNotAvail": _named_down_nodes,
@@ -301,14 +298,14 @@ def _dependencies(job: Job, known: Mapping[str, App]) -> Iterator[str]:
         yield f"until {' and '.join(told)}"
 
 
-def _exceeded(job: Job, facts: Facts, limit: Limit) -> Exceeded | None:
+def _exceeded(job: Job, cluster: Cluster, limit: Limit) -> Exceeded | None:
     """Return the limit that a reason names, of the account or QOS that has it; None where Slurm does not show it.
 
     Of several the first counts that the job reaches: the limits of parent accounts and of the partition's QOS hold it
     back, too.
     """
     first: Exceeded | None = None
-    for whose, told in _limited(job, facts, limit):
+    for whose, told in _limited(job, cluster, limit):
         for name in _limit_names(limit):
             found, tres = _limit_in(told.get(name, ""), limit)
             if found is None:
@@ -321,16 +318,16 @@ def _exceeded(job: Job, facts: Facts, limit: Limit) -> Exceeded | None:
     return first
 
 
-def _limited(job: Job, facts: Facts, limit: Limit) -> Iterator[tuple[str, Mapping[str, str]]]:
+def _limited(job: Job, cluster: Cluster, limit: Limit) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield whose limits a job has that a reason may name: what is further up is asked for when it is needed."""
     if limit.of == "Assoc":
-        for account, told in facts.associations(job.account, job.user):
+        for account, told in cluster.associations(job.account, job.user):
             yield f"the account {plain(account)}", told
         return
-    yield f"the QOS {plain(job.qos)}", facts.qos(job.qos, job.user, job.account)
-    name = facts.partition(job.partition).get("QoS", "")
+    yield f"the QOS {plain(job.qos)}", cluster.qos(job.qos, job.user, job.account)
+    name = cluster.partition(job.partition).get("QoS", "")
     if name and name != job.qos:
-        yield f"the QOS {plain(name)} of the partition", facts.qos(name, job.user, job.account)
+        yield f"the QOS {plain(name)} of the partition", cluster.qos(name, job.user, job.account)
 
 
 def _compared(job: Job, name: str, whose: str, found: Usage, limit: Limit, tres: str) -> Exceeded:
@@ -364,14 +361,14 @@ def _asked(job: Job, limit: Limit, tres: str) -> float:
     minutes = (job.limit or 0) / 60
     if not tres:
         return minutes if "wall" in limit.what else 1
-    found = _SIZE.match(parse_tres(job.tres).get(tres, ""))
-    size = float(found["number"]) * _MB[found["unit"]] if found else {"cpu": job.cpus, "node": job.nodes}.get(tres, 0)
-    return size * minutes if limit.time else size
+    size = parse_tres(job.tres).get(tres)
+    amount = {"cpu": job.cpus, "node": job.nodes}.get(tres, 0) if size is None else _number(size)
+    return amount * minutes if limit.time else amount
 
 
 def _number(text: str) -> float:
-    found = _SIZE.match(text)
-    return float(found["number"]) * _MB[found["unit"]] if found else 0
+    """Return a limit's number: Slurm prints limits of memory in MB, and sizes with their unit."""
+    return (parse_size(text, "M") or 0) / (1 << 20)
 
 
 def _limit_in(value: str, limit: Limit) -> tuple[Usage | None, str]:

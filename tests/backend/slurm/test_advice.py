@@ -55,7 +55,9 @@ def asked(commands: SlurmCommands) -> list[list[str]]:
         (Answer(0, "", told(23_263_372_800)), Estimate(None, fault="Slurm gives no estimate of the start")),
         (
             Answer(1, "", "allocation failure: Requested node configuration is not available\n"),
-            Estimate(None, fault="Requested node configuration is not available"),
+            Estimate(
+                None, "", "Requested node configuration is not available", "sbatch refuses it, or it never starts"
+            ),
         ),
         (Answer(0, "7\n", ""), None),
     ],
@@ -92,7 +94,7 @@ def test_the_estimate_is_a_finding(slurm, commands, err, code, level, what):
     assert [(finding.level, what in finding.what) for finding in findings] == [(level, True)]
     # The same request is not asked about again, whatever key its launch would have.
     slurm.preflight(APP, {})
-    assert len(asked(commands)) == (2 if what.startswith("Invalid --") else 1)
+    assert len(asked(commands)) == 1
 
 
 def test_a_controller_that_is_away_is_said(slurm, commands):
@@ -172,7 +174,7 @@ def test_where_there_is_room(slurm, commands):
         ("old", "drain", 2, "infinite"),
         ("tiny", "up", 1, "infinite"),
     )
-    slurm._cluster.partitions()
+    assert slurm.known_values() == {"partition": ["main", "short", "old", "tiny"]}
     commands.nodes(
         {"NodeList": "n1", "StateLong": "idle", "CPUsState": "0/4/0/4", "Gres": "gpu:2", "GresUsed": "gpu:0"},
         {"NodeList": "n2", "StateLong": "mixed", "CPUsState": "1/3/0/4", "Gres": "gpu:2", "GresUsed": "gpu:1"},

@@ -15,8 +15,9 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.jobs import Job
-from torchx_tui.backends.slurm.layout import expand_nodes, log_files
+from torchx_tui.backends.slurm.layout import log_files
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.slurm.values import expand_nodes
 from torchx_tui.backends.types import Stream
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.roles import AppDef, Role

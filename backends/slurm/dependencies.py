@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from .jobs import App
-from .records import Launch
+from .launches import RecordedLaunch
 from .submit_line import submit_options
 
 # Those that order whole jobs one behind the other (sbatch(1), --dependency); `after` waits for a start only.
@@ -23,7 +23,7 @@ class Chains:
         self._after: dict[str, list[str]] = {}
 
     def find(
-        self, apps: Mapping[str, App], launches: Mapping[str, Launch], submit_lines: Mapping[str, str]
+        self, apps: Mapping[str, App], launches: Mapping[str, RecordedLaunch], submit_lines: Mapping[str, str]
     ) -> dict[str, list[str]]:
         """Return the ids of the known jobs of the same user that each job was queued behind, the earliest first.
 
@@ -45,7 +45,7 @@ class Chains:
             self._after = _links(apps, {app_id: text for app_id, (_, text) in texts.items()})
         return self._after
 
-    def _text(self, app: App, launches: Mapping[str, Launch], submit_line: str) -> str:
+    def _text(self, app: App, launches: Mapping[str, RecordedLaunch], submit_line: str) -> str:
         launch = launches.get(app.app_id)
         if text := app.first.dependency or (str(launch.cfg.get("dependency") or "") if launch is not None else ""):
             return text
