@@ -26,11 +26,29 @@ _END_TASKS = JobAction(
     "end tasks", "Some tasks of the array are cancelled.", value="numbers, such as 3 or 5-8,12", ends_job=True
 )
 _THROTTLE = JobAction("at once", "Another number of its tasks runs at once.", value="a number; 0 for all")
-# The forms of time of sbatch(1), and such as `+30` to add minutes.
-_IS_LIMIT = re.compile(r"[+-]?(?:\d{1,4}-)?\d{1,6}(?::\d{1,2}){0,2}|UNLIMITED", re.IGNORECASE)
-_IS_SIGNAL = re.compile(r"(?:SIG)?[A-Z]{1,6}[0-9]{0,2}|[1-9]\d?", re.IGNORECASE)
-_ARE_TASKS = re.compile(r"\d{1,8}(?:-\d{1,8})?(?:,\d{1,8}(?:-\d{1,8})?){0,99}")
-_IS_THROTTLE = re.compile(r"\d{1,6}")
+# The values of actions, with the error for any other one and the command.
+_VALUES = {
+    _TIME_LIMIT.name: (
+        re.compile(r"[+-]?(?:\d{1,4}-)?\d{1,6}(?::\d{1,2}){0,2}|UNLIMITED", re.IGNORECASE),
+        "is not a time: write it as 30, 1:30:00, 1-12:00:00 or +30",
+        "scontrol update JobId={id} TimeLimit={value}",
+    ),
+    _SIGNAL.name: (
+        re.compile(r"(?:SIG)?[A-Z]{1,6}[0-9]{0,2}|[1-9]\d?", re.IGNORECASE),
+        "is not a signal: write it as USR1 or 10",
+        "scancel --full --signal={value} {id}",
+    ),
+    _END_TASKS.name: (
+        re.compile(r"\d{1,8}(?:-\d{1,8})?(?:,\d{1,8}(?:-\d{1,8})?){0,99}"),
+        "are no numbers of tasks: write them as 3 or 5-8,12",
+        "scancel {id}_[{value}]",
+    ),
+    _THROTTLE.name: (
+        re.compile(r"\d{1,6}"),
+        "is not a number of tasks: write it as 4, or 0 for all at once",
+        "scontrol update JobId={id} ArrayTaskThrottle={value}",
+    ),
+}
 # What srun says where the command was not begun: no such program, no such step.
 _NOT_BEGUN = ("execve()", "Unable to create step", "Unable to confirm allocation", "Job step creation")
 _DENIED = ("Access/permission denied", "Invalid user id")
@@ -52,20 +70,13 @@ def act(job_id: str, action: str, value: str = "") -> None:
         NotAllowedError: it is somebody else's job, or the site does not allow it.
         SchedulerError: the value is malformed, or Slurm refused it; the message is Slurm's.
     """
-    if action == _TIME_LIMIT.name and _IS_LIMIT.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} is not a time: write it as 30, 1:30:00, 1-12:00:00 or +30")
-    if action == _SIGNAL.name and _IS_SIGNAL.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} is not a signal: write it as USR1 or 10")
-    if action == _END_TASKS.name and _ARE_TASKS.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} are no numbers of tasks: write them as 3 or 5-8,12")
-    if action == _THROTTLE.name and _IS_THROTTLE.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} is not a number of tasks: write it as 4, or 0 for all at once")
-    command = {
-        _TIME_LIMIT.name: ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={value}"],
-        _SIGNAL.name: ["scancel", "--full", f"--signal={value.upper()}", job_id],
-        _END_TASKS.name: ["scancel", f"{job_id}_[{value}]"],
-        _THROTTLE.name: ["scontrol", "update", f"JobId={job_id}", f"ArrayTaskThrottle={value}"],
-    }.get(action, ["scontrol", action, job_id])
+    command = ["scontrol", action, job_id]
+    if action in _VALUES:
+        pattern, fault, template = _VALUES[action]
+        if pattern.fullmatch(value) is None:
+            raise SchedulerError(f"{value!r} {fault}")
+        # No value has a blank.
+        command = template.format(id=job_id, value=value.upper()).split(" ")
     _run(command, f"{action} {job_id}")
 
 

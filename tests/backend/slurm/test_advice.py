@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -111,11 +112,13 @@ def test_a_controller_that_is_down_is_waited_for_once(slurm, commands):
     assert len([call for name in ("scontrol", "sinfo", "sbatch") for call in commands.calls(name)]) == 1
 
 
-def test_a_program_that_is_missing_stops_no_other(slurm, commands, monkeypatch):
+def test_a_program_that_is_missing_stops_no_other(slurm, commands, monkeypatch, tmp_path):
     partitions(commands, ("main*", "up", 3, "infinite"))
     commands.answer("sbatch", err=told(SOON))
     commands.remove("sacctmgr")
-    monkeypatch.setenv("PATH", os.environ["PATH"].partition(os.pathsep)[0] + os.pathsep + "/bin")
+    for name in ("cat", "mv", "sleep", "tr"):
+        (tmp_path / name).symlink_to(shutil.which(name) or name)
+    monkeypatch.setenv("PATH", os.environ["PATH"].partition(os.pathsep)[0] + os.pathsep + str(tmp_path))
     assert [found.level for found in slurm.preflight(APP, {})] == ["ok"]
 
 
