@@ -12,14 +12,22 @@ import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any
 
 from ...specs.errors import SchedulerError
 from ...specs.status import is_terminal
 from .client import Client
 from .commands import FIELD, TIMEOUT_S, CommandError
-from .jobs import App, Job
-from .values import parse_count, parse_duration, parse_exit, parse_size, parse_time, parse_tres, text_or_nothing
+from .jobs import App, Job, parse_fields
+from .values import (
+    parse_count,
+    parse_duration,
+    parse_exit,
+    parse_integer,
+    parse_size,
+    parse_time,
+    parse_tres,
+    text_or_nothing,
+)
 from .versions import more_fields
 
 logger = logging.getLogger(__name__)
@@ -31,14 +39,18 @@ FIELDS = (
     "TRESUsageInTot",
 )  # fmt: skip
 """The fields of sacct(1), for ``--format``; `versions` has those of releases after 20.11."""
-# The attributes of a job with the fields that have them.
-_TEXTS = {
-    "reason": "Reason", "partition": "Partition", "qos": "QOS", "account": "Account", "node_list": "NodeList",
-    "work_dir": "WorkDir", "comment": "Comment", "stdout": "StdOut", "stderr": "StdErr", "sluid": "SLUID",
-    "memory": "ReqMem", "tres": "AllocTRES", "failed_node": "FailedNode",
+# The attributes of a job with the fields that have them, by parser.
+_ATTRIBUTES = {
+    str: {"user": "User", "submit_line": "SubmitLine"},
+    text_or_nothing: {
+        "reason": "Reason", "partition": "Partition", "qos": "QOS", "account": "Account", "node_list": "NodeList",
+        "work_dir": "WorkDir", "comment": "Comment", "stdout": "StdOut", "stderr": "StdErr", "sluid": "SLUID",
+        "memory": "ReqMem", "tres": "AllocTRES", "failed_node": "FailedNode",
+    },
+    parse_count: {"nodes": "NNodes", "cpus": "NCPUS"},
+    parse_integer: {"restarts": "Restarts", "elapsed": "ElapsedRaw"},
+    parse_time: {"submitted_at": "Submit", "eligible_at": "Eligible", "started_at": "Start", "finished_at": "End"},
 }  # fmt: skip
-_COUNTS = {"nodes": "NNodes", "cpus": "NCPUS"}
-_TIMES = {"submitted_at": "Submit", "eligible_at": "Eligible", "started_at": "Start", "finished_at": "End"}
 
 NO_ACCOUNTING = "this cluster has no accounting"
 KEPT_S = 30.0
@@ -264,12 +276,8 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
     if code and derived == (None, code):
         # A script that exits with 128 and a signal's number, as srun does, reads as one that exited with that number.
         code, number = derived
-    offset, tasks = found["offset"], found["tasks"]
-    limit, elapsed, restarts = (_number(row.get(name, "")) for name in ("TimelimitRaw", "ElapsedRaw", "Restarts"))
-    submit_line = row.get("SubmitLine", "")
-    values: dict[str, Any] = {name: text_or_nothing(row.get(field, "")) for name, field in _TEXTS.items()}
-    values |= {name: parse_count(row[field]) for name, field in _COUNTS.items()}
-    values |= {name: parse_time(row[field]) for name, field in _TIMES.items()}
+    offset, tasks, limit = found["offset"], found["tasks"], parse_integer(row["TimelimitRaw"])
+    program = row.get("SubmitLine", "").partition(" ")[0]
     return Job(
         job_id=raw,
         array_id=found["id"] if tasks else "",
@@ -278,24 +286,16 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
         het_offset=int(offset[:6]) if offset else 0,
         # The name is not known at first.
         name="" if row["JobName"] == "allocation" else row["JobName"],
-        user=row["User"],
         state=state.split(" ")[0].rstrip("+").upper(),
         limit=None if limit is None else limit * 60,
-        submit_line=submit_line,
-        is_batch=PurePath(submit_line.partition(" ")[0]).name not in ("srun", "salloc"),
-        restarts=restarts,
+        is_batch=PurePath(program).name not in ("srun", "salloc"),
         exit_code=code,
         signal=number,
         step_signal=derived[1],
         cancelled_by=by,
-        elapsed=elapsed,
         accounted=True,
-        **values,
+        **parse_fields(row, _ATTRIBUTES),
     )
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isdecimal() and len(text) < 12 else None
 
 
 def _step(row: dict[str, str], job: Job, name: str) -> Step:

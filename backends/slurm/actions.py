@@ -1,4 +1,4 @@
-"""What is done with a job that is there: hold, release, requeue, a time limit, a signal, tasks, a shell or command."""
+"""Actions on a job: hold, release, requeue, a time limit, a signal, tasks of an array, a shell and a command."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput, run_comman
 from ..types import JobAction
 from . import commands
 from .jobs import App
-from .layout import Replica
 from .reasons import code_of
+from .replicas import Replica
 from .values import expand_nodes
 
 _HOLD = JobAction("hold", "It does not start until it is released.")
@@ -49,8 +49,8 @@ _VALUES = {
         "scontrol update JobId={id} ArrayTaskThrottle={value}",
     ),
 }
-# What srun says where the command was not begun: no such program, no such step.
-_NOT_BEGUN = ("execve()", "Unable to create step", "Unable to confirm allocation", "Job step creation")
+# Messages of srun when it did not start the command.
+_NOT_STARTED = ("execve()", "Unable to create step", "Unable to confirm allocation", "Job step creation")
 _DENIED = ("Access/permission denied", "Invalid user id")
 
 
@@ -88,7 +88,7 @@ def cancel(job_id: str) -> None:
 def shell_command(replica: Replica) -> list[str]:
     """Return the srun command that opens a shell beside a replica: it takes no CPUs from it."""
     shell = 'exec "${SHELL:-/bin/sh}"'
-    return [*_beside(replica), "--pty", "/bin/sh", "-c", shell]
+    return [*_in_allocation(replica), "--pty", "/bin/sh", "-c", shell]
 
 
 def run_beside(replica: Replica, argv: Sequence[str], timeout_s: float) -> CommandOutput:
@@ -97,24 +97,24 @@ def run_beside(replica: Replica, argv: Sequence[str], timeout_s: float) -> Comma
     Raises:
         SchedulerError: Slurm did not begin it, the program is not there, or it printed too much.
     """
-    # Without --quiet srun tells on stderr how the command ended; what it was given to read is nothing.
+    # Without --quiet srun reports on stderr how the command ended.
     nodes = [] if replica.node else expand_nodes(replica.job.node_list)
     # Replicas whose nodes are not known are spread over all nodes, so that none is left out.
     node = [f"--nodelist={nodes[replica.number % len(nodes)]}"] if nodes else []
-    command = [*_beside(replica), *node, "--input=none", *argv]
+    command = [*_in_allocation(replica), *node, "--input=none", *argv]
     try:
         ended = run_command(command, timeout_s=timeout_s, max_bytes=RUN_BESIDE_BYTES, env=commands.clean_environment())
     except OSError as error:
         raise SchedulerError(f"srun cannot be run: {error}: put Slurm's commands on the PATH") from error
     except OverflowError as error:
         raise SchedulerError(f"{argv[0]} printed more than {RUN_BESIDE_BYTES >> 20} MB and was stopped") from error
-    said = ended.err.decode("utf-8", "replace")
-    if ended.code and any(text in said for text in _NOT_BEGUN):
-        raise commands.failure("srun", commands.Answer(ended.code, "", said))
+    err = ended.err.decode("utf-8", "replace")
+    if ended.code and any(text in err for text in _NOT_STARTED):
+        raise commands.failure("srun", commands.Answer(ended.code, "", err))
     return ended
 
 
-def _beside(replica: Replica) -> list[str]:
+def _in_allocation(replica: Replica) -> list[str]:
     job = replica.job
     part = ["--jobid", job.job_id] if not job.het_id else ["--jobid", job.het_id, f"--het-group={job.het_offset}"]
     node = [f"--nodelist={replica.node}"] if replica.node else []
@@ -126,6 +126,5 @@ def _run(command: list[str], what: str) -> None:
     if answer.code == 0:
         return
     if any(text in answer.err for text in _DENIED):
-        said = commands.error_text(command[0], answer)
-        raise NotAllowedError(f"Slurm does not allow you to {what}: {said}")
+        raise NotAllowedError(f"Slurm does not allow you to {what}: {commands.error_text(command[0], answer)}")
     raise commands.failure(command[0], answer)

@@ -1,8 +1,8 @@
 """Advice before a launch and while a job waits: limits, estimates, partitions with room, what would start sooner.
 
-Estimates are those of ``sbatch --test-only``. It knows nothing of limits of accounts and QOS, and of dependencies:
-those are looked at beside it. For a job that never starts it names a date centuries ahead, but also for jobs that start
-at once while others without a time limit run (seen with 22.05).
+Estimates are those of ``sbatch --test-only``, which ignores dependencies and the limits of accounts and QOS. For a job
+that never starts it names a date centuries ahead, but also for jobs that start at once while others without a time
+limit run (seen with 22.05).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import pwd
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
@@ -23,6 +23,7 @@ logger = logging.getLogger(__name__)
 
 # sinfo(1), --format: partition with * for the default, state, nodes, memory of a node (MB), time limit.
 _PARTITIONS = f"{RECORD}%P{FIELD}%a{FIELD}%D{FIELD}%m{FIELD}%l"
+_PARTITION_FIELDS = ("name", "state", "nodes", "memory", "limit")
 # Nodes that do not say how much memory they have say 1; TorchX asks for none up to here, too.
 _UNKNOWN_MB = 1000
 KEPT_S, PARTITIONS_KEPT_S = 60.0, 300.0
@@ -46,7 +47,7 @@ _STATE_FLAGS = "*~#!%$@^-+"
 # These beginnings of a state mean that no job can start there.
 _UNUSABLE = ("down", "drain", "fail", "error", "unknown", "maint", "reserved", "inval")
 _PAIR = re.compile(r"(?:^|\s)(?P<name>[A-Z]\w*(?:/\w+)*)=(?P<value>.*?)(?=\s+[A-Z]\w*(?:/\w+)*=|\s*$)", re.DOTALL)
-# A limit with what is in use: `cpu=4(3)`, `3(1)`; N is none.
+# A limit with its use: `cpu=4(3)`, `3(1)`; N is none.
 _USED = re.compile(r"(?P<limit>N|[\d.]+)\((?P<used>[\d.]+)\)")
 _LIMIT_BLOCKS = ("Account Limits", "User Limits")
 
@@ -99,7 +100,7 @@ class Node(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """A limit with what is in use of it, as Slurm prints both."""
+    """A limit with its use, as Slurm prints both."""
 
     limit: str
     used: str
@@ -160,19 +161,15 @@ class Cluster:
 
     def partition(self, name: str) -> dict[str, str]:
         """Return the fields of a partition (`scontrol show partition`)."""
-        return parse_pairs(self._ask("scontrol", "--oneliner", "show", "partition", name)) if name else {}
+        return self._show("partition", name)
 
     def reservation(self, name: str) -> dict[str, str]:
         """Return the fields of a reservation (`scontrol show reservation`)."""
-        return parse_pairs(self._ask("scontrol", "--oneliner", "show", "reservation", name)) if name else {}
+        return self._show("reservation", name)
 
     def licence(self, name: str) -> dict[str, str]:
         """Return the fields of a licence (`scontrol show licenses`): Total, Used, Free."""
-        for line in self._ask("scontrol", "--oneliner", "show", "licenses").splitlines():
-            pairs = parse_pairs(line)
-            if pairs.get("LicenseName") == name:
-                return pairs
-        return {}
+        return next((row for row in self._rows("licenses") if row.get("LicenseName") == name), {})
 
     def nodes(self, partition: str) -> list[Node]:
         """Return the nodes of a partition."""
@@ -187,24 +184,15 @@ class Cluster:
 
     def job(self, job_id: str) -> dict[str, str]:
         """Return the fields of a job that squeue does not have (`scontrol show job`)."""
-        for line in self._ask("scontrol", "--oneliner", "show", "job", job_id).splitlines():
-            pairs = parse_pairs(line)
-            if pairs.get("JobId") == job_id:
-                return pairs
-        return {}
+        return next((row for row in self._rows("job", job_id) if row.get("JobId") == job_id), {})
 
     def association(self, account: str, user: str) -> dict[str, str]:
-        """Return the limits of a user in an account, and of the account, with what is in use of them."""
-        text = self._ask("scontrol", "--oneliner", "show", "assoc_mgr", f"accounts={account}", "flags=assoc")
+        """Return the limits of a user in an account, and of the account, with their use."""
         found: dict[str, str] = {}
-        for line in text.splitlines():
-            pairs = parse_pairs(line)
-            if pairs.get("Account") != account or pairs.get("UserName", "").partition("(")[0] not in ("", user):
-                continue
-            # The user's own limits count before those of the account.
-            for name, value in pairs.items():
-                if name not in found or _has_limit(value):
-                    found[name] = value
+        for row in self._rows("assoc_mgr", f"accounts={account}", "flags=assoc"):
+            if row.get("Account") == account and row.get("UserName", "").partition("(")[0] in ("", user):
+                # The user's own limits count before those of the account.
+                found |= {name: value for name, value in row.items() if name not in found or _has_limit(value)}
         return found
 
     def associations(self, account: str, user: str) -> Iterator[tuple[str, dict[str, str]]]:
@@ -220,23 +208,13 @@ class Cluster:
             account, user = found.get("ParentAccount", "").partition("(")[0], ""
 
     def qos(self, name: str, user: str, account: str = "") -> dict[str, str]:
-        """Return the limits of a QOS, with what is in use of them by all, by a user and by an account."""
+        """Return the limits of a QOS, with their use by all, by a user and by an account."""
         return parse_qos(self._ask("scontrol", "show", "assoc_mgr", f"qos={name}", "flags=qos"), name, user, account)
 
     def pending_before(self, partition: str, job_id: str) -> tuple[int, int] | None:
         """Return how many jobs of a partition wait before a job, and how many wait in all; None where it does not."""
-        text = self._ask(
-            "squeue",
-            "--noheader",
-            "--local",
-            "--states=PENDING",
-            "--partition",
-            partition,
-            "--sort=-p",
-            "--format",
-            "%A",
-        )
-        ids = text.split()
+        options = ["--noheader", "--local", "--states=PENDING", "--sort=-p", "--format", "%A", "--partition"]
+        ids = self._ask("squeue", *options, partition).split()
         return (ids.index(job_id), len(ids)) if job_id in ids else None
 
     def priority(self, job_id: str) -> dict[str, int]:
@@ -253,6 +231,12 @@ class Cluster:
         sums = (sum(map(_whole, part)) for part in parts)
         return {name: value for name, value in zip(_FACTORS.values(), sums, strict=True) if value}
 
+    def _show(self, kind: str, name: str) -> dict[str, str]:
+        return next(self._rows(kind, name), {}) if name else {}
+
+    def _rows(self, *what: str) -> Iterator[dict[str, str]]:
+        return map(parse_pairs, self._ask("scontrol", "--oneliner", "show", *what).splitlines())
+
     def _ask(self, *command: str) -> str:
         try:
             return self._client.ask(command, keep_s=KEPT_S)
@@ -262,21 +246,23 @@ class Cluster:
 
 
 def parse_partitions(text: str) -> list[Partition]:
-    """Return the partitions of an answer of sinfo, the default first; one has a record for each kind of its nodes."""
+    """Parse an answer of sinfo, which has a record for each kind of a partition's nodes; the default comes first."""
     found: dict[str, Partition] = {}
-    for record in text.split(RECORD)[1:]:
-        values = record.rstrip("\n").split(FIELD)
-        if len(values) != 5:
-            continue
-        name = values[0].rstrip("*")
-        memory, nodes = parse_count(values[3]), parse_count(values[2])
+    for row in _parse_records(text, _PARTITION_FIELDS):
+        name, memory, nodes = row["name"].rstrip("*"), parse_count(row["memory"]), parse_count(row["nodes"])
         if name in found:
-            before = found[name]
-            found[name] = before._replace(nodes=before.nodes + nodes, memory=min(before.memory, memory))
-        else:
-            up = values[1] == "up"
-            found[name] = Partition(name, values[0].endswith("*"), up, nodes, memory, parse_duration(values[4]))
+            nodes, memory = nodes + found[name].nodes, min(memory, found[name].memory)
+        is_default, limit = row["name"].endswith("*"), parse_duration(row["limit"])
+        found[name] = Partition(name, is_default, row["state"] == "up", nodes, memory, limit)
     return sorted(found.values(), key=lambda partition: not partition.is_default)
+
+
+def _parse_records(text: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the fields of each record of sinfo; an incomplete record is skipped."""
+    for record in text.split(RECORD):
+        values = [value.strip() for value in record.split(FIELD)]
+        if len(values) == len(names):
+            yield dict(zip(names, values, strict=True))
 
 
 def parse_pairs(text: str) -> dict[str, str]:
@@ -285,21 +271,14 @@ def parse_pairs(text: str) -> dict[str, str]:
 
 
 def parse_nodes(text: str) -> list[Node]:
-    """Return the nodes of an answer of sinfo, which has one of several partitions once for each.
-
-    A record that is not whole is passed over.
-    """
+    """Parse an answer of sinfo, which repeats a node for each of its partitions."""
     nodes: dict[str, Node] = {}
-    for record in text.split(RECORD):
-        values = record.lstrip("\n").split(FIELD)
-        if len(values) != len(NODE_FIELDS):
-            continue
-        row = dict(zip(NODE_FIELDS, (value.strip() for value in values), strict=True))
+    for row in _parse_records(text, NODE_FIELDS):
         _, idle, _, cpus = [*map(parse_count, row["CPUsState"].split("/")), 0, 0, 0, 0][:4]
         reason = row["Reason"] if row["Reason"] != "none" else ""
         state = row["StateLong"].lower().rstrip(_STATE_FLAGS)
-        name, gpus, used = row["NodeList"], count_gpus(row["Gres"]), count_gpus(row["GresUsed"])
-        nodes[name] = Node(name, state, idle, cpus, gpus, used, reason)
+        gpus, used = count_gpus(row["Gres"]), count_gpus(row["GresUsed"])
+        nodes[row["NodeList"]] = Node(row["NodeList"], state, idle, cpus, gpus, used, reason)
     return [*nodes.values()]
 
 
@@ -332,7 +311,7 @@ def _uid(user: str) -> str:
 
 
 def limit_and_use(value: str, what: str = "") -> Usage | None:
-    """Return a limit and what is in use of it, such as of ``cpu=4(3),mem=N(0)``; None where there is no limit.
+    """Parse a limit and its use, such as those of ``cpu=4(3),mem=N(0)``; return None for no limit.
 
     Args:
         value: what Slurm prints.

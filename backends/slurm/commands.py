@@ -22,9 +22,9 @@ FIELD, RECORD = "\x1f", "\x1e"
 
 # Variables that change what the commands ask, print or signal, and those of a job that this program runs in.
 _FOREIGN = ("SLURM_", "SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_", "SPRIO_", "SSHARE_", "SSTAT_", "SLURMD_")
-# What tells the commands which cluster to ask, and who asks.
+# These choose the cluster and the user.
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_SACK_SOCKET")
-# What would make sbatch wait for the job's end, launch an array, or submit to a cluster that nothing here asks.
+# These would make sbatch wait for the job's end, launch an array, or submit to another cluster.
 _UNSUBMITTED = ("SBATCH_WAIT", "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
 _UNREACHABLE = (
     "Unable to contact slurm controller",
@@ -139,19 +139,19 @@ def ask(command: Sequence[str], *, timeout: float = TIMEOUT_S) -> str:
 
 def failure(program: str, answer: Answer) -> SchedulerError:
     """Return the error for the answer of a command that failed."""
-    said = error_text(program, answer)
-    if any(text in answer.err for text in _UNREACHABLE):
-        return BackendUnavailableError(f"Slurm does not answer: {said}")
-    return CommandError(f"{program} failed: {said}", answer.err)
+    text = error_text(program, answer)
+    if any(outage in answer.err for outage in _UNREACHABLE):
+        return BackendUnavailableError(f"Slurm does not answer: {text}")
+    return CommandError(f"{program} failed: {text}", answer.err)
 
 
 def error_text(program: str, answer: Answer) -> str:
     """Return a command's error messages in one line, without its own name, secrets masked."""
     lines = [plain(line).strip() for line in (answer.err.strip() or answer.out.strip()).splitlines()]
     marks = (f"{program}: error: ", f"{program}: fatal: ", f"{program}: ")
-    said = []
+    messages = []
     for line in filter(None, lines):
         mark = next((mark for mark in marks if line.startswith(mark)), "")
-        said.append(line[len(mark) :])
-    text = "; ".join(dict.fromkeys(said)) or f"exit {answer.code}"
+        messages.append(line[len(mark) :])
+    text = "; ".join(dict.fromkeys(messages)) or f"exit {answer.code}"
     return mask_text("", text if len(text) <= 600 else f"{text[:599]}…")

@@ -17,10 +17,11 @@ from .accounting import Step
 from .ends import UNKNOWN_END, TaskEnd, asked_memory, batch_output_end, replica_ends, why_ended
 from .jobs import GONE, LOST, App, Job, app_state
 from .launches import RecordedLaunch
-from .layout import Replica, is_torchx, log_files, replicas_of
+from .log_files import log_files
 from .ports import served_ports
 from .reasons import code_of
 from .relaunch import RelaunchPlan
+from .replicas import Replica, is_torchx, replicas_of
 from .request import without_key
 from .values import format_duration, format_size, parse_count, parse_tres
 from .waiting import clock, dependency_ids, expected_start, why_waits
@@ -99,10 +100,10 @@ def describe_app(
 
     Args:
         app: the app.
-        launch: what is known of its launch, where it is ours.
+        launch: what is known of its launch, if it was launched here.
         evidence: further sentences on why it is in its state.
         steps: its steps from accounting, once it has ended.
-        relaunch: what launches it again, where it is not ours.
+        relaunch: what launches it again, if it was not launched here.
         earlier: its runs before it was requeued.
         replicas: its replicas where they are known; those of its layout if empty.
     """

@@ -14,7 +14,8 @@ from ...specs.status import is_terminal
 from ..shared.exit_reasons import format_cancelled, format_exit
 from .accounting import Step
 from .jobs import Job, app_state
-from .layout import Replica, log_files
+from .log_files import log_files
+from .replicas import Replica
 from .submit_line import submit_options
 from .values import format_duration, format_size, parse_size, parse_tasks, parse_tres
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...specs.status import AppState, is_terminal
 from .values import parse_tasks
@@ -62,11 +62,11 @@ class Job:
         signal: the number of the signal that ended it, 0 for none.
         memory: what was asked for, as Slurm prints it.
         cancelled_by: the number or name of the user who cancelled it.
-        failed_node: the node that failed, where accounting tells.
-        elapsed: how long it ran, in seconds, where accounting told.
+        failed_node: the node that failed, if accounting has it.
+        elapsed: how long it ran, in seconds, if accounting has it.
         accounted: whether this is of sacct.
         is_batch: whether it has a batch script; False for what `srun` and `salloc` started, which writes no log.
-        step_signal: the signal that ended one of its steps, 125 where that ran out of memory; 0 for none.
+        step_signal: the signal that ended one of its steps, 125 if that ran out of memory; 0 for none.
         sluid: the id that Slurm gives each run, empty before 24.11.
     """
 
@@ -197,7 +197,7 @@ class App:
 
     @property
     def restarts(self) -> int:
-        """How often it was requeued, -1 where that is not known."""
+        """How often it was requeued, -1 if unknown."""
         return max((-1 if job.restarts is None else job.restarts for job in self.jobs), default=-1)
 
     def task(self, number: int) -> Job | None:
@@ -253,6 +253,13 @@ def _each_task_once(jobs: list[Job]) -> Iterator[Job]:
 def app_state(word: str) -> AppState:
     """Translate a state of Slurm to an AppState; UNKNOWN for a word that is no state."""
     return _STATES.get(word, AppState.UNKNOWN)
+
+
+def parse_fields(row: Mapping[str, str], names: Mapping[Any, Mapping[str, str]]) -> dict[str, Any]:
+    """Return the attributes of a job from a record, by parser and attribute with the name of the field."""
+    return {
+        attribute: parse(row.get(field, "")) for parse, fields in names.items() for attribute, field in fields.items()
+    }
 
 
 class JobPart(NamedTuple):

@@ -48,7 +48,7 @@ class KnownJobs:
 
     Args:
         client: asks for single jobs.
-        accounting: what has left the queue.
+        accounting: knows the jobs that have left the queue.
         intervals: how often the queue may be asked.
         history_days: how far back accounting is asked, in days.
         all_users: whether the queue of every user is asked for; accounting is asked for this user's in any case.

@@ -12,12 +12,13 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+import msgspec
 
 from ...base.files import LARGE, modified_ns, private_folder, read_file, state_folder, write_private
-from ...base.validation import decode_json, encode_json, find_invalid_field, is_object, is_text
+from ...base.validation import decode_json, encode_json
 from ...specs.errors import SchedulerError
 from ...specs.roles import AppDef
 from ..shared.kept_app_def import read_kept
@@ -29,36 +30,35 @@ logger = logging.getLogger(__name__)
 _FILE = re.compile(r"(?P<id>\d+)-(?P<key>[0-9a-f]{16})\.json")
 # Ids begin anew after many millions of jobs: a launch belongs to the job that was submitted within this time of it (s).
 _SAME_S = 3600.0
-_REQUIRED = {"key": is_text, "name": is_text, "app": is_text, "folder": is_text, "cfg": is_object}
+_Replicas: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=1 << 20)]
 
 
-@dataclass(frozen=True)
-class RecordedLaunch:
-    """A launch that was made here.
+class RecordedLaunch(msgspec.Struct, frozen=True):
+    """A launch that was made here, as a file and a batch script have it in JSON.
 
     Args:
         key: identifies it in the job's comment.
         name: the app's name.
         roles: the names of its roles, with the numbers of their replicas and of their component of a het job.
-        is_array: whether the replicas are the tasks of an array.
         folder: the folder of its logs.
-        is_script: whether it is a script of the user's, with logs and replicas of its own.
         cfg: the run options.
         app: the AppDef as text, empty if it was too large.
         left_out: why it is left out.
+        is_array: whether the replicas are the tasks of an array.
+        is_script: whether it is a script of the user's, with logs and replicas of its own.
         at: when it was submitted, in seconds since the epoch.
         insight: the folder in which its job has a folder for sockets and dumps of its ranks; empty for none.
     """
 
     key: str
     name: str
-    roles: tuple[tuple[str, int, int], ...]
-    is_array: bool
+    roles: Annotated[list[tuple[str, _Replicas, int]], msgspec.Meta(min_length=1)]
     folder: str
-    is_script: bool = False
-    cfg: Mapping[str, Any] = field(default_factory=dict)
-    app: str = ""
+    cfg: dict[str, Any]
+    app: str
     left_out: str = ""
+    is_array: bool = msgspec.field(name="array", default=False)
+    is_script: bool = msgspec.field(name="script", default=False)
     at: float = 0.0
     insight: str = ""
 
@@ -73,26 +73,11 @@ class RecordedLaunch:
 
 
 def parse_launch(fields: Any) -> RecordedLaunch | None:
-    """Parse the JSON of a file or a batch script; return None if it is incomplete."""
-    if not isinstance(fields, dict) or find_invalid_field(fields, _REQUIRED, {"left_out": is_text, "insight": is_text}):
+    """Convert the JSON of a launch; return None if it is not that of a launch."""
+    try:
+        return msgspec.convert(fields, RecordedLaunch)
+    except msgspec.ValidationError:
         return None
-    roles = []
-    for entry in fields.get("roles") or ():
-        match entry:
-            case [str() as name, int() as count, int() as component] if 0 < count < 1 << 20:
-                roles.append((name, count, component))
-    if not roles:
-        return None
-    at = fields.get("at")
-    return RecordedLaunch(
-        **{name: fields[name] for name in _REQUIRED},
-        roles=tuple(roles),
-        is_array=fields.get("array") is True,
-        is_script=fields.get("script") is True,
-        left_out=fields.get("left_out", ""),
-        at=float(at) if isinstance(at, (int, float)) else 0.0,
-        insight=fields.get("insight", ""),
-    )
 
 
 class LaunchStore:

@@ -35,12 +35,12 @@ _KEY = re.compile(rf"{_COMMENT_MARK}(?P<key>[0-9a-f]{{16}})\b")
 
 @dataclass
 class SlurmRequest:
-    """What is submitted.
+    """A submission.
 
     Args:
         command: the command, whose standard input is the script.
         script: the batch script.
-        launch: what a later session reads of the launch.
+        launch: the launch, for later sessions.
         shown: the script for people, secret values masked.
         env: variables of the environment that it is submitted with, beside this process's, which the job gets.
     """
@@ -70,7 +70,7 @@ def make_request(
         app: the app, checked by `check_app`.
         session: the session part of its handle.
         opts: the run options.
-        tracks_memory: tells whether nodes of a partition say how much memory they have; where not, none is asked for.
+        tracks_memory: returns whether the nodes of a partition have a known size of memory; none is asked for if not.
         insight: see `write_script`.
 
     Raises:

@@ -50,9 +50,10 @@ from .describe import describe_app, list_row
 from .jobs import BATCH, App, parse_id
 from .known_jobs import HISTORY_DAYS, KnownJobs
 from .launches import LaunchStore, RecordedLaunch, parse_launch
-from .layout import Replica, find_replica, replicas_of, with_files
+from .log_files import with_files
 from .options import SlurmOpts
 from .relaunch import RelaunchPlan, plan_relaunch
+from .replicas import Replica, find_replica, replicas_of
 from .request import SlurmRequest, check_app, make_request, masked_script, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
@@ -86,8 +87,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         quick_interval: the same for half a minute after an action of this user's.
         history_days: how far back accounting is asked for jobs that have left the queue, in days.
         all_users: list the queue of every user, not of this one alone.
-        records: where launches are kept; the state folder's ``slurm`` if None.
-        insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
+        records: the folder of launches; the state folder's ``slurm`` if None.
+        insight: allow to ask ranks for their stacks and flight recorders, see `backends/shared/insight.py`.
     """
 
     capabilities = Capabilities(  # noqa: S604 - no subprocess: its `shell` says that one can be opened
@@ -285,7 +286,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return self._usage.measure(app, replicas_of(app, self._launches.find(app)))
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
-        """Return the srun command that opens a shell in the allocation of a replica, on its node where that is known.
+        """Return the srun command that opens a shell in the allocation of a replica, on its node if known.
 
         Raises:
             SchedulerError: there is no such replica, or it does not run.
@@ -318,7 +319,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
                 self._jobs.actions.note()
 
     def _delete_existing(self, app_id: str) -> None:
-        """Cancel a job, remove what is kept of its launch, and show it no more; logs and Slurm's own records stay."""
+        """Cancel a job, remove its launch's files, and hide it; logs and Slurm's own records stay."""
         app, part = self._get(app_id), parse_id(app_id)
         if part is not None and (part.task is not None or part.step):
             raise SchedulerError(f"{app_id} is a part of the job {app.app_id}, which can be deleted as a whole only")
@@ -385,10 +386,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return {Stream.STDOUT: replica.stdout, Stream.STDERR: replica.stderr}.get(Stream(streams))
 
     def _outlook(self, app_id: str) -> Callable[[], _Outlook]:
-        """Return a function that tells whether a job writes no more, as of `_CHECK_S` ago."""
+        """Return a function that returns whether a job writes no more, as of `_CHECK_S` ago."""
         checked_at, last = 0.0, _Outlook(over=False)
 
-        def look() -> _Outlook:
+        def outlook() -> _Outlook:
             nonlocal checked_at, last
             if not last.over and time.monotonic() - checked_at > _CHECK_S:
                 state = self._get(app_id).state
@@ -396,7 +397,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
                 checked_at = time.monotonic()
             return last
 
-        return look
+        return outlook
 
     # Advice
 

@@ -24,15 +24,15 @@ from .commands import MAX_BYTES, TIMEOUT_S
 logger = logging.getLogger(__name__)
 
 ACTION_S = 30.0
-"""Seconds for which an answer may be asked for more often after an action of the user's."""
+"""Seconds after an action of the user's for which it asks more often."""
 CHANGE_S = 60.0
-"""Seconds for which an answer is asked for at the usual pace after it was another than before."""
+"""Seconds after a changed answer for which it asks at the usual interval."""
 _IDLE_FACTOR = 2.5
 _LONGEST_S = 120.0
 # After a failure it is asked again after twice this time, and twice as long after each further one.
 _FAILED_S, _LONGEST_FAILURE_S = 10.0, 60.0
 SLOW_FACTOR, QUICK_FACTOR = 20.0, 4.0
-"""An answer that took long is asked for seldom: so many times as long, and after an action of the user's."""
+"""An answer is asked for again after at least this multiple of the time it took; less after an action of the user's."""
 _LOCK_CHECK_S = 0.05
 _ASKS_KEPT_S = 600.0
 
@@ -77,7 +77,7 @@ class Answered:
 
 
 class ActionTimes:
-    """When this user last did something that changes the answers, in whichever session on this host.
+    """The time of the last event that makes answers old, shared by all sessions on this host.
 
     Args:
         path: the file that keeps it; its folder is made.
@@ -88,20 +88,20 @@ class ActionTimes:
         self._here = 0.0
 
     def note(self) -> None:
-        """Note an action that is done."""
+        """Note an event."""
         self._here = time.time()
         with suppress(OSError):
             private_folder(self._path.parent)
             write_private(self._path, repr(self._here).encode(), sync=False)
 
     def last(self) -> float:
-        """Return when the last one was, in seconds since the epoch; 0 where there was none."""
+        """Return when the last one was, in seconds since the epoch; 0 for none."""
         try:
-            told = float(read_file(self._path, 64))
+            noted = float(read_file(self._path, 64))
         except (OSError, ValueError):
-            told = 0.0
-        # A time to come is of a clock that was set back.
-        return max(self._here, told if told <= time.time() else 0.0)
+            noted = 0.0
+        # A time in the future is of a clock that was set back.
+        return max(self._here, noted if noted <= time.time() else 0.0)
 
 
 class SharedAnswer:
@@ -112,7 +112,7 @@ class SharedAnswer:
         ask: asks, within `TIMEOUT_S`.
         intervals: how often it may be asked.
         actions: when the user acted; None for a question that no action makes old.
-        is_same: tells whether two answers differ in nothing that matters: while they do not, questions are fewer.
+        is_same: returns whether two answers are equal in all that matters; while they are, it asks less often.
     """
 
     def __init__(
@@ -171,7 +171,7 @@ class SharedAnswer:
             self._lock.release()
 
     def asks_per_minute(self) -> float:
-        """Return how often all sessions asked within the last minute, as far as they keep it."""
+        """Return how often all sessions asked within the last minute."""
         with self._lock:
             self._load()
             now = time.time()
@@ -243,7 +243,7 @@ class SharedAnswer:
 
     @contextmanager
     def _one_asker(self) -> Iterator[None]:
-        """Within this, no other session asks; where files cannot be locked, or another takes too long, it may."""
+        """Lock out other sessions; continue without the lock if files cannot be locked or it takes too long."""
         descriptor = -1
         with suppress(OSError):
             private_folder(self._path.parent)

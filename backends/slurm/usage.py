@@ -15,7 +15,7 @@ from .client import Client
 from .commands import failure
 from .ends import asked_memory
 from .jobs import BATCH, TASK, App
-from .layout import Replica
+from .replicas import Replica
 from .values import parse_count, parse_duration, parse_size
 
 KEPT_S = 30.0

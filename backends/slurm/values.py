@@ -36,6 +36,11 @@ def parse_count(value: str) -> int:
     return int(digits[0]) if digits else 0
 
 
+def parse_integer(value: str) -> int | None:
+    """Parse a whole number; return None for any other text."""
+    return int(value) if value.isdecimal() and len(value) < 12 else None
+
+
 def parse_duration(value: str) -> int | None:
     """Parse a duration such as ``1-02:03:04``, ``02:03.500`` and ``10`` (minutes) to seconds; None for no limit."""
     found = _DURATION.fullmatch(value)

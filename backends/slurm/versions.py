@@ -10,7 +10,6 @@ import logging
 import re
 import shutil
 from functools import lru_cache
-from typing import NamedTuple
 
 from ...base.files import modified_ns
 from ...specs.errors import BackendUnavailableError
@@ -25,23 +24,7 @@ _LATER_FIELDS = {
 }
 # Symbols of log file names, and those that a version added.
 _SYMBOLS, _LATER_SYMBOLS = "AajJNnstux", {"24.11": "b", "25.11": "r", "26.05": "S"}
-# Since then an unknown symbol with a width stays, and every backslash is removed.
-_PLAIN_PADDING = "25.11"
 _VERSION = re.compile(r"^slurm\S* (\d\d\.\d\d)", re.MULTILINE)
-
-
-class NameRules(NamedTuple):
-    """How this version of Slurm expands the name of a log file.
-
-    Attributes:
-        symbols: the letters that are replaced.
-        strips_padding: whether an unknown symbol with a width, such as ``%12q``, becomes ``2q``; it stays otherwise.
-        escapes: whether a backslash protects a backslash; all are removed otherwise.
-    """
-
-    symbols: frozenset[str]
-    strips_padding: bool
-    escapes: bool
 
 
 def more_fields(program: str) -> tuple[str, ...]:
@@ -54,16 +37,13 @@ def more_fields(program: str) -> tuple[str, ...]:
     return tuple(name for name in _LATER_FIELDS[program] if name.casefold() in offered)
 
 
-def name_rules() -> NameRules:
-    """Return how file names are expanded; as the newest version does if the version is unknown."""
+def name_symbols() -> str:
+    """Return the symbols of log file names; those of the newest version if the version is unknown."""
     try:
         found = _VERSION.search(_ask_once("scontrol", "--version"))
     except BackendUnavailableError:
         found = None
-    version = found[1] if found else "99.99"
-    new = [letter for since, letter in _LATER_SYMBOLS.items() if since <= version]
-    is_old = version < _PLAIN_PADDING
-    return NameRules(frozenset(_SYMBOLS).union(new), strips_padding=is_old, escapes=is_old)
+    return _SYMBOLS + "".join(letter for since, letter in _LATER_SYMBOLS.items() if not found or since <= found[1])
 
 
 def _ask_once(program: str, option: str) -> str:

@@ -15,7 +15,7 @@ from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.replica_logs import replica_logs
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.slurm.jobs import Job
-from torchx_tui.backends.slurm.layout import log_files
+from torchx_tui.backends.slurm.log_files import log_files
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.slurm.values import expand_nodes
 from torchx_tui.backends.types import Stream
@@ -61,10 +61,8 @@ TASK = Job("51", array_id="41", tasks="7", name="train", user="alice", work_dir=
         ("%q", "%q", "", ""),
         ("%8j-%03j-%12j", "00000007-007-0000000007", "", ""),
         ("%99999999j", "0000000007", "", ""),
-        ("%12q-%5q", "2q-5q", "", "%12q-%5q"),
         ("%5x", "train", "", ""),
         ("b1-\\%j", "b1-%j", "", ""),
-        ("b2-\\\\%j", "b2-\\%j", "", "b2-%j"),
         ("b3\\-x%j\\.out", "b3-x%j.out", "", ""),
         ("plain", "plain", "", ""),
     ],
