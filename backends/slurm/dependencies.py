@@ -35,8 +35,12 @@ class Chains:
         if apps is self._apps:
             return self._after
         texts: dict[str, tuple[float | None, str]] = {}
+        likely = {*self._texts, *launches, *submit_lines}
         for app_id, app in apps.items():
-            job, launch = app.jobs[0], launches.get(app_id)
+            job = app.jobs[0]
+            if not (job.dependency or job.submit_line or app_id in likely):
+                continue
+            launch = launches.get(app_id)
             text = job.dependency or (str(launch.cfg.get("dependency") or "") if launch is not None else "")
             if not text and app_id in self._texts and self._texts[app_id][0] == app.submitted_at:
                 text = self._texts[app_id][1]
