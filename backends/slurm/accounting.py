@@ -1,21 +1,36 @@
-"""The records of accounting, as sacct prints them: jobs that have left the queue, and their steps.
+"""The records of accounting, as sacct prints them: jobs that have left the queue, their steps, runs and scripts.
 
-The text form is taken: `sacct --json` of 22.05 and 23.02 says exit 0 for exit 3. It costs the controller nothing, for
-slurmdbd answers. Every field ends with `FIELD`, and a row with a line's end besides: names may have any of these.
+The text form is read: `sacct --json` of 22.05 and 23.02 says exit 0 for exit 3. slurmdbd answers, so it costs the
+controller nothing. Every field ends with `FIELD`, and a row with a newline besides: names may contain any of these.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
-from ...specs.errors import BackendUnavailableError, SchedulerError
-from .commands import FIELD, TIMEOUT_S, ask
-from .jobs import Job, parse_count, parse_exit, parse_time, parse_tres, text_or_nothing
+from ...specs.errors import SchedulerError
+from ...specs.status import is_terminal
+from .client import Client
+from .commands import FIELD, TIMEOUT_S, CommandError
+from .jobs import App, Job, parse_fields
+from .values import (
+    parse_count,
+    parse_duration,
+    parse_exit,
+    parse_integer,
+    parse_size,
+    parse_time,
+    parse_tres,
+    text_or_nothing,
+)
 from .versions import more_fields
+
+logger = logging.getLogger(__name__)
 
 FIELDS = (
     "JobIDRaw", "JobID", "JobName", "User", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible",
@@ -24,19 +39,32 @@ FIELDS = (
     "TRESUsageInTot",
 )  # fmt: skip
 """The fields of sacct(1), for ``--format``; `versions` has those of releases after 20.11."""
-_DISABLED = "accounting storage is disabled"
-# Seconds after which a query of single jobs is given up.
-_JOB_TIMEOUT_S = 10.0
-# How many ids one question has: a command line has its limits.
-_MOST_IDS = 500
-_SCRIPT_HEAD = re.compile(r"^Batch Script for \S+\n-+\n", re.MULTILINE)
-_JOB = re.compile(r"(?P<id>\d+)(?:_(?P<tasks>\d+|\[[^\]]*\]?)|\+(?P<offset>\d+))?")
-_CLOCK = re.compile(r"(?:(?P<days>\d+)-)?(?:(?P<hours>\d+):)?(?P<minutes>\d+):(?P<seconds>\d+(?:\.\d+)?)")
-_SIZE = re.compile(r"(?P<number>\d{1,15}(?:\.\d{1,6})?)(?P<unit>[KMGTP]?)(?P<per>[nc]?)")
-_UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
-
+# The attributes of a job with the fields that have them, by parser.
+_ATTRIBUTES = {
+    str: {"user": "User", "submit_line": "SubmitLine"},
+    text_or_nothing: {
+        "reason": "Reason", "partition": "Partition", "qos": "QOS", "account": "Account", "node_list": "NodeList",
+        "work_dir": "WorkDir", "comment": "Comment", "stdout": "StdOut", "stderr": "StdErr", "sluid": "SLUID",
+        "memory": "ReqMem", "tres": "AllocTRES", "failed_node": "FailedNode",
+    },
+    parse_count: {"nodes": "NNodes", "cpus": "NCPUS"},
+    parse_integer: {"restarts": "Restarts", "elapsed": "ElapsedRaw"},
+    parse_time: {"submitted_at": "Submit", "eligible_at": "Eligible", "started_at": "Start", "finished_at": "End"},
+}  # fmt: skip
 
 NO_ACCOUNTING = "this cluster has no accounting"
+KEPT_S = 30.0
+"""Seconds for which the records of a job are kept."""
+_SCRIPT_KEPT_S = 600.0
+_DISABLED = "accounting storage is disabled"
+_NO_SUCH_JOB = "Bad job/step specified"
+# Seconds after which a query of single jobs is given up.
+_JOB_TIMEOUT_S = 10.0
+_SCRIPT_HEAD = re.compile(r"^Batch Script for \S+\n-+\n", re.MULTILINE)
+_SUBMIT_LINE = re.compile(r"^ *SubmitLine=(.*)", re.MULTILINE)
+# What Slurm accepts by default (slurm.conf(5): max_script_size).
+_MAX_SCRIPT_CHARACTERS = 4 << 20
+_JOB = re.compile(r"(?P<id>\d+)(?:_(?P<tasks>\d+|\[[^\]]*\]?)|\+(?P<offset>\d+))?")
 
 
 class NoAccountingError(SchedulerError):
@@ -49,19 +77,19 @@ class Step:
 
     Args:
         job_id: the raw id of its job.
-        name: ``batch``, ``extern``, a number.
-        label: what the step is called.
+        name: ``batch``, ``extern``, or a number.
+        label: the name of the step's program or of its ``--job-name``.
         state: Slurm's word.
-        exit_code: the highest of its tasks; None where one was killed.
+        exit_code: the highest of its tasks; None if one was killed.
         signal: the number of the signal that ended it, 0 for none.
         tasks: how many tasks it had.
-        cpu_seconds: what its processes took of processors.
-        max_rss: the most that one of its tasks had in memory, in bytes; None where that was not measured.
-        gpu_util: the utilisation of its GPUs in percent, added up over GPUs and tasks; None where the site does not
+        cpu_seconds: the CPU time of its processes.
+        max_rss: the peak memory of a task, in bytes; None if it was not measured.
+        gpu_util: the utilisation of its GPUs in percent, summed over GPUs and tasks; None if the site does not
             gather it (slurm.conf(5): AccountingStorageTRES with gres/gpuutil).
         gpu_memory: the GPU memory of all its tasks, in bytes; None likewise (gres/gpumem).
-        stdout: the pattern of its output's file, empty where the version does not keep it or there is none.
-        stderr: the pattern of its errors' file, likewise.
+        stdout: the pattern of its output file, empty if the version does not keep it or there is none.
+        stderr: the pattern of its error file, likewise.
     """
 
     job_id: str
@@ -82,62 +110,129 @@ class Step:
     stderr: str = ""
 
 
-def history_text(days: float) -> str:
-    """Return sacct's answer for this user's jobs of the last days; `NO_ACCOUNTING` where there is none.
+class Accounting:
+    """Asks accounting. Every method may be called from any thread.
 
-    Raises:
-        BackendUnavailableError: accounting cannot be reached.
+    Args:
+        client: runs sacct, and scontrol for what the controller has.
     """
-    start = f"now-{max(1, round(days * 24))}hours"
-    try:
-        return _ask(["--allocations", "--user", str(os.getuid()), "--starttime", start])
-    except NoAccountingError:
-        return NO_ACCOUNTING
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    def history(self, days: float) -> str:
+        """Return sacct's answer for this user's jobs of the last days; `NO_ACCOUNTING` if there is none.
+
+        Raises:
+            BackendUnavailableError: accounting cannot be reached.
+        """
+        start = f"now-{max(1, round(days * 24))}hours"
+        try:
+            return self._ask(["--allocations", "--user", str(os.getuid()), "--starttime", start], TIMEOUT_S, 0.0)
+        except NoAccountingError:
+            return NO_ACCOUNTING
+
+    def job(self, job_id: str, keep_s: float) -> list[Job]:
+        """Return the records of a job of any user, none for an unknown id."""
+        try:
+            text = self._ask(["--allocations", "--jobs", job_id], _JOB_TIMEOUT_S, keep_s)
+        except CommandError as error:
+            if _NO_SUCH_JOB in error.stderr:
+                return []
+            raise
+        return parse_history(text)
+
+    def details(self, app: App) -> tuple[App, list[Step]]:
+        """Return an app completed by its records, and its steps; they are empty if accounting does not answer."""
+        rows = self._rows(app.app_id, "steps", [], app.finished_at)
+        records = {job.job_id: job for job, step in rows if step is None}
+        line = next((job.submit_line for job in records.values() if job.submit_line), "")
+        jobs = [_with_record(job, records.get(job.job_id), line) for job in app.jobs]
+        return App(app.app_id, jobs), [step for _, step in rows if step is not None]
+
+    def submit_line(self, app: App) -> str:
+        """Return the sbatch command of a job; empty if Slurm does not have it."""
+        line = app.first.submit_line or self.details(app)[0].first.submit_line
+        if line:
+            return line
+        try:
+            # The controller has it from 26.05 on.
+            found = _SUBMIT_LINE.search(self._client.ask(["scontrol", "show", "job", app.app_id], keep_s=KEPT_S))
+        except SchedulerError as error:
+            logger.info("the submit line of %s is not known: %s", app.app_id, error)
+            return ""
+        return found[1] if found else ""
+
+    def earlier_runs(self, app: App) -> list[Job]:
+        """Return the runs of a job before its requeues, the earliest first, as far as accounting has them."""
+        if app.restarts <= 0 or app.is_array:
+            return []
+        rows = self._rows(app.app_id, "earlier runs", ["--allocations", "--duplicates"], app.restarts)
+        # The last one is the present one.
+        return [job for job, _ in rows[:-1] if job.job_id == app.first.job_id]
+
+    def script(self, job_id: str) -> str:
+        """Return the batch script of a job, which the controller or accounting keeps; empty if neither has it."""
+        for command in (
+            ["scontrol", "write", "batch_script", job_id, "-"],
+            # It is kept by slurm.conf(5): AccountingStoreFlags.
+            ["sacct", "--batch-script", "--jobs", job_id],
+        ):
+            try:
+                text = self._client.ask(command, keep_s=_SCRIPT_KEPT_S)
+            except SchedulerError as error:
+                logger.info("the batch script of %s is not known: %s", job_id, error)
+                continue
+            if command[0] == "sacct":
+                # Behind a head of two lines; each task of an array has the same script.
+                parts = (part.removesuffix("\n") for part in _SCRIPT_HEAD.split(text))
+                text = next((part for part in parts if part.startswith("#!")), "")
+            # For a job that it has forgotten, scontrol prints nothing and exits with 0.
+            if text.startswith("#!") and len(text) <= _MAX_SCRIPT_CHARACTERS:
+                return text
+        return ""
+
+    def _rows(self, app_id: str, what: str, chosen: list[str], version: Hashable) -> list[tuple[Job, Step | None]]:
+        """Return the rows of a job, none if accounting does not answer.
+
+        Args:
+            what: the rows, for the log file.
+            chosen: options of sacct.
+            version: kept rows of another version are old.
+        """
+        try:
+            return [*parse_rows(self._ask([*chosen, "--jobs", app_id], _JOB_TIMEOUT_S, KEPT_S, version))]
+        except SchedulerError as error:
+            logger.info("accounting has no %s of %s: %s", what, app_id, error)
+            return []
+
+    def _ask(self, chosen: Sequence[str], timeout: float, keep_s: float, version: Hashable = None) -> str:
+        """Return sacct's answer behind a line with its field names.
+
+        Raises:
+            NoAccountingError: the cluster keeps no records.
+        """
+        fields = ",".join((*FIELDS, *more_fields("sacct")))
+        command = ["sacct", "--noheader", "--parsable", f"--delimiter={FIELD}", *chosen, "--format", fields]
+        try:
+            text = self._client.ask(command, keep_s=keep_s, key=(*command, version), timeout=timeout)
+        except CommandError as error:
+            if _DISABLED in error.stderr:
+                raise NoAccountingError(NO_ACCOUNTING) from error
+            raise
+        return f"{fields}\n{text}"
 
 
 def parse_history(text: str) -> list[Job]:
-    """Return the jobs of an answer of `history_text`."""
+    """Return the jobs of an answer of sacct."""
     return [job for job, step in parse_rows(text) if step is None]
 
 
-def jobs_by_id(job_ids: Sequence[str]) -> list[Job]:
-    """Return the accounting records of jobs of any user; unknown ids are left out."""
-    found: list[Job] = []
-    for first in range(0, len(job_ids), _MOST_IDS):
-        chosen = ["--allocations", "--jobs", ",".join(job_ids[first : first + _MOST_IDS])]
-        found += [job for job, step in _rows(chosen) if step is None]
-    return found
-
-
-def job_with_steps(app_id: str) -> tuple[list[Job], list[Step]]:
-    """Return the records and the steps of one job, array or heterogeneous job."""
-    jobs, steps = [], []
-    for job, step in _rows(["--jobs", app_id]):
-        if step is None:
-            jobs.append(job)
-        else:
-            steps.append(step)
-    return jobs, steps
-
-
-def earlier_runs(app_id: str) -> list[Job]:
-    """Return every run of a job, those before a requeue too, the earliest first."""
-    return [job for job, step in _rows(["--allocations", "--duplicates", "--jobs", app_id]) if step is None]
-
-
-def batch_script(job_id: str) -> str:
-    """Return the batch script of a job that accounting keeps, empty for none (slurm.conf(5): AccountingStoreFlags)."""
-    text = ask(["sacct", "--batch-script", "--jobs", job_id])
-    # Behind a head of two lines; each task of an array has the same script.
-    first = [part.removesuffix("\n") for part in _SCRIPT_HEAD.split(text) if part.startswith("#!")][:1]
-    return "".join(first)
-
-
 def parse_rows(text: str) -> Iterator[tuple[Job, Step | None]]:
-    """Yield the record of each row, and its step where it is one; a row that is not whole is passed over.
+    """Yield the record of each row, and the step of a step's row; an incomplete row is skipped.
 
     Args:
-        text: what sacct prints, behind a line with the names of its fields.
+        text: the output of sacct, behind a line with the names of its fields.
     """
     names, _, text = text.partition("\n")
     fields = names.split(",")
@@ -146,15 +241,11 @@ def parse_rows(text: str) -> Iterator[tuple[Job, Step | None]]:
     values = text.split(FIELD)
     first, last = 0, len(values) - len(fields)
     while first < last:
-        if first and not values[first].startswith("\n"):
-            # A field had the mark in it, and that row is lost: go on with the next one.
-            first += 1
-            continue
         row = dict(zip(fields, values[first : first + len(fields)], strict=True))
-        row[fields[0]] = row[fields[0]].lstrip("\n")
-        raw, point, name = row["JobIDRaw"].partition(".")
+        raw, point, name = row["JobIDRaw"].lstrip("\n").partition(".")
         found = _JOB.match(row["JobID"])
-        if found is None or not raw.isdecimal():
+        if (first and not values[first].startswith("\n")) or found is None or not raw.isdecimal():
+            # A field had the mark in it, and that row is lost: go on with the next one.
             first += 1
             continue
         first += len(fields)
@@ -162,33 +253,19 @@ def parse_rows(text: str) -> Iterator[tuple[Job, Step | None]]:
         yield job, _step(row, job, name) if point else None
 
 
-def parse_size(text: str) -> int | None:
-    """Return a size such as ``4876K`` in bytes; None for none. What follows it, ``n`` or ``c``, is passed over."""
-    found = _SIZE.fullmatch(text)
-    return None if found is None else round(float(found["number"]) * _UNITS[found["unit"]])
-
-
-def _rows(chosen: Sequence[str]) -> Iterator[tuple[Job, Step | None]]:
-    return parse_rows(_ask(chosen, _JOB_TIMEOUT_S))
-
-
-def _ask(chosen: Sequence[str], timeout: float = TIMEOUT_S) -> str:
-    """Return sacct's answer behind a line with its field names.
-
-    Raises:
-        NoAccountingError: the cluster keeps no records.
-    """
-    fields = (*FIELDS, *more_fields("sacct"))
-    try:
-        command = ["sacct", "--noheader", "--parsable", f"--delimiter={FIELD}", *chosen, "--format", ",".join(fields)]
-        text = ask(command, timeout=timeout)
-    except BackendUnavailableError:
-        raise
-    except SchedulerError as error:
-        if _DISABLED in str(error):
-            raise NoAccountingError(NO_ACCOUNTING) from error
-        raise
-    return ",".join(fields) + "\n" + text
+def _with_record(job: Job, record: Job | None, submit_line: str) -> Job:
+    """Complete a record of the queue by that of accounting."""
+    if record is None or not is_terminal(record.app_state):
+        return replace(job, submit_line=job.submit_line or submit_line)
+    return replace(
+        job,
+        cancelled_by=record.cancelled_by,
+        failed_node=record.failed_node,
+        elapsed=record.elapsed,
+        tres=record.tres or job.tres,
+        cpus=record.cpus or job.cpus,
+        submit_line=record.submit_line,
+    )
 
 
 def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
@@ -199,50 +276,25 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
     if code and derived == (None, code):
         # A script that exits with 128 and a signal's number, as srun does, reads as one that exited with that number.
         code, number = derived
-    offset, tasks = found["offset"], found["tasks"]
-    word = state.split(" ")[0].rstrip("+").upper()
-    limit = row["TimelimitRaw"]
-    restarts = row.get("Restarts", "")
-    submit_line = row.get("SubmitLine", "")
+    offset, tasks, limit = found["offset"], found["tasks"], parse_integer(row["TimelimitRaw"])
+    program = row.get("SubmitLine", "").partition(" ")[0]
     return Job(
-        job_id=raw if raw.isdecimal() else found["id"],
+        job_id=raw,
         array_id=found["id"] if tasks else "",
         tasks=(tasks or "").strip("[]"),
         het_id=found["id"] if offset else "",
         het_offset=int(offset[:6]) if offset else 0,
         # The name is not known at first.
         name="" if row["JobName"] == "allocation" else row["JobName"],
-        user=row["User"],
-        state=word,
-        reason=text_or_nothing(row["Reason"]),
-        submitted_at=parse_time(row["Submit"]),
-        eligible_at=parse_time(row["Eligible"]),
-        started_at=parse_time(row["Start"]),
-        finished_at=parse_time(row["End"]),
-        limit=int(limit) * 60 if limit.isdecimal() and len(limit) < 12 else None,
-        partition=row["Partition"],
-        qos=row["QOS"],
-        account=row["Account"],
-        nodes=parse_count(row["NNodes"]),
-        cpus=parse_count(row["NCPUS"]),
-        node_list=text_or_nothing(row["NodeList"]),
-        work_dir=row["WorkDir"],
-        submit_line=submit_line,
-        is_batch=PurePath(submit_line.partition(" ")[0]).name not in ("srun", "salloc"),
-        comment=row["Comment"],
-        stdout=row.get("StdOut", ""),
-        stderr=row.get("StdErr", ""),
-        restarts=int(restarts) if restarts.isdecimal() and len(restarts) < 10 else None,
-        sluid=row.get("SLUID", ""),
+        state=state.split(" ")[0].rstrip("+").upper(),
+        limit=None if limit is None else limit * 60,
+        is_batch=PurePath(program).name not in ("srun", "salloc"),
         exit_code=code,
         signal=number,
         step_signal=derived[1],
-        memory=row["ReqMem"],
-        tres=row["AllocTRES"],
         cancelled_by=by,
-        failed_node=text_or_nothing(row.get("FailedNode", "")),
-        elapsed=float(row["ElapsedRaw"]) if row["ElapsedRaw"].isdecimal() and len(row["ElapsedRaw"]) < 12 else None,
         accounted=True,
+        **parse_fields(row, _ATTRIBUTES),
     )
 
 
@@ -257,7 +309,7 @@ def _step(row: dict[str, str], job: Job, name: str) -> Step:
         exit_code=job.exit_code,
         signal=job.signal,
         tasks=parse_count(row["NTasks"]),
-        cpu_seconds=parse_clock(row["TotalCPU"]),
+        cpu_seconds=parse_duration(row["TotalCPU"]) or 0,
         max_rss=parse_size(row["MaxRSS"]),
         gpu_util=parse_count(util) if util else None,
         gpu_memory=parse_size(used.get("gres/gpumem", "")),
@@ -267,12 +319,3 @@ def _step(row: dict[str, str], job: Job, name: str) -> Step:
         stdout=job.stdout,
         stderr=job.stderr,
     )
-
-
-def parse_clock(text: str) -> float:
-    """Return a time such as ``1-02:03:04`` or ``02:03.500`` in seconds; 0 for none."""
-    found = _CLOCK.fullmatch(text)
-    if found is None:
-        return 0.0
-    whole = int(found["days"] or 0) * 86400 + int(found["hours"] or 0) * 3600 + int(found["minutes"]) * 60
-    return whole + float(found["seconds"])

@@ -1,4 +1,4 @@
-"""What is done with a job that is there: hold, release, requeue, a time limit, a signal, tasks, a shell or command."""
+"""Actions on a job: hold, release, requeue, a time limit, a signal, tasks of an array, a shell and a command."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput, run_comman
 from ..types import JobAction
 from . import commands
 from .jobs import App
-from .layout import Replica, expand_nodes
 from .reasons import code_of
+from .replicas import Replica
+from .values import expand_nodes
 
 _HOLD = JobAction("hold", "It does not start until it is released.")
 _RELEASE = JobAction("release", "It may start.")
@@ -25,13 +26,31 @@ _END_TASKS = JobAction(
     "end tasks", "Some tasks of the array are cancelled.", value="numbers, such as 3 or 5-8,12", ends_job=True
 )
 _THROTTLE = JobAction("at once", "Another number of its tasks runs at once.", value="a number; 0 for all")
-# The forms of time of sbatch(1), and such as `+30` to add minutes.
-_IS_LIMIT = re.compile(r"[+-]?(?:\d{1,4}-)?\d{1,6}(?::\d{1,2}){0,2}|UNLIMITED", re.IGNORECASE)
-_IS_SIGNAL = re.compile(r"(?:SIG)?[A-Z]{1,6}[0-9]{0,2}|[1-9]\d?", re.IGNORECASE)
-_ARE_TASKS = re.compile(r"\d{1,8}(?:-\d{1,8})?(?:,\d{1,8}(?:-\d{1,8})?){0,99}")
-_IS_THROTTLE = re.compile(r"\d{1,6}")
-# What srun says where the command was not begun: no such program, no such step.
-_NOT_BEGUN = ("execve()", "Unable to create step", "Unable to confirm allocation", "Job step creation")
+# The values of actions, with the error for any other one and the command.
+_VALUES = {
+    _TIME_LIMIT.name: (
+        re.compile(r"[+-]?(?:\d{1,4}-)?\d{1,6}(?::\d{1,2}){0,2}|UNLIMITED", re.IGNORECASE),
+        "is not a time: write it as 30, 1:30:00, 1-12:00:00 or +30",
+        "scontrol update JobId={id} TimeLimit={value}",
+    ),
+    _SIGNAL.name: (
+        re.compile(r"(?:SIG)?[A-Z]{1,6}[0-9]{0,2}|[1-9]\d?", re.IGNORECASE),
+        "is not a signal: write it as USR1 or 10",
+        "scancel --full --signal={value} {id}",
+    ),
+    _END_TASKS.name: (
+        re.compile(r"\d{1,8}(?:-\d{1,8})?(?:,\d{1,8}(?:-\d{1,8})?){0,99}"),
+        "are no numbers of tasks: write them as 3 or 5-8,12",
+        "scancel {id}_[{value}]",
+    ),
+    _THROTTLE.name: (
+        re.compile(r"\d{1,6}"),
+        "is not a number of tasks: write it as 4, or 0 for all at once",
+        "scontrol update JobId={id} ArrayTaskThrottle={value}",
+    ),
+}
+# Messages of srun when it did not start the command.
+_NOT_STARTED = ("execve()", "Unable to create step", "Unable to confirm allocation", "Job step creation")
 _DENIED = ("Access/permission denied", "Invalid user id")
 
 
@@ -51,20 +70,13 @@ def act(job_id: str, action: str, value: str = "") -> None:
         NotAllowedError: it is somebody else's job, or the site does not allow it.
         SchedulerError: the value is malformed, or Slurm refused it; the message is Slurm's.
     """
-    if action == _TIME_LIMIT.name and _IS_LIMIT.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} is not a time: write it as 30, 1:30:00, 1-12:00:00 or +30")
-    if action == _SIGNAL.name and _IS_SIGNAL.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} is not a signal: write it as USR1 or 10")
-    if action == _END_TASKS.name and _ARE_TASKS.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} are no numbers of tasks: write them as 3 or 5-8,12")
-    if action == _THROTTLE.name and _IS_THROTTLE.fullmatch(value) is None:
-        raise SchedulerError(f"{value!r} is not a number of tasks: write it as 4, or 0 for all at once")
-    command = {
-        _TIME_LIMIT.name: ["scontrol", "update", f"JobId={job_id}", f"TimeLimit={value}"],
-        _SIGNAL.name: ["scancel", "--full", f"--signal={value.upper()}", job_id],
-        _END_TASKS.name: ["scancel", f"{job_id}_[{value}]"],
-        _THROTTLE.name: ["scontrol", "update", f"JobId={job_id}", f"ArrayTaskThrottle={value}"],
-    }.get(action, ["scontrol", action, job_id])
+    command = ["scontrol", action, job_id]
+    if action in _VALUES:
+        pattern, fault, template = _VALUES[action]
+        if pattern.fullmatch(value) is None:
+            raise SchedulerError(f"{value!r} {fault}")
+        # No value has a blank.
+        command = template.format(id=job_id, value=value.upper()).split(" ")
     _run(command, f"{action} {job_id}")
 
 
@@ -76,7 +88,7 @@ def cancel(job_id: str) -> None:
 def shell_command(replica: Replica) -> list[str]:
     """Return the srun command that opens a shell beside a replica: it takes no CPUs from it."""
     shell = 'exec "${SHELL:-/bin/sh}"'
-    return [*_beside(replica), "--pty", "/bin/sh", "-c", shell]
+    return [*_in_allocation(replica), "--pty", "/bin/sh", "-c", shell]
 
 
 def run_beside(replica: Replica, argv: Sequence[str], timeout_s: float) -> CommandOutput:
@@ -85,24 +97,24 @@ def run_beside(replica: Replica, argv: Sequence[str], timeout_s: float) -> Comma
     Raises:
         SchedulerError: Slurm did not begin it, the program is not there, or it printed too much.
     """
-    # Without --quiet srun tells on stderr how the command ended; what it was given to read is nothing.
+    # Without --quiet srun reports on stderr how the command ended.
     nodes = [] if replica.node else expand_nodes(replica.job.node_list)
     # Replicas whose nodes are not known are spread over all nodes, so that none is left out.
     node = [f"--nodelist={nodes[replica.number % len(nodes)]}"] if nodes else []
-    command = [*_beside(replica), *node, "--input=none", *argv]
+    command = [*_in_allocation(replica), *node, "--input=none", *argv]
     try:
         ended = run_command(command, timeout_s=timeout_s, max_bytes=RUN_BESIDE_BYTES, env=commands.clean_environment())
     except OSError as error:
         raise SchedulerError(f"srun cannot be run: {error}: put Slurm's commands on the PATH") from error
     except OverflowError as error:
         raise SchedulerError(f"{argv[0]} printed more than {RUN_BESIDE_BYTES >> 20} MB and was stopped") from error
-    said = ended.err.decode("utf-8", "replace")
-    if ended.code and any(text in said for text in _NOT_BEGUN):
-        raise commands.failure("srun", commands.Answer(ended.code, "", said))
+    err = ended.err.decode("utf-8", "replace")
+    if ended.code and any(text in err for text in _NOT_STARTED):
+        raise commands.failure("srun", commands.Answer(ended.code, "", err))
     return ended
 
 
-def _beside(replica: Replica) -> list[str]:
+def _in_allocation(replica: Replica) -> list[str]:
     job = replica.job
     part = ["--jobid", job.job_id] if not job.het_id else ["--jobid", job.het_id, f"--het-group={job.het_offset}"]
     node = [f"--nodelist={replica.node}"] if replica.node else []
@@ -114,6 +126,5 @@ def _run(command: list[str], what: str) -> None:
     if answer.code == 0:
         return
     if any(text in answer.err for text in _DENIED):
-        said = commands.error_text(command[0], answer)
-        raise NotAllowedError(f"Slurm does not allow you to {what}: {said}")
+        raise NotAllowedError(f"Slurm does not allow you to {what}: {commands.error_text(command[0], answer)}")
     raise commands.failure(command[0], answer)

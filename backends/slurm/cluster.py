@@ -1,26 +1,55 @@
-"""The cluster: its version and its partitions, as sinfo says them."""
+"""The cluster: its partitions, nodes, limits, reservations and licences.
+
+Only `partitions` raises. Any other question that fails, or is hidden from this user (slurm.conf(5): PrivateData), has
+an empty answer: it is only evidence.
+"""
 
 from __future__ import annotations
 
 import logging
-import threading
-import time
+import pwd
+import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ...base.errors import TorchXTuiError
 from ...logs.text.sanitize import plain
 from ...specs.errors import SchedulerError
 from ..types import Finding
-from .commands import FIELD, RECORD, Asking
-from .jobs import parse_count, parse_duration
+from .client import Client
+from .commands import FIELD, RECORD
+from .values import count_gpus, parse_count, parse_duration, parse_tres, text_or_nothing
 
 logger = logging.getLogger(__name__)
 
 # sinfo(1), --format: partition with * for the default, state, nodes, memory of a node (MB), time limit.
-_FORMAT = f"{RECORD}%P{FIELD}%a{FIELD}%D{FIELD}%m{FIELD}%l"
+_PARTITIONS = f"{RECORD}%P{FIELD}%a{FIELD}%D{FIELD}%m{FIELD}%l"
+_PARTITION_FIELDS = ("name", "state", "nodes", "memory", "limit")
 # Nodes that do not say how much memory they have say 1; TorchX asks for none up to here, too.
 _UNKNOWN_MB = 1000
-_KEPT_S = 300.0
+KEPT_S, PARTITIONS_KEPT_S = 60.0, 300.0
+"""Seconds for which answers are kept."""
+NODE_FIELDS = ("NodeList", "Partition", "StateLong", "CPUsState", "Gres", "GresUsed", "Memory", "AllocMem", "Reason")
+"""The fields of sinfo(1) for each node, for ``--Format``."""
+# The formats of sprio(1), and what each prints. A nice value is taken off.
+_FACTORS = {
+    "%A": "age",
+    "%F": "fair share",
+    "%J": "size",
+    "%P": "partition",
+    "%Q": "QOS",
+    "%B": "association",
+    "%S": "site",
+    "%T": "resources",
+    "%N": "nice",
+}
+# Flags behind a state: a node that does not respond, is powered down, reserved, and so on.
+_STATE_FLAGS = "*~#!%$@^-+"
+# These beginnings of a state mean that no job can start there.
+_UNUSABLE = ("down", "drain", "fail", "error", "unknown", "maint", "reserved", "inval")
+_PAIR = re.compile(r"(?:^|\s)(?P<name>[A-Z]\w*(?:/\w+)*)=(?P<value>.*?)(?=\s+[A-Z]\w*(?:/\w+)*=|\s*$)", re.DOTALL)
+# A limit with its use: `cpu=4(3)`, `3(1)`; N is none.
+_USED = re.compile(r"(?P<limit>N|[\d.]+)\((?P<used>[\d.]+)\)")
+_LIMIT_BLOCKS = ("Account Limits", "User Limits")
 
 
 class Partition(NamedTuple):
@@ -43,17 +72,49 @@ class Partition(NamedTuple):
     max_time: int | None
 
 
-class Cluster:
-    """What seldom changes; it is asked for again after five minutes. Every method may be called from any thread.
+class Node(NamedTuple):
+    """A node.
 
-    Args:
-        asking: how Slurm is asked.
+    Attributes:
+        name: its name.
+        state: Slurm's word, without flags.
+        idle: how many of its CPUs nobody has.
+        cpus: how many it has.
+        gpus: how many GPUs it has.
+        gpus_used: how many of these somebody has.
+        reason: why it is down or drained, in the words of an administrator or of Slurm.
     """
 
-    def __init__(self, asking: Asking) -> None:
-        self._ask = asking.ask
-        self._lock = threading.Lock()
-        self._kept: tuple[float, list[Partition]] = (0.0, [])
+    name: str
+    state: str
+    idle: int
+    cpus: int
+    gpus: int
+    gpus_used: int
+    reason: str
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether jobs can start there."""
+        return not self.state.startswith(_UNUSABLE)
+
+
+class Usage(NamedTuple):
+    """A limit with its use, as Slurm prints both."""
+
+    limit: str
+    used: str
+
+
+class Cluster:
+    """Asks about the cluster. Every method may be called from any thread.
+
+    Args:
+        client: keeps the answers for a minute, and the partitions for five.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     def partitions(self) -> list[Partition]:
         """Return the partitions that this user sees, the default first.
@@ -61,38 +122,35 @@ class Cluster:
         Raises:
             SchedulerError: Slurm did not answer.
         """
-        with self._lock:
-            at, found = self._kept
-            if not at or time.monotonic() - at > _KEPT_S:
-                found = parse_partitions(self._ask(["sinfo", "--noheader", "--noconvert", "--format", _FORMAT]))
-                self._kept = time.monotonic(), found
-            return found
+        command = ["sinfo", "--noheader", "--noconvert", "--format", _PARTITIONS]
+        return parse_partitions(self._client.ask(command, keep_s=PARTITIONS_KEPT_S))
 
     def partition_names(self) -> list[str]:
-        """Return the names of the partitions, none where Slurm cannot be asked."""
+        """Return the names of the partitions, the default first; none if Slurm cannot be asked."""
         try:
             return [partition.name for partition in self.partitions()]
-        except TorchXTuiError as error:
+        except SchedulerError as error:
             logger.warning("the partitions are not known: %s", error)
             return []
 
     def tracks_memory(self, partition: str | None) -> bool:
-        """Tell whether nodes of a partition, the default one if None, say how much memory they have."""
+        """Return whether the nodes of a partition, the default one if None, have a known size of memory."""
         try:
             found = self.partitions()
         except SchedulerError:
             return True
         named = (partition or "").split(",")
-        chosen = [each for each in found if each.name in named or (not partition and each.is_default)]
-        return all(each.memory > _UNKNOWN_MB for each in chosen)
+        return all(
+            each.memory > _UNKNOWN_MB for each in found if each.name in named or (not partition and each.is_default)
+        )
 
     def findings(self, asks_per_minute: float) -> list[Finding]:
         """Return the version, the partitions, and how often the controller is asked; or why it cannot be."""
         try:
-            version = plain(self._ask(["sinfo", "--version"])).strip()
-            partitions = parse_partitions(self._ask(["sinfo", "--noheader", "--noconvert", "--format", _FORMAT]))
+            version = plain(self._client.ask(["sinfo", "--version"])).strip()
             # Without a partition in its format sinfo has each node once.
-            nodes = sum(map(parse_count, self._ask(["sinfo", "--noheader", "--format", "%D"]).split()))
+            nodes = sum(map(parse_count, self._client.ask(["sinfo", "--noheader", "--format", "%D"]).split()))
+            partitions = self.partitions()
         except SchedulerError as error:
             return [Finding("error", str(error), "check with `scontrol ping`, or set SLURM_CONF")]
         names = ", ".join(plain(partition.name) for partition in partitions)
@@ -101,20 +159,178 @@ class Cluster:
             found = [Finding("warning", f"{version}: it shows you no partition", "ask an administrator for access")]
         return [*found, Finding("ok", f"the queue was asked for {asks_per_minute:.0f} times in the last minute")]
 
+    def partition(self, name: str) -> dict[str, str]:
+        """Return the fields of a partition (`scontrol show partition`)."""
+        return self._show("partition", name)
+
+    def reservation(self, name: str) -> dict[str, str]:
+        """Return the fields of a reservation (`scontrol show reservation`)."""
+        return self._show("reservation", name)
+
+    def licence(self, name: str) -> dict[str, str]:
+        """Return the fields of a licence (`scontrol show licenses`): Total, Used, Free."""
+        return next((row for row in self._rows("licenses") if row.get("LicenseName") == name), {})
+
+    def nodes(self, partition: str) -> list[Node]:
+        """Return the nodes of a partition."""
+        fields = ",".join(f"{name}:{FIELD}" for name in NODE_FIELDS[:-1]) + f",{NODE_FIELDS[-1]}:{RECORD}"
+        text = self._ask("sinfo", "--noheader", "--Node", "--partition", partition, "--Format", fields)
+        return parse_nodes(text)
+
+    def default_account(self, user: str) -> str:
+        """Return the account of a user's jobs that name none; accounting is asked, not the controller."""
+        command = ("sacctmgr", "--noheader", "--parsable2", "show", "user", user, "format=defaultaccount")
+        return self._ask(*command).strip().partition("\n")[0]
+
+    def job(self, job_id: str) -> dict[str, str]:
+        """Return the fields of a job that squeue does not have (`scontrol show job`)."""
+        return next((row for row in self._rows("job", job_id) if row.get("JobId") == job_id), {})
+
+    def association(self, account: str, user: str) -> dict[str, str]:
+        """Return the limits of a user in an account, and of the account, with their use."""
+        found: dict[str, str] = {}
+        for row in self._rows("assoc_mgr", f"accounts={account}", "flags=assoc"):
+            if row.get("Account") == account and row.get("UserName", "").partition("(")[0] in ("", user):
+                # The user's own limits count before those of the account.
+                found |= {name: value for name, value in row.items() if name not in found or _has_limit(value)}
+        return found
+
+    def associations(self, account: str, user: str) -> Iterator[tuple[str, dict[str, str]]]:
+        """Yield the accounts whose limits a job has, with these limits: its own account, then those above it.
+
+        Each is asked for when it is needed.
+        """
+        seen: set[str] = set()
+        while account and account not in seen:
+            seen.add(account)
+            found = self.association(account, user)
+            yield account, found
+            account, user = found.get("ParentAccount", "").partition("(")[0], ""
+
+    def qos(self, name: str, user: str, account: str = "") -> dict[str, str]:
+        """Return the limits of a QOS, with their use by all, by a user and by an account."""
+        return parse_qos(self._ask("scontrol", "show", "assoc_mgr", f"qos={name}", "flags=qos"), name, user, account)
+
+    def pending_before(self, partition: str, job_id: str) -> tuple[int, int] | None:
+        """Return how many jobs of a partition wait before a job, and how many wait in all; None where it does not."""
+        options = ["--noheader", "--local", "--states=PENDING", "--sort=-p", "--format", "%A", "--partition"]
+        ids = self._ask("squeue", *options, partition).split()
+        return (ids.index(job_id), len(ids)) if job_id in ids else None
+
+    def priority(self, job_id: str) -> dict[str, int]:
+        """Return the weighted factors of a waiting job's priority that are not 0, as sprio(1) names them.
+
+        Empty where priorities have no factors (slurm.conf(5): PriorityType).
+        """
+        text = self._ask("sprio", "--noheader", "--jobs", job_id, "--format", "|".join(_FACTORS))
+        values = text.partition("\n")[0].split("|")
+        if len(values) != len(_FACTORS):
+            return {}
+        # Trackable resources are printed one by one: cpu=10,gres/gpu=20.
+        parts = (parse_tres(value).values() if "=" in value else [value] for value in values)
+        sums = (sum(map(_whole, part)) for part in parts)
+        return {name: value for name, value in zip(_FACTORS.values(), sums, strict=True) if value}
+
+    def _show(self, kind: str, name: str) -> dict[str, str]:
+        return next(self._rows(kind, name), {}) if name else {}
+
+    def _rows(self, *what: str) -> Iterator[dict[str, str]]:
+        return map(parse_pairs, self._ask("scontrol", "--oneliner", "show", *what).splitlines())
+
+    def _ask(self, *command: str) -> str:
+        try:
+            return self._client.ask(command, keep_s=KEPT_S)
+        except SchedulerError as error:
+            logger.info("%s: %s", " ".join(command), error)
+            return ""
+
 
 def parse_partitions(text: str) -> list[Partition]:
-    """Return the partitions of an answer of sinfo, the default first; one has a record for each kind of its nodes."""
+    """Parse an answer of sinfo, which has a record for each kind of a partition's nodes; the default comes first."""
     found: dict[str, Partition] = {}
-    for record in text.split(RECORD)[1:]:
-        values = record.rstrip("\n").split(FIELD)
-        if len(values) != 5:
-            continue
-        name = values[0].rstrip("*")
-        memory, nodes = parse_count(values[3]), parse_count(values[2])
+    for row in _parse_records(text, _PARTITION_FIELDS):
+        name, memory, nodes = row["name"].rstrip("*"), parse_count(row["memory"]), parse_count(row["nodes"])
         if name in found:
-            before = found[name]
-            found[name] = before._replace(nodes=before.nodes + nodes, memory=min(before.memory, memory))
-        else:
-            up = values[1] == "up"
-            found[name] = Partition(name, values[0].endswith("*"), up, nodes, memory, parse_duration(values[4]))
+            nodes, memory = nodes + found[name].nodes, min(memory, found[name].memory)
+        is_default, limit = row["name"].endswith("*"), parse_duration(row["limit"])
+        found[name] = Partition(name, is_default, row["state"] == "up", nodes, memory, limit)
     return sorted(found.values(), key=lambda partition: not partition.is_default)
+
+
+def _parse_records(text: str, names: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Yield the fields of each record of sinfo; an incomplete record is skipped."""
+    for record in text.split(RECORD):
+        values = [value.strip() for value in record.split(FIELD)]
+        if len(values) == len(names):
+            yield dict(zip(names, values, strict=True))
+
+
+def parse_pairs(text: str) -> dict[str, str]:
+    """Return the pairs of a record of scontrol: ``Name=value`` with blanks between them, and in values."""
+    return {found["name"]: text_or_nothing(found["value"].strip()) for found in _PAIR.finditer(text)}
+
+
+def parse_nodes(text: str) -> list[Node]:
+    """Parse an answer of sinfo, which repeats a node for each of its partitions."""
+    nodes: dict[str, Node] = {}
+    for row in _parse_records(text, NODE_FIELDS):
+        _, idle, _, cpus = [*map(parse_count, row["CPUsState"].split("/")), 0, 0, 0, 0][:4]
+        reason = row["Reason"] if row["Reason"] != "none" else ""
+        state = row["StateLong"].lower().rstrip(_STATE_FLAGS)
+        gpus, used = count_gpus(row["Gres"]), count_gpus(row["GresUsed"])
+        nodes[row["NodeList"]] = Node(row["NodeList"], state, idle, cpus, gpus, used, reason)
+    return [*nodes.values()]
+
+
+def parse_qos(text: str, name: str, user: str, account: str = "") -> dict[str, str]:
+    """Return the limits of a QOS in an answer of `scontrol show assoc_mgr`: its own, a user's and an account's.
+
+    Below ``User Limits`` stands the line ``alice(1000)``, before 23.02 the number alone.
+    """
+    names = {_LIMIT_BLOCKS[0]: (account,), _LIMIT_BLOCKS[1]: (user, _uid(user))}
+    found: dict[str, str] = {}
+    block, is_wanted, is_ours = "", False, False
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("QOS="):
+            block, is_wanted = "QOS", line[4:].partition("(")[0] == name
+            is_ours = is_wanted
+        elif line in _LIMIT_BLOCKS:
+            block, is_ours = line, False
+        elif block in _LIMIT_BLOCKS and "=" not in line:
+            is_ours = is_wanted and line.partition("(")[0] in filter(None, names[block])
+        elif block and is_ours:
+            found.update(parse_pairs(line))
+    return found
+
+
+def _uid(user: str) -> str:
+    try:
+        return str(pwd.getpwnam(user).pw_uid)
+    except (KeyError, ValueError):
+        return ""
+
+
+def limit_and_use(value: str, what: str = "") -> Usage | None:
+    """Parse a limit and its use, such as those of ``cpu=4(3),mem=N(0)``; return None for no limit.
+
+    Args:
+        value: what Slurm prints.
+        what: the name of the trackable resource, empty for a value that has none.
+    """
+    text = parse_tres(value).get(what, "") if what else value
+    found = _USED.fullmatch(text)
+    if found is not None:
+        return None if found["limit"] == "N" else Usage(found["limit"], found["used"])
+    return Usage(text, "") if text and text != "N" else None
+
+
+def _has_limit(value: str) -> bool:
+    names = parse_tres(value) or ("",)
+    return any(limit_and_use(value, name) is not None for name in names)
+
+
+def _whole(text: str) -> int:
+    try:
+        return round(float(text))
+    except (ValueError, OverflowError):
+        return 0

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from ...base.files import path_exists
 from ...logs.text.sanitize import plain
@@ -16,24 +13,18 @@ from ...specs.errors import BackendUnavailableError, SchedulerError
 from ..shared.bounded_command import run_command
 from ..shared.secrets import mask_text
 
-logger = logging.getLogger(__name__)
-_T = TypeVar("_T")
-
 TIMEOUT_S = 25.0
 """Seconds after which a command is killed; clients give up on a controller that is down after 9 to 18 s."""
 MAX_BYTES = 256 << 20
 """The most bytes of an answer: a job takes some 400, and few clusters hold 100,000."""
-RETRY_S = 20.0
-"""Seconds after which `Asking` tries again what could not be reached."""
-_SLOW_S = 2.0
 FIELD, RECORD = "\x1f", "\x1e"
 """What ends a field and a record in the answers that are asked for: names may have any other character."""
 
 # Variables that change what the commands ask, print or signal, and those of a job that this program runs in.
 _FOREIGN = ("SLURM_", "SQUEUE_", "SACCT_", "SINFO_", "SCONTROL_", "SCANCEL_", "SPRIO_", "SSHARE_", "SSTAT_", "SLURMD_")
-# What tells the commands which cluster to ask, and who asks.
+# These choose the cluster and the user.
 _KEPT = ("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_SACK_SOCKET")
-# What would make sbatch wait for the job's end, launch an array, or submit to a cluster that nothing here asks.
+# These would make sbatch wait for the job's end, launch an array, or submit to another cluster.
 _UNSUBMITTED = ("SBATCH_WAIT", "SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_TIME_FORMAT", "SLURM_BITSTR_LEN")
 _UNREACHABLE = (
     "Unable to contact slurm controller",
@@ -52,12 +43,31 @@ _UNREACHABLE = (
 )
 
 
-class Answer(NamedTuple):
-    """The exit code and the output of a command."""
+@dataclass(frozen=True)
+class Answer:
+    """The exit code and the output of a command.
+
+    Args:
+        asked_at: the monotonic time at its start, set by `Client`.
+    """
 
     code: int
     out: str
     err: str
+    asked_at: float = 0.0
+
+
+class CommandError(SchedulerError):
+    """A command of Slurm failed.
+
+    Args:
+        message: its own message, for people.
+        stderr: all that it wrote to stderr.
+    """
+
+    def __init__(self, message: str, stderr: str) -> None:
+        super().__init__(message)
+        self.stderr = stderr
 
 
 def is_set_up() -> bool:
@@ -119,7 +129,7 @@ def ask(command: Sequence[str], *, timeout: float = TIMEOUT_S) -> str:
 
     Raises:
         BackendUnavailableError: it cannot be run, or Slurm cannot be reached.
-        SchedulerError: it failed; the message is its own.
+        CommandError: it failed; the message is its own.
     """
     answer = run(command, timeout=timeout)
     if answer.code != 0:
@@ -127,59 +137,21 @@ def ask(command: Sequence[str], *, timeout: float = TIMEOUT_S) -> str:
     return answer.out
 
 
-class Asking:
-    """Asks, and fails at once for a while after Slurm could not be reached: each client waits 9 to 18 s for it.
-
-    Every method may be called from any thread.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._failed: dict[bool, tuple[float, BackendUnavailableError]] = {}
-
-    def ask(self, command: Sequence[str]) -> str:
-        """Run a command that only asks, and return what it printed; raises as `ask` does."""
-        return self.guard(command[0], lambda: ask(command))
-
-    def guard(self, program: str, question: Callable[[], _T]) -> _T:
-        """Return the answer to a question that a program asks.
-
-        Raises:
-            BackendUnavailableError: Slurm cannot be reached, or could not be a moment ago.
-            SchedulerError: as the question does.
-        """
-        # Accounting is another daemon than the controller.
-        is_accounting = program in ("sacct", "sacctmgr")
-        with self._lock:
-            at, error = self._failed.get(is_accounting, (0.0, None))
-            if error is not None and time.monotonic() - at < RETRY_S:
-                raise BackendUnavailableError(str(error))
-        began = time.monotonic()
-        try:
-            return question()
-        except BackendUnavailableError as error:
-            # A program that is missing fails at once, and so does nothing to the others.
-            if time.monotonic() - began > _SLOW_S:
-                with self._lock:
-                    self._failed[is_accounting] = time.monotonic(), error
-            raise
-
-
 def failure(program: str, answer: Answer) -> SchedulerError:
     """Return the error for the answer of a command that failed."""
-    said = error_text(program, answer)
-    if any(text in answer.err for text in _UNREACHABLE):
-        return BackendUnavailableError(f"Slurm does not answer: {said}")
-    return SchedulerError(f"{program} failed: {said}")
+    text = error_text(program, answer)
+    if any(outage in answer.err for outage in _UNREACHABLE):
+        return BackendUnavailableError(f"Slurm does not answer: {text}")
+    return CommandError(f"{program} failed: {text}", answer.err)
 
 
 def error_text(program: str, answer: Answer) -> str:
     """Return a command's error messages in one line, without its own name, secrets masked."""
     lines = [plain(line).strip() for line in (answer.err.strip() or answer.out.strip()).splitlines()]
     marks = (f"{program}: error: ", f"{program}: fatal: ", f"{program}: ")
-    said = []
+    messages = []
     for line in filter(None, lines):
         mark = next((mark for mark in marks if line.startswith(mark)), "")
-        said.append(line[len(mark) :])
-    text = "; ".join(dict.fromkeys(said)) or f"exit {answer.code}"
+        messages.append(line[len(mark) :])
+    text = "; ".join(dict.fromkeys(messages)) or f"exit {answer.code}"
     return mask_text("", text if len(text) <= 600 else f"{text[:599]}…")

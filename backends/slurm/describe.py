@@ -14,20 +14,22 @@ from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_termin
 from ..shared.exit_reasons import signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
 from .accounting import Step
-from .ends import TaskEnd, asked_memory, batch_output_end, format_size, replica_ends, why_ended
-from .jobs import GONE, LOST, App, Job, app_state, format_duration, parse_count, parse_tres
-from .layout import Replica, is_torchx, log_files, replicas_of
+from .ends import UNKNOWN_END, TaskEnd, asked_memory, batch_output_end, replica_ends, why_ended
+from .jobs import GONE, LOST, App, Job, app_state
+from .launches import RecordedLaunch
+from .log_files import log_files
 from .ports import served_ports
 from .reasons import code_of
-from .records import Launch
-from .relaunch import Relaunch
+from .relaunch import RelaunchPlan
+from .replicas import Replica, is_torchx, replicas_of
 from .request import without_key
+from .values import format_duration, format_size, parse_count, parse_tres
 from .waiting import clock, dependency_ids, expected_start, why_waits
 
-# Below this, GPUs mostly wait.
-# What a job shorter than this used (s) tells nothing of the next one; a hint is worth it where it saves a good part.
+# The use of a shorter job (s) says nothing about the next one; a hint must save at least a quarter.
 _SHORT_S, _MUCH_LESS = 60.0, 0.75
 _MEMORY_STEP = 100 << 20
+# Below this, GPUs mostly wait.
 _IDLE_GPU_PERCENT = 25
 _TASKS = {
     AppState.FAILED: "failed",
@@ -52,7 +54,7 @@ _PASSING = {
 
 
 def list_row(
-    app: App, launch: Launch | None, known: Mapping[str, App] = MappingProxyType({}), after: Sequence[str] = ()
+    app: App, launch: RecordedLaunch | None, known: Mapping[str, App] = MappingProxyType({}), after: Sequence[str] = ()
 ) -> ListAppResponse:
     """Return the row of an app.
 
@@ -64,7 +66,7 @@ def list_row(
     """
     state = app.state
     by_torchx = launch is None and is_torchx(app)
-    wanted, running, succeeded = _counts(app, launch, by_torchx)
+    counts = _counts(app, launch, by_torchx)
     return ListAppResponse(
         app_id=app.app_id,
         state=state,
@@ -72,9 +74,9 @@ def list_row(
         submitted_at=app.submitted_at,
         started_at=app.started_at,
         finished_at=app.finished_at,
-        replicas_running=running,
-        replicas_wanted=wanted,
-        replicas_succeeded=succeeded,
+        replicas_running=counts[AppState.RUNNING],
+        replicas_wanted=sum(counts.values()),
+        replicas_succeeded=counts[AppState.SUCCEEDED],
         user=app.first.user,
         msg=_after(app, known) or _row_why(app),
         host=_nodes(app) if state is AppState.RUNNING else "",
@@ -87,10 +89,10 @@ def list_row(
 
 def describe_app(
     app: App,
-    launch: Launch | None,
+    launch: RecordedLaunch | None,
     evidence: Sequence[str] = (),
     steps: Sequence[Step] = (),
-    relaunch: Relaunch | None = None,
+    relaunch: RelaunchPlan | None = None,
     earlier: Sequence[Job] = (),
     replicas: Sequence[Replica] = (),
 ) -> DescribeAppResponse:
@@ -98,17 +100,17 @@ def describe_app(
 
     Args:
         app: the app.
-        launch: what is known of its launch, where it is ours.
+        launch: what is known of its launch, if it was launched here.
         evidence: further sentences on why it is in its state.
         steps: its steps from accounting, once it has ended.
-        relaunch: what launches it again, where it is not ours.
+        relaunch: what launches it again, if it was not launched here.
         earlier: its runs before it was requeued.
         replicas: its replicas where they are known; those of its layout if empty.
     """
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
     app_def = launch.app_def(notes) if launch is not None else None
-    relaunch = relaunch or Relaunch()
+    relaunch = relaunch or RelaunchPlan()
     roles = app_def.roles if app_def is not None else [*relaunch.roles]
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
@@ -146,34 +148,33 @@ def describe_app(
     )
 
 
-def _name(app: App, launch: Launch | None) -> str:
+def _name(app: App, launch: RecordedLaunch | None) -> str:
     if launch is not None:
         return launch.name
     return app.first.name.rpartition("-")[0] if is_torchx(app) else app.first.name
 
 
-def _counts(app: App, launch: Launch | None, by_torchx: bool) -> tuple[int, int, int]:
-    """Return how many replicas an app wants, how many run, and how many succeeded."""
-    if app.is_array:
-        sizes = [(job.app_state, len(job.task_numbers())) for job in app.jobs]
-    elif launch is not None:
-        sizes = [(app.state, launch.replicas)]
-    elif by_torchx:
-        sizes = [(job.app_state, 1) for job in app.jobs]
+def _counts(app: App, launch: RecordedLaunch | None, by_torchx: bool) -> Counter[AppState]:
+    """Return the number of replicas in each state."""
+    counts: Counter[AppState] = Counter()
+    if app.is_array or (by_torchx and launch is None):
+        for job in app.jobs:
+            counts[job.app_state] += len(job.task_numbers()) if app.is_array else 1
     else:
-        sizes = [(app.state, 1)]
-    wanted = sum(size for _, size in sizes)
-    running = sum(size for state, size in sizes if state is AppState.RUNNING)
-    return wanted, running, sum(size for state, size in sizes if state is AppState.SUCCEEDED)
+        counts[app.state] = launch.replicas if launch is not None else 1
+    return counts
 
 
 def _why(app: App, batch_output: str = "", steps: Sequence[Step] = ()) -> str:
-    """Return why an app is in its state, empty where there is nothing to say."""
-    told = [_why_job(job, batch_output, steps) for job in app.jobs if job.app_state is app.state]
+    """Return why an app is in its state, empty if there is nothing to say."""
     if app.is_array and app.state is AppState.RUNNING:
-        return _why_array(app)
+        counts = _counts(app, None, by_torchx=False)
+        shown = ", ".join(f"{counts[state]} {word}" for state, word in _TASKS.items() if counts[state])
+        waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
+        return f"{shown}: {_why_job(waiting)}" if waiting else shown
     # The components of a job differ in their state only for moments.
-    return next(filter(None, told), "")
+    reasons = (_why_job(job, batch_output, steps) for job in app.jobs if job.app_state is app.state)
+    return next(filter(None, reasons), "")
 
 
 def _row_why(app: App) -> str:
@@ -184,16 +185,6 @@ def _row_why(app: App) -> str:
         return why
     at = expected_start(job)
     return f"{word}, start {clock(at)}: {why}" if at is not None else f"{word}: {why}"
-
-
-def _why_array(app: App) -> str:
-    """Return how many tasks of an array that runs are in which state, and why those wait that do."""
-    tasks: Counter[AppState] = Counter()
-    for job in app.jobs:
-        tasks[job.app_state] += len(job.task_numbers())
-    counts = ", ".join(f"{tasks[state]} {word}" for state, word in _TASKS.items() if tasks[state])
-    waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
-    return f"{counts}: {_why_job(waiting)}" if waiting else counts
 
 
 def _why_job(job: Job, batch_output: str = "", steps: Sequence[Step] = ()) -> str:
@@ -210,119 +201,97 @@ def _why_job(job: Job, batch_output: str = "", steps: Sequence[Step] = ()) -> st
 def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
     """Return the used share of CPUs and memory, as seff(1) computes it; empty for an array.
 
-    Of a job that succeeded after a while it says what would have been enough.
+    For a job that succeeded after a while it says what would have been enough.
     """
-    job = app.first
+    job, found = app.first, dict[str, str]()
     if app.is_array or len(app.jobs) > 1 or not steps:
-        return {}
-    told = {}
-    says_much = app.state is AppState.SUCCEEDED and (job.elapsed or 0) >= _SHORT_S
-    cpu_seconds = sum(step.cpu_seconds for step in steps)
+        return found
+    is_long = app.state is AppState.SUCCEEDED and (job.elapsed or 0) >= _SHORT_S
     if job.elapsed and job.cpus:
-        share = cpu_seconds / (job.elapsed * job.cpus)
+        share = sum(step.cpu_seconds for step in steps) / (job.elapsed * job.cpus)
         enough = max(job.nodes, math.ceil(share * job.cpus), 1)
-        hint = f": {enough} would have been enough" if says_much and enough <= job.cpus * _MUCH_LESS else ""
-        told["cpu used"] = f"{100 * share:.0f} % of {job.cpus} cpu{hint}"
-    used = max((step.max_rss or 0) * max(1, step.tasks) for step in steps)
-    asked = asked_memory(job)
+        hint = f": {enough} would have been enough" if is_long and enough <= job.cpus * _MUCH_LESS else ""
+        found["cpu used"] = f"{100 * share:.0f} % of {job.cpus} cpu{hint}"
+    used, asked = max((step.max_rss or 0) * max(1, step.tasks) for step in steps), asked_memory(job)
     if used and asked:
         # With a fifth to spare, in steps that one would type.
         enough = math.ceil(used * 1.2 / _MEMORY_STEP) * _MEMORY_STEP
-        hint = f": {format_size(enough)} would have been enough" if says_much and enough <= asked * _MUCH_LESS else ""
-        told["memory used"] = f"{format_size(used)} of {format_size(asked)}, {100 * used / asked:.0f} %{hint}"
-    return told | _gpu_efficiency(job, steps)
-
-
-def _gpu_efficiency(job: Job, steps: Sequence[Step]) -> dict[str, str]:
-    """Return the use of GPUs by the step that used them most, where the site gathers it."""
+        hint = f": {format_size(enough)} would have been enough" if is_long and enough <= asked * _MUCH_LESS else ""
+        found["memory used"] = f"{format_size(used)} of {format_size(asked)}, {100 * used / asked:.0f} %{hint}"
+    # Of GPUs by the step that used them most, if the site gathers it.
     gpus = parse_count(parse_tres(job.tres).get("gres/gpu", ""))
     utils = [step.gpu_util for step in steps if step.gpu_util is not None]
-    told = {}
     if utils and gpus:
         share = min(100, max(utils) // gpus)
         hint = ": ask for fewer GPUs, or give them more to do" if share < _IDLE_GPU_PERCENT else ""
-        told["gpu used"] = f"{share} % of {gpus} gpu{hint}"
-    if memory := max((step.gpu_memory or 0 for step in steps), default=0):
-        told["gpu memory used"] = f"{format_size(memory)} in all tasks"
-    return told
+        found["gpu used"] = f"{share} % of {gpus} gpu{hint}"
+    if memory := max(step.gpu_memory or 0 for step in steps):
+        found["gpu memory used"] = f"{format_size(memory)} in all tasks"
+    return found
 
 
 def _role_statuses(app: App, replicas: Sequence[Replica], ends: Mapping[tuple[str, int], TaskEnd]) -> list[RoleStatus]:
     roles: dict[str, list[ReplicaStatus]] = {}
+    is_only = sum(replica.step is None for replica in replicas) == 1
     for replica in replicas:
-        end = ends.get((replica.role, replica.number))
-        if end is None:
-            end = _end_of(replica, sum(other.step is None for other in replicas))
+        end = ends.get((replica.role, replica.number)) or _end_of(replica, is_only)
         roles.setdefault(replica.role, []).append(_replica_status(app, replica, end))
     return [RoleStatus(role, statuses) for role, statuses in roles.items()]
 
 
-def _end_of(replica: Replica, count: int) -> TaskEnd:
-    """Return how a replica ended as far as its job tells: a failure is known of the only replica alone."""
+def _end_of(replica: Replica, is_only: bool) -> TaskEnd:
+    """Return how a replica ended by its job or step: a failure is known for the only replica alone."""
     job, step = replica.job, replica.step
     if step is not None:
         # Accounting has the highest code of a step's tasks.
         is_known = step.tasks <= 1 or step.exit_code == 0
-        return TaskEnd.of(step.exit_code, step.signal) if is_known else TaskEnd(None, 0)
+        return TaskEnd.of(step.exit_code, step.signal) if is_known else UNKNOWN_END
     if job.app_state is AppState.SUCCEEDED:
         return TaskEnd(0, 0)
-    if (count == 1 or job.array_id) and job.state in ("FAILED", "OUT_OF_MEMORY"):
+    if (is_only or job.array_id) and job.state in ("FAILED", "OUT_OF_MEMORY"):
         return TaskEnd.of(job.exit_code, job.signal)
-    return TaskEnd(None, 0)
+    return UNKNOWN_END
 
 
 def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
-    job = replica.job
+    job, step = replica.job, replica.step
     # Components run and end together.
     state = job.app_state if app.is_array else app.state
-    if replica.step is not None:
-        return _step_status(replica, replica.step, end)
-    ended = str(end) if is_terminal(state) else ""
+    started_at, finished_at, reason = job.start, job.end, _why_job(job) if app.is_array else ""
+    if step is not None:
+        state = app_state(step.state)
+        started_at, finished_at = step.started_at, step.finished_at if is_terminal(state) else None
+    if not is_terminal(state):
+        end = UNKNOWN_END
+    elif step is not None and step.exit_code != 0 and end == UNKNOWN_END:
+        reason = f"a task of {plain(step.label)}: {TaskEnd.of(step.exit_code, step.signal)}"
+    elif not reason and end.exit_code != 0:
+        reason = str(end)
     return ReplicaStatus(
         id=replica.number,
         state=state,
         role=replica.role,
         hostname=replica.node,
-        exit_code=end.exit_code if is_terminal(state) else None,
-        signal=signal_name(-end.signal) if end.signal and is_terminal(state) else "",
-        reason=(_why_job(job) if app.is_array else "") or (ended if end.exit_code != 0 else ""),
+        exit_code=end.exit_code,
+        signal=signal_name(-end.signal) if end.signal else "",
+        reason=reason,
         node=replica.node,
-        started_at=job.start,
-        finished_at=job.end,
-        restarts=max(0, app.restarts),
-    )
-
-
-def _step_status(replica: Replica, step: Step, end: TaskEnd) -> ReplicaStatus:
-    state = app_state(step.state)
-    is_over = is_terminal(state)
-    is_known = end != TaskEnd(None, 0)
-    ended = str(end if is_known else TaskEnd.of(step.exit_code, step.signal)) if is_over and step.exit_code != 0 else ""
-    return ReplicaStatus(
-        id=replica.number,
-        state=state,
-        role=replica.role,
-        hostname=replica.node,
-        exit_code=end.exit_code if is_over else None,
-        signal=signal_name(-end.signal) if end.signal and is_over else "",
-        reason=f"a task of {plain(step.label)}: {ended}" if ended and not is_known else ended,
-        node=replica.node,
-        started_at=step.started_at,
-        finished_at=step.finished_at if is_over else None,
+        started_at=started_at,
+        finished_at=finished_at,
+        restarts=max(0, app.restarts) if step is None else 0,
     )
 
 
 def _timeline(app: App) -> list[StateChange]:
-    changes = [
+    changes: list[StateChange] = []
+    for state, at in (
         (AppState.PENDING, app.submitted_at),
         (AppState.RUNNING, app.started_at if app.state is not AppState.PENDING else None),
         (app.state, app.finished_at),
-    ]
-    made: list[StateChange] = []
-    for state, at in changes:
+    ):
         if at is not None:
-            made.append(StateChange(state, max(at, made[-1].at) if made else at))
-    return made
+            changes.append(StateChange(state, max(at, changes[-1].at) if changes else at))
+    return changes
 
 
 def _after(app: App, known: Mapping[str, App]) -> str:
@@ -337,12 +306,12 @@ def _after(app: App, known: Mapping[str, App]) -> str:
 
 def _runs(runs: Sequence[Job]) -> str:
     """Return how the runs of a job before its requeues ended, with node and duration."""
-    told = []
-    for run in runs:
-        on = f" on {run.node_list}" if run.node_list else ""
-        after = f" after {format_duration(run.elapsed)}" if run.elapsed else ""
-        told.append(f"{run.state}{on}{after}")
-    return some_of(told)
+    return some_of(
+        run.state
+        + (f" on {run.node_list}" if run.node_list else "")
+        + (f" after {format_duration(run.elapsed)}" if run.elapsed else "")
+        for run in runs
+    )
 
 
 def _limit_at(app: App) -> float | None:

@@ -12,10 +12,12 @@ from ...base.files import is_missing, read_tail
 from ...logs.text.sanitize import plain
 from ...specs.status import is_terminal
 from ..shared.exit_reasons import format_cancelled, format_exit
-from .accounting import Step, parse_size
-from .jobs import Job, app_state, format_duration, parse_tasks, parse_tres
-from .layout import Replica, log_files
+from .accounting import Step
+from .jobs import Job, app_state
+from .log_files import log_files
+from .replicas import Replica
 from .submit_line import submit_options
+from .values import format_duration, format_size, parse_size, parse_tasks, parse_tres
 
 _TAIL_BYTES = 1 << 16
 # srun(1) on its standard error: `srun: error: n1: task 0: Exited with exit code 4`, `tasks 1-3: Killed`.
@@ -64,6 +66,9 @@ class TaskEnd(NamedTuple):
         if self.out_of_memory:
             return "out of memory"
         return format_exit(-self.signal if self.signal else self.exit_code)
+
+
+UNKNOWN_END = TaskEnd(None, 0)
 
 
 class _TaskMessage(NamedTuple):
@@ -161,27 +166,28 @@ def why_ended(job: Job, batch_output: str = "", steps: Sequence[Step] = ()) -> s
     Args:
         job: its record.
         batch_output: the end of its batch script's output.
-        steps: its steps, where accounting has them.
+        steps: its steps, if accounting has them.
     """
-    state = job.state
-    if state == "CANCELLED":
-        return _cancelled(job)
-    if state == "TIMEOUT":
-        limit = f" of {format_duration(job.limit)}" if job.limit else ""
-        return f"its time limit{limit} was reached: ask for more time, or resume from a checkpoint"
-    if state == "OUT_OF_MEMORY":
-        return _out_of_memory(job, steps)
-    if state == "NODE_FAIL":
-        node = f"the node {plain(job.failed_node)} failed" if job.failed_node else f"a node failed{_of_nodes(job)}"
-        return f"{node}: launch it again and exclude that node"
-    if state == "PREEMPTED":
-        return "a job of higher priority took its nodes"
-    if state == "DEADLINE":
-        return "it could not end before its deadline"
-    if state == "BOOT_FAIL":
-        return f"a node did not boot{_of_nodes(job)}: launch it again"
-    if state in ("FAILED", "LAUNCH_FAILED"):
-        return _failed(job, batch_output, steps)
+    nodes = f" (it ran on {plain(job.node_list)})" if job.node_list else ""
+    match job.state:
+        case "CANCELLED":
+            return _cancelled(job)
+        case "TIMEOUT":
+            limit = f" of {format_duration(job.limit)}" if job.limit else ""
+            return f"its time limit{limit} was reached: ask for more time, or resume from a checkpoint"
+        case "OUT_OF_MEMORY":
+            return _out_of_memory(job, steps)
+        case "NODE_FAIL":
+            node = f"the node {plain(job.failed_node)} failed" if job.failed_node else f"a node failed{nodes}"
+            return f"{node}: launch it again and exclude that node"
+        case "PREEMPTED":
+            return "a job of higher priority took its nodes"
+        case "DEADLINE":
+            return "it could not end before its deadline"
+        case "BOOT_FAIL":
+            return f"a node did not boot{nodes}: launch it again"
+        case "FAILED" | "LAUNCH_FAILED":
+            return _failed(job, batch_output, steps)
     return ""
 
 
@@ -273,15 +279,3 @@ def asked_memory(job: Job) -> int | None:
     if not asked:
         return None
     return asked * (job.cpus if job.memory.endswith("c") else max(1, job.nodes) if job.memory.endswith("n") else 1)
-
-
-def format_size(size: float) -> str:
-    """Return a size in bytes as Slurm's users write it, such as ``1.5G``."""
-    for unit, factor in (("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20)):
-        if size >= 0.9995 * factor:  # less is rounded to 1024 of the unit below
-            return f"{size / factor:.1f}".removesuffix(".0") + unit
-    return f"{max(1, round(size / 1024))}K"
-
-
-def _of_nodes(job: Job) -> str:
-    return f" (it ran on {plain(job.node_list)})" if job.node_list else ""

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ...base.validation import epoch_seconds
 from ...specs.status import AppState, is_terminal
+from .values import parse_tasks
 
 BATCH, TASK = "batch", "task"
 """The roles of a job that was not launched as an app: its batch script, and the tasks of its array."""
@@ -41,13 +41,7 @@ _STATES = {
         AppState.FAILED,
     ),
 }  # fmt: skip
-_NOTHING = frozenset(
-    ("", "N/A", "(null)", "None", "None assigned", "Unknown", "NONE", "n/a", "INVALID", "NOT_SET", "Partition_Limit")
-)
-# A task id can be no larger (slurm.conf(5): MaxArraySize), and no text of tasks makes more numbers than that.
-_MOST_TASKS = 4_000_001
 _ID = re.compile(r"(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}))?(?:\.(?P<step>\d{1,9}|batch))?")
-_DURATION = re.compile(r"(?:(?P<days>\d+)-)?(?P<clock>\d+(?::\d+){0,2})")
 
 
 # Not frozen: that takes three times as long to make, and there may be ten thousands. Records are never changed.
@@ -68,11 +62,11 @@ class Job:
         signal: the number of the signal that ended it, 0 for none.
         memory: what was asked for, as Slurm prints it.
         cancelled_by: the number or name of the user who cancelled it.
-        failed_node: the node that failed, where accounting tells.
-        elapsed: how long it ran, in seconds, where accounting told.
+        failed_node: the node that failed, if accounting has it.
+        elapsed: how long it ran, in seconds, if accounting has it.
         accounted: whether this is of sacct.
         is_batch: whether it has a batch script; False for what `srun` and `salloc` started, which writes no log.
-        step_signal: the signal that ended one of its steps, 125 where that ran out of memory; 0 for none.
+        step_signal: the signal that ended one of its steps, 125 if that ran out of memory; 0 for none.
         sluid: the id that Slurm gives each run, empty before 24.11.
     """
 
@@ -203,7 +197,7 @@ class App:
 
     @property
     def restarts(self) -> int:
-        """How often it was requeued, -1 where that is not known."""
+        """How often it was requeued, -1 if unknown."""
         return max((-1 if job.restarts is None else job.restarts for job in self.jobs), default=-1)
 
     def task(self, number: int) -> Job | None:
@@ -261,6 +255,13 @@ def app_state(word: str) -> AppState:
     return _STATES.get(word, AppState.UNKNOWN)
 
 
+def parse_fields(row: Mapping[str, str], names: Mapping[Any, Mapping[str, str]]) -> dict[str, Any]:
+    """Return the attributes of a job from a record, by parser and attribute with the name of the field."""
+    return {
+        attribute: parse(row.get(field, "")) for parse, fields in names.items() for attribute, field in fields.items()
+    }
+
+
 class JobPart(NamedTuple):
     """A parsed id: ``41`` is a job, ``41_7`` a task of an array, ``41.0`` and ``41.batch`` are steps.
 
@@ -281,79 +282,3 @@ def parse_id(text: str) -> JobPart | None:
     if found is None:
         return None
     return JobPart(found["job"], None if found["task"] is None else int(found["task"]), found["step"] or "")
-
-
-def text_or_nothing(value: str) -> str:
-    """Return a value, empty where it is one of Slurm's words for none."""
-    return "" if value in _NOTHING else value
-
-
-def parse_time(value: str) -> float | None:
-    """Return an epoch as Slurm prints it with ``SLURM_TIME_FORMAT=%s``; None for 0 and for its words for none."""
-    return epoch_seconds(value) or None
-
-
-def parse_count(value: str) -> int:
-    """Return a number as Slurm prints it, such as ``4`` and ``1-3``, whose first is taken; 0 for none."""
-    digits = re.match(r"\d{1,15}", value)
-    return int(digits[0]) if digits else 0
-
-
-def parse_duration(value: str) -> int | None:
-    """Return a duration such as ``1-02:03:04`` or ``10:00`` in seconds; None for no limit and for none."""
-    found = _DURATION.fullmatch(value)
-    if found is None:
-        return None
-    parts = [int(part) for part in found["clock"].split(":")]
-    if found["days"]:
-        hours, minutes, seconds = [*parts, 0, 0, 0][:3]
-    else:
-        hours, minutes, seconds = [0, 0, 0, *parts][-3:] if len(parts) > 1 else (0, parts[0], 0)
-    return int(found["days"] or 0) * 86400 + hours * 3600 + minutes * 60 + seconds
-
-
-def format_duration(seconds: float) -> str:
-    """Return a duration with all of its units, such as ``1d 2h`` and ``90s`` as ``1m 30s``."""
-    left, parts = int(seconds), []
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "m"), (1, "s")):
-        if left >= size:
-            parts.append(f"{left // size}{unit}")
-            left %= size
-    return " ".join(parts) or "0s"
-
-
-def parse_exit(value: str) -> tuple[int | None, int]:
-    """Return an exit code and a signal of ``CODE:SIGNAL``, or of a raw wait status as squeue before 23.02 prints it.
-
-    A job that ran out of memory has 125 there, with or without the flag of a core.
-    """
-    code, colon, number = value.partition(":")
-    if not code.isdecimal() or len(code) > 9 or (colon and not number.isdecimal()):
-        return None, 0
-    if colon:
-        return (int(code), 0) if not int(number[:9]) else (None, int(number[:9]) & 0x7F)
-    status = int(code)
-    if status & 0x7F:
-        return None, status & 0x7F
-    return (status >> 8) & 0xFF, 0
-
-
-def parse_tasks(text: str) -> list[int]:
-    """Return the numbers that a list of array tasks stands for, such as ``1,3-5,10-20:2%4``.
-
-    A list that Slurm has cut ends in ``...``, which is passed over.
-    """
-    numbers: list[int] = []
-    for part in text.strip("[]").partition("%")[0].split(","):
-        found = re.fullmatch(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", part)
-        if found is None:
-            continue
-        first = int(found[1])
-        last = min(int(found[2] or first), first + _MOST_TASKS)
-        numbers += range(first, last + 1, max(1, int(found[3] or 1)))
-    return numbers
-
-
-def parse_tres(text: str) -> dict[str, str]:
-    """Parse trackable resources, such as ``cpu=4,mem=100M,gres/gpu=2``, to values by name."""
-    return dict(part.split("=", 1) for part in text.split(",") if "=" in part)

@@ -12,11 +12,12 @@ from pathlib import Path
 from ...base.files import open_file, read_tail, user_name
 from ...specs.status import AppState
 from ..types import PublishedPort
-from .layout import Replica, expand_nodes
+from .replicas import Replica
+from .values import expand_nodes
 
 # Servers print it as they start; a log may be of gigabytes.
 _HEAD_BYTES, _TAIL_BYTES = 1 << 18, 1 << 16
-_MOST_REPLICAS, _MOST_PORTS = 16, 8
+_MAX_REPLICAS, _MAX_PORTS = 16, 8
 _URL = re.compile(rb"https?://(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>[1-9]\d{1,4})(?![\w.])")
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _ANY = frozenset(("0.0.0.0", "[::]"))  # noqa: S104 - what a server prints
@@ -30,12 +31,12 @@ def served_ports(replicas: Iterable[Replica]) -> list[PublishedPort]:
     found: list[PublishedPort] = []
     seen: set[tuple[str, int]] = set()
     running = [each for each in replicas if each.job.app_state is AppState.RUNNING and each.job.node_list]
-    for replica in running[:_MOST_REPLICAS]:
+    for replica in running[:_MAX_REPLICAS]:
         nodes = expand_nodes(replica.node or replica.job.node_list)
         for path in filter(None, (replica.stdout, replica.stderr)):
             for host, port in _urls(path):
                 node = _node_of(host, nodes)
-                if node and (node, port) not in seen and len(found) < _MOST_PORTS:
+                if node and (node, port) not in seen and len(found) < _MAX_PORTS:
                     seen.add((node, port))
                     command = ssh_line(node, port, is_loopback=host in _LOOPBACK)
                     found.append(PublishedPort(replica.role, replica.number, "", port, node, port, command))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from .commands import FIELD, RECORD, ask
-from .jobs import Job, parse_count, parse_duration, parse_exit, parse_time, text_or_nothing
+from .jobs import Job, parse_fields
+from .values import parse_count, parse_duration, parse_exit, parse_integer, parse_time, text_or_nothing
 from .versions import more_fields
 
 logger = logging.getLogger(__name__)
@@ -25,6 +26,26 @@ FIELDS = (
     "Reservation", "BatchFlag", "DerivedEC",
 )  # fmt: skip
 """The fields of squeue(1), for ``--Format``; `versions` has those of releases after 20.11."""
+# The attributes of a job with the fields that have them, by parser.
+_ATTRIBUTES = {
+    str: {
+        "job_id": "JobID", "name": "Name", "user": "UserName", "priority": "PriorityLong",
+    },
+    text_or_nothing: {
+        "reason": "Reason", "partition": "Partition", "qos": "QOS", "account": "Account", "node_list": "NodeList",
+        "scheduled_nodes": "SchedNodes", "dependency": "Dependency", "work_dir": "WorkDir", "command": "Command",
+        "comment": "Comment", "stdout": "STDOUT", "stderr": "STDERR", "memory": "MinMemory", "tres": "tres-alloc",
+        "tres_per_node": "tres-per-node", "licenses": "Licenses", "features": "Feature", "reservation": "Reservation",
+        "sluid": "SLUID",
+    },
+    parse_count: {"nodes": "NumNodes", "cpus": "NumCPUs", "ntasks": "NumTasks"},
+    parse_duration: {"limit": "TimeLimit"},
+    parse_integer: {"restarts": "RestartCnt"},
+    parse_time: {
+        "submitted_at": "SubmitTime", "eligible_at": "EligibleTime", "started_at": "StartTime",
+        "finished_at": "EndTime",
+    },
+}  # fmt: skip
 # A job that waits has no exit status; squeue prints 0.
 _UNENDED = frozenset(("PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "RESIZING", "REQUEUED", "REQUEUE_HOLD"))
 
@@ -41,13 +62,14 @@ def queue_command(job_id: str = "", *, all_users: bool = False) -> list[str]:
     return ["squeue", "--noheader", "--local", "--states=all", *chosen, "--Format", ",".join(named)]
 
 
-def queue_text(job_id: str = "", *, all_users: bool = False) -> str:
+def queue_text(job_id: str = "", *, all_users: bool = False, ask: Callable[[list[str]], str] = ask) -> str:
     """Return squeue's answer to `queue_command`, behind a record with the names of its fields.
 
     Raises:
         SchedulerError: squeue failed; the message is its own.
     """
-    return ",".join((*FIELDS, *more_fields("squeue"))) + RECORD + ask(queue_command(job_id, all_users=all_users))
+    command = queue_command(job_id, all_users=all_users)
+    return ",".join((*FIELDS, *more_fields("squeue"))) + RECORD + ask(command)
 
 
 def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, Job]:
@@ -75,10 +97,10 @@ def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, 
 
 
 def has_same_states(before: str, now: str) -> bool:
-    """Tell whether two answers of `queue_text` have the same jobs in the same states, whatever else changed."""
+    """Return whether two answers of `queue_text` have the same jobs in the same states, whatever else changed."""
     then, later = _records(before), _records(now)
     if len(then) == len(later):
-        # Of ten thousand records most stand where they stood: only the others are looked into.
+        # Most of ten thousand records are equal and at the same index: only the others are split.
         changed = [pair for pair in zip(then, later, strict=True) if pair[0] != pair[1]]
         then, later = [old for old, _ in changed], [new for _, new in changed]
     return _states(then) == _states(later)
@@ -97,51 +119,18 @@ def _states(records: list[str]) -> dict[str, str]:
 
 
 def _job(values: dict[str, str]) -> Job:
-    tasks = text_or_nothing(values["ArrayTaskID"])
-    het_id = text_or_nothing(values["HetJobID"])
-    state = values["State"].upper()
-    code, number = (None, 0) if state in _UNENDED else parse_exit(values["exit_code"])
-    restarts = values["RestartCnt"]
+    tasks, het_id, state = (text_or_nothing(values[name]) for name in ("ArrayTaskID", "HetJobID", "State"))
+    has_ended = state.upper() not in _UNENDED
+    code, number = parse_exit(values["exit_code"]) if has_ended else (None, 0)
     return Job(
-        job_id=values["JobID"],
         array_id=values["ArrayJobID"] if tasks and values["ArrayJobID"].isdecimal() else "",
         tasks=tasks,
         het_id=het_id if het_id != "0" else "",
         het_offset=parse_count(values["HetJobOffset"]) if het_id else 0,
-        name=values["Name"],
-        user=values["UserName"],
-        state=state,
-        reason=text_or_nothing(values["Reason"]),
-        submitted_at=parse_time(values["SubmitTime"]),
-        eligible_at=parse_time(values["EligibleTime"]),
-        started_at=parse_time(values["StartTime"]),
-        finished_at=parse_time(values["EndTime"]),
-        limit=parse_duration(values["TimeLimit"]),
-        partition=text_or_nothing(values["Partition"]),
-        qos=text_or_nothing(values["QOS"]),
-        account=text_or_nothing(values["Account"]),
-        nodes=parse_count(values["NumNodes"]),
-        cpus=parse_count(values["NumCPUs"]),
-        ntasks=parse_count(values["NumTasks"]),
-        node_list=text_or_nothing(values["NodeList"]),
-        scheduled_nodes=text_or_nothing(values["SchedNodes"]),
-        priority=values["PriorityLong"],
-        dependency=text_or_nothing(values["Dependency"]),
-        work_dir=text_or_nothing(values["WorkDir"]),
-        command=text_or_nothing(values["Command"]),
-        comment=text_or_nothing(values["Comment"]),
-        stdout=text_or_nothing(values["STDOUT"]),
-        stderr=text_or_nothing(values["STDERR"]),
-        restarts=int(restarts) if restarts.isdecimal() and len(restarts) < 10 else None,
-        sluid=text_or_nothing(values.get("SLUID", "")),
+        state=state.upper(),
         is_batch=values["BatchFlag"] != "0",
         exit_code=code,
         signal=number,
-        step_signal=0 if state in _UNENDED else parse_exit(values["DerivedEC"])[1],
-        memory=text_or_nothing(values["MinMemory"]),
-        tres=text_or_nothing(values["tres-alloc"]),
-        tres_per_node=text_or_nothing(values["tres-per-node"]),
-        licenses=text_or_nothing(values["Licenses"]),
-        features=text_or_nothing(values["Feature"]),
-        reservation=text_or_nothing(values["Reservation"]),
+        step_signal=parse_exit(values["DerivedEC"])[1] if has_ended else 0,
+        **parse_fields(values, _ATTRIBUTES),
     )

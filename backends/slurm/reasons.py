@@ -1,6 +1,6 @@
 """Why a job waits: each reason of Slurm's in a sentence, and what to do.
 
-The codes are those of squeue(1) and of Slurm's ``job_state_reason``; where Slurm has a text in the code's place, it is
+The codes are those of squeue(1) and of Slurm's ``job_state_reason``; where Slurm has a text instead of the code, it is
 recognised. Limits are named by a grammar: ``(Assoc|QOS)(Grp|Max|Min)WHAT(Minutes|RunMinutes)(PerJob|...)(Limit)``, and
 ``MaxWHAT(RunMins)Per(User|Account)`` for those of a QOS. A new name of that form gets a sentence, too.
 """
@@ -97,7 +97,7 @@ _REASONS = {
     "TimeLimit": Reason("its last run reached its time limit", "ask for more time"),
     "InactiveLimit": Reason("its last run was inactive for longer than Slurm allows"),
 }
-# Texts that Slurm shows in the code's place.
+# Texts that Slurm shows instead of the code.
 _TEXTS = (
     (re.compile(r"^Nodes required for job are DOWN", re.IGNORECASE), "NodesDown"),
     (re.compile(r"^ReqNodeNotAvail", re.IGNORECASE), "ReqNodeNotAvail"),
@@ -123,7 +123,7 @@ _UNCOUNTED = ("memory", "time", "energy", "burst buffer")
 
 
 def code_of(text: str) -> str:
-    """Return the code of a reason, where squeue shows a text in its place."""
+    """Return the code of a reason, for which squeue may show a text."""
     return next((code for pattern, code in _TEXTS if pattern.search(text)), text)
 
 

@@ -11,13 +11,12 @@ from ...specs.batch_script import BatchScript
 from ...specs.roles import Role
 from .jobs import App, Job
 from .options import SlurmOpts
-from .others import is_torchx_script, torchx_cfg, torchx_roles
 from .request import without_key
-from .submit_line import Submission, option_words, read_submission
+from .submit_line import option_words, read_submission
 
 
 @dataclass(frozen=True)
-class Relaunch:
+class RelaunchPlan:
     """The launch that repeats a job.
 
     Args:
@@ -31,8 +30,8 @@ class Relaunch:
     not_known: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_relaunch(app: App, script: str, submit_line: str) -> Relaunch:
-    """Return the launch that repeats a job, from the data that Slurm keeps.
+def plan_relaunch(app: App, script: str, submit_line: str) -> RelaunchPlan:
+    """Return the launch that repeats a job: its script as it is, with the options of its sbatch command.
 
     Args:
         app: the job.
@@ -41,36 +40,31 @@ def find_relaunch(app: App, script: str, submit_line: str) -> Relaunch:
     """
     job = app.first
     folder = {"job_dir": job.work_dir} if job.work_dir else {}
-    if is_torchx_script(script):
-        return Relaunch(torchx_roles(script), {**_recorded(job, "account", "qos"), **folder, **torchx_cfg(script)})
     found = read_submission(submit_line, job, script) if script else None
-    if found is None:
-        recorded = _recorded(job, "account", "qos", "partition", "constraint", "reservation", "time")
-        if not script or (len(app.jobs) > 1 and not app.is_array):
-            # The options of the other components are unknown.
-            return Relaunch(cfg={**recorded, **folder})
-        options = _recorded(job, "job-name", "nodes", "ntasks", "licenses", "gres")
-        if app.is_array:
-            options["array"] = ",".join(map(str, sorted(number for task in app.jobs for number in task.task_numbers())))
-        words = option_words(options)
-        whole = f" in `{submit_line}`" if submit_line else ""
-        not_known = {
-            f"the arguments of its script{whole}": "none",
-            "the options of its sbatch command": " ".join(option_words({**options, **recorded})),
-            "its other options, such as memory and output": "as in the script",
-        }
-        return Relaunch([BatchScript(script, words).role()], {**recorded, **folder}, not_known)
-    options, cfg = dict(found.options), dict[str, Any](folder)
-    for name in SlurmOpts().keys() & options.keys():
-        value = options.pop(name)
-        cfg[name] = value == "true" if name == "requeue" else without_key(value) if name == "comment" else value
-    words = option_words({"job-name": job.name, **options})
-    not_known = {} if found.is_sure else {"the quotes in its sbatch command": _command(found)}
-    return Relaunch([BatchScript(script, words, found.args).role()], cfg, not_known)
-
-
-def _command(found: Submission) -> str:
-    return " ".join(map(shlex.quote, ("sbatch", *option_words(found.options), "SCRIPT", *found.args)))
+    if found is not None:
+        options, cfg = dict(found.options), dict[str, Any](folder)
+        for name in SlurmOpts().keys() & options.keys():
+            value = options.pop(name)
+            cfg[name] = value == "true" if name == "requeue" else without_key(value) if name == "comment" else value
+        words = option_words({"job-name": job.name, **options})
+        command = shlex.join(("sbatch", *option_words(found.options), "SCRIPT", *found.args))
+        not_known = {} if found.is_sure else {"the quotes in its sbatch command": command}
+        return RelaunchPlan([BatchScript(script, words, found.args).role()], cfg, not_known)
+    recorded = _recorded(job, "account", "qos", "partition", "constraint", "reservation", "time")
+    if not script or (len(app.jobs) > 1 and not app.is_array):
+        # The options of the other components are unknown.
+        return RelaunchPlan(cfg={**recorded, **folder})
+    options = _recorded(job, "job-name", "nodes", "ntasks", "licenses", "gres")
+    if app.is_array:
+        options["array"] = ",".join(map(str, sorted(number for task in app.jobs for number in task.task_numbers())))
+    words = option_words(options)
+    whole = f" in `{submit_line}`" if submit_line else ""
+    not_known = {
+        f"the arguments of its script{whole}": "none",
+        "the options of its sbatch command": " ".join(option_words({**options, **recorded})),
+        "its other options, such as memory and output": "as in the script",
+    }
+    return RelaunchPlan([BatchScript(script, words).role()], {**recorded, **folder}, not_known)
 
 
 def _recorded(job: Job, *names: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ...base.files import current_folder, is_folder
 from ...specs.batch_script import BatchScript, script_of
@@ -22,12 +22,12 @@ from ..shared.secrets import MASK, mask_args, mask_env, mask_text
 from ..types import Finding, NameFault
 from ..workspace.scripts import script_findings
 from .options import SlurmOpts
-from .others import shown_script
 from .script import Part, write_script
 
-_MOST_NAME_BYTES = 150
+_MAX_NAME_BYTES = 150
 # The script travels with the request, and a site may refuse one of more than 4 MB (slurm.conf(5): max_script_size).
-_MOST_KEPT_BYTES = 1 << 20
+_MAX_KEPT_BYTES = 1 << 20
+_Shape: TypeAlias = tuple[int, int, int]
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _COMMENT_MARK = "torchx-tui:"
 _KEY = re.compile(rf"{_COMMENT_MARK}(?P<key>[0-9a-f]{{16}})\b")
@@ -35,12 +35,12 @@ _KEY = re.compile(rf"{_COMMENT_MARK}(?P<key>[0-9a-f]{{16}})\b")
 
 @dataclass
 class SlurmRequest:
-    """What is submitted.
+    """A submission.
 
     Args:
         command: the command, whose standard input is the script.
         script: the batch script.
-        launch: what a later session reads of the launch.
+        launch: the launch, for later sessions.
         shown: the script for people, secret values masked.
         env: variables of the environment that it is submitted with, beside this process's, which the job gets.
     """
@@ -70,7 +70,7 @@ def make_request(
         app: the app, checked by `check_app`.
         session: the session part of its handle.
         opts: the run options.
-        tracks_memory: tells whether nodes of a partition say how much memory they have; where not, none is asked for.
+        tracks_memory: returns whether the nodes of a partition have a known size of memory; none is asked for if not.
         insight: see `write_script`.
 
     Raises:
@@ -80,56 +80,65 @@ def make_request(
     folder = Path(opts.job_dir).expanduser().absolute() if opts.job_dir else current_folder()
     if folder is None:
         raise AppDefError("the current folder was removed: set job_dir, or start in another folder")
-    own = script_of(app.roles)
-    if own is not None:
-        return _script_request(app, session, opts, folder, own)
-    if opts.array and (len(app.roles) > 1 or app.roles[0].num_replicas > 1):
-        raise AppDefError("an array runs one role of one replica, once for each task: leave `array` out")
-    key = secrets.token_hex(8)
-    resources = _distinct_resources(app.roles)
-    kept, left_out = kept_text(app, _MOST_KEPT_BYTES)
+    key, own = secrets.token_hex(8), script_of(app.roles)
+    kept, left_out = kept_text(app, _MAX_KEPT_BYTES)
     launch = {
         "version": 1, "key": key, "name": app.name, "session": session, "app": kept, "left_out": left_out,
-        "cfg": dict(opts), "array": bool(opts.array), "folder": str(folder), "insight": str(insight or ""),
-        "roles": [[role.name, role.num_replicas, resources.index(_shape(role.resource))] for role in app.roles],
+        "cfg": dict(opts), "folder": str(folder),
     }  # fmt: skip
+    if own is not None:
+        launch |= {"array": False, "script": True, "roles": [[app.roles[0].name, 1, 0]]}
+        return SlurmRequest(
+            [*_script_command(key, opts, folder, own)], own.text, launch, masked_script(own.text), own.env
+        )
+    if opts.array and (len(app.roles) > 1 or app.roles[0].num_replicas > 1):
+        raise AppDefError("an array runs one role of one replica, once for each task: leave `array` out")
+    # Roles that differ in resources are components, with nodes of their own.
+    components: dict[_Shape, list[Role]] = {}
+    for role in app.roles:
+        components.setdefault(_shape(role.resource), []).append(role)
+    numbers = {shape: number for number, shape in enumerate(components)}
     parts = [
-        Part(role, role.image, resources.index(_shape(role.resource)), _has_neighbours(role, app.roles))
+        Part(role, role.image, numbers[shape], len(components[shape]) > 1)
         for role in app.roles
+        if (shape := _shape(role.resource))
     ]
-    how: dict[str, Any] = {"is_array": bool(opts.array), "is_het": len(resources) > 1, "insight": insight}
+    launch |= {
+        "array": bool(opts.array), "insight": str(insight or ""),
+        "roles": [[part.role.name, part.role.num_replicas, part.component] for part in parts],
+    }  # fmt: skip
+    how: dict[str, Any] = {"is_array": bool(opts.array), "is_het": len(components) > 1, "insight": insight}
     masked = [replace(part, role=_masked(part.role)) for part in parts]
     return SlurmRequest(
-        command=[*_command(app, key, folder, opts, resources, tracks_memory)],
+        command=[*_command(app, key, folder, opts, components, tracks_memory)],
         script=write_script(parts, launch, **how),
         launch=launch,
         shown=write_script(masked, {"key": key, "app": MASK}, **how),
     )
 
 
-def _script_request(app: AppDef, session: str, opts: SlurmOpts, folder: Path, own: BatchScript) -> SlurmRequest:
-    """Return the request for a script of the user's: it stays as it is, and options beside it win over its own."""
-    key = secrets.token_hex(8)
-    kept, left_out = kept_text(app, _MOST_KEPT_BYTES)
-    launch = {
-        "version": 1, "key": key, "name": app.name, "session": session, "app": kept, "left_out": left_out,
-        "cfg": dict(opts), "array": False, "script": True, "folder": str(folder),
-        "roles": [[app.roles[0].name, 1, 0]],
-    }  # fmt: skip
-    has_comment = opts.comment or own.settings.get("comment")
-    command = [
-        "sbatch", "--parsable", *own.options,
-        # Of several comments the last one counts.
-        *([f"--comment={_comment(opts, key)}"] if opts.comment or not has_comment else []),
-        # Elsewhere it runs where sbatch was called, or where the script says.
-        *([f"--chdir={folder}"] if opts.job_dir else []),
-        *([] if opts.requeue else ["--no-requeue"]),
-        *opts.command_options(),
-        *([f"--nodes={opts.nodes}"] if opts.nodes else []),
-        # A script on the standard input has no name, and sbatch takes arguments behind one only.
-        *(["/dev/stdin", *own.args] if own.args else []),
-    ]  # fmt: skip
-    return SlurmRequest(command, own.text, launch, shown_script(own.text), own.env)
+def _script_command(key: str, opts: SlurmOpts, folder: Path, own: BatchScript) -> Iterator[str]:
+    """Yield the command for a script of the user's: it stays as it is, and options beside it win over its own."""
+    yield from ("sbatch", "--parsable", *own.options)
+    # Of several comments the last one counts.
+    if opts.comment or not own.settings.get("comment"):
+        yield f"--comment={_comment(opts, key)}"
+    # Elsewhere it runs where sbatch was called, or where the script says.
+    if opts.job_dir:
+        yield f"--chdir={folder}"
+    if not opts.requeue:
+        yield "--no-requeue"
+    yield from opts.command_options()
+    if opts.nodes:
+        yield f"--nodes={opts.nodes}"
+    # A script on the standard input has no name, and sbatch takes arguments behind one only.
+    if own.args:
+        yield from ("/dev/stdin", *own.args)
+
+
+def masked_script(script: str) -> str:
+    """Return a user's script with its secret values masked, and continued lines joined for that."""
+    return mask_text("", re.sub(r"\\\n\s*", "", script))
 
 
 def _comment(opts: SlurmOpts, key: str) -> str:
@@ -153,23 +162,22 @@ def _command(
     key: str,
     folder: Path,
     opts: SlurmOpts,
-    resources: Sequence[tuple[int, int, int]],
+    components: Mapping[_Shape, Sequence[Role]],
     tracks_memory: Callable[[str | None], bool],
 ) -> Iterator[str]:
     """Yield the command. Components of a heterogeneous job are separated by a colon, and inherit little."""
     yield from ("sbatch", "--parsable")
-    with_memory = any(memory > 0 for _, _, memory in resources) and tracks_memory(opts.partition)
-    retries = any(role.max_retries for role in app.roles)
-    common = ["--requeue" if opts.requeue or retries else "--no-requeue", *opts.command_options()]
-    comment = _comment(opts, key)
+    with_memory = any(memory > 0 for _, _, memory in components) and tracks_memory(opts.partition)
+    requeue = opts.requeue or any(role.max_retries for role in app.roles)
+    common = ["--requeue" if requeue else "--no-requeue", *opts.command_options()]
     output = "slurm-%A_%a.out" if opts.array else "slurm-%j.out"
-    for number, (cpu, gpu, memory) in enumerate(resources):
+    for number, ((cpu, gpu, memory), roles) in enumerate(components.items()):
         if number:
             yield ":"
-        tasks = sum(role.num_replicas for role in app.roles if _shape(role.resource) == (cpu, gpu, memory))
-        yield from (f"--job-name={app.name}", f"--comment={comment}", f"--chdir={folder}", f"--output={output}")
-        yield from ("--open-mode=append", f"--ntasks={tasks}")
-        if opts.nodes and len(resources) == 1:
+        yield from (f"--job-name={app.name}", f"--comment={_comment(opts, key)}", f"--chdir={folder}")
+        tasks = sum(role.num_replicas for role in roles)
+        yield from (f"--output={output}", "--open-mode=append", f"--ntasks={tasks}")
+        if opts.nodes and len(components) == 1:
             yield f"--nodes={opts.nodes}"
         if cpu > 0:
             yield f"--cpus-per-task={cpu}"
@@ -181,17 +189,8 @@ def _command(
         yield from common
 
 
-def _shape(resource: Resource) -> tuple[int, int, int]:
+def _shape(resource: Resource) -> _Shape:
     return resource.cpu, resource.gpu, resource.memMB
-
-
-def _distinct_resources(roles: Sequence[Role]) -> list[tuple[int, int, int]]:
-    """Return the resources that differ, in the order of the roles: each is a component, with nodes of its own."""
-    return list(dict.fromkeys(_shape(role.resource) for role in roles))
-
-
-def _has_neighbours(role: Role, roles: Sequence[Role]) -> bool:
-    return sum(_shape(other.resource) == _shape(role.resource) for other in roles) > 1
 
 
 def _masked(role: Role) -> Role:
@@ -225,9 +224,9 @@ def check_app(app: AppDef) -> None:
 
 def name_faults(app: AppDef) -> Iterator[NameFault]:
     """Yield the names of an app and its roles that cannot be those of a job and its log files."""
-    if not app.name or not app.name.isprintable() or len(app.name.encode()) > _MOST_NAME_BYTES:
+    if not app.name or not app.name.isprintable() or len(app.name.encode()) > _MAX_NAME_BYTES:
         yield NameFault(
-            "", app.name, "it becomes the job's name", f"it can have 1 to {_MOST_NAME_BYTES} printable characters"
+            "", app.name, "it becomes the job's name", f"it can have 1 to {_MAX_NAME_BYTES} printable characters"
         )
     seen: set[str] = set()
     for role in app.roles:
@@ -237,8 +236,8 @@ def name_faults(app: AppDef) -> Iterator[NameFault]:
             yield NameFault(
                 role.name, role.name, becomes, "it can have no slash, % or backslash, and must be printable"
             )
-        elif len(role.name.encode()) > _MOST_NAME_BYTES:
-            yield NameFault(role.name, role.name, becomes, f"it can have up to {_MOST_NAME_BYTES} bytes")
+        elif len(role.name.encode()) > _MAX_NAME_BYTES:
+            yield NameFault(role.name, role.name, becomes, f"it can have up to {_MAX_NAME_BYTES} bytes")
         elif role.name in seen:
             yield NameFault(role.name, role.name, f"{app.name} has two roles {role.name}", "rename one of them")
         seen.add(role.name)

@@ -7,12 +7,12 @@ import logging
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...logs.text.sanitize import plain
-from ...specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
+from ...specs.errors import JobNotFoundError, SchedulerError
 from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
 from ...specs.status import AppState, is_terminal
@@ -34,21 +34,21 @@ from ..shared.factories import accepted_arguments
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
-from .accounting import Step, batch_script
+from .accounting import Accounting, Step
 from .actions import act, cancel, job_actions, run_beside, shell_command
 from .advice import Advisor
-from .chains import Chains
+from .client import Client
 from .cluster import Cluster
+from .dependencies import Chains
 from .describe import describe_app, list_row
-from .facts import Facts
 from .jobs import BATCH, App, parse_id
-from .known_jobs import HISTORY_DAYS, AccountedJobs, KnownJobs
-from .layout import Replica, find_replica, replicas_of, with_files
+from .known_jobs import HISTORY_DAYS, KnownJobs
+from .launches import LaunchStore, RecordedLaunch, parse_launch
+from .log_files import with_files
 from .options import SlurmOpts
-from .others import is_torchx_script, shown_script
-from .records import Launch, Records, read_launch
-from .relaunch import Relaunch, find_relaunch
-from .request import SlurmRequest, check_app, make_request, name_faults
+from .relaunch import RelaunchPlan, plan_relaunch
+from .replicas import Replica, find_replica, replicas_of
+from .request import SlurmRequest, check_app, make_request, masked_script, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
 from .steps import step_replicas
@@ -59,11 +59,7 @@ logger = logging.getLogger(__name__)
 
 # Submitting may wait for a busy controller longer than a question does (s).
 _SUBMIT_S = 60.0
-_MOST_SCRIPTS = 200
-# What Slurm accepts by default (slurm.conf(5): max_script_size), and what is kept of all scripts together.
-_MOST_SCRIPT_CHARACTERS, _MOST_KEPT_CHARACTERS = 4 << 20, 16 << 20
 _NO_FILE = Path("/dev/null")
-_NOTHING_BEFORE: list[str] = []
 _JOB_ID = re.compile(r"^(?P<id>\d+)(?:;|$)", re.MULTILINE)
 
 
@@ -83,8 +79,8 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         quick_interval: the same for half a minute after an action of this user's.
         history_days: how far back accounting is asked for jobs that have left the queue, in days.
         all_users: list the queue of every user, not of this one alone.
-        records: where launches are kept; the state folder's ``slurm`` if None.
-        insight: let ranks be asked for their stacks and flight recorders, see `backends/shared/insight.py`.
+        records: the folder of launches; the state folder's ``slurm`` if None.
+        insight: allow to ask ranks for their stacks and flight recorders, see `backends/shared/insight.py`.
     """
 
     capabilities = Capabilities(
@@ -108,40 +104,38 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         insight: bool = True,
     ) -> None:
         super().__init__("slurm", session_name)
-        intervals = Intervals(float(interval), float(quick_interval))
-        self._making = threading.Lock()
-        self._all_users = bool(all_users)
-        self._make_jobs = lambda everybody: KnownJobs(intervals, float(history_days), all_users=everybody)
-        self._made_jobs: dict[bool, KnownJobs] = {}
-        self._records_folder = records
-        self._made_records: Records | None = None
-        self._insight = insight
-        self._asking = asking = commands.Asking()
-        self._cluster = Cluster(asking)
-        self._facts = Facts(asking)
-        self._advisor = Advisor(asking, self._cluster, self._facts, session_name)
-        self._usage = UsageSampler()
-        self._accounted = AccountedJobs(asking)
-        self._scripts: dict[str, str] = {}
-        self._rows: dict[str, _Row] = {}
-        self._chains = Chains()
         self._lock = threading.Lock()
+        self._all_users = bool(all_users)
+        self._intervals = Intervals(float(interval), float(quick_interval))
+        self._history_days = float(history_days)
+        self._records_folder = records
+        self._insight = insight
+        self._client = Client()
+        self._accounting = Accounting(self._client)
+        self._cluster = Cluster(self._client)
+        self._advisor = Advisor(self._client, self._cluster, session_name)
+        self._usage = UsageSampler(self._client, self._accounting)
+        self._chains = Chains()
+        self._rows: dict[str, _Row] = {}
+        self._known_jobs: dict[bool, KnownJobs] = {}
 
-    # Objects that keep files are made when first needed: run options need no folder.
+    # Objects with files are made at first use: run options need no folder.
 
     @property
     def _jobs(self) -> KnownJobs:
-        with self._making:
-            if self._all_users not in self._made_jobs:
-                self._made_jobs[self._all_users] = self._make_jobs(self._all_users)
-            return self._made_jobs[self._all_users]
+        everybody = self._all_users
+        with self._lock:
+            if everybody not in self._known_jobs:
+                self._known_jobs[everybody] = KnownJobs(
+                    self._client, self._accounting, self._intervals, self._history_days, all_users=everybody
+                )
+            return self._known_jobs[everybody]
 
-    @property
-    def _records(self) -> Records:
-        with self._making:
-            if self._made_records is None:
-                self._made_records = Records(self._records_folder)
-            return self._made_records
+    @cached_property
+    def _launches(self) -> LaunchStore:
+        return LaunchStore(
+            self._records_folder, lambda job_id: parse_launch(launch_in(self._accounting.script(job_id)))
+        )
 
     # Launching
 
@@ -156,7 +150,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[SlurmRequest]:
         check_app(app)
         opts = SlurmOpts.from_cfg(cfg)
-        insight = self._records.insight_folder if self._insight else None
+        insight = self._launches.insight_folder if self._insight else None
         return AppDryRunInfo(make_request(app, self.session_name, opts, self._cluster.tracks_memory, insight), str)
 
     def build_workspaces(self, roles: Any, cfg: Mapping[str, CfgVal]) -> None:
@@ -183,7 +177,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         if answer.code != 0 or found is None:
             raise commands.failure("sbatch", answer)
         try:
-            self._records.add(found["id"], request.launch)
+            self._launches.add(found["id"], request.launch)
         except OSError as error:
             # The batch script has the same.
             logger.warning("the launch of %s cannot be kept: %s", found["id"], error)
@@ -209,19 +203,23 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return described
 
     def _describe(self, app: App) -> DescribeAppResponse:
-        launch, state = self._launch(app), app.state
-        relaunch = self._relaunch(app) if launch is None else None
-        app = self._with_files(app, launch)
+        launch = self._launches.find(app)
+        plan = RelaunchPlan()
+        if launch is None and (script := self._accounting.script(app.app_id)):
+            plan = plan_relaunch(app, script, self._accounting.submit_line(app))
+        elif launch is None:
+            plan = plan_relaunch(app, "", "")
+        app, earlier = self._with_files(app, launch), self._accounting.earlier_runs(app)
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
-            told = evidence(waiting, self._facts, self._jobs.apps())
-            app = App(app.app_id, [with_true_reason(job, self._facts) for job in app.jobs])
-            return describe_app(app, launch, told, relaunch=relaunch, earlier=self._accounted.earlier_runs(app))
+            found = evidence(waiting, self._cluster, self._jobs.apps())
+            app = App(app.app_id, [with_true_reason(job, self._cluster) for job in app.jobs])
+            return describe_app(app, launch, found, relaunch=plan, earlier=earlier)
         steps: builtins.list[Step] = []
-        if is_terminal(state):
-            app, steps = self._accounted.details(app)
-        earlier, replicas = self._accounted.earlier_runs(app), self._replicas(app, launch)
-        return describe_app(app, launch, steps=steps, relaunch=relaunch, earlier=earlier, replicas=replicas)
+        if is_terminal(app.state):
+            app, steps = self._accounting.details(app)
+        replicas = self._replicas(app, launch)
+        return describe_app(app, launch, steps=steps, relaunch=plan, earlier=earlier, replicas=replicas)
 
     def describe_native(self, app_id: str) -> str:
         """Return the output of ``scontrol show job``, and the batch script if Slurm keeps it, secret values masked.
@@ -231,24 +229,29 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """
         app = self._get(app_id)
         try:
-            text = commands.ask(["scontrol", "show", "job", app.app_id])
+            text = self._client.ask(["scontrol", "show", "job", app.app_id])
         except SchedulerError:
             # The controller forgets a job some minutes after its end.
-            text = commands.ask(["sacct", "--jobs", app.app_id, "--format", "ALL", "--parsable2"])
+            text = self._client.ask(["sacct", "--jobs", app.app_id, "--format", "ALL", "--parsable2"])
         return f"{mask_text('', text).rstrip()}\n\n{self._shown_script(app)}"
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return all jobs of this user, the latest first: those of the queue, and those of accounting."""
-        before, now, apps = self._rows, {}, self._jobs.apps()
-        shown, launches = self._records.find_shown(apps)
-        chains = self._chains.find(apps, launches, self._jobs.submit_lines())
+        apps = self._jobs.apps()
+        shown, launches = self._launches.find_shown(apps)
+        chains = self._chains.find(apps, launches, self._jobs.submit_lines)
+        before, rows = self._rows, {}
         for app_id, app in shown.items():
-            kept, launch, after = before.get(app_id), launches.get(app_id), chains.get(app_id, _NOTHING_BEFORE)
+            launch, after, kept = launches.get(app_id), chains.get(app_id, []), before.get(app_id)
             if kept is None or kept.app is not app or kept.launch is not launch or kept.row.after != after:
                 kept = _Row(app, launch, _row_of(app, launch, apps, after))
-            now[app_id] = kept
-        self._rows = now
-        return sorted([kept.row for kept in now.values()], key=lambda row: row.submitted_at or 0.0, reverse=True)
+            rows[app_id] = kept
+        self._rows = rows
+        return sorted((kept.row for kept in rows.values()), key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def exists(self, app_id: str) -> bool:
+        """Return whether a job is known; only the queue is asked for one that is in it."""
+        return self._find(app_id, in_queue=True) is not None
 
     def missing_jobs(self) -> str:
         """Return why jobs that have left the queue may be missing; see `Scheduler.missing_jobs`."""
@@ -261,10 +264,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what running replicas use, see `Scheduler.usage`; nothing of other users' jobs."""
         app = self._get(app_id)
-        return self._usage.measure(app.app_id, replicas_of(app, self._launch(app)))
+        return self._usage.measure(app, replicas_of(app, self._launches.find(app)))
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
-        """Return the srun command that opens a shell in the allocation of a replica, on its node where that is known.
+        """Return the srun command that opens a shell in the allocation of a replica, on its node if known.
 
         Raises:
             SchedulerError: there is no such replica, or it does not run.
@@ -289,19 +292,20 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     # Ending
 
     def _cancel_existing(self, app_id: str) -> None:
-        if not is_terminal(self._get(app_id).state):
+        app = self._find(app_id, in_queue=True)
+        if app is not None and not is_terminal(app.state):
             try:
                 cancel(app_id)
             finally:
                 self._jobs.actions.note()
 
     def _delete_existing(self, app_id: str) -> None:
-        """Cancel a job, remove what is kept of its launch, and show it no more; logs and Slurm's own records stay."""
+        """Cancel a job, remove its launch's files, and hide it; logs and Slurm's own records stay."""
         app, part = self._get(app_id), parse_id(app_id)
         if part is not None and (part.task is not None or part.step):
             raise SchedulerError(f"{app_id} is a part of the job {app.app_id}, which can be deleted as a whole only")
         self._cancel_existing(app_id)
-        self._records.hide(app)
+        self._launches.hide(app)
 
     def actions(self, app_id: str) -> builtins.list[JobAction]:
         """List the actions that are possible now: hold, requeue, its time limit, a signal, an array's tasks."""
@@ -376,12 +380,18 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     # Lookups
 
-    def _find(self, app_id: str) -> App | None:
+    def _find(self, app_id: str, *, in_queue: bool = False) -> App | None:
+        """Return an app, or the task of an array that an id names; with ``in_queue`` as the queue alone has it."""
         part = parse_id(app_id)
-        app = self._jobs.find(part.job_id) if part is not None else None
-        if app is None or part is None or not self._is_shown(app):
+        if part is None:
             return None
-        return app if part.task is None else app.with_task(part.task)
+        for find in (self._jobs.find_queued, self._jobs.find) if in_queue else (self._jobs.find,):
+            app = find(part.job_id)
+            if app is not None and part.task is not None:
+                app = app.with_task(part.task)
+            if app is not None and self._launches.find_shown({app.app_id: app})[0]:
+                return app
+        return None
 
     def _get(self, app_id: str) -> App:
         app = self._find(app_id)
@@ -389,87 +399,39 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             raise JobNotFoundError(app_id, "slurm")
         return app
 
-    def _is_shown(self, app: App) -> bool:
-        return not self._records.is_hidden(app)
-
     def _replica(self, app: App, role_name: str, k: int) -> Replica:
-        launch = self._launch(app)
+        launch = self._launches.find(app)
         app = self._with_files(app, launch)
         return find_replica(app.app_id, self._replicas(app, launch, k), app, role_name, k)
 
-    def _replicas(self, app: App, launch: Launch | None, task: int | None = None) -> builtins.list[Replica]:
-        """Return the replicas of a job that somebody looks at: those of its steps too, where its script is not ours."""
+    def _replicas(self, app: App, launch: RecordedLaunch | None, task: int | None = None) -> builtins.list[Replica]:
+        """Return the replicas of a job, and for a user's own script those of its steps."""
         replicas = replicas_of(app, launch, task)
-        if replicas[:1] and replicas[0].role == BATCH:
-            replicas += step_replicas(app, self._accounted.steps(app), self._script(app.app_id))
+        if replicas and replicas[0].role == BATCH and app.started_at is not None:
+            replicas += step_replicas(app, self._accounting.details(app)[1], self._accounting.script(app.app_id))
         return replicas
 
-    def _launch(self, app: App) -> Launch | None:
-        return self._records.find(app, self._launch_in_script)
-
-    def _relaunch(self, app: App) -> Relaunch:
-        """Return what launches a job again that was not launched here."""
-        script = self._script(app.app_id)
-        is_needed = bool(script) and not is_torchx_script(script)
-        return find_relaunch(app, script, self._accounted.submit_line(app) if is_needed else "")
-
-    def _launch_in_script(self, job_id: str) -> Launch | None:
-        return read_launch(launch_in(self._script(job_id)))
-
     def _shown_script(self, app: App) -> str:
-        """Return the batch script for people; ours is made again, for it has the AppDef with its secrets in it."""
-        launch = self._launch(app)
+        """Return the batch script for people; ours is made anew, since it contains the AppDef with its secrets."""
+        launch = self._launches.find(app)
         if launch is None:
-            return shown_script(self._script(app.app_id))
+            return masked_script(self._accounting.script(app.app_id))
         app_def = launch.app_def([])
         if app_def is None:
             return ""
         opts = SlurmOpts.from_cfg(launch.cfg)
         return make_request(app_def, self.session_name, opts, lambda partition: True).shown
 
-    def _with_files(self, app: App, launch: Launch | None) -> App:
+    def _with_files(self, app: App, launch: RecordedLaunch | None) -> App:
         """Complete an app of accounting's records by the log files that its script names."""
         if all(job.stdout or not job.accounted for job in app.jobs) or (launch is not None and not launch.is_script):
             return app
-        return with_files(app, self._script(app.app_id))
-
-    def _script(self, job_id: str) -> str:
-        """Return the batch script that the controller or accounting keeps of a job of this user's; asked once a job."""
-        with self._lock:
-            if job_id in self._scripts:
-                return self._scripts[job_id]
-        try:
-            script = self._ask_for_script(job_id)
-        except BackendUnavailableError as error:
-            logger.info("the batch script of %s is not known: %s", job_id, error)
-            return ""
-        with self._lock:
-            if len(self._scripts) >= _MOST_SCRIPTS or sum(map(len, self._scripts.values())) > _MOST_KEPT_CHARACTERS:
-                self._scripts.clear()
-            self._scripts[job_id] = script
-        return script
-
-    def _ask_for_script(self, job_id: str) -> str:
-        """Ask the controller for a batch script, then accounting; return an empty text if neither has it."""
-        for program, ask in (("scontrol", _controllers_script), ("sacct", batch_script)):
-            try:
-                script = self._asking.guard(program, partial(ask, job_id))
-            except BackendUnavailableError:
-                raise
-            except SchedulerError as error:
-                logger.info("the batch script of %s is not known: %s", job_id, error)
-                continue
-            # Of a job that it has forgotten, scontrol prints nothing and exits with 0.
-            if script.startswith("#!") and len(script) <= _MOST_SCRIPT_CHARACTERS:
-                return script
-        return ""
+        return with_files(app, self._accounting.script(app.app_id))
 
 
-def _controllers_script(job_id: str) -> str:
-    return commands.ask(["scontrol", "write", "batch_script", job_id, "-"])
-
-
-def _row_of(app: App, launch: Launch | None, known: Mapping[str, App], after: builtins.list[str]) -> ListAppResponse:
+def _row_of(
+    app: App, launch: RecordedLaunch | None, known: Mapping[str, App], after: builtins.list[str]
+) -> ListAppResponse:
     """Return the row of an app; a record that cannot be described costs its own row's message alone."""
     try:
         return list_row(app, launch, known, after)
@@ -483,7 +445,7 @@ class _Row(NamedTuple):
     """A row, and what it was made of: most are the same the next time."""
 
     app: App
-    launch: Launch | None
+    launch: RecordedLaunch | None
     row: ListAppResponse
 
 

@@ -27,7 +27,7 @@ MARK = "# torchx-tui: "
 _TASK = "TORCHX_TUI_TASK"
 _APP_ID = "TORCHX_TUI_APP_ID"
 # Linux takes 128 KiB for one variable.
-_MOST_TASK_BYTES = 120_000
+_MAX_TASK_BYTES = 120_000
 # Stand for macros until the text is quoted: code points that no text of a component has.
 _APP_MARK, _REPLICA_MARK, _PLACEHOLDER = "\U0010fffe", "\U0010ffff", re.compile("([\U0010fffe\U0010ffff])")
 
@@ -56,10 +56,10 @@ def write_script(
 
     Args:
         parts: the roles.
-        launch: what a later session reads of the launch.
+        launch: the launch, for later sessions.
         is_array: whether the replicas are the tasks of an array.
         is_het: whether the job has several components.
-        insight: the folder in which each job gets one for what tells why it hangs; None for none.
+        insight: the folder in which each job gets one for sockets and dumps of its ranks; None for none.
 
     Raises:
         AppDefError: a role is too large for a variable of the environment.
@@ -86,10 +86,10 @@ def launch_in(script: str) -> dict[str, Any] | None:
     for line in script.splitlines()[:10]:
         if line.startswith(MARK):
             try:
-                told = decode_json(line.removeprefix(MARK))
+                launch = decode_json(line.removeprefix(MARK))
             except ValueError:
                 return None
-            return told if isinstance(told, dict) else None
+            return launch if isinstance(launch, dict) else None
     return None
 
 
@@ -106,9 +106,9 @@ def _role_lines(part: Part, is_array: bool, is_het: bool, insight: Path | None) 
     command = " ".join(_quoted(text, replica) for text in (role.entrypoint, *role.args))
     exports = "".join(f"export {name}={_quoted(value, replica)}\n" for name, value in per_replica.items())
     task = f"unset {_TASK}\n{exports}exec {command}"
-    if len(task.encode("utf-8", "surrogateescape")) > _MOST_TASK_BYTES:
+    if len(task.encode("utf-8", "surrogateescape")) > _MAX_TASK_BYTES:
         raise AppDefError(
-            f"role {role.name}: its arguments have more than {_MOST_TASK_BYTES // 1000} kB: put them into a file"
+            f"role {role.name}: its arguments have more than {_MAX_TASK_BYTES // 1000} kB: put them into a file"
         )
     yield f"export {_TASK}={shlex.quote(task)}"
     yield f"exec {_srun(part, is_array, is_het)}"

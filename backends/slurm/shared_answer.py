@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import logging
 import operator
 import os
@@ -11,44 +10,45 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
 
 from ...base.backoff import jittered
 from ...base.files import private_folder, read_file, write_private
-from ...base.validation import decode_json
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from .commands import MAX_BYTES, TIMEOUT_S
 
 logger = logging.getLogger(__name__)
 
 ACTION_S = 30.0
-"""Seconds for which an answer may be asked for more often after an action of the user's."""
+"""Seconds after an action of the user's for which it asks more often."""
 CHANGE_S = 60.0
-"""Seconds for which an answer is asked for at the usual pace after it was another than before."""
+"""Seconds after a changed answer for which it asks at the usual interval."""
 _IDLE_FACTOR = 2.5
-_LONGEST_S, _LONGEST_FAILURE_S = 120.0, 60.0
+_LONGEST_S = 120.0
+# After a failure it is asked again after twice this time, and twice as long after each further one.
+_FAILED_S, _LONGEST_FAILURE_S = 10.0, 60.0
 SLOW_FACTOR, QUICK_FACTOR = 20.0, 4.0
-"""An answer that took long is asked for seldom: so many times as long, and after an action of the user's."""
+"""An answer is asked for again after at least this multiple of the time it took; less after an action of the user's."""
 _LOCK_CHECK_S = 0.05
 _ASKS_KEPT_S = 600.0
 
 
-@dataclass(frozen=True)
-class Intervals:
-    """How often a question may be asked.
+class Intervals(NamedTuple):
+    """How often a question may be asked, by all sessions together.
 
-    Args:
-        usual: seconds between two questions of all sessions together; while answers stay the same, 2.5 times as long.
+    Attributes:
+        usual: seconds between two questions; while answers stay the same, 2.5 times as long.
         quick: the same for half a minute after an action of this user's.
-        least: minimum seconds between two questions, also after an action.
-        failed: seconds until the next question after a failure, doubled with each further one; None for `usual`.
+        least: seconds until an answer from before an action is old.
     """
 
     usual: float = 10.0
     quick: float = 2.0
     least: float = 0.0
-    failed: float | None = None
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Answered:
 
 
 class ActionTimes:
-    """When this user last did something that changes the answers, in whichever session on this host.
+    """The time of the last event that makes answers old, shared by all sessions on this host.
 
     Args:
         path: the file that keeps it; its folder is made.
@@ -88,20 +88,20 @@ class ActionTimes:
         self._here = 0.0
 
     def note(self) -> None:
-        """Note an action that is done."""
+        """Note an event."""
         self._here = time.time()
         with suppress(OSError):
             private_folder(self._path.parent)
             write_private(self._path, repr(self._here).encode(), sync=False)
 
     def last(self) -> float:
-        """Return when the last one was, in seconds since the epoch; 0 where there was none."""
+        """Return when the last one was, in seconds since the epoch; 0 for none."""
         try:
-            told = float(read_file(self._path, 64))
+            noted = float(read_file(self._path, 64))
         except (OSError, ValueError):
-            told = 0.0
-        # A time to come is of a clock that was set back.
-        return max(self._here, told if told <= time.time() else 0.0)
+            noted = 0.0
+        # A time in the future is of a clock that was set back.
+        return max(self._here, noted if noted <= time.time() else 0.0)
 
 
 class SharedAnswer:
@@ -112,7 +112,7 @@ class SharedAnswer:
         ask: asks, within `TIMEOUT_S`.
         intervals: how often it may be asked.
         actions: when the user acted; None for a question that no action makes old.
-        is_same: tells whether two answers differ in nothing that matters: while they do not, questions are fewer.
+        is_same: returns whether two answers are equal in all that matters; while they are, it asks less often.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class SharedAnswer:
         self._is_same = is_same
         self._lock = threading.Lock()
         self._known = Answered()
-        self._read: tuple[int, int] = (0, 0)
+        self._read: tuple[int, int] | None = None
 
     def get(self) -> Answered:
         """Return the answer, asked for anew where it is too old.
@@ -171,7 +171,7 @@ class SharedAnswer:
             self._lock.release()
 
     def asks_per_minute(self) -> float:
-        """Return how often all sessions asked within the last minute, as far as they keep it."""
+        """Return how often all sessions asked within the last minute."""
         with self._lock:
             self._load()
             now = time.time()
@@ -179,22 +179,22 @@ class SharedAnswer:
 
     def _is_fresh(self) -> bool:
         known, now = self._known, time.time()
-        if not known.asked_at or known.asked_at > now:
-            return False
-        acted = self._actions.last() if self._actions is not None else 0.0
-        if acted > known.asked_at and not known.failures:
-            return now - known.asked_at < self._intervals.least
-        is_quick = now - acted < ACTION_S
-        interval = self._intervals.quick if is_quick else self._intervals.usual
-        if not is_quick and now - known.changed_at >= CHANGE_S:
-            interval *= _IDLE_FACTOR
+        return 0 < known.asked_at <= now and now - known.asked_at < self._interval(known, now)
+
+    def _interval(self, known: Answered, now: float) -> float:
+        """Return the seconds from the last question to the next one."""
         if known.failures:
             # How long a failure took says nothing: clients give up after a fixed time.
-            interval = interval if self._intervals.failed is None else self._intervals.failed
-            interval = max(interval, min(_LONGEST_FAILURE_S, interval * 2.0 ** min(known.failures, 10)))
-        else:
-            interval = max(interval, min(_LONGEST_S, (QUICK_FACTOR if is_quick else SLOW_FACTOR) * known.took))
-        return now - known.asked_at < interval
+            return min(_LONGEST_FAILURE_S, min(_FAILED_S, self._intervals.usual) * 2.0 ** min(known.failures, 10))
+        acted = self._actions.last() if self._actions is not None else 0.0
+        if acted > known.asked_at:
+            return self._intervals.least
+        interval, factor = self._intervals.quick, QUICK_FACTOR
+        if now - acted >= ACTION_S:
+            interval, factor = self._intervals.usual, SLOW_FACTOR
+            if now - known.changed_at >= CHANGE_S:
+                interval *= _IDLE_FACTOR
+        return max(interval, min(_LONGEST_S, factor * known.took))
 
     def _refresh(self) -> None:
         before, asked_at, began = self._known, time.time(), time.monotonic()
@@ -202,58 +202,40 @@ class SharedAnswer:
         try:
             text = self._ask()
         except SchedulerError as error:
-            took = time.monotonic() - began
-            changed_at = before.changed_at
-            failures, answered_at = before.failures + 1, before.answered_at
-            self._known = Answered(before.text, asked_at, took, str(error), failures, asks, changed_at, answered_at)
+            known = replace(before, error=str(error), failures=before.failures + 1)
         else:
-            took = time.monotonic() - began
             is_same = bool(before.asked_at) and self._is_same(before.text, text)
             changed_at = before.changed_at if is_same else asked_at
-            self._known = Answered(text, asked_at, took, "", 0, asks, changed_at, asked_at)
+            known = Answered(text, changed_at=changed_at, answered_at=asked_at)
+        self._known = replace(known, asked_at=asked_at, took=time.monotonic() - began, asks=asks)
         self._store()
 
     def _store(self) -> None:
-        known = self._known
-        head = {
-            "asked_at": known.asked_at, "took": known.took, "error": known.error, "failures": known.failures,
-            "asks": known.asks, "changed_at": known.changed_at, "answered_at": known.answered_at,
-        }  # fmt: skip
-        data = json.dumps(head).encode() + b"\n" + known.text.encode("utf-8", "replace")
+        head = msgspec.json.encode(replace(self._known, text=""))
         try:
             private_folder(self._path.parent)
-            write_private(self._path, data, sync=False)
-            self._read = self._state()
+            write_private(self._path, head + b"\n" + self._known.text.encode("utf-8", "replace"), sync=False)
+            self._read = self._version()
         except OSError as error:
             logger.warning("the answer cannot be kept for other sessions: %s", error)
 
-    def _state(self) -> tuple[int, int]:
+    def _version(self) -> tuple[int, int] | None:
         try:
             found = self._path.stat()
         except OSError:
-            return 0, 0
+            return None
         return found.st_mtime_ns, found.st_ino
 
     def _load(self) -> None:
         """Take the answer of another session if it is newer."""
-        state = self._state()
-        if state in ((0, 0), self._read):
+        version = self._version()
+        if version is None or version == self._read:
             return
-        self._read = state
+        self._read = version
         try:
             head, _, text = read_file(self._path, MAX_BYTES).partition(b"\n")
-            told = decode_json(head)
-            found = Answered(
-                text.decode("utf-8", "replace"),
-                float(told["asked_at"]),
-                float(told["took"]),
-                str(told["error"]),
-                int(told["failures"]),
-                tuple(float(at) for at in told["asks"]),
-                float(told["changed_at"]),
-                float(told["answered_at"]),
-            )
-        except (OSError, ValueError, TypeError, KeyError) as error:
+            found = replace(msgspec.json.decode(head, type=Answered), text=text.decode("utf-8", "replace"))
+        except (OSError, msgspec.MsgspecError) as error:
             logger.warning("%s cannot be read: %s", self._path, error)
             return
         if found.asked_at > self._known.asked_at:
@@ -261,7 +243,7 @@ class SharedAnswer:
 
     @contextmanager
     def _one_asker(self) -> Iterator[None]:
-        """Within this, no other session asks; where files cannot be locked, or another takes too long, it may."""
+        """Lock out other sessions; continue without the lock if files cannot be locked or it takes too long."""
         descriptor = -1
         with suppress(OSError):
             private_folder(self._path.parent)

@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 from .accounting import Step
 from .jobs import App, Job
-from .layout import UNKNOWN, Replica, expand, expand_nodes, find_file
+from .log_files import UNKNOWN, expand, find_file
+from .replicas import Replica, node_of
+from .values import expand_nodes
 
 # A job of thousands of short steps shows the last ones.
-_MOST_STEPS, _MOST_TASKS = 50, 4096
+_MAX_STEPS, _MAX_TASKS = 50, 4096
 _SRUN = re.compile(r"^\s*(?:exec\s+|time\s+)?srun\s+(?P<words>.*)$", re.MULTILINE)
 # Options of srun(1) that take a value in a word of their own.
 _WITH_VALUE = frozenset(("-n", "-N", "-c", "-o", "-e", "-p", "-t", "-w", "-x", "-J", "-D", "-m", "-r", "-A", "-G"))
@@ -26,18 +28,13 @@ class _Command(NamedTuple):
     error: str
 
 
-def step_role(step: Step) -> str:
-    """Return the name of the role that a step is."""
-    return f"step{step.name}"
-
-
 def step_replicas(app: App, steps: Sequence[Step], script: str) -> list[Replica]:
     """Return a replica for each task of each step; none where there is a single task, which is the batch itself.
 
     Args:
         app: a job that is no array and was not launched here.
         steps: its steps, as accounting has them.
-        script: its batch script, empty where that is not known: its ``srun`` lines tell the files of logs.
+        script: its batch script, empty if unknown: its ``srun`` lines name the files of logs.
     """
     if app.is_array or len(app.jobs) > 1:
         return []
@@ -46,28 +43,26 @@ def step_replicas(app: App, steps: Sequence[Step], script: str) -> list[Replica]
         return []
     commands = [*_commands(script)]
     found: list[Replica] = []
-    for step in numbered[-_MOST_STEPS:]:
+    for step in numbered[-_MAX_STEPS:]:
         found += _tasks(app.first, step, _command_of(step, commands, len(numbered)))
-    return found[:_MOST_TASKS]
+    return found[:_MAX_TASKS]
 
 
 def _tasks(job: Job, step: Step, command: _Command | None) -> Iterator[Replica]:
     nodes = expand_nodes(step.node_list or job.node_list)
     for rank in range(max(1, step.tasks)):
-        # Where each node has one task, they are in the nodes' order.
-        is_known = len(nodes) == 1 or len(nodes) == step.tasks
-        place = min(rank, len(nodes) - 1) if nodes and is_known else None
-        node = nodes[place] if place is not None else ""
+        index = node_of(rank, step.tasks, nodes)
+        node = nodes[index] if index is not None else ""
         symbols = {
             "t": str(rank),
             "s": step.name,
             "J": f"{job.job_id}.{step.name}",
-            "n": UNKNOWN if place is None else str(place),
+            "n": UNKNOWN if index is None else str(index),
             "N": node.partition(".")[0] or UNKNOWN,
         }
         stdout = _file(job, step.stdout or (command.output if command else ""), symbols)
         stderr = _file(job, step.stderr or (command.error if command else ""), symbols)
-        yield Replica(step_role(step), rank, job, node, stdout, None if stderr == stdout else stderr, step)
+        yield Replica(f"step{step.name}", rank, job, node, stdout, None if stderr == stdout else stderr, step)
 
 
 def _file(job: Job, pattern: str, symbols: Mapping[str, str]) -> Path | None:
@@ -83,33 +78,33 @@ def _file(job: Job, pattern: str, symbols: Mapping[str, str]) -> Path | None:
 
 
 def _command_of(step: Step, commands: Sequence[_Command], steps: int) -> _Command | None:
-    """Return the command in the script that started a step: the only one of its program, else that in its place."""
+    """Return the command that started a step: the only one of its program, else that of its index."""
     named = [command for command in commands if command.program == step.label]
     if len(named) == 1:
         return named[0]
     number = int(step.name)
-    in_place = commands[number] if len(commands) == steps and number < steps else None
-    return in_place if in_place is not None and (in_place in named or not named) else None
+    found = commands[number] if len(commands) == steps and number < steps else None
+    return found if not named or found in named else None
 
 
 def _commands(script: str) -> Iterator[_Command]:
-    """Yield the ``srun`` commands of a script in their order; what stands in loops and functions counts once."""
+    """Yield the ``srun`` commands of a script in their order; commands in loops and functions count once."""
     for found in _SRUN.finditer(re.sub(r"\\\n\s*", " ", script)):
         try:
             words = shlex.split(found["words"], comments=True)
         except ValueError:
             continue
-        told, program, waiting = {"output": "", "error": ""}, "", iter(words)
-        for word in waiting:
+        files, program, words_left = {"output": "", "error": ""}, "", iter(words)
+        for word in words_left:
             name, sign, value = word.partition("=")
             if not word.startswith("-"):
                 program = PurePath(word).name
                 break
             short = word[:2]
             if name in _FILES:
-                told[_FILES[name]] = value if sign else next(waiting, "")
+                files[_FILES[name]] = value if sign else next(words_left, "")
             elif not word.startswith("--") and short in _FILES:
-                told[_FILES[short]] = word[2:].removeprefix("=")
+                files[_FILES[short]] = word[2:].removeprefix("=")
             elif word in _WITH_VALUE:
-                next(waiting, "")
-        yield _Command(program, told["output"], told["error"])
+                next(words_left, "")
+        yield _Command(program, files["output"], files["error"])

@@ -1,6 +1,6 @@
 """The sbatch command of a job, as accounting (from 21.08) and the controller (from 26.05) keep it.
 
-Slurm joins the words with blanks and without quotes, so a word with a blank cannot be told from several words.
+Slurm joins the words with blanks and without quotes, so a word with a blank looks like several words.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from torchx_tui.backends.slurm import accounting, facts, queue
+from torchx_tui.backends.slurm import accounting, cluster, queue
 
 FIELD, RECORD = "\x1f", "\x1e"
 # What a program that nobody gave an answer prints is nothing. `scontrol show partition main` is answered by the file
@@ -145,7 +145,7 @@ class SlurmCommands:
         """Let sinfo print nodes, by its fields: whatever it is asked, or of one partition."""
         usual = {"Partition": "main", "Gres": "(null)", "GresUsed": "gpu:0", "Memory": "4000", "AllocMem": "0"}
         usual["Reason"] = "none"
-        names = facts.NODE_FIELDS
+        names = cluster.NODE_FIELDS
         text = "".join(FIELD.join({**usual, **row}[name] for name in names) + RECORD + "\n" for row in rows)
         self.answer(f"sinfo-{partition}" if partition else "sinfo", text)
 

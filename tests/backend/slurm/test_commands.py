@@ -5,7 +5,7 @@ import time
 import pytest
 
 from torchx_tui.backends.slurm import commands as slurm_commands
-from torchx_tui.backends.slurm.commands import ask, is_set_up, run
+from torchx_tui.backends.slurm.commands import CommandError, ask, is_set_up, run
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 
 
@@ -52,7 +52,7 @@ def test_what_it_reads_is_more_than_a_pipe_holds(commands):
     [
         ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", BackendUnavailableError),
         ("sacct: error: Problem talking to the database: Connection refused", BackendUnavailableError),
-        ("slurm_load_jobs error: Invalid job id specified", SchedulerError),
+        ("slurm_load_jobs error: Invalid job id specified", CommandError),
     ],
 )
 def test_an_error_says_what_the_command_said(commands, err, kind):

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from support.slurm_commands import SlurmCommands
 
-from torchx_tui.backends.slurm.ends import TaskEnd, format_size, task_ends
+from torchx_tui.backends.slurm.ends import TaskEnd, task_ends
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.slurm.values import format_size
 from torchx_tui.backends.types import DescribeAppResponse, Stream
 from torchx_tui.specs.status import AppState
 
@@ -149,13 +150,14 @@ def test_exit_codes_of_squeue(slurm, commands, status, told):
     assert described.msg == told
 
 
-def test_the_controller_forgets_and_accounting_says_how_it_ended(slurm, commands):
+def test_the_controller_forgets_and_accounting_says_how_it_ended(slurm, commands, clock):
     commands.queue({"State": "RUNNING", "STDOUT": "/logs/%x-%j.out", "Comment": "mine"})
     commands.accounted()
     (row,) = slurm.list()
     assert row.state is AppState.RUNNING
     commands.queue()
     commands.accounted({"State": "TIMEOUT"})
+    clock.now += 3
     (row,) = slurm.list()
     assert (row.state, row.msg[:12]) == (AppState.FAILED, "its time lim")
     # What only the queue knew is kept.

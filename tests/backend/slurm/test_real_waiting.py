@@ -7,6 +7,8 @@ import time
 import pytest
 from support.waiting import PATIENCE, wait_until
 
+from torchx_tui.backends.slurm import cluster
+
 pytestmark = pytest.mark.slow
 
 PARTITIONS = {
@@ -60,7 +62,7 @@ def limited(cluster):
     return cluster
 
 
-def test_twenty_six_reasons(limited, real, submit):
+def test_twenty_six_reasons(limited, real, submit, monkeypatch):
     # Accounting tells the controller of accounts and limits a moment later.
     show = ("scontrol", "--oneliner", "show", "assoc_mgr")
     wait_until(lambda: "QOS=groupcpu(" in limited.run(*show, "flags=qos"), "the QOS")
@@ -124,10 +126,10 @@ def test_twenty_six_reasons(limited, real, submit):
             told[job_id] = described.msg if described is not None else ""
         return all(text in told[job_id] for job_id, text in expected.items())
 
+    monkeypatch.setattr(cluster, "KEPT_S", 0.5)
     deadline = time.monotonic() + PATIENCE
     while not all_told() and time.monotonic() < deadline:
         time.sleep(1)
-        # What is asked beside is kept for a minute.
         real._facts._kept.clear()
     assert {job_id: told[job_id] for job_id, text in expected.items() if text not in told[job_id]} == {}
     # None of Slurm's words are left unexplained, also in the rows.

@@ -3,8 +3,8 @@
 import pytest
 from support.slurm_commands import QUEUE_HEAD, queue_record
 
-from torchx_tui.backends.slurm.jobs import format_duration, parse_duration, parse_tasks
 from torchx_tui.backends.slurm.queue import parse_queue
+from torchx_tui.backends.slurm.values import format_duration, parse_duration, parse_tasks
 from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs.status import AppState
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from torchx_tui.backends.slurm import usage
+from torchx_tui.backends.slurm import client
 from torchx_tui.specs.errors import SchedulerError
 
 
@@ -26,7 +26,7 @@ def test_a_script_is_all_of_its_steps(slurm, commands):
 def test_each_job_is_measured_every_half_minute_at_most(slurm, commands, monkeypatch):
     """Also where a person goes to and fro between two jobs, and where it fails: sstat asks the node of every task."""
     clock = [1000.0]
-    monkeypatch.setattr(usage, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     commands.queue({}, {"JobID": "8"})
     commands.answer("sstat", rows(("7.batch", "1", "00:00:01", "1M"), ("8.batch", "1", "00:00:01", "1M")))
     for _ in range(3):

@@ -13,9 +13,8 @@ from support.slurm_commands import FIELD, RECORD
 
 from torchx_tui.backends.api import Stream
 from torchx_tui.backends.slurm.advice import parse_estimate
-from torchx_tui.backends.slurm.cluster import parse_partitions
+from torchx_tui.backends.slurm.cluster import limit_and_use, parse_nodes, parse_pairs, parse_partitions, parse_qos
 from torchx_tui.backends.slurm.commands import Answer
-from torchx_tui.backends.slurm.facts import limit_and_use, parse_nodes, parse_pairs, parse_qos
 from torchx_tui.backends.slurm.jobs import app_state
 from torchx_tui.specs.status import AppState
 

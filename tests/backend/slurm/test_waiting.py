@@ -247,10 +247,7 @@ def test_named_nodes_are_down(slurm, commands):
 
 def test_the_rank_in_the_queue(slurm, commands):
     commands.queue({"State": "PENDING", "Reason": "Priority", "StartTime": "N/A"})
-    # The same program answers both questions.
-    told = slurm._facts._kept
-    asked = "squeue --noheader --local --states=PENDING --partition main --sort=-p --format %A"
-    told[tuple(asked.split())] = time.monotonic(), "3\n5\n7\n9\n"
+    commands.answer("squeue-%A-main", "3\n5\n7\n9\n")
     described = slurm.describe("7")
     assert described is not None
     assert "2 of the 4 jobs that wait in main are ahead of it" in described.msg

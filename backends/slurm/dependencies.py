@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from .jobs import App
-from .records import Launch
+from .launches import RecordedLaunch
 from .submit_line import submit_options
 
 # Those that order whole jobs one behind the other (sbatch(1), --dependency); `after` waits for a start only.
@@ -23,7 +23,7 @@ class Chains:
         self._after: dict[str, list[str]] = {}
 
     def find(
-        self, apps: Mapping[str, App], launches: Mapping[str, Launch], submit_lines: Mapping[str, str]
+        self, apps: Mapping[str, App], launches: Mapping[str, RecordedLaunch], submit_lines: Mapping[str, str]
     ) -> dict[str, list[str]]:
         """Return the ids of the known jobs of the same user that each job was queued behind, the earliest first.
 
@@ -32,31 +32,30 @@ class Chains:
             launches: the launches that were made here, whose options have the dependency.
             submit_lines: the sbatch commands with a dependency that accounting has, by job.
         """
-        if apps is not self._apps:
-            told = {*self._texts, *launches, *submit_lines}
-            texts: dict[str, tuple[float | None, str]] = {}
-            for app_id, app in apps.items():
-                job = app.jobs[0]
-                if not (job.dependency or app_id in told or may_have_dependency(job.submit_line)):
-                    continue
-                if text := self._text(app, launches, submit_lines.get(app_id) or job.submit_line):
-                    texts[app_id] = app.submitted_at, text
-            self._apps, self._texts = apps, texts
-            self._after = _links(apps, {app_id: text for app_id, (_, text) in texts.items()})
+        if apps is self._apps:
+            return self._after
+        texts: dict[str, tuple[float | None, str]] = {}
+        likely = {*self._texts, *launches, *submit_lines}
+        for app_id, app in apps.items():
+            job = app.jobs[0]
+            if not (job.dependency or job.submit_line or app_id in likely):
+                continue
+            launch = launches.get(app_id)
+            text = job.dependency or (str(launch.cfg.get("dependency") or "") if launch is not None else "")
+            if not text and app_id in self._texts and self._texts[app_id][0] == app.submitted_at:
+                text = self._texts[app_id][1]
+            line = submit_lines.get(app_id) or job.submit_line
+            if not text and may_have_dependency(line):
+                text = submit_options(line).get("dependency", "")
+            if text:
+                texts[app_id] = app.submitted_at, text
+        self._apps, self._texts = apps, texts
+        self._after = _links(apps, {app_id: text for app_id, (_, text) in texts.items()})
         return self._after
-
-    def _text(self, app: App, launches: Mapping[str, Launch], submit_line: str) -> str:
-        launch = launches.get(app.app_id)
-        if text := app.first.dependency or (str(launch.cfg.get("dependency") or "") if launch is not None else ""):
-            return text
-        submitted_at, text = self._texts.get(app.app_id, (None, ""))
-        if text and submitted_at == app.submitted_at:
-            return text
-        return submit_options(submit_line).get("dependency", "")
 
 
 def may_have_dependency(submit_line: str) -> bool:
-    """Tell whether an sbatch command may name a dependency; reading it takes much longer."""
+    """Return whether an sbatch command may name a dependency; parsing it takes much longer."""
     return " -d" in submit_line or " --d" in submit_line
 
 

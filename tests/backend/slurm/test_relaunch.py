@@ -1,14 +1,13 @@
-"""Jobs that were not launched here are launched again: TorchX's by the roles in its script, others by their script."""
+"""Jobs that were not launched here are launched again by their script and their sbatch command."""
 
 from __future__ import annotations
 
 import pytest
 
-from torchx_tui.backends.slurm.others import torchx_cfg, torchx_roles
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse, Stream
 from torchx_tui.specs.batch_script import BatchScript, script_of
-from torchx_tui.specs.roles import AppDef, Role, macros
+from torchx_tui.specs.roles import AppDef, Role
 
 # As TorchX (torchx-nightly 2026.10.26) writes it for two replicas of one role and one of another.
 TORCHX = r"""#!/bin/bash
@@ -46,35 +45,18 @@ def launched_again(slurm: SlurmScheduler) -> tuple[DescribeAppResponse, BatchScr
     return described, script
 
 
-def test_the_roles_of_torchx():
-    trainer, reader = torchx_roles(TORCHX)
-    assert (trainer.name, trainer.num_replicas, trainer.max_retries) == ("my-trainer", 2, 3)
-    assert (trainer.resource.cpu, trainer.resource.gpu, trainer.resource.memMB) == (4, 2, 100)
-    values = macros.Values("", "7", "1", rank0_env="FIRST").apply(trainer)
-    assert values.entrypoint == "bash"
-    assert values.args == [
-        "-c",
-        "echo hi 10 1 7 $HOME 'q' \"$${FIRST:=localhost}\"",
-        "rank 1 of 2",
-    ]
-    # What a launch adds is not launched again.
-    assert values.env == {"A": "b c", "ID": "7"}
-    assert (reader.name, reader.num_replicas, reader.entrypoint, reader.args) == ("reader", 1, "cat", ["/dev/null"])
-    assert torchx_cfg(TORCHX) == {"partition": "main", "time": "5"}
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("exitcode=$?", ""),
-        ("bash -c 'echo hi 10 1", "bash -c 'echo hi 99 1"),
-        ("#SBATCH --job-name=reader-0", "#SBATCH"),
-        ("'rank 0 of 2'", "'rank 0 of 2"),
-        ("--job-name=my-trainer-1", "--job-name=odd"),
-    ],
-)
-def test_a_script_that_does_not_tell_its_roles(old, new):
-    assert torchx_roles(TORCHX.replace(old, new, 1)) == []
+def test_a_job_of_torchx_is_its_script(slurm, commands, tmp_path):
+    """A relaunch repeats the script and the options of the command."""
+    parts = {"HetJobID": "7", "Command": "/tmp/x/torchx-sbatch.sh", "WorkDir": str(tmp_path)}
+    jobs = [{**parts, "JobID": f"{7 + n}", "HetJobOffset": f"{n}", "Name": f"my-trainer-{n}"} for n in range(2)]
+    commands.queue(*jobs)
+    commands.accounted(
+        {"State": "RUNNING", "SubmitLine": "sbatch --parsable --account=gold --chdir=/j /tmp/x/torchx-sbatch.sh"}
+    )
+    commands.answer("scontrol-write-batch_script-7", TORCHX)
+    described, script = launched_again(slurm)
+    assert (script.text, script.options, script.args) == (TORCHX, ("--job-name=my-trainer-0",), ())
+    assert (described.cfg, described.not_known) == ({"job_dir": str(tmp_path), "account": "gold"}, {})
 
 
 def test_a_script_of_the_users(slurm, commands, tmp_path):
