@@ -106,7 +106,8 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._usage = UsageSampler(self._engine)
 
     def close(self) -> None:
-        """Close the connections. Apps go on."""
+        """Wait until the engine has ended cancelled replicas, then close the connections. Other apps go on."""
+        self._ending.close()
         self._events.close()
         self._engine.close()
 
