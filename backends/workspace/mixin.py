@@ -135,12 +135,12 @@ class DirWorkspaceMixin(WorkspaceMixin[None]):
         job_dir = cfg.get("job_dir")
         if job_dir is None:
             return
-        folder = Path(str(job_dir))
         try:
+            folder = Path(str(job_dir)).expanduser()
             folder.mkdir()
             copy_project(workspace, folder)
-        except OSError as error:
-            raise SchedulerError(f"the workspace {workspace} cannot be copied to job_dir {folder}: {error}") from error
+        except (OSError, RuntimeError) as error:
+            raise SchedulerError(f"the workspace {workspace} cannot be copied to job_dir {job_dir}: {error}") from error
         role.image = str(folder)
 
 

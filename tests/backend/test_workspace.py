@@ -185,6 +185,15 @@ def test_workspaces_become_folders(tmp_path, one):
         DirWorkspaceMixin().build_workspaces([role], {"job_dir": str(job_dir)})
 
 
+def test_tilde_in_job_dir_is_expanded(tmp_path, one, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    role = Role("r", "i", workspace=one)
+    DirWorkspaceMixin().build_workspaces([role], {"job_dir": "~/job"})
+    assert (role.image, tree(tmp_path / "job")) == (str(tmp_path / "job"), FILES)
+    with pytest.raises(SchedulerError, match="job_dir ~nobody-here/job"):
+        DirWorkspaceMixin().build_workspaces([role], {"job_dir": "~nobody-here/job"})
+
+
 def test_built_images_are_pinned():
     one, other = Workspace({"/a": ""}), Workspace({"/b": ""})
     roles = [
