@@ -8,11 +8,12 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ...specs.errors import JobNotFoundError, SchedulerError
 from ..docker_engine.client import Engine
+from ..docker_engine.images import LOCAL_REGISTRY
 from ..shared.exit_reasons import some_of
 from ..shared.parallel import parallel_map
 from ..shared.progress import current_progress
@@ -179,11 +180,22 @@ class Launch:
         }
         try:
             with self._engine.translate_errors():
-                made = self._engine.client().containers.create(container.image, container.command, **kwargs)
+                made = self._create_of(container.image, container.command, kwargs)
         except SchedulerError as error:
             raise self._refused(container, error) from error
         with self._lock:
             self._created[container.where] = str(made.id)
+
+    def _create_of(self, image: str, command: list[str], kwargs: dict[str, Any]) -> Any:
+        import docker.errors
+
+        create = self._engine.client().containers.create
+        try:
+            return create(image, command, **kwargs)
+        except docker.errors.ImageNotFound:
+            with suppress(docker.errors.ImageNotFound):
+                return create(LOCAL_REGISTRY + image, command, **kwargs)
+            raise
 
     def _start(self, container: DockerContainer) -> None:
         container_id = self._created[container.where]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from ...specs.errors import LaunchCancelledError, SchedulerError
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+LOCAL_REGISTRY = "localhost/"
+"""Podman's prefix of images that were built here."""
 # An image that was built here and has no name cannot be pulled.
 _LOCAL = "sha256:"
 # The variables of images, by id: an id means the same on every engine, for ever.
@@ -131,11 +134,11 @@ def _ensure(client: docker.DockerClient, image: str, wanted: bool) -> None:
 def _is_here(client: docker.DockerClient, image: str) -> bool:
     import docker.errors
 
-    try:
-        client.api.inspect_image(image)
-    except docker.errors.ImageNotFound:
-        return False
-    return True
+    for name in (image, LOCAL_REGISTRY + image):
+        with suppress(docker.errors.NotFound):
+            client.api.inspect_image(name)
+            return True
+    return False
 
 
 def pull(client: docker.DockerClient, image: str) -> None:

@@ -294,6 +294,13 @@ def test_a_login_goes_along_with_a_pull_and_a_push(scripted, tmp_path, monkeypat
     assert without == [None, {}]
 
 
+def test_short_name_of_podman_is_here(scripted):
+    scripted.answers["POST", "/images/create"] = refused(404, "manifest unknown")
+    scripted.answers["GET", "/images/busybox:local/json"] = refused(404, "No such image: busybox:local")
+    scripted.answers["GET", "/images/localhost/busybox:local/json"] = 200, {"Id": "sha256:1"}
+    assert ensured(scripted.engine(), "busybox:local")[-1].startswith("busybox:local is used as it is here: ")
+
+
 @pytest.mark.parametrize("begun", [True, False])
 def test_cancelled_pull_ends_at_once(scripted, begun):
     said: list[str] = []

@@ -111,6 +111,29 @@ def test_network_that_is_gone_is_made_again(scripted, words, is_tried_again):
     assert asked_of(scripted) == ["POST containers/create", start, "POST networks/create", start]
 
 
+@pytest.mark.parametrize("is_here", [True, False])
+def test_short_image_name_of_podman_is_launched(scripted, is_here):
+    scripted.answers["GET", "/networks"] = 200, [network("torchx", 1)]
+    scripted.answers["GET", "/containers/json"] = 200, []
+    scripted.answers["GET", "/containers/c0/json"] = 200, {"Id": "c0"}
+    scripted.answers["POST", "/containers/c0/start"] = 204, b""
+    found = {"localhost/busybox:local"} if is_here else set()
+
+    def create(asked: Asked) -> Answer:
+        image = asked.body["Image"]
+        return (201, {"Id": "c0"}) if image in found else refused(404, f"No such image: {image}")
+
+    scripted.answers["POST", "/containers/create"] = create
+    container = DockerContainer("busybox:local", ["run"], {"labels": {labels.ROLE_NAME: "r", labels.REPLICA_ID: "0"}})
+    made = Launch(scripted.engine(), DockerJob("app-x", [container]), {})
+    if is_here:
+        made.run()
+        assert asked_of(scripted)[-1] == "POST containers/c0/start"
+    else:
+        with pytest.raises(SchedulerError, match="there is no image busybox:local: "):
+            made.run()
+
+
 @pytest.mark.parametrize("listing", [(200, [listed(0), listed(1)]), refused(500, "it is busy")])
 def test_what_is_left_behind_is_said(scripted, listing):
     scripted.answers["POST", "/containers/c1/start"] = refused(404, "No such image: busybox:1")
