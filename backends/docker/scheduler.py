@@ -30,7 +30,7 @@ from ..api import (
     Stream,
 )
 from ..docker_engine.client import Engine
-from ..docker_engine.images import ensure_images, image_ids
+from ..docker_engine.images import ensure_images
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import mask_data
@@ -234,10 +234,6 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of containers; see `Scheduler.check_names`."""
         return list(name_faults(app))
-
-    def image_digests(self, images: Sequence[str]) -> dict[str, str]:
-        """Return the ids of those images that the engine has; an id changes with the image's content."""
-        return image_ids(self._engine, images)
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """List the faults of a launch: an image or a mount's source that is missing, too much cpu, no GPUs."""

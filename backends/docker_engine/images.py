@@ -26,8 +26,6 @@ LOCAL_REGISTRY = "localhost/"
 _LOCAL = "sha256:"
 # The variables of images, by id: an id means the same on every engine, for ever.
 _variables: dict[str, frozenset[str]] = {}
-# Seconds: nobody waits for what is only noted.
-_TIMEOUT_S = 0.5
 
 
 # Layers that are here, in the words of the engine.
@@ -70,30 +68,6 @@ def ensure_images(engine: Engine, images: Iterable[str], pull: bool = True) -> N
                 _ensure(client, image, pull)
             finally:
                 client.close()
-
-
-def image_ids(engine: Engine, images: Iterable[str]) -> dict[str, str]:
-    """Return the ids of those images that the engine has, by their names.
-
-    Raises:
-        BackendUnavailableError: the engine cannot be reached, or does not answer soon.
-    """
-    import docker.errors
-
-    ids: dict[str, str] = {}
-    with engine.translate_errors():
-        client = engine.new_client(_TIMEOUT_S)
-        try:
-            for image in images:
-                try:
-                    ids[image] = client.api.inspect_image(image)["Id"]
-                except docker.errors.APIError as error:
-                    # It is not here, or its name is none.
-                    if not error.is_client_error():
-                        raise
-        finally:
-            client.close()
-    return ids
 
 
 def variables_of(engine: Engine, image_id: str) -> frozenset[str]:
@@ -165,7 +139,7 @@ def pull(client: docker.DockerClient, image: str) -> None:
         for event in _events(client, "/images/create", params, _login(client, registry)):
             if "error" in event:
                 raise SchedulerError(_refused(f"{image} cannot be pulled", event["error"]))
-            layers.take(event)
+            layers.add(event)
     except docker.errors.InvalidRepository as error:
         raise SchedulerError(f"{image} is not a name of an image: {error}") from error
     except docker.errors.APIError as error:
@@ -207,7 +181,7 @@ def push(client: docker.DockerClient, repository: str, tag: str) -> None:
         for event in _events(client, f"/images/{repository}/push", {"tag": tag}, headers):
             if "error" in event:
                 raise SchedulerError(_refused(f"{image} cannot be pushed", event["error"]))
-            layers.take(event)
+            layers.add(event)
     except docker.errors.APIError as error:
         raise SchedulerError(_refused(f"{image} cannot be pushed", error.explanation or str(error))) from error
 
@@ -264,7 +238,7 @@ def _progress_lines(text: str) -> list[str]:
 
 
 class Layers:
-    """Tells how many layers of an image are done, and how many bytes of those that come.
+    """Reports how many layers of an image are done.
 
     Args:
         what: what is done, such as ``pulling python:3.12``.
@@ -272,39 +246,20 @@ class Layers:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._layers: dict[str, tuple[bool, int, int]] = {}
+        self._done: dict[str, bool] = {}
         current_progress().report(what)
 
-    def take(self, event: Mapping[str, Any]) -> None:
-        """Take one of the engine's words of progress.
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add an event of a pull or a push.
 
         Raises:
             LaunchCancelledError: the launch was cancelled.
         """
         layer, status = event.get("id"), str(event.get("status", ""))
-        if not layer or status.startswith(("Pulling from", "The push")):
-            current_progress().report(self._words())
-            return
-        done, current, total = self._layers.get(layer, (False, 0, 0))
-        detail = event.get("progressDetail") or {}
-        # Unpacking counts anew: its bytes are those of the download.
-        if status in ("Downloading", "Pushing") and detail.get("total"):
-            current, total = int(detail.get("current") or 0), int(detail["total"])
-        elif status.startswith(("Download complete", *_DONE)):
-            current = total
-        self._layers[layer] = (done or status.startswith(_DONE), current, total)
-        current_progress().report(self._words())
-
-    def _words(self) -> str:
-        if not self._layers:
-            return self._what
-        done = sum(done for done, _, _ in self._layers.values())
-        words = f"{self._what}: {done} of {len(self._layers)} layers"
-        total = sum(total for _, _, total in self._layers.values())
-        if total:
-            current = sum(min(current, total) for _, current, total in self._layers.values())
-            words += f", {current / 1e6:,.1f} of {total / 1e6:,.1f} MB"
-        return words
+        if layer and not status.startswith(("Pulling from", "The push")):
+            self._done[layer] = self._done.get(layer, False) or status.startswith(_DONE)
+        count = f": {sum(self._done.values())} of {len(self._done)} layers" if self._done else ""
+        current_progress().report(self._what + count)
 
 
 def _events(
