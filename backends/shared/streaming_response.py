@@ -79,7 +79,7 @@ class StreamingResponse:
         """Return how many bytes can be read from the connection without waiting."""
         try:
             return int.from_bytes(fcntl.ioctl(self._response.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
-        except (OSError, ValueError):  # the connection is closed
+        except (AttributeError, OSError, ValueError):  # the answer has ended
             return 0
 
     def objects(self) -> Iterator[dict[str, Any]]:

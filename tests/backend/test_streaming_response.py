@@ -122,6 +122,11 @@ def test_chunks_that_are_there_come_at_once():
         assert b"".join(pieces).startswith(b"ABCDEF")
 
 
+def test_an_answer_of_known_length():
+    with answer(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc") as (*_, made):
+        assert (made.read(), made.read()) == (b"abc", b"")
+
+
 @pytest.mark.parametrize("chunk", [b"nonsense\r\n", b"-\r\n", b"x" * 100_000])
 def test_an_odd_chunk_is_an_error(chunk):
     with answer(CHUNKED + b"1\r\na\r\n" + chunk) as (server, _, made):
