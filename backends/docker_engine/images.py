@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ...base.timeouts import AwaitedCall
 from ...specs.errors import LaunchCancelledError, SchedulerError
 from ..shared.progress import current_progress
 from ..shared.streaming_response import StreamingResponse
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+_CHECK_INTERVAL_S = 0.05
 
 LOCAL_REGISTRY = "localhost/"
 """Podman's prefix of images that were built here."""
@@ -269,85 +271,38 @@ def _events(
     headers: Mapping[str, str],
     body: Iterator[bytes] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield an engine's words of progress; cancelling the launch ends it, and what the engine does, at once."""
-    asking = _Asking(lambda body: ask(client, "POST", path, params, headers=headers, body=body, timeout=None), body)
-    with current_progress().ended_by(asking.end):
-        try:
-            yield from asking.answer().objects()
-            if asking.ended:
-                raise LaunchCancelledError
-        finally:
-            asking.close()
+    """Yield an engine's events of progress; cancelling the launch ends them, and the engine's work, at once."""
+    progress = current_progress()
+    is_over = threading.Event()
+
+    def send() -> StreamingResponse:
+        parts = None if body is None else _until(is_over, body)
+        answer = ask(client, "POST", path, params, headers=headers, body=parts, timeout=None)
+        if is_over.is_set():
+            answer.close()
+        return answer
+
+    # The answer of a registry may take long to begin.
+    call = AwaitedCall(send, "docker-image")
+    try:
+        while not call.wait(_CHECK_INTERVAL_S):
+            progress.check()
+        answer = call.result()
+        with progress.ended_by(answer.shut):
+            yield from answer.objects()
+            progress.check()
+    finally:
+        is_over.set()
+        if call.wait(0):
+            with suppress(Exception):
+                call.result().close()
 
 
-class _Asking:
-    """A question that may take long to be answered, or even to be asked, in a thread that can be left behind.
-
-    Args:
-        ask: asks it, with the body that is sent.
-        body: what is sent.
-    """
-
-    def __init__(
-        self, ask: Callable[[Iterator[bytes] | None], StreamingResponse], body: Iterator[bytes] | None
-    ) -> None:
-        self.ended = False
-        self._ask = ask
-        self._body = body
-        self._answer: StreamingResponse | None = None
-        self._error: Exception | None = None
-        self._lock = threading.Lock()
-        self._known = threading.Event()
-
-    def answer(self) -> StreamingResponse:
-        """Ask, and return the answer as soon as it begins.
-
-        Raises:
-            LaunchCancelledError: it was ended before.
-            Exception: what asking raised.
-        """
-        threading.Thread(target=self._run, name="docker-image", daemon=True).start()
-        self._known.wait()
-        if self.ended:
+def _until(is_over: threading.Event, body: Iterator[bytes]) -> Iterator[bytes]:
+    for part in body:
+        if is_over.is_set():
             raise LaunchCancelledError
-        if self._error is not None:
-            raise self._error
-        assert self._answer is not None
-        return self._answer
-
-    def end(self) -> None:
-        """Wait no longer; end the answer where it has begun."""
-        with self._lock:
-            self.ended = True
-            answer = self._answer
-        self._known.set()
-        if answer is not None:
-            answer.shut()
-
-    def close(self) -> None:
-        """End it, and release its connection; called where nobody reads the answer."""
-        self.end()
-        if self._answer is not None:
-            self._answer.close()
-
-    def _run(self) -> None:
-        try:
-            answer = self._ask(None if self._body is None else self._until_ended(self._body))
-        except Exception as error:
-            self._error = error
-        else:
-            with self._lock:
-                self._answer = answer
-            if self.ended:
-                answer.close()
-        finally:
-            self._known.set()
-
-    def _until_ended(self, body: Iterator[bytes]) -> Iterator[bytes]:
-        for part in body:
-            if self.ended:
-                raise LaunchCancelledError
-            yield part
+        yield part
 
 
 def _login(client: docker.DockerClient, registry: str) -> dict[str, str]:
