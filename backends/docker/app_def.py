@@ -1,15 +1,14 @@
-"""The AppDef of an app: kept in a label of its first replica, else reconstructed from its containers."""
+"""The AppDef of an app: kept in a label of its first replica, else made of its containers' commands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ...specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
 from ...specs.resources import Resource
 from ...specs.roles import AppDef, Role
-from ..shared.found_macros import Place, command_as_given, variable_as_given
-from ..shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
+from ..shared.kept_app_def import LAUNCH_VARIABLES, escape_macros, kept_text, read_kept
 from . import labels
 from .containers import ContainerDetails
 
@@ -40,14 +39,12 @@ def read_app_def(containers: Iterable[Mapping[str, Any]], notes: list[str]) -> A
 def roles_of(
     inspected: Iterable[ContainerDetails], variables_of: Callable[[str], Collection[str]], notes: list[str]
 ) -> list[Role]:
-    """Return the roles that containers tell of, for apps whose AppDef is not kept.
-
-    Macros that stand replaced in arguments and variables are found again.
+    """Return the roles of an app whose AppDef is not kept: each runs what its first replica runs.
 
     Args:
         inspected: the app's containers as ``/containers/ID/json`` gives them, in order.
-        variables_of: gives the variables, ``name=value``, that an image of that id brings with it.
-        notes: gets what could not be rebuilt.
+        variables_of: returns the variables, ``name=value``, that an image sets.
+        notes: gets a sentence about each role whose replicas differ.
     """
     by_role: dict[str, list[ContainerDetails]] = {}
     for container in inspected:
@@ -58,17 +55,18 @@ def roles_of(
 def _role(
     name: str, replicas: list[ContainerDetails], variables_of: Callable[[str], Collection[str]], notes: list[str]
 ) -> Role:
-    places = [_place(container) for container in replicas]
-    configs = [container["Config"] for container in replicas]
-    commands = [list(config.get("Cmd") or [""]) for config in configs]
-    entrypoint, *args = command_as_given(commands, places, name, notes)
-    host = replicas[0].get("HostConfig") or {}
+    first, host = replicas[0], replicas[0].get("HostConfig") or {}
+    launches = [(_command(container), _environment(container)) for container in replicas]
+    if any(launch != launches[0] for launch in launches):
+        notes.append(f"{name}: commands or variables of its replicas differ: those of the first are used for all")
+    (entrypoint, *args), env = launches[0]
+    of_image = variables_of(first.get("Image", ""))
     return Role(
         name,
-        configs[0].get("Image", ""),
+        first["Config"].get("Image", ""),
         entrypoint=entrypoint,
         args=args,
-        env=_environment(name, replicas, places, variables_of(replicas[0].get("Image", "")), notes),
+        env={key: escape_macros(value) for key, value in env.items() if f"{key}={value}" not in of_image},
         num_replicas=len(replicas),
         max_retries=(host.get("RestartPolicy") or {}).get("MaximumRetryCount") or 0,
         resource=_resource(host),
@@ -76,27 +74,14 @@ def _role(
     )
 
 
-def _place(container: ContainerDetails) -> Place:
-    container_labels = container["Config"].get("Labels") or {}
-    return Place(container_labels.get(labels.APP_ID, ""), labels.replica_number(container_labels), (RANK0_HOST,))
+def _command(container: ContainerDetails) -> list[str]:
+    return [escape_macros(part) for part in container["Config"].get("Cmd") or [""]]
 
 
-def _environment(
-    role: str, replicas: list[ContainerDetails], places: list[Place], of_image: Collection[str], notes: list[str]
-) -> dict[str, str]:
-    """Return the variables that a role gives to its containers: all but those of the image and of the launch."""
-    values = [dict(_pairs(container["Config"].get("Env") or [])) for container in replicas]
-    return {
-        name: variable_as_given(name, values, places, role, notes)
-        for name, value in values[0].items()
-        if name not in LAUNCH_VARIABLES and f"{name}={value}" not in of_image
-    }
-
-
-def _pairs(variables: Iterable[str]) -> Iterator[tuple[str, str]]:
-    for variable in variables:
-        name, _, value = variable.partition("=")
-        yield name, value
+def _environment(container: ContainerDetails) -> dict[str, str]:
+    """Return the variables of a container without those that every launch adds."""
+    pairs = (variable.partition("=") for variable in container["Config"].get("Env") or [])
+    return {name: value for name, _, value in pairs if name not in LAUNCH_VARIABLES}
 
 
 def _resource(host: Mapping[str, Any]) -> Resource:

@@ -7,11 +7,13 @@ import re
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ...specs.errors import JobNotFoundError, SchedulerError
 from ..docker_engine.client import Engine
+from ..docker_engine.images import LOCAL_REGISTRY
 from ..shared.exit_reasons import some_of
 from ..shared.parallel import parallel_map
 from ..shared.progress import current_progress
@@ -23,10 +25,10 @@ _NAME_TAKEN = re.compile(r'container name "/?(?P<name>[^"]+)" is already in use 
 _PORT = re.compile(r"(?:Bind for |listen \w+ )(?P<port>\S+?:\d+)[: ].*(?:already allocated|already in use)")
 _NO_SOURCE = re.compile(r"bind source path does not exist: (?P<path>.+?)\s*$")
 _NO_IMAGE = re.compile(r"No such image: (?P<image>\S+)")
-TAKEN_WITHIN_S = 0.2
-"""The engine has taken a request to stop within this; only the container's end takes longer (s)."""
-# Each waits for its replica's end, so that few at a time would add up graces.
-_MOST_STOPPED = 256
+REFUSAL_TIMEOUT_S = 0.2
+"""Seconds in which an engine refuses to stop a container; only the container's end takes longer."""
+# Each thread waits for the end of its container: with fewer threads, grace periods would add up.
+_STOP_THREADS = 256
 _LIVE = ("running", "restarting", "paused")
 
 
@@ -178,11 +180,22 @@ class Launch:
         }
         try:
             with self._engine.translate_errors():
-                made = self._engine.client().containers.create(container.image, container.command, **kwargs)
+                made = self._create_of(container.image, container.command, kwargs)
         except SchedulerError as error:
             raise self._refused(container, error) from error
         with self._lock:
             self._created[container.where] = str(made.id)
+
+    def _create_of(self, image: str, command: list[str], kwargs: dict[str, Any]) -> Any:
+        import docker.errors
+
+        create = self._engine.client().containers.create
+        try:
+            return create(image, command, **kwargs)
+        except docker.errors.ImageNotFound:
+            with suppress(docker.errors.ImageNotFound):
+                return create(LOCAL_REGISTRY + image, command, **kwargs)
+            raise
 
     def _start(self, container: DockerContainer) -> None:
         container_id = self._created[container.where]
@@ -239,11 +252,20 @@ class AppCanceller:
     def __init__(self, engine: Engine, grace_seconds: float) -> None:
         self._engine = engine
         self._grace = max(1, round(grace_seconds))
+        # Until when each app that was asked to end has its grace period (`time.monotonic`).
         self._asked: dict[str, float] = {}
+        self._stops: set[Future[None]] = set()
         self._lock = threading.Lock()
 
+    def close(self) -> None:
+        """Wait until the engine has answered all requests to stop.
+
+        Engines 23.0 to 24.0.2 kill a container if the request to stop it is dropped (moby issue 45731).
+        """
+        wait(self._stops)
+
     def cancel(self, app_id: str) -> None:
-        """Ask for the end of every replica and do not wait for it; the engine sees to it, whatever becomes of us.
+        """Ask for the end of every replica, and wait for refusals only; `close` waits for the answers.
 
         Replicas that never started are removed, so that they never do.
 
@@ -255,10 +277,9 @@ class AppCanceller:
         if live and self._is_asked(app_id):
             return  # another SIGTERM would make many a program give up its own end
         waiting = [container for container in containers if container.get("State") == "created"]
-        failed = [*parallel_map(self._ask_to_stop, live), *parallel_map(self._remove, waiting)]
+        failed = [*self._begin_stops(app_id, live), *parallel_map(self._remove, waiting)]
         if failed:
-            with self._lock:
-                self._asked.pop(app_id, None)
+            self._forget(app_id)
             raise SchedulerError(f"{app_id} was not cancelled in all replicas: {some_of(map(str, failed))}")
 
     def delete(self, app_id: str) -> None:
@@ -270,7 +291,7 @@ class AppCanceller:
         containers = find_containers(self._engine, app_id)
         live = [container for container in containers if container.get("State") in _LIVE]
         # What cannot be stopped is removed by force.
-        for error in parallel_map(self._stop, live, most=_MOST_STOPPED):
+        for error in parallel_map(self._stop, live, most=_STOP_THREADS):
             logger.warning("%s: %s", app_id, error)
         failed = parallel_map(self._remove, containers)
         if failed:
@@ -278,29 +299,36 @@ class AppCanceller:
         remove_own_networks(self._engine, app_id)
 
     def _is_asked(self, app_id: str) -> bool:
-        """Tell whether the app was asked to end within the grace, and note that it is."""
+        """Return whether the app was asked to end less than a grace period ago, and note that it is now."""
         now = time.monotonic()
         with self._lock:
-            self._asked = {container_id: until for container_id, until in self._asked.items() if until > now}
-            is_asked = app_id in self._asked
-            self._asked.setdefault(app_id, now + self._grace)
+            is_asked = self._asked.get(app_id, now) > now
+            if not is_asked:
+                self._asked[app_id] = now + self._grace
             return is_asked
 
-    def _ask_to_stop(self, container: ContainerSummary) -> None:
-        """Send the request to stop a container; the engine goes on with it when nobody waits for the answer."""
-        import requests
+    def _forget(self, app_id: str) -> None:
+        with self._lock:
+            self._asked.pop(app_id, None)
 
-        with self._about(container):
-            api: Any = self._engine.client().api
-            try:
-                response = api._post(
-                    api._url("/containers/{0}/stop", container["Id"]),
-                    params={"t": self._grace},
-                    timeout=(None, TAKEN_WITHIN_S),
-                )
-            except requests.ReadTimeout:
-                return
-            api._raise_for_status(response)
+    def _begin_stops(self, app_id: str, containers: list[ContainerSummary]) -> list[BaseException]:
+        """Stop containers in threads; return the refusals that come soon, and log later ones."""
+        if not containers:
+            return []
+        pool = ThreadPoolExecutor(min(_STOP_THREADS, len(containers)), thread_name_prefix="docker-stop")
+        stops = [pool.submit(self._stop, container) for container in containers]
+        pool.shutdown(wait=False)
+        self._stops = {stop for stop in self._stops if not stop.done()}.union(stops)
+        answered, pending = wait(stops, REFUSAL_TIMEOUT_S)
+
+        def check(stop: Future[None]) -> None:
+            if error := stop.exception():
+                logger.warning("%s was not cancelled in all replicas: %s", app_id, error)
+                self._forget(app_id)
+
+        for stop in pending:
+            stop.add_done_callback(check)
+        return [error for stop in answered if (error := stop.exception())]
 
     def _stop(self, container: ContainerSummary) -> None:
         with self._about(container):

@@ -19,6 +19,7 @@ from ...specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
 from ...specs.roles import AppDef, Role, macros
 from ..api import check_launchable
 from ..docker_engine.client import Engine
+from ..docker_engine.images import LOCAL_REGISTRY
 from ..options import StructuredOpts
 from ..shared.kept_app_def import RANK0_HOST
 from ..shared.progress import while_wanted
@@ -41,6 +42,8 @@ _MEGABYTE = 1 << 20
 # Seconds that the engine has to say what an app would find: a form waits for it.
 _TIMEOUT_S = 5.0
 _LEAST_MEMORY_MB = 6  # the engine refuses less
+# What Podman puts in front of short names of images.
+_IMPLIED_REGISTRIES = (LOCAL_REGISTRY, "docker.io/library/", "docker.io/")
 
 
 def docker_run_line(image: str, command: Sequence[str], kwargs: Mapping[str, Any]) -> str:
@@ -354,7 +357,8 @@ def engine_findings(engine: Engine) -> list[Finding]:
     where = engine.host.removeprefix("unix://")
     memory = (info.get("MemTotal") or 0) / 1e9
     size = f"{info.get('NCPU')} cpu, {memory:.0f} GB, {info.get('Driver')}"
-    findings = [Finding("ok", f"Docker {info.get('ServerVersion')} at {where}: {size}")]
+    name = "Podman" if "BuildahVersion" in info else "Docker"
+    findings = [Finding("ok", f"{name} {info.get('ServerVersion')} at {where}: {size}")]
     if "nvidia" in (info.get("Runtimes") or {}):
         findings.append(Finding("ok", "GPUs: the NVIDIA runtime is there"))
     if any("rootless" in option for option in info.get("SecurityOptions") or []):
@@ -393,10 +397,11 @@ def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Findi
 
 
 def image_names(image: dict[str, Any]) -> Iterable[str]:
-    """List the names that an image can be asked for by; with a digest also those that have a tag before it."""
+    """Yield the names that an image can be asked for by: tags, tags with digests, Podman's tags as Docker has them."""
     tags, digests = image.get("RepoTags") or [], image.get("RepoDigests") or []
     yield from (*tags, *digests, image["Id"])
     for tag in tags:
+        yield from (tag.removeprefix(prefix) for prefix in _IMPLIED_REGISTRIES if tag.startswith(prefix))
         name, _, _ = tag.rpartition(":")
         yield from (f"{tag}@{digest.rpartition('@')[2]}" for digest in digests if digest.startswith(f"{name}@"))
 

@@ -26,7 +26,7 @@ from ..api import (
     Stream,
 )
 from ..docker_engine.client import Engine
-from ..docker_engine.images import ensure_images, image_ids
+from ..docker_engine.images import ensure_images
 from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
@@ -97,7 +97,8 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._usage = UsageSampler(self._engine)
 
     def close(self) -> None:
-        """Close the connections. Apps go on."""
+        """Wait until the engine has ended cancelled replicas, then close the connections. Other apps go on."""
+        self._ending.close()
         self._events.close()
         self._engine.close()
 
@@ -235,10 +236,6 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of containers; see `Scheduler.check_names`."""
         return list(name_faults(app))
-
-    def image_digests(self, images: Sequence[str]) -> dict[str, str]:
-        """Return the ids of those images that the engine has; an id changes with the image's content."""
-        return image_ids(self._engine, images)
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """List the faults of a launch: an image or a mount's source that is missing, too much cpu, no GPUs."""

@@ -39,7 +39,7 @@ _SIZE_TIMEOUT_S = 30.0
 def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
     """Return the argument list of a program that opens a shell in a replica on its own terminal.
 
-    That is ``docker exec`` where Docker's client is installed, else a module of this package.
+    That is ``docker exec`` where Docker's client is installed and finds the engine, else a module of this package.
 
     Raises:
         JobNotFoundError, ValueError: there is no such app, role or replica.
@@ -55,7 +55,8 @@ def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
         raise SchedulerError(f"{role}/{k} of {app_id} is {state}: a shell needs a running replica")
     shell = _find_shell(engine, container, f"{role}/{k}")
     client = shutil.which("docker")
-    if client is None:
+    # Docker's client does not look for Podman's socket.
+    if client is None or not engine.is_found_by_docker:
         return [sys.executable, "-m", "torchx_tui.backends.docker.shell", container["Id"], shell]
     return [client, "exec", "--interactive", "--tty", "--detach-keys", _DETACH_KEYS, container["Id"], shell]
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S = 60.0
 """How long an answer may take; removing many containers of a busy engine takes some seconds."""
-_SOCKET = "unix:///var/run/docker.sock"
+DOCKER_SOCKET = "/var/run/docker.sock"
 # How long a program that has ended in a container may have no exit code yet.
 _EXIT_CODE_TIMEOUT_S = 5.0
 
@@ -76,7 +76,8 @@ def describe_missing_engine(host: str, environment: Mapping[str, str]) -> str:
     """
     return (
         f"{format_host(host)} was not found: Docker is not installed or not started. Start it "
-        f"(`systemctl start docker`), or say where it is with {_chosen_by(environment)}"
+        f"(`systemctl start docker`, or `systemctl --user start podman.socket` for Podman), or say where it is with "
+        f"{_chosen_by(environment)}"
     )
 
 
@@ -125,20 +126,26 @@ def _describe_os_error(cause: OSError, host: str, environment: Mapping[str, str]
     if cause.errno == errno.ENOENT and is_local:
         return describe_missing_engine(host, environment)
     if cause.errno == errno.ECONNREFUSED:
-        return f"{where} refuses the connection: it has stopped. {_start_hint(is_local, environment)}"
+        return f"{where} refuses the connection: it has stopped. {_start_hint(host, is_local, environment)}"
     if cause.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT):
         return f"{where} cannot be reached: {cause.strerror}: check {_chosen_by(environment)} and the network"
     return ""
 
 
-def _start_hint(is_local: bool, environment: Mapping[str, str]) -> str:
+def _start_hint(host: str, is_local: bool, environment: Mapping[str, str]) -> str:
     if is_local:
-        return "Start it (`systemctl start docker`)"
+        return f"Start it (`systemctl {'--user start podman.socket' if _is_podman(host) else 'start docker'}`)"
     return f"Start it there, or correct {_chosen_by(environment)}"
 
 
 def _look_hint(host: str) -> str:
-    return "see `journalctl -u docker`" if host.startswith(("unix:", "http+unix:")) else "check the network"
+    if not host.startswith(("unix:", "http+unix:")):
+        return "check the network"
+    return f"see `journalctl {'--user -u podman' if _is_podman(host) else '-u docker'}`"
+
+
+def _is_podman(host: str) -> bool:
+    return host.endswith("/podman/podman.sock")
 
 
 def _tls_hint(environment: Mapping[str, str]) -> str:
@@ -183,8 +190,8 @@ class Engine:
     """A Docker engine, chosen as Docker's own command line does.
 
     That is ``DOCKER_HOST`` with ``DOCKER_TLS_VERIFY`` and ``DOCKER_CERT_PATH``, else the context that
-    ``DOCKER_CONTEXT`` or Docker's configuration names, else this machine's socket. It is looked up anew after an
-    engine could not be reached.
+    ``DOCKER_CONTEXT`` or Docker's configuration names, else this machine's socket: Docker's, or Podman's of this user
+    where there is none of Docker. It is looked up anew after an engine could not be reached.
 
     Args:
         environment: the environment variables; this process's where None.
@@ -207,14 +214,19 @@ class Engine:
         if known := self._known_host():
             return known
         try:
-            return str(self._where().get("base_url") or _SOCKET)
+            return str(self._where().get("base_url") or self._local_host)
         except Exception:  # whatever a broken configuration raises: it is told in words where it is used
-            return self._environ.get("DOCKER_HOST") or _SOCKET
+            return self._environ.get("DOCKER_HOST") or self._local_host
 
     @property
     def is_remote(self) -> bool:
         """Whether the engine is on another machine, whose files and loopback address are not ours."""
         return not self.host.startswith(("unix:", "http+unix:", "npipe:", "/"))
+
+    @property
+    def is_found_by_docker(self) -> bool:
+        """Whether Docker's own command line finds this engine: it does not look for Podman's socket."""
+        return self._known_host() in ("", self._environ.get("DOCKER_HOST"), f"unix://{DOCKER_SOCKET}")
 
     def client(self) -> docker.DockerClient:
         """Return this thread's client. The SDK's pool of connections breaks where threads share one.
@@ -334,13 +346,22 @@ class Engine:
             settings["base_url"] = context.Host
             if context.TLSConfig is not None:
                 settings["tls"] = context.TLSConfig
+        if len(settings) == 0:
+            settings["base_url"] = self._local_host
         return settings
+
+    @property
+    def _local_host(self) -> str:
+        """The socket of this machine's engine."""
+        runtime = self._environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+        podman = f"{runtime}/podman/podman.sock"
+        return f"unix://{podman if not path_exists(DOCKER_SOCKET) and path_exists(podman) else DOCKER_SOCKET}"
 
     def _known_host(self) -> str:
         """Return where the engine is if that can be told without Docker's package, which takes long to import."""
         environ = self._environ
         host = environ.get("DOCKER_HOST", "")
-        return host or ("" if environ.get("DOCKER_CONTEXT") or _chosen_context(environ) else _SOCKET)
+        return host or ("" if environ.get("DOCKER_CONTEXT") or _chosen_context(environ) else self._local_host)
 
     def _missing_socket(self) -> str:
         """Return this machine's socket if that is the engine, and is not there; empty otherwise."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ...base.timeouts import AwaitedCall
 from ...specs.errors import LaunchCancelledError, SchedulerError
 from ..shared.progress import current_progress
 from ..shared.streaming_response import StreamingResponse
@@ -18,13 +20,14 @@ if TYPE_CHECKING:
 
 
 _log = logging.getLogger(__name__)
+_CHECK_INTERVAL_S = 0.05
 
+LOCAL_REGISTRY = "localhost/"
+"""Podman's prefix of images that were built here."""
 # An image that was built here and has no name cannot be pulled.
 _LOCAL = "sha256:"
 # The variables of images, by id: an id means the same on every engine, for ever.
 _variables: dict[str, frozenset[str]] = {}
-# Seconds: nobody waits for what is only noted.
-_TIMEOUT_S = 0.5
 
 
 # Layers that are here, in the words of the engine.
@@ -69,30 +72,6 @@ def ensure_images(engine: Engine, images: Iterable[str], pull: bool = True) -> N
                 client.close()
 
 
-def image_ids(engine: Engine, images: Iterable[str]) -> dict[str, str]:
-    """Return the ids of those images that the engine has, by their names.
-
-    Raises:
-        BackendUnavailableError: the engine cannot be reached, or does not answer soon.
-    """
-    import docker.errors
-
-    ids: dict[str, str] = {}
-    with engine.translate_errors():
-        client = engine.new_client(_TIMEOUT_S)
-        try:
-            for image in images:
-                try:
-                    ids[image] = client.api.inspect_image(image)["Id"]
-                except docker.errors.APIError as error:
-                    # It is not here, or its name is none.
-                    if not error.is_client_error():
-                        raise
-        finally:
-            client.close()
-    return ids
-
-
 def variables_of(engine: Engine, image_id: str) -> frozenset[str]:
     """Return the variables, ``name=value``, that an image gives to its containers; none where it is gone.
 
@@ -131,11 +110,11 @@ def _ensure(client: docker.DockerClient, image: str, wanted: bool) -> None:
 def _is_here(client: docker.DockerClient, image: str) -> bool:
     import docker.errors
 
-    try:
-        client.api.inspect_image(image)
-    except docker.errors.ImageNotFound:
-        return False
-    return True
+    for name in (image, LOCAL_REGISTRY + image):
+        with suppress(docker.errors.NotFound):
+            client.api.inspect_image(name)
+            return True
+    return False
 
 
 def pull(client: docker.DockerClient, image: str) -> None:
@@ -162,7 +141,7 @@ def pull(client: docker.DockerClient, image: str) -> None:
         for event in _events(client, "/images/create", params, _login(client, registry)):
             if "error" in event:
                 raise SchedulerError(_refused(f"{image} cannot be pulled", event["error"]))
-            layers.take(event)
+            layers.add(event)
     except docker.errors.InvalidRepository as error:
         raise SchedulerError(f"{image} is not a name of an image: {error}") from error
     except docker.errors.APIError as error:
@@ -204,7 +183,7 @@ def push(client: docker.DockerClient, repository: str, tag: str) -> None:
         for event in _events(client, f"/images/{repository}/push", {"tag": tag}, headers):
             if "error" in event:
                 raise SchedulerError(_refused(f"{image} cannot be pushed", event["error"]))
-            layers.take(event)
+            layers.add(event)
     except docker.errors.APIError as error:
         raise SchedulerError(_refused(f"{image} cannot be pushed", error.explanation or str(error))) from error
 
@@ -261,7 +240,7 @@ def _progress_lines(text: str) -> list[str]:
 
 
 class Layers:
-    """Tells how many layers of an image are done, and how many bytes of those that come.
+    """Reports how many layers of an image are done.
 
     Args:
         what: what is done, such as ``pulling python:3.12``.
@@ -269,39 +248,20 @@ class Layers:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._layers: dict[str, tuple[bool, int, int]] = {}
+        self._done: dict[str, bool] = {}
         current_progress().report(what)
 
-    def take(self, event: Mapping[str, Any]) -> None:
-        """Take one of the engine's words of progress.
+    def add(self, event: Mapping[str, Any]) -> None:
+        """Add an event of a pull or a push.
 
         Raises:
             LaunchCancelledError: the launch was cancelled.
         """
         layer, status = event.get("id"), str(event.get("status", ""))
-        if not layer or status.startswith(("Pulling from", "The push")):
-            current_progress().report(self._words())
-            return
-        done, current, total = self._layers.get(layer, (False, 0, 0))
-        detail = event.get("progressDetail") or {}
-        # Unpacking counts anew: its bytes are those of the download.
-        if status in ("Downloading", "Pushing") and detail.get("total"):
-            current, total = int(detail.get("current") or 0), int(detail["total"])
-        elif status.startswith(("Download complete", *_DONE)):
-            current = total
-        self._layers[layer] = (done or status.startswith(_DONE), current, total)
-        current_progress().report(self._words())
-
-    def _words(self) -> str:
-        if not self._layers:
-            return self._what
-        done = sum(done for done, _, _ in self._layers.values())
-        words = f"{self._what}: {done} of {len(self._layers)} layers"
-        total = sum(total for _, _, total in self._layers.values())
-        if total:
-            current = sum(min(current, total) for _, current, total in self._layers.values())
-            words += f", {current / 1e6:,.1f} of {total / 1e6:,.1f} MB"
-        return words
+        if layer and not status.startswith(("Pulling from", "The push")):
+            self._done[layer] = self._done.get(layer, False) or status.startswith(_DONE)
+        count = f": {sum(self._done.values())} of {len(self._done)} layers" if self._done else ""
+        current_progress().report(self._what + count)
 
 
 def _events(
@@ -311,85 +271,38 @@ def _events(
     headers: Mapping[str, str],
     body: Iterator[bytes] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """Yield an engine's words of progress; cancelling the launch ends it, and what the engine does, at once."""
-    asking = _Asking(lambda body: ask(client, "POST", path, params, headers=headers, body=body, timeout=None), body)
-    with current_progress().ended_by(asking.end):
-        try:
-            yield from asking.answer().objects()
-            if asking.ended:
-                raise LaunchCancelledError
-        finally:
-            asking.close()
+    """Yield an engine's events of progress; cancelling the launch ends them, and the engine's work, at once."""
+    progress = current_progress()
+    is_over = threading.Event()
+
+    def send() -> StreamingResponse:
+        parts = None if body is None else _until(is_over, body)
+        answer = ask(client, "POST", path, params, headers=headers, body=parts, timeout=None)
+        if is_over.is_set():
+            answer.close()
+        return answer
+
+    # The answer of a registry may take long to begin.
+    call = AwaitedCall(send, "docker-image")
+    try:
+        while not call.wait(_CHECK_INTERVAL_S):
+            progress.check()
+        answer = call.result()
+        with progress.ended_by(answer.shut):
+            yield from answer.objects()
+            progress.check()
+    finally:
+        is_over.set()
+        if call.wait(0):
+            with suppress(Exception):
+                call.result().close()
 
 
-class _Asking:
-    """A question that may take long to be answered, or even to be asked, in a thread that can be left behind.
-
-    Args:
-        ask: asks it, with the body that is sent.
-        body: what is sent.
-    """
-
-    def __init__(
-        self, ask: Callable[[Iterator[bytes] | None], StreamingResponse], body: Iterator[bytes] | None
-    ) -> None:
-        self.ended = False
-        self._ask = ask
-        self._body = body
-        self._answer: StreamingResponse | None = None
-        self._error: Exception | None = None
-        self._lock = threading.Lock()
-        self._known = threading.Event()
-
-    def answer(self) -> StreamingResponse:
-        """Ask, and return the answer as soon as it begins.
-
-        Raises:
-            LaunchCancelledError: it was ended before.
-            Exception: what asking raised.
-        """
-        threading.Thread(target=self._run, name="docker-image", daemon=True).start()
-        self._known.wait()
-        if self.ended:
+def _until(is_over: threading.Event, body: Iterator[bytes]) -> Iterator[bytes]:
+    for part in body:
+        if is_over.is_set():
             raise LaunchCancelledError
-        if self._error is not None:
-            raise self._error
-        assert self._answer is not None
-        return self._answer
-
-    def end(self) -> None:
-        """Wait no longer; end the answer where it has begun."""
-        with self._lock:
-            self.ended = True
-            answer = self._answer
-        self._known.set()
-        if answer is not None:
-            answer.shut()
-
-    def close(self) -> None:
-        """End it, and release its connection; called where nobody reads the answer."""
-        self.end()
-        if self._answer is not None:
-            self._answer.close()
-
-    def _run(self) -> None:
-        try:
-            answer = self._ask(None if self._body is None else self._until_ended(self._body))
-        except Exception as error:
-            self._error = error
-        else:
-            with self._lock:
-                self._answer = answer
-            if self.ended:
-                answer.close()
-        finally:
-            self._known.set()
-
-    def _until_ended(self, body: Iterator[bytes]) -> Iterator[bytes]:
-        for part in body:
-            if self.ended:
-                raise LaunchCancelledError
-            yield part
+        yield part
 
 
 def _login(client: docker.DockerClient, registry: str) -> dict[str, str]:

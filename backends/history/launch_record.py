@@ -1,4 +1,4 @@
-"""One launch as the journal keeps it: a JSON file, checked field by field as it is read."""
+"""One launch as the journal keeps it: a JSON file."""
 
 from __future__ import annotations
 
@@ -6,31 +6,19 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from ...base.validation import (
-    Check,
-    decode_json,
-    encode_json,
-    find_invalid_field,
-    is_count,
-    is_dict_of,
-    is_name,
-    is_object,
-    is_optional,
-    is_path,
-    is_text,
-    is_time,
-)
+from ...base.validation import decode_json, encode_json, epoch_seconds, is_name, is_path
 from ...specs.serialize import appdef_from_dict
 
 if TYPE_CHECKING:
     from ...specs.roles import AppDef
 
-
-# What stands before an argument's name among what config gave; run options have no dots in their names.
-ARGUMENT_PREFIX = "component."
-
-
 FORMAT = 1
+ARGUMENT_PREFIX = "component."
+"""Prefix of a component's arguments among the values of config; names of run options have no dots."""
+_NAMES = ("id", "scheduler")
+_IDS = ("session", "app_id", "expected_app_id")
+_PATHS = ("workspace", "cwd")
+_TIMES = ("at", "state_at", "cancelled_at")
 
 
 @dataclass(frozen=True)
@@ -74,7 +62,7 @@ class LaunchRecord:
         group: what the launches of one sweep share.
         config: what config gave to it, see `LaunchOrigin`.
         profile: the profile in force, see `LaunchOrigin`; older records have none.
-        world: what was around it, see `LaunchWorld`; empty until that was found out.
+        world: the state of the code, see `GitState`; empty until git has answered.
         expected_app_id: the id that the dry run had chosen, to find the job if the launcher died before it learnt it.
         app_id: the id that the scheduler gave; empty until it has.
         error: why the launch failed, empty if it did not.
@@ -108,7 +96,12 @@ class LaunchRecord:
     message: str = ""
     cancelled_at: float | None = None
     cancelled_by: str = ""
-    read_only: bool = False
+    format: int = FORMAT
+
+    @property
+    def read_only(self) -> bool:
+        """Whether a newer version wrote the record."""
+        return self.format > FORMAT
 
     @property
     def handle(self) -> str:
@@ -130,51 +123,32 @@ class LaunchRecord:
         return appdef_from_dict(self.app)
 
 
-def _is_id(value: Any) -> bool:
-    return value == "" or is_name(value)
-
-
-_REQUIRED: dict[str, Check] = {
-    "format": is_count,
-    "id": is_name,
-    "at": is_time,
-    "scheduler": is_name,
-    "session": _is_id,
-    "app": is_object,
-}
-_OPTIONAL: dict[str, Check] = {
-    **dict.fromkeys(("cfg", "arguments", "world"), is_object),
-    **dict.fromkeys(("component", "user", "host", "relaunch_of", "group"), is_text),
-    **dict.fromkeys(("workspace", "cwd"), is_path),
-    **dict.fromkeys(("error", "state", "message", "cancelled_by"), is_text),
-    **dict.fromkeys(("expected_app_id", "app_id"), _is_id),
-    **dict.fromkeys(("state_at", "cancelled_at"), is_optional(is_time)),
-    "overrides": is_dict_of(is_dict_of(is_text)),
-    "config": is_dict_of(is_text),
-    "profile": is_optional(is_text),
-}
-_FIELDS = {f.name for f in fields(LaunchRecord)} - {"read_only"}
-
-
 def decode_record(text: bytes, record_id: str) -> LaunchRecord:
-    """Return the record that a file holds.
+    """Decode the file of a record.
 
     Raises:
-        ValueError: it is not what `encode_record` gives, or is another record's.
+        ValueError: the content is invalid, or another record's.
     """
-    data = decode_json(text)
-    if not isinstance(data, dict):
-        raise ValueError("it is not a JSON object")
-    if fault := find_invalid_field(data, _REQUIRED, _OPTIONAL):
-        raise ValueError(fault)
-    if data["id"] != record_id:
-        raise ValueError(f"it holds the record {data['id']!r:.60}")
-    known = {key: value for key, value in data.items() if key in _FIELDS}
-    return LaunchRecord(**known, read_only=data["format"] > FORMAT)
+    import msgspec
+
+    try:
+        record = msgspec.convert(decode_json(text), LaunchRecord)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error)) from error
+    if record.id != record_id:
+        raise ValueError(f"it holds the record {record.id!r:.60}")
+    valid = {
+        **{name: is_name(getattr(record, name)) for name in _NAMES},
+        **{name: getattr(record, name) == "" or is_name(getattr(record, name)) for name in _IDS},
+        **{name: is_path(getattr(record, name)) for name in _PATHS},
+        **{name: getattr(record, name) is None or epoch_seconds(getattr(record, name)) is not None for name in _TIMES},
+    }
+    for name, is_valid in valid.items():
+        if not is_valid:
+            raise ValueError(f"{name} cannot be {getattr(record, name)!r:.40}")
+    return record
 
 
 def encode_record(record: LaunchRecord) -> bytes:
     """Return the content of a record's file."""
-    data = asdict(record)
-    del data["read_only"]
-    return encode_json({"format": FORMAT, **data}, indent=1).encode()
+    return encode_json({"format": record.format, **asdict(record)}, indent=1).encode()

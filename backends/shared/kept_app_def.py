@@ -6,7 +6,7 @@ import copy
 from collections.abc import Collection
 
 from ...specs.errors import AppDefError
-from ...specs.roles import AppDef
+from ...specs.roles import AppDef, macros
 from ...specs.serialize import appdef_from_json, appdef_to_json
 
 RANK0_HOST = "TORCHX_RANK0_HOST"
@@ -55,3 +55,8 @@ def read_kept(text: str, left_out: str, notes: list[str]) -> AppDef | None:
     except AppDefError as error:
         notes.append(f"the AppDef that is kept with the job cannot be read: {error}")
         return None
+
+
+def escape_macros(text: str) -> str:
+    """Return the text of a role that is ``text`` after its macros were replaced."""
+    return text.replace("$", "$$") if macros.Values("", "", "").substitute(text) != text else text

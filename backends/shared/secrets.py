@@ -28,18 +28,23 @@ MASKED_NOTE = f"{MASK} stands for what looks secret: put it in before you run it
 _HARMLESS = re.compile(r"TOKENI[SZ](?:ERS?|ED?)|TOKENS|KEY_?VALUE|KEY(?:POINT|WORD|FRAME)S?|KEYBOARD|MONKEY")
 _SIGNATURES = ("sig", "signature", "x-amz-signature", "x-goog-signature")
 
+# Each pattern takes time linear in the text: a name is looked for only at the start of a run of its characters, and
+# only after a lookahead has found a value behind the run.
 # A value ends before the next pair: quotes keep it together, and a comma that no name follows belongs to it.
-_PIECE = r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|[^,;\s])"""
+_PIECE = r"""(?:'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|\\[^,;\s]|[^,;\s])"""
 _PAIR = re.compile(
-    rf"(?<![?&\w])(?P<name>[A-Za-z_][\w.-]*)(?P<sign>[=:])(?P<value>{_PIECE}+(?:[,;](?![\w.-]*[=:])[^,;\s]*)*)",
+    rf"(?<![\w.-])(?=[\w.-]+[=:][^,;\s])[\w.-]*?(?<![?&\w])(?P<name>[A-Za-z_][\w.-]*)(?P<sign>[=:])"
+    rf"(?P<value>{_PIECE}+(?:[,;](?![\w.-]*[=:])[^,;\s]*)*)",
     re.DOTALL,
 )
-_FLAG = re.compile(rf"(?<![\w-])--?(?P<name>[A-Za-z][\w.-]+)\s+(?P<value>(?!-){_PIECE}+)")
+_FLAG = re.compile(
+    rf"(?<![\w.-])(?=[\w.-]+\s+[^-,;\s])[\w.-]*?(?<![\w-])--?(?P<name>[A-Za-z][\w.-]+)\s+(?P<value>{_PIECE}+)"
+)
 _QUOTED = re.compile(
     r"""(?P<sign>["'])(?P<name>[\w.-]+)(?P=sign)\s*:\s*(?P<end>["'])(?P<value>(?:\\.|(?!(?P=end)).)+)"""
 )
 _QUERY = re.compile(r"""[?&](?P<name>[\w.%-]+)=(?P<value>[^&#\s"'<>]+)""")
-_PASSWORD = re.compile(r"""\b[A-Za-z][\w+.-]*://[^\s/@:"']*:(?P<value>[^\s/@"']+)@""")
+_PASSWORD = re.compile(r"""(?<=\w)://[^\s/@:"']*:(?P<value>[^\s/@"']+)@""")
 _USER = re.compile(r"""\bhttps?://(?P<value>[^\s/@:"']+)@""")
 # A backslash belongs to it: an error quotes a token with a line break as `b'Bearer abc\ndef'`.
 _BEARER = re.compile(r"\bbearer\s+(?P<value>[\w.~+/=\\-]{8,})", re.IGNORECASE)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from ...specs.errors import SchedulerError
-from ...specs.roles import AppDef, Role
+from ...specs.roles import Role
 from ...specs.run_options import CfgVal, runopts
 from ...specs.workspace import Workspace
 from .copying import copy_project
@@ -74,8 +74,6 @@ class WorkspaceMixin(abc.ABC, Generic[T]):
             build_cache[key] = role.image
 
     def _build_merged(self, role: Role, workspace: Workspace, cfg: Mapping[str, CfgVal]) -> None:
-        import tempfile
-
         with tempfile.TemporaryDirectory(prefix="torchx-tui-workspace-") as folder:
             try:
                 workspace.merge_into(Path(folder), copy_project)
@@ -106,19 +104,6 @@ class WorkspaceMixin(abc.ABC, Generic[T]):
         ]
 
 
-def pin_workspace_images(app: AppDef, images: Mapping[tuple[str, Workspace], str]) -> None:
-    """Give roles the images that their workspaces were built into already, so that none is built again.
-
-    Args:
-        app: its roles are changed: those whose image and workspace were built have the result and no workspace.
-        images: what was built, by the image that it was built on and the workspace.
-    """
-    for role in app.roles:
-        built = images.get((role.image, role.workspace)) if role.workspace else None
-        if built is not None:
-            role.image, role.workspace = built, None
-
-
 def _folders(workspace: Workspace) -> str:
     return ", ".join(f"{local} as {remote}" if remote else local for local, remote in workspace.projects.items())
 
@@ -135,27 +120,10 @@ class DirWorkspaceMixin(WorkspaceMixin[None]):
         job_dir = cfg.get("job_dir")
         if job_dir is None:
             return
-        folder = Path(str(job_dir))
         try:
+            folder = Path(str(job_dir)).expanduser()
             folder.mkdir()
             copy_project(workspace, folder)
-        except OSError as error:
-            raise SchedulerError(f"the workspace {workspace} cannot be copied to job_dir {folder}: {error}") from error
+        except (OSError, RuntimeError) as error:
+            raise SchedulerError(f"the workspace {workspace} cannot be copied to job_dir {job_dir}: {error}") from error
         role.image = str(folder)
-
-
-class TmpDirWorkspaceMixin(WorkspaceMixin[None]):
-    """Copies a workspace into a temporary folder, which whoever made it has to remove."""
-
-    def build_workspace_and_update_role(self, role: Role, workspace: str, cfg: Mapping[str, CfgVal]) -> None:
-        """Copy a workspace and set ``role.image`` to the folder.
-
-        Raises:
-            SchedulerError: something cannot be copied.
-        """
-        folder = tempfile.mkdtemp(prefix="torchx_workspace")
-        try:
-            copy_project(workspace, Path(folder))
-        except OSError as error:
-            raise SchedulerError(f"the workspace {workspace} cannot be copied: {error}") from error
-        role.image = folder

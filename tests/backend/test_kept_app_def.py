@@ -2,8 +2,8 @@
 
 import pytest
 
-from torchx_tui.backends.shared.kept_app_def import kept_text, read_kept
-from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.backends.shared.kept_app_def import escape_macros, kept_text, read_kept
+from torchx_tui.specs.roles import AppDef, Role, macros
 from torchx_tui.specs.workspace import Workspace
 
 LAUNCH_VARIABLES = ("TORCHX_JOB_ID", "TORCHX_INTERNAL_SESSION_ID", "TORCHX_RANK0_HOST", "TORCHX_IMAGE")
@@ -58,3 +58,8 @@ def test_a_missing_or_broken_text(text, words):
     notes = []
     assert read_kept(text, "", notes) is None
     assert [note.partition(": ")[0] + ": " for note in notes] == words
+
+
+@pytest.mark.parametrize("text", ["plain", "$HOME", "$$", "${app_id}", "a$${app_id}", "$(date)", "$1 ${x"])
+def test_escaped_texts_survive_a_launch(text):
+    assert macros.Values("", "job", "0").substitute(escape_macros(text)) == text

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from backend.tables import TABLES
 
@@ -43,6 +45,17 @@ def test_texts(text, shown):
     assert mask_text("", text) == shown
     # What is masked stays as it is.
     assert mask_text("", shown) == shown
+
+
+@pytest.mark.parametrize(
+    "part", ["a-", ".-a", "a='\\'", "://a:", "--ab ", '"a', "a: ", "-a  "], ids=lambda part: part.strip()
+)
+def test_time_to_mask_is_linear(part):
+    text = part * (100_000 // len(part))
+    began = time.process_time()
+    mask_text("", text)
+    # A quadratic pattern takes more than ten seconds.
+    assert time.process_time() - began < 2
 
 
 def test_arguments():

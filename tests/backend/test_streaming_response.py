@@ -1,16 +1,17 @@
 """Answers that come bit by bit, of a server on loopback: cut anywhere, broken off, and ended by another thread."""
 
 import socket
+import subprocess
 import threading
 from contextlib import contextmanager
+from types import MethodType, SimpleNamespace
 from typing import Any
-from unittest.mock import Mock, call
 
 import pytest
 import urllib3
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.shared.streaming_response import ChunkedBody, StreamingResponse
+from torchx_tui.backends.shared.streaming_response import StreamingResponse
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\n\r\n"
@@ -105,31 +106,51 @@ def test_half_an_object_is_dropped():
         assert list(objects) == []
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
-def test_chunks_may_be_cut_anywhere(size):
-    data = b"3\r\na\r\n\r\nA;name=x\r\n0123456789\r\n0\r\n\r\n"
-    body = ChunkedBody()
-    assert b"".join(body.feed(data[at : at + size]) for at in range(0, len(data), size)) == b"a\r\n0123456789"
-    assert body.ended
+def test_a_huge_object_is_refused(monkeypatch):
+    monkeypatch.setattr("torchx_tui.backends.shared.streaming_response._MAX_OBJECT_BYTES", 10)
+    with answer(UNTIL_CLOSED + b'{"a": 1}\n{"b": "' + 20 * b"x") as (_, _, made):
+        with pytest.raises(ConnectionResetError, match="a line of an answer has more than"):
+            list(made.objects())
 
 
-@pytest.mark.parametrize(
-    ("data", "head"), [(b"nonsense\r\n", b"nonsense"), (b"\r\n1\r\n", b""), (b"1\r\na\r\n\r\n1\r\n", b"\r\n")]
-)
-def test_an_odd_chunk_is_an_error(data, head):
-    with pytest.raises(ConnectionResetError) as raised:
-        ChunkedBody().feed(data)
-    assert str(raised.value) == f"no chunk of an answer begins with {head!r}"
+def test_chunks_that_are_there_come_at_once():
+    with answer(CHUNKED + b"".join(b"1\r\n%c\r\n" % (65 + number % 26) for number in range(10_000))) as (*_, made):
+        pieces = []
+        while sum(map(len, pieces)) < 10_000:
+            pieces.append(made.read())
+        assert len(pieces) < 5_000
+        assert b"".join(pieces).startswith(b"ABCDEF")
 
 
-def test_an_answer_through_ssh():
-    """Its file has neither `read1` nor a socket."""
-    channel = Mock(spec=["settimeout", "shutdown"])
-    file = Mock(spec=["readline", "channel"], channel=channel)
-    file.readline.side_effect = [b"4\r\n", b"abc\n", b"\r\n", b"0\r\n", b"\r\n"]
-    answered = Mock(chunked=True, _fp=Mock(fp=file))
-    made = StreamingResponse(answered)
-    assert (made.read(), made.read()) == (b"abc\n", b"")
+def test_an_answer_of_known_length():
+    with answer(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc") as (*_, made):
+        assert (made.read(), made.read()) == (b"abc", b"")
+
+
+@pytest.mark.parametrize("chunk", [b"nonsense\r\n", b"-\r\n", b"x" * 100_000])
+def test_an_odd_chunk_is_an_error(chunk):
+    with answer(CHUNKED + b"1\r\na\r\n" + chunk) as (server, _, made):
+        server.close()
+        assert made.read() == b"a"
+        with pytest.raises(ConnectionResetError, match="connection broke"):
+            made.read()
+
+
+def test_the_program_of_ssh_is_ended():
+    """The connection is a process: its socket was never connected."""
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    connection = SimpleNamespace(proc=process)
+    connection.shutdown = MethodType(lambda self, how: None, connection)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    response = urllib3.HTTPResponse(process.stdout, preload_content=False, sock_shutdown=connection.shutdown)
+    made = StreamingResponse(response)
+    found = []
+    reader = threading.Thread(target=lambda: found.append(made.read()))
+    reader.start()
+    made.shut()
+    reader.join(PATIENCE)
+    assert found == [b""]
     made.close()
-    assert channel.mock_calls == [call.settimeout(None), call.shutdown(socket.SHUT_RDWR)]
-    answered.close.assert_called_once_with()
+    process.stdin.close()
+    process.wait(PATIENCE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,12 @@ import pytest
 from backend.projects import fill, fill_memory, packed, read_packed, tree
 from backend.tables import TABLES
 
-from torchx_tui.backends.workspace import WorkspaceMixin, copy_project, pin_workspace_images
+from torchx_tui.backends.workspace import WorkspaceMixin, copy_project
 from torchx_tui.backends.workspace.build_context import build_context
 from torchx_tui.backends.workspace.ignore import IgnorePatterns
-from torchx_tui.backends.workspace.mixin import DirWorkspaceMixin, TmpDirWorkspaceMixin
+from torchx_tui.backends.workspace.mixin import DirWorkspaceMixin
 from torchx_tui.specs.errors import AppDefError, SchedulerError
-from torchx_tui.specs.roles import AppDef, Role
+from torchx_tui.specs.roles import Role
 from torchx_tui.specs.workspace import Workspace
 
 
@@ -174,27 +173,19 @@ def test_workspaces_become_folders(tmp_path, one):
     role, job_dir = Role("r", "i", workspace=one), tmp_path / "job"
     DirWorkspaceMixin().build_workspaces([role], {})
     assert role.image == "i"
-    TmpDirWorkspaceMixin().build_workspaces([role], {})
-    try:
-        assert tree(Path(role.image)) == FILES
-    finally:
-        shutil.rmtree(role.image)
     DirWorkspaceMixin().build_workspaces([role], {"job_dir": str(job_dir)})
     assert (role.image, tree(job_dir)) == (str(job_dir), FILES)
     with pytest.raises(SchedulerError, match="cannot be copied to job_dir"):
         DirWorkspaceMixin().build_workspaces([role], {"job_dir": str(job_dir)})
 
 
-def test_built_images_are_pinned():
-    one, other = Workspace({"/a": ""}), Workspace({"/b": ""})
-    roles = [
-        Role("r", image, workspace=workspace)
-        for image, workspace in (("i", one), ("j", one), ("i", other), ("i", None))
-    ]
-    pin_workspace_images(AppDef("app", roles), {("i", one): "built"})
-    assert [(role.image, bool(role.workspace)) for role in roles] == [
-        ("built", False), ("j", True), ("i", True), ("i", False),
-    ]  # fmt: skip
+def test_tilde_in_job_dir_is_expanded(tmp_path, one, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    role = Role("r", "i", workspace=one)
+    DirWorkspaceMixin().build_workspaces([role], {"job_dir": "~/job"})
+    assert (role.image, tree(tmp_path / "job")) == (str(tmp_path / "job"), FILES)
+    with pytest.raises(SchedulerError, match="job_dir ~nobody-here/job"):
+        DirWorkspaceMixin().build_workspaces([role], {"job_dir": "~nobody-here/job"})
 
 
 def test_a_missing_project_is_an_error(tmp_path):

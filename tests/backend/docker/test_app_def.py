@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.app_def import roles_of
 from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
@@ -24,12 +26,12 @@ def rebuilt(*containers: dict[str, Any]) -> tuple[Any, list[str]]:
     return role, notes
 
 
-def test_macros_are_found_again():
-    command = ["run", "--id=job-x1", "--rank", "{}", "$TORCHX_RANK0_HOST"]
-    role, notes = rebuilt(*(container(k, [part.format(k) for part in command], [f"SHARD=s{k}"]) for k in range(2)))
-    assert (role.entrypoint, role.num_replicas) == ("run", 2)
-    assert role.args == ["--id=${app_id}", "--rank", "${replica_id}", "$$${rank0_env}"]
-    assert (role.env, notes) == ({"SHARD": "s${replica_id}"}, [])
+def test_a_command_is_repeated_literally():
+    command = ["run", "--id=job-x1", "$HOME", "${app_id}"]
+    role, notes = rebuilt(*(container(k, command, ["SHARD=${replica_id}"]) for k in range(2)))
+    assert (role.entrypoint, role.num_replicas, notes) == ("run", 2, [])
+    assert role.args == ["--id=job-x1", "$HOME", "$${app_id}"]
+    assert role.env == {"SHARD": "$${replica_id}"}
 
 
 def test_retries_are_those_of_the_restart_policy():
@@ -48,13 +50,11 @@ def test_what_the_image_brings_is_not_the_roles():
     assert role.env == {"PATH": "/bin"}
 
 
-def test_what_differs_by_no_macro_is_said():
-    role, notes = rebuilt(container(0, ["run", "a"]), container(1, ["run", "b"]))
-    assert role.args == ["a"]
-    assert notes == ["worker: its argument 1 differs between its replicas: that of the first is used for all"]
-    role, notes = rebuilt(container(0, ["run", "a"]), container(1, ["run"]))
-    assert role.args == ["a"]
-    assert notes == ["worker: the arguments of its replicas differ: those of the first are used for all"]
+@pytest.mark.parametrize("other", [(["run", "b"], []), (["run"], []), (["run", "a"], ["A=1"])])
+def test_first_replica_counts_where_they_differ(other):
+    role, notes = rebuilt(container(0, ["run", "a"]), container(1, *other))
+    assert (role.args, role.env) == (["a"], {})
+    assert notes == ["worker: commands or variables of its replicas differ: those of the first are used for all"]
 
 
 def test_mounts_come_back_as_they_were_asked_for():

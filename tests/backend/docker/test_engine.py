@@ -191,6 +191,8 @@ def around(error: BaseException) -> Exception:
 
 REMOTE, OURS = "tcp://node7:2375", "unix:///run/docker.sock"
 AT_REMOTE, AT_OURS = "The Docker engine at tcp://node7:2375", "The Docker engine at /run/docker.sock"
+PODMAN = "unix:///run/user/7/podman/podman.sock"
+AT_PODMAN = "The Docker engine at /run/user/7/podman/podman.sock"
 TLS_HINT = "check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pem in {} (DOCKER_CERT_PATH)"
 
 
@@ -211,10 +213,15 @@ TLS_HINT = "check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pe
         (requests.ReadTimeout(), OURS, f"{AT_OURS} does not answer: it is busy or hangs; see `journalctl -u docker`"),
         (around(PermissionError(errno.EPERM, "x")), OURS, f"{AT_OURS} may not be used by "),
         (around(FileNotFoundError(errno.ENOENT, "x")), OURS,
-         f"{AT_OURS} was not found: Docker is not installed or not started. Start it (`systemctl start docker`), or "
-         "say where it is with DOCKER_HOST or `docker context use NAME`"),
+         f"{AT_OURS} was not found: Docker is not installed or not started. Start it (`systemctl start docker`, or "
+         "`systemctl --user start podman.socket` for Podman), or say where it is with DOCKER_HOST or `docker context "
+         "use NAME`"),
         (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), f"http+{OURS}",
          f"{AT_OURS} refuses the connection: it has stopped. Start it (`systemctl start docker`)"),
+        (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), PODMAN,
+         f"{AT_PODMAN} refuses the connection: it has stopped. Start it (`systemctl --user start podman.socket`)"),
+        (requests.ReadTimeout(), PODMAN,
+         f"{AT_PODMAN} does not answer: it is busy or hangs; see `journalctl --user -u podman`"),
         (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), REMOTE,
          f"{AT_REMOTE} refuses the connection: it has stopped. Start it there, or correct DOCKER_HOST or `docker "
          "context use NAME`"),
@@ -338,6 +345,23 @@ def test_where_an_engine_is(own_home, monkeypatch, text, environment, host):
         monkeypatch.setenv(name, value)
     assert Engine().host == host
     assert Engine().is_remote is host.startswith("tcp")
+
+
+@pytest.mark.parametrize(("docker_is_there", "podman_is_there"), [(True, True), (False, True), (False, False)])
+def test_podman_socket_is_used_without_docker(tmp_path, own_home, monkeypatch, docker_is_there, podman_is_there):
+    docker_socket, podman_socket = tmp_path / "docker.sock", tmp_path / "podman" / "podman.sock"
+    monkeypatch.setattr("torchx_tui.backends.docker_engine.client.DOCKER_SOCKET", str(docker_socket))
+    podman_socket.parent.mkdir()
+    for path, is_there in ((docker_socket, docker_is_there), (podman_socket, podman_is_there)):
+        if is_there:
+            path.touch()
+    environment = {"XDG_RUNTIME_DIR": str(tmp_path)}
+    engine = Engine(environment)
+    is_podman = podman_is_there and not docker_is_there
+    assert engine.host == f"unix://{podman_socket if is_podman else docker_socket}"
+    assert engine.is_found_by_docker is not is_podman
+    assert Engine({**environment, "DOCKER_HOST": REMOTE}).host == REMOTE
+    assert Engine({**environment, "DOCKER_HOST": REMOTE}).is_found_by_docker
 
 
 def test_an_engine_of_another_environment_is_not_asked(scripted, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.scripted_engine import ScriptedEngine, events, listed, refused
 from support.scripted_server import Answer, Asked
-from support.waiting import NEVER, PATIENCE
+from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.lifecycle import AppCanceller, Launch, ensure_network
@@ -111,6 +111,29 @@ def test_network_that_is_gone_is_made_again(scripted, words, is_tried_again):
     assert asked_of(scripted) == ["POST containers/create", start, "POST networks/create", start]
 
 
+@pytest.mark.parametrize("is_here", [True, False])
+def test_short_image_name_of_podman_is_launched(scripted, is_here):
+    scripted.answers["GET", "/networks"] = 200, [network("torchx", 1)]
+    scripted.answers["GET", "/containers/json"] = 200, []
+    scripted.answers["GET", "/containers/c0/json"] = 200, {"Id": "c0"}
+    scripted.answers["POST", "/containers/c0/start"] = 204, b""
+    found = {"localhost/busybox:local"} if is_here else set()
+
+    def create(asked: Asked) -> Answer:
+        image = asked.body["Image"]
+        return (201, {"Id": "c0"}) if image in found else refused(404, f"No such image: {image}")
+
+    scripted.answers["POST", "/containers/create"] = create
+    container = DockerContainer("busybox:local", ["run"], {"labels": {labels.ROLE_NAME: "r", labels.REPLICA_ID: "0"}})
+    made = Launch(scripted.engine(), DockerJob("app-x", [container]), {})
+    if is_here:
+        made.run()
+        assert asked_of(scripted)[-1] == "POST containers/c0/start"
+    else:
+        with pytest.raises(SchedulerError, match="there is no image busybox:local: "):
+            made.run()
+
+
 @pytest.mark.parametrize("listing", [(200, [listed(0), listed(1)]), refused(500, "it is busy")])
 def test_what_is_left_behind_is_said(scripted, listing):
     scripted.answers["POST", "/containers/c1/start"] = refused(404, "No such image: busybox:1")
@@ -147,7 +170,7 @@ def test_a_launch_that_is_cancelled_says_what_it_leaves(scripted):
 @pytest.fixture
 def patient(monkeypatch):
     """However slow the engine is, its answer to a request to stop is waited for."""
-    monkeypatch.setattr("torchx_tui.backends.docker.lifecycle.TAKEN_WITHIN_S", NEVER)
+    monkeypatch.setattr("torchx_tui.backends.docker.lifecycle.REFUSAL_TIMEOUT_S", NEVER)
 
 
 @pytest.mark.usefixtures("patient")
@@ -173,13 +196,26 @@ def test_a_cancel_ends_what_lives_once_and_removes_what_waits(scripted, monkeypa
     assert len(asked_of(scripted)) == 4
 
 
-def test_an_engine_that_takes_long_to_stop_is_not_waited_for(scripted):
+def test_cancel_keeps_the_request_to_stop(scripted, caplog):
+    """Engines 23.0 to 24.0.2 kill a container if the request to stop it is dropped."""
     scripted.has(listed(0))
-    ended = threading.Event()
-    scripted.answers["POST", "/containers/c0/stop"] = lambda asked: (204, b"") if ended.wait(PATIENCE) else None
-    AppCanceller(scripted.engine(), 3).cancel("app-x")
+    ended, is_closed = threading.Event(), threading.Event()
+    answer = refused(500, "cannot stop it")
+    scripted.answers["POST", "/containers/c0/stop"] = lambda asked: answer if ended.wait(PATIENCE) else None
+    canceller = AppCanceller(scripted.engine(), 3)
+    canceller.cancel("app-x")
     assert not ended.is_set()
+    closing = threading.Thread(target=lambda: (canceller.close(), is_closed.set()))
+    closing.start()
+    assert not is_closed.wait(0.3)
     ended.set()
+    closing.join(PATIENCE)
+    wait_until(
+        lambda: "app-x was not cancelled in all replicas: worker/0: cannot stop it" in caplog.text, "a log entry"
+    )
+    with pytest.raises(SchedulerError, match="cannot stop it"):
+        canceller.cancel("app-x")
+    assert [asked.path for asked in scripted.asked].count("/containers/c0/stop") == 2
 
 
 @pytest.mark.usefixtures("patient")

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from torchx_tui.backends.docker.log_stream import FramedLog
 from torchx_tui.backends.shared.stamped_log import Message, StampedLines
-from torchx_tui.backends.shared.streaming_response import ChunkedBody
 from torchx_tui.logs.source.log_place import LogPlace
 from torchx_tui.logs.source.log_times import nanoseconds_of
 from torchx_tui.specs.errors import SchedulerError
@@ -26,20 +25,6 @@ def frame(kind: int, text: bytes) -> bytes:
 def pieces_of(data: bytes, cuts: list[int]) -> list[bytes]:
     places = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
     return [data[start:end] for start, end in itertools.pairwise(places)]
-
-
-@given(st.lists(st.binary(max_size=30), max_size=8), st.lists(st.integers(0, 400), max_size=6))
-def test_chunks_are_put_together(chunks, cuts):
-    sent = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks if chunk) + b"0\r\n\r\n"
-    body = ChunkedBody()
-    assert b"".join(body.feed(piece) for piece in pieces_of(sent, cuts)) == b"".join(chunks)
-    assert body.ended
-
-
-def test_a_body_without_its_last_chunk_has_not_ended():
-    body = ChunkedBody()
-    assert body.feed(b"3\r\nabc\r\n") == b"abc"
-    assert not body.ended
 
 
 @given(

@@ -84,6 +84,7 @@ def told(**changes: Any) -> list[tuple[str, str]]:
 
 def test_the_engines_version_and_size():
     assert told() == [("ok", "Docker 24.0 at /run/docker.sock: 8 cpu, 16 GB, overlay2")]
+    assert told(ServerVersion="5.4.2", BuildahVersion="1.39")[0][1].startswith("Podman 5.4.2 at /run/docker.sock")
     assert told(MemTotal=None)[0][1].endswith("8 cpu, 0 GB, overlay2")
     assert told(Runtimes={"nvidia": {}})[1:] == [("ok", "GPUs: the NVIDIA runtime is there")]
     assert told(Runtimes={"runc": {}})[1:] == []
@@ -133,6 +134,19 @@ def test_what_a_launch_would_find():
     mounted = role(mounts=[BindMount("/no/such", "/x"), BindMount("/", "/y"), VolumeMount("v", "/z")])
     assert faults(mounted) == ["error: r: the mount's source /no/such does not exist"]
     assert faults(mounted, remote=True) == []
+
+
+@pytest.mark.parametrize(
+    ("image", "tag"),
+    [
+        ("busybox:local", "localhost/busybox:local"),
+        ("busybox", "localhost/busybox:latest"),
+        ("python:3.12", "docker.io/library/python:3.12"),
+        ("a/b:1", "docker.io/a/b:1"),
+    ],
+)
+def test_preflight_finds_short_names_of_podman(image, tag):
+    assert faults(role(image), images=[{"Id": "sha256:b", "RepoTags": [tag]}]) == []
 
 
 def test_the_names_of_an_image():

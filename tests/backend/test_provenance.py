@@ -1,4 +1,4 @@
-"""What is noted beside a launch, and what of it has changed when it is launched again."""
+"""The git state that is noted beside a launch, and what has changed when the job is launched again."""
 
 import os
 import threading
@@ -8,16 +8,15 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from support.canned_launches import CannedLaunches
 from support.git import WorkTree
-from support.imaged import Imaged
 from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends.api import Capabilities
 from torchx_tui.backends.history import provenance
 from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.history.launch_record import LaunchOrigin
-from torchx_tui.backends.history.provenance import Changed, GitState, LaunchWorld, WorldNow, differing_files, git_state
-from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.backends.history.provenance import Changed, GitState, WorldNow, git_state
 from torchx_tui.specs.roles import AppDef, Role
 
 
@@ -30,7 +29,7 @@ def tree(tmp_path, monkeypatch):
 
 @pytest.fixture
 def scheduler():
-    return Imaged()
+    return CannedLaunches()
 
 
 @pytest.fixture
@@ -85,35 +84,29 @@ def git_calls(monkeypatch):
 
 
 def state_of(folder) -> Any:
-    return git_state(folder, 30)
+    return git_state(folder, PATIENCE)
 
 
 def test_states_of_a_work_tree(tree):
     clean = state_of(tree.folder)
-    assert clean == GitState(tree.git("rev-parse", "HEAD"), "")
+    assert clean == GitState(tree.git("rev-parse", "HEAD"), False)
     (tree.folder / "below").mkdir()
     tree.write("untracked.txt", "x")
     assert state_of(tree.folder / "below") == clean
-    changes = {""}
-    for lr in ("0.2", "0.3"):
-        tree.write("train.py", f"lr = {lr}\n")
-        changes.add(state_of(tree.folder).changes)
-    assert len(changes) == 3
-    assert differing_files(tree.folder, clean.commit, 30) == 1
-    # Git may be configured to print names unquoted, which need not be text.
+    # Git may print names that are not text.
     tree.git("config", "core.quotePath", "false")
     (tree.folder / os.fsdecode(b"\xff.py")).write_text("x")
     tree.git("add", "--all")
-    assert differing_files(tree.folder, clean.commit, 30) == 3
+    assert state_of(tree.folder) == GitState(clean.commit, True)
     (tree.folder / ".git" / "index").write_text("damaged")
-    assert state_of(tree.folder) == GitState(clean.commit, None)
+    assert state_of(tree.folder) == GitState()
 
 
 def test_no_state_without_git(tmp_path, tree, monkeypatch):
     (tmp_path / "empty").mkdir()
     tree.git("init", "--quiet", str(tmp_path / "empty"))
-    assert [state_of(tmp_path / name) for name in ("", "gone", "empty")] == [None] * 3
-    assert differing_files(tree.folder, "0" * 40, 30) is None
+    assert [state_of(tmp_path / name) for name in ("", "empty")] == [None, None]
+    assert state_of(tmp_path / "gone") == GitState()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert state_of(tree.folder) is None
 
@@ -121,8 +114,16 @@ def test_no_state_without_git(tmp_path, tree, monkeypatch):
 def test_a_hanging_git_is_ended(tmp_path, hanging_git):
     hanging_git()
     began = time.monotonic()
-    assert git_state(tmp_path, 0.2) == GitState("", None)
+    assert git_state(tmp_path, 0.2) == GitState()
     assert time.monotonic() - began < PATIENCE
+
+
+def test_no_program_of_a_repository_is_run(tmp_path, tree):
+    (tmp_path / "monitor").write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    (tmp_path / "monitor").chmod(0o755)
+    tree.git("config", "core.fsmonitor", str(tmp_path / "monitor"))
+    assert state_of(tree.folder).dirty is False
+    assert not (tmp_path / "ran").exists()
 
 
 def test_the_index_is_not_written(tree):
@@ -130,37 +131,30 @@ def test_the_index_is_not_written(tree):
     tree.write("train.py", "lr = 0.1\n")  # of a later time, so that git would like to refresh its index
     os.utime(tree.folder / "train.py", (1, 1))
     before = index.stat().st_mtime_ns
-    state = state_of(tree.folder)
-    assert index.stat().st_mtime_ns == before
     # A file that was only touched has not changed.
-    assert state.changes == ""
-    assert differing_files(tree.folder, state.commit, 30) == 0
+    assert state_of(tree.folder).dirty is False
+    assert index.stat().st_mtime_ns == before
 
 
 # Noting
 
 
-def test_commit_and_pulled_images_are_noted(launch, scheduler, tree):
-    asked, too_early = threading.Event(), []
-    scheduler.digests = {"one:1": "sha256:old"}
-    scheduler.on_asked = asked.set
-    # Half a second is enough for a thread that does not wait for the launch.
-    scheduler.on_schedule = lambda: too_early.append(asked.wait(0.5))
+def test_commit_and_dirty_flag_are_noted(launch, tree):
+    commit = tree.git("rev-parse", "HEAD")
+    assert GitState.of(launch()) == GitState(commit, False)
+    tree.write("train.py", "lr = 0.2\n")
     record = launch()
-    assert too_early == [False]
-    assert LaunchWorld.of(record) == LaunchWorld(tree.git("rev-parse", "HEAD"), "", {"one:1": "sha256:new"})
-    assert (record.app_id, record.state) == ("job-0", "SUBMITTED")
-    assert scheduler.asked == [["one:1", "two:1"]]
+    assert record.world == {"commit": commit, "dirty": True}
+    assert (record.app_id, record.state) == ("job-1", "SUBMITTED")
 
 
-def test_a_launch_does_not_wait_for_its_note(begin, noted, runner, scheduler, monkeypatch):
+def test_a_launch_does_not_wait_for_its_note(begin, noted, runner, monkeypatch):
     continued = threading.Event()
 
     def slow(*_):
         continued.wait(PATIENCE)
 
     monkeypatch.setattr(provenance, "git_state", slow)
-    scheduler.waits = continued
     handle = begin("one:1")
     record = runner.journal.find(handle)
     assert (record.app_id, record.world) == ("job-0", {})
@@ -168,23 +162,26 @@ def test_a_launch_does_not_wait_for_its_note(begin, noted, runner, scheduler, mo
     runner.close()
     assert time.monotonic() - began < PATIENCE
     continued.set()
-    assert noted(handle).world == {"commit": "", "changes": "", "images": {}}
+    assert noted(handle).world == {"commit": "", "dirty": False}
 
 
+<<<<<<< HEAD:tests/backend/test_launch_world.py
 def test_a_deleted_job_is_not_noted(begin, runner, scheduler):
     scheduler.waits = threading.Event()
     runner.job(begin("one:1")).delete()
     scheduler.waits.set()
+=======
+def test_a_deleted_job_is_not_noted(begin, runner, monkeypatch):
+    continued = threading.Event()
+    monkeypatch.setattr(provenance, "git_state", lambda *_: continued.wait(PATIENCE) and None)
+    runner.delete(begin("one:1"))
+    continued.set()
+>>>>>>> b85518394381e18121251c349f66e223a4567106:tests/backend/test_provenance.py
     for thread in threading.enumerate():
-        if thread.name == "world":
+        if thread.name == "git-state":
             thread.join(PATIENCE)
             assert not thread.is_alive()
     assert runner.journal.records() == []
-
-
-def test_a_backend_without_digests_costs_nothing(launch, scheduler, tree):
-    scheduler.failure = SchedulerError("away")
-    assert LaunchWorld.of(launch()) == LaunchWorld(tree.git("rev-parse", "HEAD"))
 
 
 def test_notes_of_two_threads_are_merged(journal):
@@ -211,18 +208,21 @@ def test_notes_of_two_threads_are_merged(journal):
         ({}, None),
         ({"commit": 3}, None),
         ({"images": {}}, None),
-        ({"commit": "abc", "changes": 3, "images": "x"}, LaunchWorld("abc", None, {})),
+        ({"commit": "abc", "dirty": "x"}, GitState("abc", None)),
+        # Of earlier versions.
+        ({"commit": "abc", "changes": "", "images": {"i": "sha256:1"}}, GitState("abc", False)),
+        ({"commit": "abc", "changes": "1f"}, GitState("abc", True)),
+        ({"commit": "abc", "changes": None}, GitState("abc", None)),
     ],
 )
-def test_odd_notes(world, found):
-    assert LaunchWorld.of(LaunchRecord("1", 0.0, "local_cwd", "torchx", {}, world=world)) == found
+def test_state_of_a_record(world, found):
+    assert GitState.of(LaunchRecord("1", 0.0, "local_cwd", "torchx", {}, world=world)) == found
 
 
 # Comparing
 
 
 def test_nothing_changes_at_once(launch, runner, scheduler, tree):
-    scheduler.digests = {"one:1": "sha256:new"}
     config = {"scheduler": "local_cwd", "component.lr": "0.1"}
     record = launch(config=config)
     assert runner.changed_since(record) == runner.changed_since(record, config) == []
@@ -234,11 +234,9 @@ def test_another_commit(launch, runner, tree):
     record = launch()
     then = tree.git("rev-parse", "HEAD")[:10]
     assert runner.changed_since(record, None) == []
-    for names, files in (((), ""), (("train.py", "eval.py"), ", 2 files differ")):
-        for name in names:
-            tree.write(name, "lr = 0.2\n")
-        now = tree.commit()[:10]
-        assert runner.changed_since(record) == [Changed("git commit", then, now + files)]
+    assert runner.changed_since(record) == []
+    now = tree.commit()[:10]
+    assert runner.changed_since(record) == [Changed("git commit", then, now)]
     tree.git("checkout", "--quiet", "--detach", then)
     assert runner.changed_since(record) == []
 
@@ -254,23 +252,12 @@ def test_a_slow_git_is_not_compared(launch, runner, tree, hanging_git, monkeypat
 def test_uncommitted_changes(launch, runner, tree):
     clean = launch()
     tree.write("train.py", "lr = 0.2\n")
-    assert runner.changed_since(clean) == [Changed("uncommitted changes", "none", "some, 1 file differs")]
+    assert runner.changed_since(clean) == [Changed("uncommitted changes", "none", "some")]
     assert runner.changed_since(replace(clean, world={})) == []
     dirty = launch()
-    tree.write("train.py", "lr = 0.3\n")
-    assert runner.changed_since(dirty) == [Changed("uncommitted changes", "some", "others, 1 file differs")]
+    assert runner.changed_since(dirty) == []
     tree.git("checkout", "--quiet", "train.py")
     assert runner.changed_since(dirty) == [Changed("uncommitted changes", "some", "none")]
-
-
-def test_other_images(launch, runner, scheduler, tree):
-    scheduler.digests = {"one:1": "sha256:" + "a" * 64, "two:1": "sha256:" + "b" * 64}
-    record = launch()
-    scheduler.digests = {"one:1": "sha256:" + "c" * 64}
-    assert runner.changed_since(record) == [
-        Changed("image one:1", "sha256:" + "a" * 12, "sha256:" + "c" * 12),
-        Changed("image two:1", "sha256:" + "b" * 12, "not here"),
-    ]
 
 
 def test_another_folder(launch, runner, scheduler, tree, tmp_path, monkeypatch):
@@ -299,16 +286,13 @@ def test_another_config(launch, runner, tree):
     assert runner.changed_since(replace(record, workspace="/mine"), now) == changed
 
 
-def test_many_jobs_are_compared_with_one_query(launch, runner, scheduler, tree, git_calls):
-    scheduler.digests = {"one:1": "sha256:new"}
+def test_many_jobs_are_compared_with_one_query(launch, runner, tree, git_calls):
     records = [launch() for _ in range(5)]
     tree.commit()
     git_calls.reset_mock()
-    del scheduler.asked[:]
     now = WorldNow()
     assert [len(runner.changed_since(record, None, now)) for record in records] == [1] * 5
     assert [call.args[0] for call in git_calls.mock_calls] == [tree.folder]
-    assert scheduler.asked == [["one:1"]]
 
 
 def test_waiting_launches_share_an_answer_of_git(begin, noted, tree, git_calls):
@@ -334,17 +318,20 @@ def test_an_answer_of_git_must_be_new_enough(tmp_path, git_calls, monkeypatch):
         assert git_calls.call_count == count
 
 
-def test_closing_waits_for_notes(begin, noted, runner, scheduler, tree, monkeypatch):
+def test_closing_waits_for_notes(begin, runner, tree, git_calls, monkeypatch):
     monkeypatch.setattr(provenance, "CLOSE_TIMEOUT_S", NEVER)
-    scheduler.waits = threading.Event()
-    handles = begin("one:1"), begin("")
+    continued = threading.Event()
+
+    def slow(*arguments):
+        continued.wait(PATIENCE)
+        return git_state(*arguments)
+
+    git_calls.side_effect = slow
+    handle = begin("one:1")
     closing = threading.Thread(target=runner.close)
     closing.start()
-    noted(handles[1])
-    # The digests of the first launch's images are still missing.
     closing.join(0.5)
     assert closing.is_alive()
-    scheduler.waits.set()
+    continued.set()
     closing.join(PATIENCE)
-    for handle in handles:
-        assert runner.journal.find(handle).world["commit"] == tree.git("rev-parse", "HEAD")
+    assert runner.journal.find(handle).world["commit"] == tree.git("rev-parse", "HEAD")
