@@ -57,15 +57,6 @@ def before_others(pod: KubernetesObject) -> list[str]:
     return [item["name"] for item in _init_containers(pod) if item.get("restartPolicy") != "Always"]
 
 
-def side_by_side(pod: KubernetesObject) -> list[str]:
-    """Return the containers that run at the same time, the replica's own first."""
-    spec = pod.get("spec") or {}
-    names = [item["name"] for item in spec.get("containers") or []]
-    names += [item["name"] for item in _init_containers(pod) if item.get("restartPolicy") == "Always"]
-    own = main_container(pod)
-    return [own, *(name for name in names if name != own)]
-
-
 def main_container(pod: KubernetesObject) -> str:
     """Return the container that is the replica: the one that the pod names, else the first."""
     names = [item["name"] for item in (pod.get("spec") or {}).get("containers") or []]

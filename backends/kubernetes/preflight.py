@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 from ...logs.text.sanitize import plain
 from ...specs.errors import AppDefError, BackendUnavailableError, SchedulerError
 from ...specs.handles import normalize_str
-from ...specs.mounts import VolumeMount
-from ...specs.roles import AppDef, Role
+from ...specs.roles import AppDef
 from ..types import Finding
 from ..workspace.scripts import workspace_findings
 from .api_server import ApiError, ApiServer
@@ -20,7 +19,7 @@ from .jobs import GROUP, VERSION, pods_path, tasks_of
 from .kubeconfig import read_contexts
 from .lifecycle import describe_missing_account, describe_too_large, explain_refusal, has_account
 from .request.manifest import app_to_resource
-from .request.pods import GPU, node_labels
+from .request.pods import node_labels
 from .request.request import KubernetesOpts
 from .shapes import KubernetesObject
 
@@ -39,10 +38,6 @@ _MOST_CHOICES = 200
 _MOST_QUEUES = 20
 
 
-# A node with its images and conditions takes some kilobytes: of a larger cluster nothing is claimed.
-_MOST_NODES = 200
-# Seconds: a form asks again with every letter, and nodes come and go in minutes.
-_KEPT_S = 60.0
 # Seconds: a form waits for it.
 _TIMEOUT_S = 5.0
 # Bytes that etcd takes of one object, unless it is told to take more.
@@ -232,47 +227,7 @@ def _list_names(server: ApiServer, path: str) -> list[str]:
     return [name for item in items if plain(name := str(item["metadata"]["name"])) == name]
 
 
-class GpuNodes:
-    """Asks a server for its nodes, and remembers for a minute what it said.
-
-    Args:
-        server: the server.
-    """
-
-    def __init__(self, server: ApiServer) -> None:
-        self._server = server
-        self._most: int | None = None
-        self._until = 0.0
-
-    def most(self) -> int | None:
-        """Return the GPUs of the node that has most; None where that cannot be told.
-
-        Raises:
-            BackendUnavailableError: the server cannot be reached.
-        """
-        if time.monotonic() > self._until:
-            self._most = self._ask()
-            self._until = time.monotonic() + _KEPT_S
-        return self._most
-
-    def _ask(self) -> int | None:
-        try:
-            answer = self._server.request("GET", "/api/v1/nodes", params={"limit": _MOST_NODES}, timeout=_TIMEOUT_S)
-        except ApiError:
-            return None
-        if (answer.get("metadata") or {}).get("continue") or not answer.get("items"):
-            return None
-        return max(_gpus_of(node) for node in answer["items"])
-
-
-def _gpus_of(node: dict[str, Any]) -> int:
-    text = str(((node.get("status") or {}).get("allocatable") or {}).get(GPU) or "0")
-    return int(text) if text.isdigit() else 0
-
-
-def launch_findings(
-    server: ApiServer, app: AppDef, opts: KubernetesOpts, image_repo: str = "", gpus: GpuNodes | None = None
-) -> list[Finding]:
+def launch_findings(server: ApiServer, app: AppDef, opts: KubernetesOpts, image_repo: str = "") -> list[Finding]:
     """List the faults that a launch would have; what this user may not look at is passed over.
 
     Args:
@@ -280,7 +235,6 @@ def launch_findings(
         app: the app.
         opts: the run options.
         image_repo: the repository that images which are built from workspaces are pushed to.
-        gpus: what is remembered of the nodes' GPUs.
     """
     findings = [*_images(app, image_repo), *_names(app)]
     findings += [finding for role in app.roles for finding in workspace_findings(role)]
@@ -288,9 +242,7 @@ def launch_findings(
         findings += _place(server, opts)
         if any(known.level == "error" for known in findings):
             return findings
-        findings += _claims(server, app, opts.namespace)
         findings += _nodes(server, app)
-        findings += _gpus(gpus or GpuNodes(server), app)
         findings += _pods(server, app, opts)
     except BackendUnavailableError as error:
         what, _, hint = str(error).partition(": ")
@@ -367,29 +319,6 @@ def _queue(server: ApiServer, queue: str) -> Iterator[Finding]:
         )
 
 
-def _claims(server: ApiServer, app: AppDef, namespace: str) -> Iterator[Finding]:
-    users: dict[str, list[Role]] = {}
-    for role in app.roles:
-        for mount in role.mounts:
-            if isinstance(mount, VolumeMount):
-                users.setdefault(mount.src, []).append(role)
-    for claim, roles in users.items():
-        answer = _get(server, f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{claim}")
-        name = roles[0].name
-        if answer is None:
-            yield Finding(
-                "error", f"{name}: there is no claim {claim} in {namespace}", "create it, or correct the mount"
-            )
-            continue
-        if (answer.get("status") or {}).get("phase") == "Lost":
-            yield Finding("error", f"{name}: the claim {claim} has lost its volume", "choose another one")
-        modes = set((answer.get("spec") or {}).get("accessModes") or [])
-        if modes and modes <= {"ReadWriteOnce", "ReadWriteOncePod"} and sum(role.num_replicas for role in roles) > 1:
-            yield Finding(
-                "warning", f"{name}: the claim {claim} is for one node", "replicas on other nodes would never start"
-            )
-
-
 def _nodes(server: ApiServer, app: AppDef) -> Iterator[Finding]:
     for role in app.roles:
         if wanted := ",".join(f"{key}={value}" for key, value in node_labels(role).items()):
@@ -400,16 +329,6 @@ def _nodes(server: ApiServer, app: AppDef) -> Iterator[Finding]:
                     f"{role.name}: no node has the labels {wanted}",
                     "it waits until there is one: correct its capabilities, unless nodes are made when they are needed",
                 )
-
-
-def _gpus(nodes: GpuNodes, app: AppDef) -> Iterator[Finding]:
-    hint = "it waits until there is one: ask for fewer, unless nodes are made when they are needed"
-    for role in app.roles:
-        wanted = role.resource.gpu
-        most = nodes.most() if wanted > 0 else None
-        if most is not None and wanted > most:
-            words = f"no node has more than {most}" if most else "no node has any"
-            yield Finding("warning", f"{role.name}: {wanted} gpu asked for, {words}", hint)
 
 
 def _pods(server: ApiServer, app: AppDef, opts: KubernetesOpts) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ from .jobs import find_job, pods_of, split_app_id
 from .lifecycle import abort, launch, remove, validate
 from .listing import uid_of
 from .logs.log_stream import open_stream, read_lines
-from .preflight import GpuNodes, Right, known_values, launch_findings
+from .preflight import Right, known_values, launch_findings
 from .request.manifest import app_to_resource, sanitize_for_serialization
 from .request.names import cleanup_str, name_faults
 from .request.pods import pod_labels, role_to_pod
@@ -114,7 +114,6 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._rows = WatchedNamespaces(self._server, self._namespace)
         self._looks = JobLooks(self._server, self._rows.version)
-        self._gpus = GpuNodes(self._server)
         self._rights = preflight.Rights(self._server, self._namespace)
         self.capabilities = _ALL
         self.context = self._server.context
@@ -283,10 +282,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """List the faults of a launch: a queue, namespace, claim, account or class that is missing."""
+        """List the faults of a launch: a queue, namespace, account or class that is missing."""
         resolved = self.run_opts().resolve(cfg)
         return launch_findings(
-            self._server, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or ""), self._gpus
+            self._server, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
         )
 
 

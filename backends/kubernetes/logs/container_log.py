@@ -144,7 +144,7 @@ class ContainerLog:
         self._pod = pod
         self._container = container
         own = main_container(pod)
-        # Of containers beside the replica's own, each line says whose it is.
+        # Lines of init containers begin with the container's name.
         self._prefix = b"" if container == own else f"{container} ".encode()
         self._at_start = True
         self._key = f"{uid_of(pod)}/{container}/"

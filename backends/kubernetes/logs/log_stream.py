@@ -1,11 +1,10 @@
-"""The log of one replica as it comes: of all containers of its pod, and on in a pod that was made anew."""
+"""The log of one replica: its init containers, its main container, and the pod that replaces it."""
 
 from __future__ import annotations
 
-import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING
 
 from ....logs.source.stream import Cursor, LogStream, Part, PartsCursor, Record
@@ -14,7 +13,7 @@ from ...shared.stamped_log import TOGETHER_NS, LookWaits
 from ...shared.stream_lines import StreamLines
 from ...types import LogIterator, LogQuery, Stream
 from .. import labels
-from ..phases import before_others, side_by_side
+from ..phases import before_others, main_container
 from ..shapes import KubernetesObject
 from .container_log import ContainerLog, Item, LogReading
 from .replica_pods import JobSnapshot, find_pod_name, name_of, replica_pods, uid_of
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from ..api_server import ApiServer
 
 
-# Records that wait to be taken, of all logs together.
-_MOST_WAITING = 256
-# How often (s) it is looked whether anything is still wanted.
-_LOOK_S = 0.2
 # A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
 _FRESH_S = 1.0
 
@@ -78,46 +73,6 @@ def _check_stream(streams: Stream | str | None) -> None:
     if streams not in (None, Stream.COMBINED):
         name = streams.value if isinstance(streams, Stream) else streams
         raise UnknownReplicaError(f"Kubernetes keeps no stream {name} of its own. Valid: {Stream.COMBINED.value}")
-
-
-def read_side_by_side(reading: LogReading, logs: Sequence[Callable[[], Iterator[Item]]]) -> Iterator[Item]:
-    """Yield the records of several logs as they come, until all have ended.
-
-    Raises:
-        Exception: whatever the first one raised that failed.
-    """
-    waiting: queue.Queue[Item | Exception | None] = queue.Queue(_MOST_WAITING)
-
-    def put(item: Item | Exception | None) -> None:
-        while not reading.is_stopped:
-            try:
-                waiting.put(item, timeout=_LOOK_S)
-            except queue.Full:
-                continue
-            return
-
-    def read(items: Callable[[], Iterator[Item]]) -> None:
-        try:
-            for item in items():
-                put(item)
-            put(None)
-        except Exception as error:  # raised where the records are taken
-            put(error)
-
-    for number, items in enumerate(logs):
-        threading.Thread(target=read, args=(items,), name=f"log-{reading.name}-{number}", daemon=True).start()
-    left = len(logs)
-    while left and not reading.is_stopped:
-        try:
-            item = waiting.get(timeout=_LOOK_S)
-        except queue.Empty:
-            continue
-        if item is None:
-            left -= 1
-        elif isinstance(item, Exception):
-            raise item
-        else:
-            yield item
 
 
 class KubernetesLogStream:
@@ -252,15 +207,8 @@ class KubernetesLogStream:
         return pod is None or "deletionTimestamp" in pod["metadata"] or look.may_restart
 
     def _pod_items(self, pod: KubernetesObject) -> Iterator[Item]:
-        reading = self._reading
-        for container in before_others(pod):
-            yield from ContainerLog(reading, pod, container).items()
-        logs = [ContainerLog(reading, pod, container) for container in side_by_side(pod)]
-        if reading.follow and len(logs) > 1:
-            yield from read_side_by_side(reading, [log.items for log in logs])
-            return
-        for log in logs:
-            yield from log.items()
+        for container in (*before_others(pod), main_container(pod)):
+            yield from ContainerLog(self._reading, pod, container).items()
 
     def _made_anew(self, pod: KubernetesObject) -> Item:
         retry = labels.number(pod["metadata"].get("annotations") or {}, labels.RETRY_COUNT)

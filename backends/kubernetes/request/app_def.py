@@ -6,74 +6,22 @@ from collections.abc import Collection
 from typing import Any
 
 from ....base.files import user_name
-from ....specs.handles import normalize_str
 from ....specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
 from ....specs.resources import Resource
 from ....specs.roles import AppDef, RetryPolicy, Role, macros
 from ....specs.status import MISSING
-from ...shared.found_macros import Place, command_as_given, variable_as_given
-from ...shared.kept_app_def import LAUNCH_VARIABLES, RANK0_HOST, kept_text, read_kept
+from ...shared.kept_app_def import LAUNCH_VARIABLES, kept_text, read_kept
 from .. import labels
-from ..jobs import count_of, is_torchx, replica_of_task, tasks_of
+from ..jobs import count_of, replica_of_task, tasks_of
 from ..shapes import KubernetesObject
-from .names import hosts_variable
-from .overlay import DEL, JOIN, NAMESPACE, POD, set_overlay
+from .overlay import NAMESPACE, POD
 from .pods import FIELD_PATH, GPU, cores, is_node_label, megabytes
 
 DSHM: KubernetesObject = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 """The volume of shared memory of every pod."""
 
-# What a role says; the rest is an overlay's.
-_OF_SPEC = {"containers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
-_OF_CONTAINER = {"command", "args", "env", "envFrom", "image", "name", "ports", "resources", "volumeMounts"}
-_OURS = (f"{labels.TORCHX}/", "app.kubernetes.io/")
-
-
-def overlay_of(template: KubernetesObject, main: KubernetesObject, role: Role) -> KubernetesObject:
-    """Return the overlay of a role; empty where its pods are TorchX's.
-
-    Args:
-        template: the pod.
-        main: the container of it that the role was made of.
-        role: the role.
-    """
-    spec, metadata = template.get("spec") or {}, template.get("metadata") or {}
-    parts = {"metadata": _metadata(metadata), "spec": {**_spec(spec), **_containers(spec, main, role)}}
-    return {part: what for part, what in parts.items() if what}
-
-
-def _metadata(metadata: KubernetesObject) -> KubernetesObject:
-    theirs = {name: value for name, value in (metadata.get("labels") or {}).items() if not name.startswith(_OURS)}
-    noted = dict(metadata.get("annotations") or {})
-    if noted.get("sidecar.istio.io/inject") == "false":
-        del noted["sidecar.istio.io/inject"]
-    return {key: what for key, what in (("labels", theirs), ("annotations", noted)) if what}
-
-
-def _spec(spec: KubernetesObject) -> KubernetesObject:
-    beyond: KubernetesObject = {key: value for key, value in spec.items() if key not in _OF_SPEC}
-    policy = spec.get("restartPolicy")
-    if policy is None:
-        beyond[DEL("restartPolicy")] = None
-    elif policy != "Never":
-        beyond["restartPolicy"] = policy
-    if nodes := {key: value for key, value in (spec.get("nodeSelector") or {}).items() if not is_node_label(key)}:
-        beyond["nodeSelector"] = nodes
-    shared = [volume for volume in spec.get("volumes") or [] if volume.get("name") == DSHM["name"] and volume != DSHM]
-    if shared:
-        beyond[JOIN("volumes", on="name")] = shared
-    return beyond
-
-
-def _containers(spec: KubernetesObject, main: KubernetesObject, role: Role) -> KubernetesObject:
-    more: dict[str, Any] = {key: value for key, value in main.items() if key not in _OF_CONTAINER}
-    by_role = {"privileged": True} if any(isinstance(mount, DeviceMount) for mount in role.mounts) else {}
-    if (more.get("securityContext") or {}) == by_role:
-        more.pop("securityContext", None)
-    joined = [item for item in spec.get("containers") or [] if item is not main]
-    if more:
-        joined.insert(0, {"name": normalize_str(f"{role.name}-") + macros.replica_id, **more})
-    return {JOIN("containers", on="name"): joined} if joined else {}
+# Fields of a pod's spec that a role has; the others become its overlay.
+_OF_ROLE = {"containers", "initContainers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
 
 
 def app_def_annotations(
@@ -107,55 +55,43 @@ def read_app_def(job: KubernetesObject, notes: list[str]) -> AppDef | None:
 
 
 def roles_of(job: KubernetesObject, notes: list[str] | None = None) -> list[Role]:
-    """Return the roles that a job's tasks tell of, for jobs whose AppDef is not kept.
+    """Return the roles of a job whose AppDef is not kept, from the first task of each role.
 
-    What cannot be known is as a Role has it that says nothing: no entrypoint where the image's own is run, -1 where no
-    resources are asked for. What a Role cannot say, such as tolerations, is in its overlay. In TorchX's jobs and ours,
-    macros that stand replaced in arguments and variables are found again.
+    Commands and variables are repeated literally. Unknown fields keep Role's defaults, with -1 for resources that are
+    not limited.
 
     Args:
         job: the job.
-        notes: gets what could not be rebuilt.
+        notes: gets what a role cannot repeat.
     """
     by_role: dict[str, list[KubernetesObject]] = {}
     for task in tasks_of(job):
         by_role.setdefault(replica_of_task(task).role, []).append(task)
     lost: list[str] = []
-    roles = [_role(name, tasks, _places(job, tasks), lost) for name, tasks in by_role.items()]
+    roles = [_role(name, tasks, lost) for name, tasks in by_role.items()]
     if notes is not None:
         notes += list(dict.fromkeys(lost))
     return roles
 
 
-def _places(job: KubernetesObject, tasks: list[KubernetesObject]) -> list[Place]:
-    """List the values that macros had in the tasks of a job."""
-    if not is_torchx(job):
-        return [Place("", replica_of_task(task).number) for task in tasks]
-    first = tasks_of(job)[0]
-    variable = hosts_variable(replica_of_task(first).role, 0)
-    # TorchX writes the role's name into it as it is.
-    others = (variable, f"VC_{first.get('name', '')}_HOSTS".upper())
-    name = job["metadata"]["name"]
-    return [
-        Place(name, replica_of_task(task).number, (RANK0_HOST,) if task is first else tuple(dict.fromkeys(others)))
-        for task in tasks
-    ]
-
-
-def _role(name: str, tasks: list[KubernetesObject], places: list[Place], lost: list[str]) -> Role:
+def _role(name: str, tasks: list[KubernetesObject], lost: list[str]) -> Role:
     first = tasks[0]
-    template = first.get("template") or {}
-    spec = template.get("spec") or {}
+    spec = (first.get("template") or {}).get("spec") or {}
     containers = [_main_container(task) for task in tasks]
     container = containers[0]
-    entrypoint, *args = command_as_given([_command(item) for item in containers], places, name, lost)
+    if any(item.get(field) != container.get(field) for item in containers for field in ("command", "args")):
+        lost.append(f"{name}: the arguments of its replicas differ: those of the first are used for all")
+    if len(spec.get("containers") or []) + len(spec.get("initContainers") or []) > 1:
+        lost.append(f"{name}: only its main container is launched again")
+    entrypoint, *args = map(_literal, _command(container))
     maximum, policy = _retries(first)
-    role = Role(
+    beyond = {key: value for key, value in spec.items() if key not in _OF_ROLE}
+    return Role(
         name,
         container.get("image") or "",
         entrypoint=entrypoint,
         args=args,
-        env=_environment(name, containers, places, lost),
+        env=_environment(name, container, lost),
         num_replicas=sum(count_of(task) for task in tasks),
         max_retries=maximum,
         retry_policy=policy,
@@ -163,10 +99,13 @@ def _role(name: str, tasks: list[KubernetesObject], places: list[Place], lost: l
         port_map={port.get("name") or str(port["containerPort"]): port["containerPort"] for port in _ports(container)},
         min_replicas=_min_replicas(tasks),
         mounts=_mounts(name, container, spec, lost),
+        metadata={NAMESPACE: {POD: {"spec": beyond}}} if beyond else {},
     )
-    if overlay := overlay_of(template, container, role):
-        set_overlay(role, NAMESPACE, POD, overlay)
-    return role
+
+
+def _literal(text: str) -> str:
+    """Return a text of a role that becomes this text when macros are replaced."""
+    return text.replace("$", "$$") if macros.Values("", "", "").substitute(text) != text else text
 
 
 def _main_container(task: KubernetesObject) -> KubernetesObject:
@@ -183,23 +122,19 @@ def _ports(container: KubernetesObject) -> list[KubernetesObject]:
     return [port for port in container.get("ports") or [] if port.get("containerPort")]
 
 
-def _environment(role: str, containers: list[KubernetesObject], places: list[Place], lost: list[str]) -> dict[str, str]:
-    values = [
-        {entry.get("name"): entry.get("value") or "" for entry in container.get("env") or []}
-        for container in containers
-    ]
+def _environment(role: str, container: KubernetesObject, lost: list[str]) -> dict[str, str]:
     env: dict[str, str] = {}
-    for variable in containers[0].get("env") or []:
+    for variable in container.get("env") or []:
         name, source = variable.get("name", ""), variable.get("valueFrom") or {}
         if name in LAUNCH_VARIABLES:
             continue
         if not source:
-            env[name] = variable_as_given(name, values, places, role, lost)
+            env[name] = _literal(variable.get("value") or "")
         elif path := (source.get("fieldRef") or {}).get("fieldPath"):
             env[name] = f"{FIELD_PATH}{path}"
         else:
             lost.append(f"{role}: the variable {name} comes from a secret or a ConfigMap, which a role cannot say")
-    if containers[0].get("envFrom"):
+    if container.get("envFrom"):
         lost.append(f"{role}: variables come from secrets or ConfigMaps, which a role cannot say")
     return env
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from .... import __version__
@@ -78,15 +76,11 @@ def role_to_pod(
     Raises:
         AppDefError: the role has a mount of an unknown kind.
     """
-    from kubernetes.client import ApiClient, V1Pod
+    from kubernetes.client import ApiClient
 
     pod = make_pod(name, role, service_account, reserved_millicpu, reserved_memmb, efa_device_count)
-    client: Any = ApiClient()
-    from_dict = getattr(V1Pod, "from_dict", None)
-    if from_dict is not None:
-        return from_dict(pod)
-    # Releases before 37 read answers alone.
-    return client.deserialize(SimpleNamespace(data=json.dumps(pod)), "V1Pod")
+    # The public `deserialize` takes the text of an answer, and another form of it in each release.
+    return getattr(ApiClient(), "_ApiClient__deserialize")(pod, "V1Pod")  # noqa: B009 - the name is mangled
 
 
 def make_pod(

@@ -29,7 +29,6 @@ from torchx_tui.backends.kubernetes.phases import (
     finished_at,
     main_container,
     run_of,
-    side_by_side,
     submitted_at,
     timeline,
 )
@@ -366,7 +365,7 @@ def test_main_container():
     named = {"annotations": {"kubectl.kubernetes.io/default-container": "b"}}
     first = {"initContainers": [{"name": "first"}, {"name": "side", "restartPolicy": "Always"}]}
     made = pod(spec={**containers, **first}, metadata=named)
-    assert (main_container(made), side_by_side(made), before_others(made)) == ("b", ["b", "a", "side"], ["first"])
+    assert (main_container(made), before_others(made)) == ("b", ["first"])
     named["annotations"]["kubectl.kubernetes.io/default-container"] = "gone"
     assert main_container(pod(metadata=named)) == "worker-0"
     assert main_container({"metadata": {}, "spec": {}}) == ""

@@ -15,14 +15,12 @@ from torchx_tui.backends.kubernetes.preflight import (
     CANCEL,
     LIST,
     SHELL,
-    GpuNodes,
     Rights,
     known_values,
     launch_findings,
     server_findings,
 )
 from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
-from torchx_tui.specs.mounts import VolumeMount
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.workspace import Workspace
@@ -33,7 +31,6 @@ NAMESPACE = "/api/v1/namespaces/default"
 QUEUE = f"{QUEUES}/main"
 NODES = "/api/v1/nodes"
 PODS = f"{NAMESPACE}/pods"
-CLAIMS = f"{NAMESPACE}/persistentvolumeclaims"
 CONTROLLER = "/api/v1/namespaces/volcano-system/pods"
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 FORBIDDEN = status(
@@ -72,11 +69,6 @@ def assert_found(findings, *expected):
     assert [level for level, _ in findings] == [level for level, _ in expected]
     for (_, text), (_, words) in zip(findings, expected, strict=True):
         assert words in text
-
-
-def asking(gpu=0, **capabilities):
-    names = {f"example.com/{name}": value for name, value in capabilities.items()}
-    return role(resource=Resource(cpu=1, gpu=gpu, memMB=64, capabilities=names))
 
 
 def test_nothing_is_missing(server):
@@ -123,65 +115,23 @@ def test_right_to_launch_is_asked_for(server):
     assert (asked["kind"], asked["spec"]) == ("SelfSubjectAccessReview", {"resourceAttributes": wanted})
 
 
-def test_claims(server):
-    server.answers["GET", f"{CLAIMS}/one"] = 200, {"spec": {"accessModes": ["ReadWriteOnce"]}}
-    server.answers["GET", f"{CLAIMS}/lost"] = 200, {"status": {"phase": "Lost"}}
-    mounts = [VolumeMount(name, f"/{name}") for name in ("one", "lost", "none")]
-    assert_found(
-        found(server, role(num_replicas=2, mounts=mounts)),
-        ("warning", "worker: the claim one is for one node"),
-        ("error", "worker: the claim lost has lost its volume"),
-        ("error", "worker: there is no claim none in default"),
-    )
-    # Enough for one replica.
-    assert found(server, role(mounts=mounts[:1])) == []
+def in_zone():
+    return role(resource=Resource(cpu=1, gpu=0, memMB=64, capabilities={"example.com/zone": "a", "example.com/b": "c"}))
 
 
 @pytest.mark.parametrize(("items", "levels"), [([], ["warning"]), ([{}], [])])
 def test_labels_of_nodes(server, items, levels):
     server.answers["GET", NODES] = 200, {"items": items}
-    assert [level for level, _ in found(server, asking(zone="a", b="c"))] == levels
+    assert [level for level, _ in found(server, in_zone())] == levels
     (asked,) = [one.params for one in server.asked if one.path == NODES]
     assert asked == {"labelSelector": "example.com/zone=a,example.com/b=c", "limit": "1"}
 
 
 def test_forbidden_checks_are_skipped(server):
-    for path in (VOLCANO, NAMESPACE, QUEUE, NODES, f"{CLAIMS}/c", f"{NAMESPACE}/serviceaccounts/me"):
+    for path in (VOLCANO, NAMESPACE, QUEUE, NODES, f"{NAMESPACE}/serviceaccounts/me"):
         server.answers["GET", path] = FORBIDDEN
     server.answers["POST", PODS] = server.answers["POST", REVIEW] = FORBIDDEN
-    made = asking(gpu=8, zone="a")
-    made.mounts = [VolumeMount("c", "/c")]
-    assert found(server, made, service_account="me") == []
-
-
-def node(gpus):
-    return {"status": {"allocatable": {"cpu": "8", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}}}
-
-
-@pytest.mark.parametrize(
-    ("gpus", "more", "words"),
-    [
-        ([0], "", "no node has any"),
-        ([4, 2], "", "no node has more than 4"),
-        ([8], "", ""),
-        ([0], "a page more", ""),
-        ([], "", ""),
-    ],
-)
-def test_gpus_of_nodes(server, gpus, more, words):
-    server.answers["GET", NODES] = 200, {"items": [node(one) for one in gpus], "metadata": {"continue": more}}
-    findings = found(server, asking(gpu=8))
-    assert_found(findings, *([("warning", f"worker: 8 gpu asked for, {words}: ")] if words else []))
-    assert all("ask for fewer" in text for _, text in findings)
-
-
-def test_gpus_are_read_once_a_minute_and_only_if_needed(server):
-    server.answers["GET", NODES] = 200, {"items": [node(0)]}
-    gpus, opts = GpuNodes(server.api()), KubernetesOpts(queue="main")
-    for app, requests in ((AppDef("job", [role()]), 0), (AppDef("job", [asking(gpu=1)] * 2), 1)):
-        for _ in range(3):
-            assert bool(launch_findings(server.api(), app, opts, gpus=gpus)) is bool(requests)
-        assert server.paths("GET").count(NODES) == requests
+    assert found(server, in_zone(), service_account="me") == []
 
 
 def test_script_outside_the_workspace(server, tmp_path):
