@@ -336,7 +336,7 @@ class ApiServer:
             if response.status == 429 and tries < _TRIES and wait <= _LONGEST_WAIT:
                 time.sleep(wait)
                 continue
-            raise self._refused(response.status, answer, wait)
+            raise self.refusal(response.status, answer, wait)
 
     def _send(self, request: _Request) -> tuple[Any, bytes]:
         import urllib3
@@ -451,7 +451,14 @@ class ApiServer:
             return error
         return BackendUnavailableError(describe_unavailable(error, self.host, self.context))
 
-    def _refused(self, status: int, answer: bytes, wait: float) -> SchedulerError:
+    def refusal(self, status: int, answer: bytes, wait: float = 0.0) -> SchedulerError:
+        """Return the error for an answer that refuses a request.
+
+        Args:
+            status: the HTTP status.
+            answer: the body.
+            wait: seconds after which the server wants to be asked again.
+        """
         try:
             parsed = json.loads(answer)
             status_object: dict[str, Any] = parsed if isinstance(parsed, dict) else {}

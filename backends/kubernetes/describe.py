@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
@@ -75,31 +75,36 @@ def forwarded_ports(context: str, job: KubernetesObject, pods: Mapping[str, Kube
             number = int(port.get("containerPort") or 0)
             if not number or port.get("protocol", "TCP") != "TCP":
                 continue
-            command = port_forward_line(context, job["metadata"]["namespace"], pod_name, number)
+            local = _free_port(number, {one.host_port for one in ports})
+            command = port_forward_line(context, job["metadata"]["namespace"], pod_name, number, local)
             name = str(port.get("name") or "")
-            ports.append(PublishedPort(replica.role, replica.number, name, number, "", _local_port(number), command))
+            ports.append(PublishedPort(replica.role, replica.number, name, number, "", local, command))
     return ports
 
 
-def port_forward_line(context: str, namespace: str, pod: str, port: int) -> str:
-    """Return the command that makes a port of a pod reachable at the same port of the machine it is run on.
+def port_forward_line(context: str, namespace: str, pod: str, port: int, local: int) -> str:
+    """Return the command that forwards a local port to a port of a pod.
 
     Args:
         context: the context of the kubeconfig; empty for the current one.
         namespace: the pod's.
         pod: its name.
         port: the port within the pod.
+        local: the port of the machine that the command is run on.
     """
     of_context = ["--context", context] if context else []
-    local = _local_port(port)
     return shlex.join(
         ["kubectl", *of_context, "--namespace", namespace, "port-forward", f"pod/{pod}", f"{local}:{port}"]
     )
 
 
-def _local_port(port: int) -> int:
+def _free_port(port: int, taken: Collection[int]) -> int:
+    """Return the local port for a port of a pod: the same if possible, since all may be forwarded at a time."""
     # Ports below 1024 belong to the administrator.
-    return port if port >= 1024 else port + 8000
+    local = port if port >= 1024 else port + 8000
+    while local in taken:
+        local += 1
+    return local
 
 
 def cfg_of(job: KubernetesObject) -> dict[str, Any]:

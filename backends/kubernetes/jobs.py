@@ -151,7 +151,7 @@ def replica_of_task(task: KubernetesObject, index: int = 0) -> Replica:
 
 def count_of(task: KubernetesObject) -> int:
     """Return how many pods a task asks for."""
-    return max(0, task.get("replicas") or 1)
+    return max(0, task.get("replicas", 1))
 
 
 def replicas_of(job: KubernetesObject) -> list[tuple[Replica, KubernetesObject, str]]:

@@ -18,6 +18,8 @@ TORCHX = "torchx.pytorch.org"
 
 # Volcano's, on every pod.
 JOB_NAME = "volcano.sh/job-name"
+TASK = "volcano.sh/task-spec"
+"""The task, which is the name of its main container as well where TorchX made it."""
 RETRY_COUNT = "volcano.sh/job-retry-count"
 """An annotation: how often the job had been started anew when the pod was made."""
 

@@ -57,11 +57,18 @@ def before_others(pod: KubernetesObject) -> list[str]:
     return [item["name"] for item in _init_containers(pod) if item.get("restartPolicy") != "Always"]
 
 
-def main_container(pod: KubernetesObject) -> str:
-    """Return the container that is the replica: the one that the pod names, else the first."""
+def main_container(pod: KubernetesObject, task: str = "") -> str:
+    """Return the name of the replica's own container; injected ones, such as proxies, may come before it.
+
+    Args:
+        pod: the pod, or a task's template.
+        task: the task, where the labels do not name it.
+    """
+    metadata = pod.get("metadata") or {}
     names = [item["name"] for item in (pod.get("spec") or {}).get("containers") or []]
-    named = (pod["metadata"].get("annotations") or {}).get(_DEFAULT)
-    return str(named) if named in names else (names[0] if names else "")
+    named = (metadata.get("annotations") or {}).get(_DEFAULT)
+    own = task or (metadata.get("labels") or {}).get(labels.TASK)
+    return next((str(name) for name in (named, own) if name in names), names[0] if names else "")
 
 
 def run_of(pod: KubernetesObject, container: str) -> ContainerRun:
@@ -218,10 +225,10 @@ def container_statuses(pod: KubernetesObject) -> list[Mapping[str, Any]]:
 
 
 def main_status(pod: KubernetesObject) -> Mapping[str, Any]:
-    """Return the status of the container that is the replica, the first one; empty where there is none yet."""
-    first = next((item.get("name") for item in (pod.get("spec") or {}).get("containers") or []), None)
+    """Return the status of the main container; empty where there is none yet."""
+    own = main_container(pod)
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    return next((item for item in statuses if item.get("name") == first), statuses[0] if statuses else {})
+    return next((item for item in statuses if item.get("name") == own), {})
 
 
 def terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:

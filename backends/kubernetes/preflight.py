@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...logs.text.sanitize import plain
@@ -65,8 +66,9 @@ CANCEL = Right("update", "jobs", GROUP, "status")
 DELETE = Right("delete", "jobs", GROUP)
 PODS = Right("list", "pods")
 LOGS = Right("get", "pods", "", "log")
-# Over a websocket, which is opened with GET.
+# A websocket is opened with GET; from 1.35 on "create" is checked as well.
 SHELL = Right("get", "pods", "", "exec")
+SHELL_1_35 = Right("create", "pods", "", "exec")
 
 # What each is needed for, in the order in which it is told.
 _NEEDED = {
@@ -77,6 +79,7 @@ _NEEDED = {
     CANCEL: "nothing can be cancelled",
     DELETE: "nothing can be deleted",
     SHELL: "no shell can be opened",
+    SHELL_1_35: "no shell can be opened",
 }
 
 
@@ -94,15 +97,16 @@ class Rights:
         self._known: dict[Right, tuple[bool, float]] = {}
         self._lock = threading.Lock()
 
-    def known_missing(self, right: Right) -> bool:
-        """Tell whether the server has said that this is not allowed; nothing is asked."""
+    def known_missing(self, *rights: Right) -> bool:
+        """Return whether the server has said that one of these is not allowed; nothing is asked."""
         with self._lock:
-            return not self._known.get(right, (True, 0.0))[0]
+            return not all(self._known.get(right, (True, 0.0))[0] for right in rights)
 
-    def refused(self, right: Right) -> None:
-        """Take note that the server refused it."""
-        with self._lock:
-            self._known[right] = False, time.monotonic()
+    def refused(self, right: Right, namespace: str) -> None:
+        """Remember that the server refused something, unless that was in another namespace than ours."""
+        if namespace == self._namespace:
+            with self._lock:
+                self._known[right] = False, time.monotonic()
 
     def allows(self, right: Right) -> bool:
         """Return whether the server allows it (SelfSubjectAccessReview); what it does not tell counts as allowed.
@@ -130,9 +134,10 @@ class Rights:
             self._known[right] = allowed, time.monotonic()
         return allowed
 
-    def missing(self) -> dict[Right, str]:
-        """List what is not allowed, and what does not work without it."""
-        return {right: words for right, words in _NEEDED.items() if not self.allows(right)}
+    def missing(self, version: tuple[int, int]) -> dict[Right, str]:
+        """List what is not allowed on a server of this version, and what does not work without it."""
+        needed = {right: words for right, words in _NEEDED.items() if right != SHELL_1_35 or version >= (1, 35)}
+        return {right: words for right, words in needed.items() if not self.allows(right)}
 
 
 def server_findings(server: ApiServer, namespace: str, rights: Rights) -> list[Finding]:
@@ -144,7 +149,8 @@ def server_findings(server: ApiServer, namespace: str, rights: Rights) -> list[F
         rights: what this user may do.
     """
     try:
-        version = plain(str(server.request("GET", "/version").get("gitVersion") or "?"))
+        answer = server.request("GET", "/version")
+        version = plain(str(answer.get("gitVersion") or "?"))
         where = f", context {plain(server.context)}" if server.context else ""
         return [
             Finding("ok", f"Kubernetes {version} at {server.host}{where}"),
@@ -152,11 +158,17 @@ def server_findings(server: ApiServer, namespace: str, rights: Rights) -> list[F
             *_namespace(server, namespace),
             *(
                 Finding("warning", f"you may not {right}: {words}", "ask the cluster's administrator for this right")
-                for right, words in rights.missing().items()
+                for right, words in rights.missing(_version_of(answer)).items()
             ),
         ]
     except SchedulerError as error:
         return [Finding("error", str(error))]
+
+
+def _version_of(answer: Mapping[str, Any]) -> tuple[int, int]:
+    """Return the version of a server as numbers; (0, 0) if it cannot be read. Some clouds write the minor as 33+."""
+    found = re.match(r"v?(\d+)\.(\d+)", str(answer.get("gitVersion") or ""))
+    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _volcano(server: ApiServer) -> list[Finding]:

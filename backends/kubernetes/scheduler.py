@@ -205,27 +205,27 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
-        with self._noting(preflight.SHELL):
+        with self._noting(preflight.SHELL, app_id):
             return shell_command(self._server, app_id, role_name, k)
 
     def run_beside(
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
     ) -> CommandOutput:
         """Run a command in a replica's container; see `Scheduler.run_beside`."""
-        with self._noting(preflight.SHELL):
+        with self._noting(preflight.SHELL, app_id):
             return run_beside(self._server, app_id, role_name, k, argv, timeout_s)
 
     # AppCanceller
 
     def cancel(self, app_id: str) -> None:
         """Let Volcano end the job, which is kept; one that is final or unknown is left alone."""
-        with self._noting(preflight.CANCEL):
+        with self._noting(preflight.CANCEL, app_id):
             self._looks.forget(app_id)
             abort(self._server, app_id, self._rows.uid(app_id))
 
     def delete(self, app_id: str) -> None:
         """Remove the job and its pods; an unknown one is nothing to remove."""
-        with self._noting(preflight.DELETE):
+        with self._noting(preflight.DELETE, app_id):
             self._looks.forget(app_id)
             remove(self._server, app_id, self._rows.uid(app_id))
 
@@ -233,23 +233,26 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self.cancel(app_id)
 
     @contextmanager
-    def _noting(self, right: Right) -> Iterator[None]:
-        """Take note of what is not allowed: it is not offered any more."""
+    def _noting(self, right: Right, app_id: str) -> Iterator[None]:
+        """Stop offering what the server refuses in the listed namespace."""
         try:
             yield
         except ApiError as error:
             if error.status == 403:
-                self._rights.refused(right)
+                self._rights.refused(right, split_app_id(app_id)[0])
                 self._learn_rights()
             raise
 
     def _learn_rights(self) -> None:
+        if not self._namespace:
+            # What is not allowed in the whole cluster may be in a namespace.
+            return
         missing = self._rights.known_missing
         self.capabilities = replace(
             _ALL,
             cancel=not missing(preflight.CANCEL),
             delete=not missing(preflight.DELETE),
-            shell=not missing(preflight.SHELL),
+            shell=not missing(preflight.SHELL, preflight.SHELL_1_35),
         )
 
     # Logs

@@ -13,6 +13,7 @@ from ....specs.status import MISSING
 from ...shared.kept_app_def import LAUNCH_VARIABLES, kept_text, read_kept
 from .. import labels
 from ..jobs import count_of, replica_of_task, tasks_of
+from ..phases import main_container
 from ..shapes import KubernetesObject
 from .overlay import NAMESPACE, POD
 from .pods import FIELD_PATH, GPU, cores, is_node_label, megabytes
@@ -109,8 +110,10 @@ def _literal(text: str) -> str:
 
 
 def _main_container(task: KubernetesObject) -> KubernetesObject:
-    containers = ((task.get("template") or {}).get("spec") or {}).get("containers") or [{}]
-    return next((item for item in containers if item.get("name") == task.get("name")), containers[0])
+    template = task.get("template") or {}
+    own = main_container(template, task.get("name", ""))
+    containers = (template.get("spec") or {}).get("containers") or []
+    return next((item for item in containers if item.get("name") == own), {})
 
 
 def _command(container: KubernetesObject) -> list[str]:

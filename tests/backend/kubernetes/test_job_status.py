@@ -248,15 +248,32 @@ def test_ports_of_running_replicas():
 
 
 @pytest.mark.parametrize(
-    ("context", "port", "line"),
+    ("context", "line"),
     [
-        ("", 1024, "kubectl --namespace s port-forward pod/p 1024:1024"),
-        ("", 1023, "kubectl --namespace s port-forward pod/p 9023:1023"),
-        ("a b", 6006, "kubectl --context 'a b' --namespace s port-forward pod/p 6006:6006"),
+        ("", "kubectl --namespace s port-forward pod/p 9023:1023"),
+        ("a b", "kubectl --context 'a b' --namespace s port-forward pod/p 9023:1023"),
     ],
 )
-def test_port_forward_line(context, port, line):
-    assert port_forward_line(context, "s", "p", port) == line
+def test_port_forward_line(context, line):
+    assert port_forward_line(context, "s", "p", 1023, 9023) == line
+
+
+def test_local_ports_differ():
+    def at_work(k, *numbers):
+        own = {"name": f"worker-{k}", "ports": [{"containerPort": number} for number in numbers]}
+        return pod(k, spec={"containers": [own]})
+
+    pods = {f"job-x-worker-{k}-0": at_work(k, 80, 8080, 1023, 1024) for k in (0, 1)}
+    found = forwarded_ports("", job(), pods)
+    assert [one.host_port for one in found] == [8080, 8081, 9023, 1024, 8082, 8083, 9024, 1025]
+    assert found[5].command.endswith("pod/job-x-worker-1-0 8083:8080")
+
+
+def test_task_without_replicas_has_none():
+    made = job()
+    made["spec"]["tasks"][0]["replicas"] = 0
+    assert row_of(made, KnownReasons()).replicas_wanted == 1
+    assert [(one.role, one.id) for one in replicas(made)] == [("worker", 1)]
 
 
 def test_run_options_of_a_job():
@@ -369,6 +386,19 @@ def test_main_container():
     named["annotations"]["kubectl.kubernetes.io/default-container"] = "gone"
     assert main_container(pod(metadata=named)) == "worker-0"
     assert main_container({"metadata": {}, "spec": {}}) == ""
+
+
+def test_injected_proxy_is_not_the_main_container():
+    proxy = {"name": "proxy", "state": {"running": {}}}
+    own = {"name": "worker-0", "state": ended(3)}
+    made = pod(
+        phase="Running",
+        metadata={"labels": {"volcano.sh/task-spec": "worker-0"}},
+        spec={"containers": [{"name": "proxy"}, {"name": "worker-0"}]},
+        containerStatuses=[proxy, own],
+    )
+    (first, _) = replicas(job(), made)
+    assert (main_container(made), first.exit_code) == ("worker-0", 3)
 
 
 @table("runs.yaml", "runs", "own policy phase deleted run")

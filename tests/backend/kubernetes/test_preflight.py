@@ -217,13 +217,32 @@ def test_missing_rights(sound):
 def test_rights_are_allowed_until_refused(sound):
     rights = Rights(sound.api(), "")
     assert not rights.known_missing(SHELL)
-    rights.refused(SHELL)
+    rights.refused(SHELL, "")
     assert (rights.known_missing(SHELL), rights.allows(SHELL), sound.asked) == (True, False, [])
     assert rights.allows(LIST)
     assert "namespace" not in sound.asked[-1].body["spec"]["resourceAttributes"]
     for answer in (FORBIDDEN, (201, {}), (201, {"status": None})):
         sound.answers["POST", REVIEW] = answer
         assert Rights(sound.api(), "default").allows(CANCEL)
+
+
+@pytest.mark.parametrize(
+    ("version", "asked"),
+    [("v1.34.2", ["get"]), ("v1.35.0-eks", ["get", "create"]), ("v1.36", ["get", "create"]), ("?", ["get"])],
+)
+def test_exec_needs_create_from_kubernetes_1_35_on(sound, version, asked):
+    sound.answers["GET", "/version"] = 200, {"gitVersion": version}
+    verbs = []
+
+    def review(one):
+        wanted = one.body["spec"]["resourceAttributes"]
+        if wanted.get("subresource") == "exec":
+            verbs.append(wanted["verb"])
+        return 201, {"status": {"allowed": wanted.get("subresource") != "exec"}}
+
+    sound.answers["POST", REVIEW] = review
+    warnings = [what for level, what in of_server(sound) if level == "warning"]
+    assert (verbs, warnings) == (asked, [f"you may not {verb} pods/exec: no shell can be opened" for verb in asked])
 
 
 def test_rights_are_read_again_after_five_minutes(sound, monkeypatch):

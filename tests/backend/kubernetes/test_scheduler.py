@@ -216,6 +216,17 @@ def test_refused_actions_are_no_longer_offered(with_job, scheduler):
     assert with_job.paths("POST").count(review) == 4
 
 
+@pytest.mark.parametrize("options", [{}, {"all_namespaces": True}])
+def test_refusal_in_one_namespace_keeps_actions_of_others(with_job, make, options):
+    scheduler = make(**options)
+    job = JOB.replace("default", "other")
+    with_job.answers["GET", job] = 200, on_server(namespace="other")
+    with_job.answers["PUT", f"{job}/status"] = status(403, "Forbidden", FORBIDDEN.format("update", "jobs/status"))
+    with pytest.raises(NotAllowedError):
+        scheduler.cancel("other:job-x")
+    assert scheduler.capabilities.cancel
+
+
 def test_native_description(with_job, scheduler):
     secret = {"env": [{"name": "TOKEN", "value": "do not show"}]}
     job = {**on_server(), "spec": make_job("job-x", container=secret)["spec"]}

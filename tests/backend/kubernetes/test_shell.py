@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import resource
 import ssl
 import sys
+import time
+from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -165,7 +169,7 @@ def test_command_beside_a_replica(server, connected, end, code):
         f"{server.url.replace('http:', 'ws:')}{EXEC}?container=worker-0&stdout=true&stderr=true&command=ls&command=-l"
     )
     assert (options["subprotocols"], options["http_no_proxy"]) == (["v4.channel.k8s.io"], ["*"])
-    assert (options["made"].calls[0], options["made"].calls[-1]) == (None, "closed 0")
+    assert (options["made"].calls[0], options["made"].calls[-1]) == (20.0, "closed 0")
 
 
 def test_command_that_takes_too_long(server, connected):
@@ -178,6 +182,17 @@ def assert_refused(server, message):
     with pytest.raises(SchedulerError) as raised:
         run_beside(server.api(), *REPLICA, ["ls"], PATIENCE)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    "status",
+    [b"{", b"[1]", b"[" * 100_000, b'{"details": 3}', b'{"details": {"causes": [1]}}',
+     b'{"details": {"causes": [{"reason": "ExitCode", "message": "x"}]}}'],
+    ids=lambda text: repr(text)[:20],
+)  # fmt: skip
+def test_malformed_status_is_an_error(server, connected, status):
+    connected((2, b"\x03" + status))
+    assert_refused(server, "the server's message on how the program ended cannot be read")
 
 
 @table("shell.yaml", "commands", "frames message")
@@ -301,16 +316,57 @@ def test_keys_and_size_are_sent():
     assert not running.has_more
 
 
-def test_size_is_sent_first(monkeypatch):
+def test_descriptor_above_1023_is_read(server, connected):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < 2048:
+        pytest.skip("the limit of open files is too low")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    reading, writing = os.pipe()
+    high = fcntl.fcntl(reading, fcntl.F_DUPFD, 1500)
+    os.write(writing, b"x")
+    connection: Any = Connection(out(b"read"), SUCCESS)
+    connection.sock, connection.fileno = object(), lambda: high
+    assert PodExec(connection).output(time.monotonic() + PATIENCE) == (b"read", b"", True)
+    for descriptor in (reading, writing, high):
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def terminal():
+    """Give the other end of this process's terminal."""
     keyboard, screen = os.openpty()
+    # Not in a fixture: pytest replaces the streams between setup and test.
+    with open(screen) as opened, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", opened)
+        patch.setattr(sys, "stdout", opened)
+        yield keyboard
+    os.close(keyboard)
+
+
+def test_frozen_container_is_an_error():
+    (silent, *others), (resized, *more) = os.pipe(), os.pipe()
+    connection: Any = Connection()
+    connection.sock, connection.fileno = object(), lambda: silent
+    with terminal(), pytest.raises(SchedulerError, match=r"the container does not answer within 0 s: is it frozen\?"):
+        relay(PodExec(connection), resized, 0.05)
+    for descriptor in (silent, resized, *others, *more):
+        os.close(descriptor)
+
+
+def test_frozen_container_is_not_one_without_a_shell(server, connected, monkeypatch):
+    monkeypatch.setattr(PodExec, "output", lambda running, deadline: (b"", b"", False))
+    connected()
+    with pytest.raises(SchedulerError, match="the container of worker/0 does not answer within 20 s: is it frozen"):
+        shell_command(server.api(), *REPLICA)
+
+
+def test_size_is_sent_first(monkeypatch):
     connection: Any = Connection(out(b"shown"))
     connection.fileno = lambda: -1
     monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.terminal_size", lambda: os.terminal_size((87, 31)))
-    with open(screen) as terminal:
-        monkeypatch.setattr(sys, "stdin", terminal)
-        monkeypatch.setattr(sys, "stdout", terminal)
-        # main() would need a terminal of its own.
+    # main() would need a terminal of its own.
+    with terminal() as keyboard:
         relay(PodExec(connection), -2)
         assert os.read(keyboard, 100) == b"shown"
-    os.close(keyboard)
     assert connection.sent == [b'\x04{"Width": 87, "Height": 31}']
