@@ -9,13 +9,14 @@ from interop.apps import KUBERNETES, made, pinned
 from interop.oracle import theirs
 
 import torchx_tui.specs as our_specs
+from torchx_tui.backends.kube import overlay
+from torchx_tui.backends.kube.api_server import ApiServer
+from torchx_tui.backends.kube.objects import pods_path, sanitize_for_serialization
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.jobs import pods_path
 from torchx_tui.backends.kubernetes.lifecycle import validate
-from torchx_tui.backends.kubernetes.request import manifest, overlay
-from torchx_tui.backends.kubernetes.request.manifest import sanitize_for_serialization
-from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.volcano import manifest
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.roles import RetryPolicy
 
@@ -88,7 +89,7 @@ def test_what_is_added_to_the_request(job):
     scheduler = theirs(MODULE).create_scheduler("torchx")
     their = scheduler.submit_dryrun(app, {"queue": "q", "namespace": "team", "validate_spec": False}).request
     app, _ = made(our_specs, KUBERNETES["several roles"])
-    got = make_request(app, "torchx", KubernetesOpts(queue="q", namespace="team"))
+    got = make_request(app, "torchx", KubernetesOpts(queue="q", namespace="team"), VOLCANO)
     metadata = got.resource["metadata"]
     assert metadata.pop("namespace") == "team"
     assert {name.partition("/")[0] for name in metadata.pop("annotations")} == {"torchx-tui"}
@@ -156,11 +157,11 @@ class TestServer:
             app_def, cfg = made(our_specs, app)
             opts = KubernetesOpts(queue="default", namespace=kubernetes_cluster.namespace, **cfg)
             try:
-                request = make_request(app_def, "torchx", opts)
+                request = make_request(app_def, "torchx", opts, VOLCANO)
             except AppDefError:
                 refused.append(name)
                 continue
-            validate(server, request.resource)
+            validate(server, VOLCANO, request.resource)
             first = templates(request.resource)[0]
             # Accounts and classes that are not there are another matter.
             spec = {key: value for key, value in first["spec"].items() if key != "serviceAccountName"}
@@ -176,4 +177,4 @@ class TestServer:
             for name in ("a", "b")
         ]
         opts = KubernetesOpts(queue="default", namespace=kubernetes_cluster.namespace)
-        validate(ApiServer(), make_request(our_specs.AppDef("job", roles), "torchx", opts).resource)
+        validate(ApiServer(), VOLCANO, make_request(our_specs.AppDef("job", roles), "torchx", opts, VOLCANO).resource)

@@ -11,8 +11,10 @@ from support.kubernetes_cluster import KubernetesCluster, Object
 from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
+from torchx_tui.backends.kube.api_server import ApiServer
+from torchx_tui.backends.kubernetes.jobs import Jobs
+from torchx_tui.backends.kubernetes.log_stream import open_stream, read_lines
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.types import LogQuery
 
 
@@ -27,6 +29,7 @@ class Job:
     def __init__(self, cluster: KubernetesCluster, server: ApiServer) -> None:
         self.cluster = cluster
         self.server = server
+        self.jobs = Jobs(server, VOLCANO)
         self.name = "job"
 
     @property
@@ -63,10 +66,10 @@ class Job:
         self.cluster.request("DELETE", path)
 
     def lines(self, k: int = 0, **options: Any) -> list[str]:
-        return list(read_lines(self.server, LogQuery.parse(self.app_id, "worker", k, **options)))
+        return list(read_lines(self.jobs, LogQuery.parse(self.app_id, "worker", k, **options)))
 
     def follow(self, k: int = 0, **options: Any) -> Follower:
-        return Follower(lambda cursor: open_stream(self.server, self.app_id, "worker", k, cursor=cursor, **options))
+        return Follower(lambda cursor: open_stream(self.jobs, self.app_id, "worker", k, cursor=cursor, **options))
 
 
 @contextmanager

@@ -7,10 +7,12 @@ from backend.kubernetes.apps import request, resource, role
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchx_tui.backends.kube.overlay import get_overlay
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
-from torchx_tui.backends.kubernetes.request.overlay import get_overlay
-from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.app_def import read_app_def
+from torchx_tui.backends.kubernetes.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
+from torchx_tui.backends.kubernetes.volcano.roles import roles_of
 from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, RetryPolicy
@@ -38,7 +40,7 @@ def test_the_app_def_comes_back_from_its_annotation():
         ],
         metadata={"team": "z"},
     )
-    job = make_request(app, "mine", KubernetesOpts(queue="q")).resource
+    job = make_request(app, "mine", KubernetesOpts(queue="q"), VOLCANO).resource
     notes: list[str] = []
     assert read_app_def(job, notes) == app
     assert notes == []

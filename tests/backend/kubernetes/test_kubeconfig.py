@@ -24,8 +24,8 @@ from support.processes import is_gone
 from support.scripted_server import scripted_server
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.kubeconfig import CredentialPlugin
+from torchx_tui.backends.kube.api_server import ApiServer
+from torchx_tui.backends.kube.kubeconfig import CredentialPlugin
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 
@@ -83,7 +83,7 @@ sys.exit(f"nobody is logged in: read {sys.stdin.readline()!r}\\x1b[31m")
 
 REQUEST = """
 import sys
-from torchx_tui.backends.kubernetes.api_server import ApiServer
+from torchx_tui.backends.kube.api_server import ApiServer
 try:
     ApiServer().request("GET", "/version")
 except Exception as error:

@@ -14,8 +14,8 @@ from support.cut_proxy import cut_proxy
 from support.kubernetes_cluster import new_namespace
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.kubernetes.beside import run_beside
-from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
+from torchx_tui.backends.kubernetes.log_stream import open_stream, read_lines
+from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.specs.errors import BackendUnavailableError
 
@@ -55,7 +55,7 @@ def job(proxy, kubernetes_cluster):
 
 
 def kept(job):
-    return b"".join(record.data for record in open_stream(job.server, job.app_id, "worker"))
+    return b"".join(record.data for record in open_stream(job.jobs, job.app_id, "worker"))
 
 
 @pytest.mark.slow
@@ -69,7 +69,9 @@ def test_no_line_is_lost_or_doubled_when_the_way_is_cut(job, proxy):
         proxy.cut()
         wait_until(lambda cuts=cuts: len(follower.cuts) > cuts, "the cut")
         proxy.mend()
-    run_beside(job.server, job.app_id, "worker", 0, ["touch", "/end"], PATIENCE)
+    scheduler = create_scheduler("torchx")
+    scheduler.run_beside(job.app_id, "worker", 0, ["touch", "/end"], PATIENCE)
+    scheduler.close()
     follower.join()
     data = follower.data
     assert data == b"".join(b"line %d\n" % number for number in range(data.count(b"\n")))
@@ -82,7 +84,7 @@ def test_lines_go_on_when_the_server_is_back(job, proxy):
     """An iterator of lines takes its log up by itself."""
     job.start("for i in 1 2 3 4 5 6 7 8 9; do echo line $i; sleep 0.5; done")
     got: list[str] = []
-    for line in read_lines(job.server, LogQuery.parse(job.app_id, "worker", should_tail=True)):
+    for line in read_lines(job.jobs, LogQuery.parse(job.app_id, "worker", should_tail=True)):
         got.append(line)
         if len(got) in (2, 5):
             proxy.cut()
@@ -114,13 +116,13 @@ def test_no_line_is_lost_when_node_and_server_are_killed(own_cluster):
 
 def test_a_server_that_is_away_is_said_in_words(job, proxy):
     job.start("echo one; sleep 600")
-    reading = open_stream(job.server, job.app_id, "worker")
+    reading = open_stream(job.jobs, job.app_id, "worker")
     assert next(reading).data == b"one\n"
     proxy.cut()
     with pytest.raises(BackendUnavailableError, match="closed the connection"):
         next(reading)
     with pytest.raises(BackendUnavailableError):
-        next(open_stream(job.server, job.app_id, "worker", cursor=reading.cursor))
+        next(open_stream(job.jobs, job.app_id, "worker", cursor=reading.cursor))
 
 
 def test_closing_64_streams_ends_their_connections_at_once(job, proxy):

@@ -8,7 +8,9 @@ import pytest
 from support.scripted_server import Stream, scripted_server, status
 from support.volcano_jobs import make_job
 
-from torchx_tui.backends.kubernetes.logs.log_stream import open_stream, read_lines
+from torchx_tui.backends.kubernetes.jobs import Jobs
+from torchx_tui.backends.kubernetes.log_stream import open_stream, read_lines
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.types import LogQuery
 from torchx_tui.backends.types import Stream as LogOutput
 from torchx_tui.logs.source.stream import Part, PartsCursor, TimeCursor
@@ -16,6 +18,11 @@ from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError, L
 
 PODS = "/api/v1/namespaces/space/pods"
 APP = "space:job-x"
+LABELS = {
+    "torchx.pytorch.org/role-name": "worker",
+    "torchx.pytorch.org/replica-id": "0",
+    "volcano.sh/task-spec": "worker-0",
+}
 RUNS, WAITS = {"running": {}}, {"waiting": {"reason": "CreateContainerError"}}
 ONE = {"container": "worker-0", "timestamps": "true"}
 SINCE = "2026-01-01T00:00:{:02}Z"
@@ -41,6 +48,7 @@ class Scripted:
         made.answers["GET", PODS] = lambda asked: (200, {"items": self.pods})
         made.answers["GET", f"{PODS}/job-x-worker-0-0/log"] = self.read_log
         self.server = made.api()
+        self.jobs = Jobs(self.server, VOLCANO)
 
     def has(self, job_phase, *states, uid="u1", restarts=0, phase="", annotations=(), **spec):
         """Let the job be in a phase, and its containers in these states: worker-0, side-1, ..."""
@@ -51,7 +59,13 @@ class Scripted:
             for name, state in zip(names, states or [exited()], strict=True)
         ]
         named = {"containers": [{"name": name} for name in names], "nodeName": "n1", "restartPolicy": "Never"}
-        metadata = {"name": "job-x-worker-0-0", "namespace": "space", "uid": uid, "annotations": dict(annotations)}
+        metadata = {
+            "name": "job-x-worker-0-0",
+            "namespace": "space",
+            "uid": uid,
+            "annotations": dict(annotations),
+            "labels": LABELS,
+        }
         self.pods = [
             {"metadata": metadata, "spec": {**named, **spec}, "status": {"phase": phase, "containerStatuses": own}}
         ]
@@ -77,14 +91,14 @@ class Scripted:
 
     def open(self, **options):
         self.asked.clear()
-        return open_stream(self.server, APP, "worker", **options)
+        return open_stream(self.jobs, APP, "worker", **options)
 
     def read(self, **options):
         return [record.data.decode().rstrip("\n") for record in self.open(**options)]
 
     def lines(self, **options):
         self.asked.clear()
-        return list(read_lines(self.server, LogQuery.parse(APP, "worker", 0, **options)))
+        return list(read_lines(self.jobs, LogQuery.parse(APP, "worker", 0, **options)))
 
 
 @pytest.fixture
@@ -224,7 +238,7 @@ def test_missing_job_pod_and_stream(log):
     with pytest.raises(ValueError, match="worker"):
         log.read(k=7)
     with pytest.raises(JobNotFoundError):
-        list(open_stream(log.server, "space:job-y", "worker"))
+        list(open_stream(log.jobs, "space:job-y", "worker"))
     for output in (LogOutput.STDOUT, LogOutput.STDERR):
         with pytest.raises(ValueError, match=f"keeps no stream {output.value} of its own. Valid: combined"):
             log.open(streams=output)

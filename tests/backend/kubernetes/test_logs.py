@@ -8,7 +8,7 @@ import time
 import pytest
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.logs.log_stream import open_stream
+from torchx_tui.backends.kubernetes.log_stream import open_stream
 from torchx_tui.logs.source.stream import PartsCursor
 
 from .support import job_on
@@ -23,7 +23,7 @@ def job(kubernetes_cluster):
 def test_records_have_the_times_of_their_lines(job):
     before = time.time()
     job.start("echo first; sleep 0.5; echo second; sleep 0.5; printf 'no end'")
-    records = list(open_stream(job.server, job.app_id, "worker"))
+    records = list(open_stream(job.jobs, job.app_id, "worker"))
     assert [record.data for record in records] == [b"first\n", b"second\n", b"no end"]
     assert {record.stream for record in records} == {"c"}
     times = [record.time or 0.0 for record in records]
@@ -44,7 +44,7 @@ def test_bytes_and_long_lines_survive(job):
     lines = [b"a\xffb\0\xc3\n"]
     for size in (16383, 16384, 16385, 50000):
         lines.append(("\u00e9" * (size // 2) + "x" * (size % 2)).encode() + b"\n")
-    assert b"".join(r.data for r in open_stream(job.server, job.app_id, "worker")) == b"".join(lines)
+    assert b"".join(r.data for r in open_stream(job.jobs, job.app_id, "worker")) == b"".join(lines)
     assert job.lines() == [line.decode("utf-8", "replace") for line in lines]
 
 
@@ -53,13 +53,13 @@ def test_a_log_is_taken_up_where_it_was_left(job):
 
     def read_whole():
         # On a busy machine the end of a log is written after the end of its container is known.
-        records = list(open_stream(job.server, job.app_id, "worker"))
+        records = list(open_stream(job.jobs, job.app_id, "worker"))
         return records if records and records[-1].data.endswith(b"2999\n") else None
 
     whole = wait_until(read_whole, "the last line")
     data, cursor, record = b"", None, whole[0]
     while record is not None:
-        reading = open_stream(job.server, job.app_id, "worker", cursor=cursor)
+        reading = open_stream(job.jobs, job.app_id, "worker", cursor=cursor)
         for _ in range(max(1, len(whole) // 15)):
             record = next(reading, None)
             data += record.data if record else b""

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from backend.kubernetes.apps import container, env, pods, resource, role
 
-from torchx_tui.backends.kubernetes.request import overlay
-from torchx_tui.backends.kubernetes.request.manifest import sanitize_for_serialization
-from torchx_tui.backends.kubernetes.request.overlay import JOIN
-from torchx_tui.backends.kubernetes.request.pods import make_pod, pod_labels, role_to_pod
+from torchx_tui.backends.kube import overlay
+from torchx_tui.backends.kube.objects import sanitize_for_serialization
+from torchx_tui.backends.kube.overlay import JOIN
+from torchx_tui.backends.kube.pod_template import make_pod, role_to_pod
+from torchx_tui.backends.kubernetes.labels import pod_labels
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 from torchx_tui.specs.resources import Resource

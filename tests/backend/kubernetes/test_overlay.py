@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 from backend.kubernetes.tables import table
 
-from torchx_tui.backends.kubernetes.request.overlay import (
+from torchx_tui.backends.kube.overlay import (
     DEL,
     JOIN,
     PUT,

@@ -10,17 +10,16 @@ from backend.kubernetes.apps import role
 from backend.kubernetes.tables import table
 from support.scripted_server import scripted_server, status
 
-from torchx_tui.backends.kubernetes import preflight
+from torchx_tui.backends.kube import rights as kube_rights
+from torchx_tui.backends.kube.rights import EXEC, Right, Rights
 from torchx_tui.backends.kubernetes.preflight import (
-    CANCEL,
-    LIST,
-    SHELL,
-    Rights,
+    cancel_right,
     known_values,
     launch_findings,
     server_findings,
 )
-from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
+from torchx_tui.backends.kubernetes.request import KubernetesOpts
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO as KIND
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.workspace import Workspace
@@ -29,6 +28,7 @@ VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 NAMESPACE = "/api/v1/namespaces/default"
 QUEUE = f"{QUEUES}/main"
+LIST, CANCEL = Right("list", "jobs", "batch.volcano.sh"), cancel_right(KIND)
 NODES = "/api/v1/nodes"
 PODS = f"{NAMESPACE}/pods"
 CONTROLLER = "/api/v1/namespaces/volcano-system/pods"
@@ -52,7 +52,7 @@ def server():
 def found(server, *roles, name="job", image_repo="", queue="main", **options):
     """Return the level and text of each finding on a launch."""
     opts = KubernetesOpts(queue=queue, **options)
-    findings = launch_findings(server.api(), AppDef(name, list(roles) or [role()]), opts, image_repo)
+    findings = launch_findings(server.api(), KIND, AppDef(name, list(roles) or [role()]), opts, image_repo)
     return [(one.level, f"{one.what}: {one.hint}") for one in findings]
 
 
@@ -159,7 +159,7 @@ def sound(server):
 
 def of_server(server, namespace="default"):
     api = server.api()
-    return [(one.level, one.what) for one in server_findings(api, namespace, Rights(api, namespace))]
+    return [(one.level, one.what) for one in server_findings(api, KIND, namespace, Rights(api, namespace))]
 
 
 def test_server_findings(sound):
@@ -191,7 +191,7 @@ def test_missing_rights(sound):
     sound.answers["POST", REVIEW] = review
     api = sound.api()
     rights = Rights(api, "default")
-    assert [(one.level, one.what) for one in server_findings(api, "default", rights)][2:] == [
+    assert [(one.level, one.what) for one in server_findings(api, KIND, "default", rights)][2:] == [
         ("warning", "you may not get pods/log: logs are not shown"),
         ("warning", "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled"),
         ("warning", "you may not get pods/exec: no shell can be opened"),
@@ -216,9 +216,9 @@ def test_missing_rights(sound):
 
 def test_rights_are_allowed_until_refused(sound):
     rights = Rights(sound.api(), "")
-    assert not rights.known_missing(SHELL)
-    rights.refused(SHELL, "")
-    assert (rights.known_missing(SHELL), rights.allows(SHELL), sound.asked) == (True, False, [])
+    assert not rights.known_missing(EXEC)
+    rights.refused(EXEC, "")
+    assert (rights.known_missing(EXEC), rights.allows(EXEC), sound.asked) == (True, False, [])
     assert rights.allows(LIST)
     assert "namespace" not in sound.asked[-1].body["spec"]["resourceAttributes"]
     for answer in (FORBIDDEN, (201, {}), (201, {"status": None})):
@@ -247,7 +247,7 @@ def test_exec_needs_create_from_kubernetes_1_35_on(sound, version, asked):
 
 def test_rights_are_read_again_after_five_minutes(sound, monkeypatch):
     clock = SimpleNamespace()
-    monkeypatch.setattr(preflight, "time", clock)
+    monkeypatch.setattr(kube_rights, "time", clock)
     rights = Rights(sound.api(), "default")
     counts = []
     for seconds in (1.0, 290.0, 310.0):

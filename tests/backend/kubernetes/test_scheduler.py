@@ -14,7 +14,7 @@ from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
 
 from torchx_tui.backends.history.journal import Journal
-from torchx_tui.backends.kubernetes.phases import seconds_of
+from torchx_tui.backends.kube.pods import seconds_of
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs.errors import (

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from ....specs.errors import AppDefError
-from ....specs.roles import AppDef, Role
+from ...specs.errors import AppDefError
+from ...specs.roles import AppDef, Role
 
 Overlay = dict[str, Any]
 

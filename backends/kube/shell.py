@@ -1,6 +1,6 @@
 """A shell in a running replica: the server's websocket, with a channel for each stream (``v4.channel.k8s.io``).
 
-    python -m torchx_tui.backends.kubernetes.shell CONTEXT NAMESPACE POD CONTAINER PROGRAM [ARGUMENT...]
+    python -m torchx_tui.backends.kube.shell CONTEXT NAMESPACE POD CONTAINER PROGRAM [ARGUMENT...]
 
 runs a program in a container on this terminal. CONTEXT is one of the kubeconfig's, empty for the current one; the exit
 code is the program's.
@@ -29,13 +29,11 @@ from ...base.errors import TorchXTuiError
 from ...base.files import SOURCE
 from ...base.timeouts import LimitedCaller
 from ...specs.errors import BackendUnavailableError, SchedulerError
-from ..shared.bounded_command import RUN_BESIDE_BYTES
+from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
 from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
 from .api_server import ApiServer, describe_unavailable
-from .jobs import pods_path
-from .logs.replica_pods import find_pod_name, replica_pods
-from .phases import main_container, run_of
-from .shapes import KubernetesObject
+from .objects import KubernetesObject, name_of, pods_path
+from .pods import image_of
 
 if TYPE_CHECKING:
     import websocket
@@ -60,44 +58,44 @@ _MISSING = ("executable file not found", "no such file", "not found in $PATH")
 _END_OF_KEYS = b"\x04"
 
 
-def shell_command(server: ApiServer, app_id: str, role: str, k: int) -> list[str]:
-    """Return the argument list of a program that opens a shell in a replica on its own terminal.
+def shell_command(server: ApiServer, pod: KubernetesObject, container: str, name: str) -> list[str]:
+    """Return the argument list of a program that opens a shell in a container on its own terminal.
 
-    It is a module of this package: kubectl is not needed.
+    It is this module: kubectl is not needed.
+
+    Args:
+        server: the server.
+        pod: the pod.
+        container: which of its containers.
+        name: the replica's name, for messages.
 
     Raises:
-        JobNotFoundError, ValueError: there is no such app, role or replica.
-        SchedulerError: the replica does not run, or its image has no shell, or the server does not allow it.
-        BackendUnavailableError: the server cannot be reached.
+        SchedulerError: the image has no shell, or the server does not allow it.
     """
-    pod, container = find_running_container(server, app_id, role, k)
-    shell = _find_shell(server, pod, container, f"{role}/{k}")
-    program = [sys.executable, "-m", "torchx_tui.backends.kubernetes.shell"]
-    where = [server.context, pod["metadata"]["namespace"], pod["metadata"]["name"], container]
+    shell = _find_shell(server, pod, container, name)
+    program = [sys.executable, "-m", "torchx_tui.backends.kube.shell"]
+    where = [server.context, pod["metadata"]["namespace"], name_of(pod), container]
     return [*program, *where, shell, "-c", _START, os.environ.get("TERM", "xterm"), shell]
 
 
-def find_running_container(server: ApiServer, app_id: str, role: str, k: int) -> tuple[KubernetesObject, str]:
-    """Return the pod of a replica and the name of its main container, which runs.
+def run_command(
+    server: ApiServer, pod: KubernetesObject, container: str, name: str, argv: Sequence[str], timeout_s: float
+) -> CommandOutput:
+    """Run a command in a container and return its output; one that takes too long is left running.
+
+    The server cannot end a command.
 
     Raises:
-        JobNotFoundError, ValueError: there is no such app, role or replica.
-        SchedulerError: the replica does not run.
+        SchedulerError: it cannot be run; the message says why.
     """
-    look = replica_pods(server).look(server, app_id, time.monotonic())
-    pod = look.pods.get(find_pod_name(look, app_id, role, k))
-    if pod is None:
-        raise SchedulerError(f"the pod of {role}/{k} of {app_id} does not exist: this needs a running replica")
-    container = main_container(pod)
-    if not run_of(pod, container).is_running:
-        phase = str((pod.get("status") or {}).get("phase") or "unknown").lower()
-        raise SchedulerError(f"{role}/{k} of {app_id} is {phase}: this needs a running replica")
-    return pod, container
-
-
-def image_of(pod: KubernetesObject, container: str) -> str:
-    """Return the image of a pod's container."""
-    return {item["name"]: item.get("image", "") for item in pod["spec"]["containers"]}.get(container, "")
+    deadline = time.monotonic() + timeout_s
+    with run_in_pod(server, pod["metadata"]["namespace"], name_of(pod), container, argv) as running:
+        out, err, is_whole = running.output(deadline)
+        try:
+            code = running.exit_code() if is_whole else None
+        except NoSuchProgramError as error:
+            raise SchedulerError(f"the image of {name}, {image_of(pod, container)}, has no {argv[0]}") from error
+    return CommandOutput(code, out, err)
 
 
 def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: str) -> str:

@@ -5,29 +5,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
 
-from ....logs.source.stream import Cursor, LogStream, Part, PartsCursor, Record
-from ....specs.errors import LogUnreadableError, UnknownReplicaError
-from ...shared.stamped_log import TOGETHER_NS, LookWaits
-from ...shared.stream_lines import StreamLines
-from ...types import LogIterator, LogQuery, Stream
-from .. import labels
-from ..phases import before_others, main_container
-from ..shapes import KubernetesObject
-from .container_log import ContainerLog, Item, LogReading
-from .replica_pods import JobSnapshot, find_pod_name, name_of, replica_pods, uid_of
-
-if TYPE_CHECKING:
-    from ..api_server import ApiServer
-
+from ...logs.source.stream import Cursor, LogStream, Part, PartsCursor, Record
+from ...specs.errors import LogUnreadableError, UnknownReplicaError
+from ..kube.objects import KubernetesObject, uid_of
+from ..kube.pod_log import ContainerLog, Item, LogReading
+from ..kube.pods import before_others, main_container
+from ..shared.stamped_log import TOGETHER_NS, LookWaits
+from ..shared.stream_lines import StreamLines
+from ..types import LogIterator, LogQuery, Stream
+from .job_kind import Replica
+from .jobs import Jobs, JobSnapshot
 
 # A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
 _FRESH_S = 1.0
 
 
 def open_stream(
-    server: ApiServer,
+    jobs: Jobs,
     app_id: str,
     role: str,
     k: int = 0,
@@ -41,10 +36,10 @@ def open_stream(
         UnknownReplicaError: there is no such stream.
     """
     _check_stream(streams)
-    return KubernetesLogStream(server, app_id, role, k, cursor if isinstance(cursor, PartsCursor) else None, tail)
+    return KubernetesLogStream(jobs, app_id, role, k, cursor if isinstance(cursor, PartsCursor) else None, tail)
 
 
-def read_lines(server: ApiServer, query: LogQuery) -> LogIterator:
+def read_lines(jobs: Jobs, query: LogQuery) -> LogIterator:
     """Read the lines of one replica.
 
     Raises:
@@ -53,17 +48,16 @@ def read_lines(server: ApiServer, query: LogQuery) -> LogIterator:
         SchedulerError: the server cannot be reached, or may not tell.
     """
     _check_stream(query.stream)
-    pods = replica_pods(server)
     app_id, role, k = query.app_id, query.role_name, query.k
-    find_pod_name(pods.look(server, app_id, time.monotonic()), app_id, role, k)
+    jobs.snapshot(app_id, time.monotonic()).pick(app_id, role, k)
     since = None if query.since is None else int(query.since * 10**6) * 1000
 
     def connect(cursor: Cursor | None, follow: bool) -> KubernetesLogStream:
         place = cursor if isinstance(cursor, PartsCursor) else None
-        return KubernetesLogStream(server, app_id, role, k, place, since=since, follow=follow, says=False, together=0)
+        return KubernetesLogStream(jobs, app_id, role, k, place, since=since, follow=follow, says=False, together=0)
 
     def is_over() -> bool:
-        return pods.look(server, app_id, time.monotonic()).has_ended
+        return jobs.snapshot(app_id, time.monotonic()).has_ended
 
     return StreamLines(connect, is_over, query)
 
@@ -82,7 +76,7 @@ class KubernetesLogStream:
     same log; a record says so.
 
     Args:
-        server: the server.
+        jobs: the server and the kind of the jobs.
         app_id: the app.
         role: the role's name.
         k: the replica's number in the role.
@@ -96,7 +90,7 @@ class KubernetesLogStream:
 
     def __init__(
         self,
-        server: ApiServer,
+        jobs: Jobs,
         app_id: str,
         role: str,
         k: int,
@@ -108,11 +102,13 @@ class KubernetesLogStream:
         says: bool = True,
         together: int = TOGETHER_NS,
     ) -> None:
-        self._names = (app_id, role, k)
+        self._jobs = jobs
+        self._app_id = app_id
+        self._replica = Replica(role, k)
         self._parts: dict[str, Part] = {part.name: part for part in cursor.parts} if cursor else {}
         self._reading = LogReading(
-            server, app_id, name_of(role, k), dict(self._parts), tail if cursor is None else None, since, follow, says,
-            together,
+            jobs.server, self._look, str(self._replica), dict(self._parts), tail if cursor is None else None, since,
+            follow, says, together,
         )  # fmt: skip
         self._cursor = cursor
         self._items = self._all_items()
@@ -175,29 +171,32 @@ class KubernetesLogStream:
 
     def _all_items(self) -> Generator[Item, None, None]:
         reading = self._reading
-        look = reading.look(time.monotonic() - _FRESH_S)
-        pod_name = find_pod_name(look, *self._names)
+        look = self._jobs.snapshot(self._app_id, time.monotonic() - _FRESH_S)
+        look.pick(self._app_id, *self._replica)
         last = next((name.split("/")[0] for name in self._parts), "")
         whole: str | None = None
         waits = LookWaits()
         while not reading.is_stopped:
-            pod = look.pods.get(pod_name)
+            pod = look.pods.get(self._replica)
             if pod is not None and uid_of(pod) != whole:
                 if last not in ("", uid_of(pod)) and reading.says:
                     yield self._made_anew(pod)
                 last = whole = uid_of(pod)
                 yield from self._pod_items(pod)
                 waits = LookWaits()
-                look = reading.look() if reading.follow else look
+                look = self._jobs.snapshot(self._app_id, time.monotonic()) if reading.follow else look
                 continue
             if not self._may_come(look, pod):
                 break
             began = time.monotonic()
             reading.wait(waits.next())
-            look = reading.look(began)
+            look = self._jobs.snapshot(self._app_id, began)
         if not last and not reading.is_stopped and look.has_ended:
             raise self._gone()
         self.is_complete = not reading.is_stopped
+
+    def _look(self, pod: KubernetesObject, not_before: float) -> KubernetesObject | None:
+        return self._jobs.snapshot(self._app_id, not_before).pods.get(self._replica)
 
     def _may_come(self, look: JobSnapshot, pod: KubernetesObject | None) -> bool:
         """Tell whether a pod may be made yet: the first one, or one in place of the one that ended."""
@@ -211,13 +210,12 @@ class KubernetesLogStream:
             yield from ContainerLog(self._reading, pod, container).items()
 
     def _made_anew(self, pod: KubernetesObject) -> Item:
-        retry = labels.number(pod["metadata"].get("annotations") or {}, labels.RETRY_COUNT)
+        retry = self._jobs.kind.restart_number(pod)
         which = f" (retry {retry})" if retry else ""
         return self._reading.own_record(f"was restarted in a new pod{which}: its log continues")
 
     def _gone(self) -> LogUnreadableError:
-        app_id, role, k = self._names
         return LogUnreadableError(
-            f"the pod of {role}/{k} of {app_id} was deleted, and its log with it: Kubernetes keeps no logs of pods "
-            "that were deleted; a log collector of the cluster may have it"
+            f"the pod of {self._replica} of {self._app_id} was deleted, and its log with it: Kubernetes keeps no logs "
+            "of pods that were deleted; a log collector of the cluster may have it"
         )
