@@ -31,7 +31,7 @@ _MODULES = {
 }
 
 # Modules whose ``is_set_up`` tells whether anybody uses the scheduler here; the others are always there to be tried.
-_USED = {"kubernetes": ".kubernetes.kubeconfig", "slurm": ".slurm.commands"}
+_USED = {"kubernetes": ".kube.kubeconfig", "slurm": ".slurm.commands"}
 
 
 class SchedulerFactory(Protocol):

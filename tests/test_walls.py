@@ -1,6 +1,7 @@
 """The walls between the rooms: who may import whom, and what the first paint may load."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -84,3 +85,12 @@ def test_paths_are_checked_without_errors():
         and not (isinstance(node.func.value, ast.Name) and node.func.value.id == "entry")
     ]
     assert not raising
+
+
+def test_kube_names_nothing_of_volcano():
+    found = [
+        f"{path.name}: {word}"
+        for path in (ROOT / "backends" / "kube").glob("*.py")
+        for word in re.findall(r"(?i)volcano|\bqueues?\b|\btasks?\b|pod ?groups?\b|\bgangs?\b", path.read_text())
+    ]
+    assert found == []

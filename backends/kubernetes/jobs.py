@@ -1,39 +1,22 @@
-"""Volcano's jobs and their pods: where they are on the server, whose they are, which replica each is.
-
-Paths and shapes are those of ``batch.volcano.sh/v1alpha1`` and of ``v1`` pods.
-"""
+"""Jobs of one kind on a server, with their pods."""
 
 from __future__ import annotations
 
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from ...specs.errors import SchedulerError
-from . import labels
-from .shapes import KubernetesObject, checked_job, checked_pod, items_of, list_version
+from ...specs.errors import JobNotFoundError, SchedulerError
+from ...specs.status import is_terminal
+from ..kube.api_server import ApiServer
+from ..kube.objects import KubernetesObject, checked_pod, items_of, name_of, owners_of, pods_path, uid_of
+from ..kube.pods import MAIN
+from ..shared.replicas import pick_replica
+from .job_kind import JobKind, Replica
 
-if TYPE_CHECKING:
-    from .api_server import ApiServer
-
-
-GROUP = "batch.volcano.sh"
-VERSION = "v1alpha1"
-JOBS = f"/apis/{GROUP}/{VERSION}/jobs"
-"""The jobs of all namespaces."""
-
-
-MOST_REPLICAS = 10_000
-"""Of one job more replicas are not shown: a number that somebody mistyped must not fill the memory."""
-
-
-class Replica(NamedTuple):
-    """Which replica a task or a pod is."""
-
-    role: str
-    number: int
-
-    def __str__(self) -> str:
-        return f"{self.role}/{self.number}"
+# Snapshots that are kept, the latest.
+_MAX_SNAPSHOTS = 64
 
 
 def split_app_id(app_id: str) -> tuple[str, str]:
@@ -44,122 +27,131 @@ def split_app_id(app_id: str) -> tuple[str, str]:
 
 def make_app_id(job: KubernetesObject) -> str:
     """Return the app id of a job."""
-    return f"{job['metadata'].get('namespace', 'default')}:{job['metadata']['name']}"
+    return f"{job['metadata'].get('namespace', 'default')}:{name_of(job)}"
 
 
-def jobs_path(namespace: str, name: str = "") -> str:
-    """Return the path of a namespace's jobs, or of one of them."""
-    path = f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/jobs"
-    return f"{path}/{name}" if name else path
+class JobSnapshot(NamedTuple):
+    """A job and its pods at a time.
 
-
-def pods_path(namespace: str, name: str = "") -> str:
-    """Return the path of a namespace's pods, or of one of them."""
-    path = f"/api/v1/namespaces/{namespace}/pods"
-    return f"{path}/{name}" if name else path
-
-
-def events_path(namespace: str) -> str:
-    """Return the path of a namespace's events."""
-    return f"/api/v1/namespaces/{namespace}/events"
-
-
-def find_job(server: ApiServer, app_id: str) -> KubernetesObject | None:
-    """Return a job, None where there is none.
-
-    Raises:
-        SchedulerError: the server did not answer, or may not tell, or answered with something else.
+    Attributes:
+        began: when they were asked for, by the monotonic clock.
+        job: the job; None once it is gone.
+        pods: its pods by replica.
+        is_over: whether no pod will be made any more.
+        has_ended: whether the job is final, or gone.
+        may_restart: whether a pod that has ended may be replaced.
+        replicas: the replicas that the job asks for.
     """
-    from .api_server import ApiError
 
-    namespace, name = split_app_id(app_id)
-    namespace = namespace or server.namespace
-    try:
-        answer = server.request("GET", jobs_path(namespace, name))
-    except ApiError as error:
-        if error.status == 404:
-            return None
-        raise
-    job = checked_job(answer)
-    if job is None:
-        raise SchedulerError(
-            f"{app_id}: the server answered with something that is not a job: is there a proxy in between?"
-        )
-    job["metadata"].setdefault("namespace", namespace)
-    return job
+    began: float
+    job: KubernetesObject | None
+    pods: Mapping[Replica, KubernetesObject]
+    is_over: bool
+    has_ended: bool
+    may_restart: bool
+    replicas: list[Replica]
+
+    def pick(self, app_id: str, role: str, k: int) -> Replica:
+        """Return a replica.
+
+        Raises:
+            JobNotFoundError: there is no such job.
+            ValueError: it has no such role or replica; the message lists those that it has.
+        """
+        if self.job is None:
+            raise JobNotFoundError(app_id, "kubernetes")
+        roles: dict[str, dict[int, Replica]] = {}
+        for replica in self.replicas:
+            roles.setdefault(replica.role, {})[replica.number] = replica
+        return pick_replica(app_id, roles, role, k)
 
 
-def pods_of(server: ApiServer, namespace: str, job_name: str, job_uid: str = "") -> list[KubernetesObject]:
-    """Return the pods of a job; see `list_pods`."""
-    return list_pods(server, namespace, job_name, job_uid)[0]
-
-
-def list_pods(
-    server: ApiServer, namespace: str, job_name: str, job_uid: str = ""
-) -> tuple[list[KubernetesObject], str]:
-    """Return the pods of a job, in one request, and the version of the list.
+class Jobs:
+    """The jobs of one kind on a server; every method may be called from any thread.
 
     Args:
         server: the server.
-        namespace: the job's.
-        job_name: the job's name.
-        job_uid: where it is given, pods of an earlier job of the same name are left out.
+        kind: their kind.
     """
-    answer = server.request("GET", pods_path(namespace), params={"labelSelector": pods_selector(job_name)})
-    pods = [pod for item in items_of(answer) if (pod := checked_pod(item)) is not None]
-    return [pod for pod in pods if not job_uid or job_uid in owners_of(pod)], list_version(answer)
 
+    def __init__(self, server: ApiServer, kind: JobKind) -> None:
+        self.server = server
+        self.kind = kind
+        self._snapshots: dict[str, JobSnapshot] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._lock = threading.Lock()
 
-def pods_selector(job_name: str) -> str:
-    """Return the label selector of a job's pods."""
-    return f"{labels.JOB_NAME}={job_name}"
+    def find(self, app_id: str) -> KubernetesObject | None:
+        """Return a job; None if there is none.
 
+        Raises:
+            SchedulerError: the server did not answer, or may not tell, or answered with something else.
+        """
+        namespace, name = split_app_id(app_id)
+        namespace = namespace or self.server.namespace
+        answer = self.server.find(self.kind.path(namespace, name))
+        job = None if answer is None else self.kind.checked(answer)
+        if job is None and answer is not None:
+            raise SchedulerError(
+                f"{app_id}: the server answered with something that is not a job: is there a proxy in between?"
+            )
+        if job is not None:
+            job["metadata"].setdefault("namespace", namespace)
+        return job
 
-def owners_of(item: KubernetesObject) -> list[str]:
-    """Return the uids of what owns an object."""
-    return [owner.get("uid", "") for owner in item["metadata"].get("ownerReferences") or []]
+    def pods(self, job: KubernetesObject) -> list[KubernetesObject]:
+        """Return the pods of a job, in one request; not those of an earlier job of its name."""
+        params = {"labelSelector": self.kind.pods_selector(name_of(job))}
+        answer = self.server.request("GET", pods_path(job["metadata"]["namespace"]), params=params)
+        return [pod for item in items_of(answer) if (pod := self.read_pod(item, uid_of(job))) is not None]
 
+    def read_pod(self, item: object, job_uid: str) -> KubernetesObject | None:
+        """Return a pod with its main container; None if it has no name, or belongs to another job."""
+        pod = checked_pod(item)
+        if pod is None or (job_uid and job_uid not in owners_of(pod)):
+            return None
+        pod[MAIN] = self.kind.main_container(pod)
+        return pod
 
-def tasks_of(job: KubernetesObject) -> list[KubernetesObject]:
-    """Return the tasks of a job; one task is one replica where TorchX made it."""
-    return (job.get("spec") or {}).get("tasks") or []
+    def by_replica(self, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
+        """Return the newest pod of each replica."""
+        in_order = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+        return {self.kind.replica_of(pod): pod for pod in in_order}
 
+    def snapshot(self, app_id: str, not_before: float) -> JobSnapshot:
+        """Return a job and its pods as they were at a time or later; concurrent callers share one request.
 
-def template_labels(task: KubernetesObject) -> dict[str, str]:
-    """Return the labels that a task's pods get."""
-    return ((task.get("template") or {}).get("metadata") or {}).get("labels") or {}
+        Args:
+            app_id: the job.
+            not_before: the time, by the monotonic clock.
 
+        Raises:
+            SchedulerError: the server did not answer, or may not tell.
+        """
+        with self._lock:
+            lock = self._locks.setdefault(app_id, threading.Lock())
+        with lock:
+            kept = self._snapshots.get(app_id)
+            if kept is not None and kept.began >= not_before:
+                return kept
+            taken = self._take_snapshot(app_id)
+        with self._lock:
+            self._snapshots.pop(app_id, None)
+            self._snapshots[app_id] = taken
+            while len(self._snapshots) > _MAX_SNAPSHOTS:
+                oldest = next(iter(self._snapshots))
+                del self._snapshots[oldest]
+                self._locks.pop(oldest, None)
+        return taken
 
-def is_torchx(job: KubernetesObject) -> bool:
-    """Tell whether TorchX or this program made a job: its tasks' pods say so."""
-    return any(template_labels(task).get(labels.MANAGED_BY) == labels.TORCHX for task in tasks_of(job))
-
-
-def replica_of_task(task: KubernetesObject, index: int = 0) -> Replica:
-    """Return which replica a pod of a task is; the role is as it was given where TorchX made the task.
-
-    Args:
-        task: the task.
-        index: which of its pods.
-    """
-    pod_labels = template_labels(task)
-    name = task.get("name", "")
-    if labels.ROLE_NAME in pod_labels:
-        return Replica(pod_labels[labels.ROLE_NAME], labels.number(pod_labels, labels.REPLICA_ID) + index)
-    return Replica(name, index)
-
-
-def count_of(task: KubernetesObject) -> int:
-    """Return how many pods a task asks for."""
-    return max(0, task.get("replicas") or 1)
-
-
-def replicas_of(job: KubernetesObject) -> list[tuple[Replica, KubernetesObject, str]]:
-    """Return each replica of a job in order, its task, and its pod's name; at most `MOST_REPLICAS`."""
-    job_name = job["metadata"]["name"]
-    found = (
-        (replica_of_task(task, index), task, f"{job_name}-{task.get('name', '')}-{index}")
-        for task in tasks_of(job)
-        for index in range(count_of(task))
-    )
-    return list(islice(found, MOST_REPLICAS))
+    def _take_snapshot(self, app_id: str) -> JobSnapshot:
+        began, kind = time.monotonic(), self.kind
+        job = self.find(app_id)
+        if job is None:
+            return JobSnapshot(began, None, {}, is_over=True, has_ended=True, may_restart=False, replicas=[])
+        has_ended = is_terminal(kind.state(job))
+        is_over = has_ended or kind.is_ending(job)
+        return JobSnapshot(
+            began, job, self.by_replica(self.pods(job)), is_over, has_ended,
+            may_restart=not is_over and kind.may_restart(job), replicas=[replica for replica, _ in kind.replicas(job)],
+        )  # fmt: skip

@@ -1,8 +1,10 @@
-"""Labels of pods and annotations of jobs: TorchX's, Volcano's, and ours, which both pass over."""
+"""Labels of pods and annotations of jobs: TorchX's, and ours, which TorchX ignores."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from ... import __version__
+from ...specs.roles import AppDef, Role
+from ..kube.names import label_value
 
 # TorchX's, on every pod (and so in the template of every task). All values are texts.
 VERSION = "torchx.pytorch.org/version"
@@ -15,11 +17,6 @@ MANAGED_BY = "app.kubernetes.io/managed-by"
 INSTANCE = "app.kubernetes.io/instance"
 TORCHX = "torchx.pytorch.org"
 """The value of `MANAGED_BY`."""
-
-# Volcano's, on every pod.
-JOB_NAME = "volcano.sh/job-name"
-RETRY_COUNT = "volcano.sh/job-retry-count"
-"""An annotation: how often the job had been started anew when the pod was made."""
 
 # Ours, annotations of the job.
 APP_DEF = "torchx-tui/app-def"
@@ -36,9 +33,25 @@ APP_DEF_LIMIT = 128 * 1024
 """Bytes. A server takes 256 KB of annotations in all."""
 
 
-def number(labels: Mapping[str, str], name: str, default: int = 0) -> int:
-    """Return the number that a label holds, ``default`` where it is missing or none."""
-    try:
-        return int(labels.get(name, ""))
-    except ValueError:
-        return default
+def pod_labels(app: AppDef, role_idx: int, role: Role, replica_id: int, app_id: str = "") -> dict[str, str]:
+    """Return the labels of a replica's pod, by which TorchX and this program know it.
+
+    Args:
+        app: the app.
+        role_idx: the role's place in it, from 0.
+        role: the role.
+        replica_id: the replica's number, from 0.
+        app_id: the job's name.
+    """
+    given = {
+        VERSION: __version__,
+        APP_NAME: app.name,
+        ROLE_INDEX: str(role_idx),
+        ROLE_NAME: role.name,
+        REPLICA_ID: str(replica_id),
+        KUBERNETES_NAME: app.name,
+        MANAGED_BY: TORCHX,
+    }
+    if app_id:
+        given[INSTANCE] = app_id
+    return {name: label_value(value) for name, value in given.items()}

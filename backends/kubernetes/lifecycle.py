@@ -5,32 +5,27 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timezone
 from typing import Any
 
 from ...logs.text.sanitize import plain
 from ...specs.errors import AppDefError, BackendUnavailableError, SchedulerError
 from ...specs.status import is_terminal
+from ..kube.api_server import ApiError, ApiServer
+from ..kube.objects import KubernetesObject, dig, name_of, sanitize_for_serialization, uid_of
 from ..shared.progress import current_progress
 from . import labels
-from .api_server import ApiError, ApiServer
-from .jobs import find_job, jobs_path, make_app_id, replica_of_task, tasks_of
-from .listing import uid_of
-from .phases import app_state
-from .request.manifest import sanitize_for_serialization
-from .request.request import KubernetesJob
-from .shapes import KubernetesObject
+from .job_kind import JobKind
+from .jobs import Jobs, make_app_id
+from .request import KubernetesJob
 
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request:\s*(?P<why>.*)', re.DOTALL)
-_NO_QUEUE = re.compile(r'queues\.scheduling\.volcano\.sh "(?P<queue>[^"]+)" not found')
 _QUOTA = re.compile(
     r"exceeded quota: (?P<name>\S+), requested: (?P<asked>.+?), used: (?P<used>.+?), limited: (?P<most>.+)"
 )
 _NO_ACCOUNT = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
 _NO_PRIORITY = re.compile(r"no PriorityClass with name (?P<name>\S+) was found")
-_TASK = re.compile(r"^(?:spec\.)?tasks?\[(?P<index>\d+)\]\.?(?:template\.)?")
-# How many of a server's complaints are told.
-_MOST = 4
+# Complaints of a server that are shown.
+_MAX_COMPLAINTS = 4
 
 
 # Seconds that a server may take to create a job: webhooks have 10 each.
@@ -42,30 +37,35 @@ _UNSENT = {"ConnectTimeoutError", "ConnectionRefusedError", "NameResolutionError
 _TRIES = 5
 
 
-def explain_refusal(error: ApiError, namespace: str, job: KubernetesObject) -> str:
-    """Explain why a job, or a pod of it, was refused, with what to do; else give the server's message.
+def explain_refusal(error: ApiError, namespace: str, kind: JobKind, job: KubernetesObject) -> str:
+    """Explain why a job, or a pod of it, was refused, with what to do; else return the server's message.
 
     Args:
         error: the server's answer.
         namespace: where it was to be created.
+        kind: the job's kind.
         job: the job.
     """
     answer = str(error)
     if error.status == 404:
-        return _describe_missing(error, namespace)
+        if error.details.get("kind") == "namespaces":
+            return f"there is no namespace {namespace}: choose another one, or `kubectl create namespace {namespace}`"
+        return answer if error.details.get("name") else kind.explain_refusal(answer, is_unknown=True)
     if error.status == 409 and error.reason == "AlreadyExists":
         return f"there is a job of this name in {namespace} already: launch it again, which gives it another name"
     if error.status == 413 or "request is too large" in answer:
-        return describe_too_large(job)
-    if match := _WEBHOOK.search(answer):
-        return _describe_webhook(match["name"], match["why"], job)
-    if words := _explain_admission(answer):
+        return describe_too_large(kind, job)
+    if words := kind.explain_refusal(answer, is_unknown=False) or _explain_admission(answer):
         return words
+    if match := _WEBHOOK.search(answer):
+        parts = [part.strip() for part in re.split(r";\s*", plain(match["why"])) if part.strip(" .")]
+        complaints = [_with_replica(part, kind, job) for part in parts[:_MAX_COMPLAINTS]]
+        return f"{match['name']} refuses it: " + "; ".join(complaints)
     causes: list[Any] = error.details.get("causes") or []
     if error.status == 422 and causes:
-        parts = [_describe_cause(cause, job) for cause in causes]
-        more = f"; and {len(parts) - _MOST} more" if len(parts) > _MOST else ""
-        return "; ".join(dict.fromkeys(parts[:_MOST])) + more
+        complaints = [_describe_cause(cause, kind, job) for cause in causes[:_MAX_COMPLAINTS]]
+        left = len(causes) - _MAX_COMPLAINTS
+        return "; ".join(dict.fromkeys(complaints)) + (f"; and {left} more" if left > 0 else "")
     return answer
 
 
@@ -74,30 +74,12 @@ def describe_missing_account(account: str, namespace: str) -> str:
     return f"there is no service account {account} in {namespace}: correct service_account, or create it"
 
 
-def describe_too_large(job: KubernetesObject) -> str:
+def describe_too_large(kind: JobKind, job: KubernetesObject) -> str:
     """Describe a job of too many bytes, with what to do."""
     return (
-        f"the job is too large for the server with its {len(tasks_of(job))} replicas, each of which is written out: "
-        "ask for fewer, or move long arguments and variables into the image or a file"
+        f"the job is too large for the server with its {kind.replica_count(job)} replicas, each of which is written "
+        "out: ask for fewer, or move long arguments and variables into the image or a file"
     )
-
-
-def _describe_missing(error: ApiError, namespace: str) -> str:
-    if error.details.get("kind") == "namespaces":
-        return f"there is no namespace {namespace}: choose another one, or `kubectl create namespace {namespace}`"
-    if error.details.get("name"):
-        return str(error)
-    return (
-        "the cluster has no Volcano, which runs the jobs: there is no batch.volcano.sh/v1alpha1; its administrator "
-        "can install it (https://volcano.sh)"
-    )
-
-
-def _describe_webhook(name: str, why: str, job: KubernetesObject) -> str:
-    if match := _NO_QUEUE.search(why):
-        return f"there is no queue {match['queue']}: choose another one; `kubectl get queues` lists them"
-    parts = [_describe_field(part.strip(), job) for part in re.split(r";\s*", plain(why)) if part.strip(" .")]
-    return f"{name} refuses it: " + "; ".join(parts[:_MOST])
 
 
 def _explain_admission(answer: str) -> str:
@@ -114,58 +96,55 @@ def _explain_admission(answer: str) -> str:
     return ""
 
 
-def _describe_cause(cause: Any, job: KubernetesObject) -> str:
-    field, message = plain(str(cause.get("field") or "")), plain(str(cause.get("message") or ""))
-    return _describe_field(f"{field}: {message}" if field else message, job)
+def _describe_cause(cause: Any, kind: JobKind, job: KubernetesObject) -> str:
+    field, message = (plain(str(cause.get(part) or "")) for part in ("field", "message"))
+    return _with_replica(f"{field}: {message}" if field else message, kind, job)
 
 
-def _describe_field(text: str, job: KubernetesObject) -> str:
-    """Return a complaint with the replica that it is about in front, where it names a task."""
-    match = _TASK.match(text)
-    tasks = tasks_of(job)
-    if match is None or int(match["index"]) >= len(tasks):
-        return text
-    return f"{replica_of_task(tasks[int(match['index'])])}: {text[match.end() :]}"
+def _with_replica(complaint: str, kind: JobKind, job: KubernetesObject) -> str:
+    """Return a complaint that begins with the path of a field, with the field's replica in front."""
+    replica, rest = kind.replica_at(job, complaint)
+    return f"{replica}: {rest}" if replica else complaint
 
 
-def validate(server: ApiServer, resource: Mapping[str, Any], namespace: str = "") -> None:
+def validate(server: ApiServer, kind: JobKind, resource: Mapping[str, Any]) -> None:
     """Ask the server whether it would take a job; nothing is created.
 
     Args:
         server: the server.
+        kind: the job's kind.
         resource: the job.
-        namespace: where it would be created; the job's own where empty.
 
     Raises:
         AppDefError: it would not: something in the job is at fault; the message says what.
         ApiError: it would not: the user may not, or something is missing there.
         BackendUnavailableError: it cannot be asked.
     """
-    job, namespace = _placed(resource, namespace)
-    _refuse_missing_accounts(server, job, namespace)
+    job, namespace = _placed(resource)
+    _refuse_missing_accounts(server, kind, job, namespace)
     try:
-        server.request("POST", jobs_path(namespace), params={"dryRun": "All"}, body=job, timeout=_TIMEOUT_S)
+        server.request("POST", kind.path(namespace), params={"dryRun": "All"}, body=job, timeout=_TIMEOUT_S)
     except BackendUnavailableError as error:
         raise BackendUnavailableError(f"{error}. validate_spec=false launches without this check") from error
     except ApiError as error:
-        words = explain_refusal(error, namespace, job)
+        words = explain_refusal(error, namespace, kind, job)
         if error.status in (400, 413, 422):
             raise AppDefError(f"The server would reject the job: {words}") from error
-        raise ApiError(words, error.status, error.reason, error.details) from error
+        raise error.explained(words) from error
 
 
 def launch(
     server: ApiServer,
+    kind: JobKind,
     job: KubernetesJob,
-    namespace: str = "",
     push_images: Callable[[Mapping[str, tuple[str, str]]], object] | None = None,
 ) -> str:
     """Create a job, after pushing its images, and return its app id.
 
     Args:
         server: the server.
+        kind: the job's kind.
         job: the request.
-        namespace: where it is created; the job's own where empty.
         push_images: pushes `KubernetesJob.images_to_push`.
 
     Raises:
@@ -179,54 +158,50 @@ def launch(
         if push_images is None:
             raise SchedulerError(f"{len(job.images_to_push)} images must be pushed, but no Docker engine can do it")
         push_images(job.images_to_push)
-    made, namespace = _placed(job.resource, namespace)
-    _refuse_missing_accounts(server, made, namespace)
+    made, namespace = _placed(job.resource)
+    _refuse_missing_accounts(server, kind, made, namespace)
     annotations = made["metadata"].setdefault("annotations", {})
     annotations[labels.SUBMITTED_AT] = f"{time.time():.3f}"
     current_progress().report("creating the job")
     app_id = make_app_id(made)
     try:
-        server.request("POST", jobs_path(namespace), body=made, timeout=_TIMEOUT_S)
+        server.request("POST", kind.path(namespace), body=made, timeout=_TIMEOUT_S)
     except BackendUnavailableError as error:
-        if _was_sent(error) and _was_created(server, made, namespace, error):
+        if _was_sent(error) and _was_created(server, kind, made, error):
             return app_id
         raise BackendUnavailableError(f"{app_id} was not launched: {error}") from error
     except ApiError as error:
-        if error.status == 409 and _was_created(server, made, namespace, error):
+        if error.status == 409 and _was_created(server, kind, made, error):
             return app_id
-        words = explain_refusal(error, namespace, made)
-        raise ApiError(f"{app_id} was not launched: {words}", error.status, error.reason, error.details) from error
+        words = explain_refusal(error, namespace, kind, made)
+        raise error.explained(f"{app_id} was not launched: {words}") from error
     return app_id
 
 
-def _placed(resource: Mapping[str, Any], namespace: str) -> tuple[KubernetesObject, str]:
-    """Return a copy of a job as plain data, and its namespace, which stands in it as well."""
+def _placed(resource: Mapping[str, Any]) -> tuple[KubernetesObject, str]:
+    """Return a copy of a job as plain data, and its namespace."""
     made: KubernetesObject = sanitize_for_serialization(resource)
-    metadata = made.setdefault("metadata", {})
-    metadata["namespace"] = namespace or metadata.get("namespace") or "default"
-    return made, metadata["namespace"]
+    return made, made["metadata"].setdefault("namespace", "default")
 
 
-def _refuse_missing_accounts(server: ApiServer, job: KubernetesObject, namespace: str) -> None:
-    """Refuse a job whose pods name a service account that is not there: Volcano would try in vain to make them.
+def _refuse_missing_accounts(server: ApiServer, kind: JobKind, job: KubernetesObject, namespace: str) -> None:
+    """Refuse a job whose pods name a service account that does not exist: its controller would try in vain.
 
     Raises:
         AppDefError: there is no such account.
         BackendUnavailableError: the server cannot be asked.
     """
-    specs = [(task.get("template") or {}).get("spec") or {} for task in tasks_of(job)]
-    for account in dict.fromkeys(spec.get("serviceAccountName") for spec in specs):
+    for account in dict.fromkeys(dig(pod, "spec", "serviceAccountName") for _, pod in kind.replicas(job)):
         if account and not has_account(server, namespace, account):
             raise AppDefError(describe_missing_account(account, namespace))
 
 
 def has_account(server: ApiServer, namespace: str, account: str) -> bool:
-    """Tell whether a service account is there; one that this user may not look at counts as there."""
+    """Return whether a service account exists; one that this user may not read counts as there."""
     try:
-        server.request("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}")
-    except ApiError as error:
-        return error.status != 404
-    return True
+        return server.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}") is not None
+    except ApiError:
+        return True
 
 
 def _was_sent(error: BaseException | None) -> bool:
@@ -238,71 +213,55 @@ def _was_sent(error: BaseException | None) -> bool:
     return True
 
 
-def _was_created(server: ApiServer, made: KubernetesObject, namespace: str, error: SchedulerError) -> bool:
+def _was_created(server: ApiServer, kind: JobKind, made: KubernetesObject, error: SchedulerError) -> bool:
     """Tell whether a job was created although the server did not say so: its answer may have been lost.
 
     Raises:
         BackendUnavailableError: the server does not tell that either.
     """
-    name = made["metadata"]["name"]
     try:
-        there = server.request("GET", jobs_path(namespace, name))
+        there = server.find(kind.path(made["metadata"]["namespace"], name_of(made)))
     except ApiError:
         return False
     except BackendUnavailableError:
         raise BackendUnavailableError(
-            f"{error}. Whether {namespace}:{name} was created is not known: look for it when the server is back, "
+            f"{error}. Whether {make_app_id(made)} was created is not known: look for it when the server is back, "
             "before launching it again"
         ) from error
     # The same moment: nobody else made it.
-    annotations = (there.get("metadata") or {}).get("annotations") or {}
-    return annotations.get(labels.SUBMITTED_AT) == made["metadata"]["annotations"][labels.SUBMITTED_AT]
+    return (
+        dig(there, "metadata", "annotations", labels.SUBMITTED_AT)
+        == made["metadata"]["annotations"][labels.SUBMITTED_AT]
+    )
 
 
-def abort(server: ApiServer, app_id: str, uid: str) -> None:
-    """Ask Volcano to end a job and keep it, as TorchX does: by writing its phase. A final or unknown one is left alone.
+def abort(jobs: Jobs, app_id: str, uid: str) -> None:
+    """Ask a job's controller to end it and keep it. A final or unknown job is left alone.
 
     Args:
-        server: the server.
+        jobs: the server and the kind of the jobs.
         app_id: the job.
-        uid: which job of that name; any where empty.
+        uid: which job of that name; any if empty.
 
     Raises:
         SchedulerError: there is another job of that name now, or the server refused.
     """
     for left in range(_TRIES - 1, -1, -1):
-        job = _find(server, app_id, uid)
-        if job is None or is_terminal(app_state(job)):
+        job = _find(jobs, app_id, uid)
+        if job is None or is_terminal(jobs.kind.state(job)):
             return
-        status: dict[str, Any] = job.setdefault("status", {})
-        # As Volcano notes a transition itself. It keeps it: else the time would be that of the phase before.
-        ended = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-        status["state"] = {**(status.get("state") or {}), "phase": "Aborted", "lastTransitionTime": ended}
-        status["conditions"] = [
-            *(status.get("conditions") or []),
-            {"status": "Aborted", "lastTransitionTime": ended},
-        ]
         try:
-            server.request("PUT", f"{_path(job)}/status", body=job)
+            jobs.server.request("PUT", f"{_path(jobs, job)}/status", body=jobs.kind.cancelled(job))
             return
         except ApiError as error:
-            # 409: Volcano, or someone else, wrote in between.
+            # 409: the controller, or someone else, wrote in between.
             if error.status != 409 or not left:
                 raise
 
 
-def remove(server: ApiServer, app_id: str, uid: str) -> None:
-    """Remove a job and its pods; an unknown one is nothing to remove.
-
-    Args:
-        server: the server.
-        app_id: the job.
-        uid: which job of that name; any where empty.
-
-    Raises:
-        SchedulerError: there is another job of that name now, or the server refused.
-    """
-    job = _find(server, app_id, uid)
+def remove(jobs: Jobs, app_id: str, uid: str) -> None:
+    """Remove a job and its pods; an unknown one is nothing to remove. Arguments and errors are those of `abort`."""
+    job = _find(jobs, app_id, uid)
     if job is None:
         return
     body = {
@@ -312,7 +271,7 @@ def remove(server: ApiServer, app_id: str, uid: str) -> None:
         "preconditions": {"uid": uid_of(job)},
     }
     try:
-        server.request("DELETE", _path(job), body=body)
+        jobs.server.request("DELETE", _path(jobs, job), body=body)
     except ApiError as error:
         if error.status == 409:
             raise _replaced(app_id) from error
@@ -320,8 +279,8 @@ def remove(server: ApiServer, app_id: str, uid: str) -> None:
             raise
 
 
-def _find(server: ApiServer, app_id: str, uid: str) -> KubernetesObject | None:
-    job = find_job(server, app_id)
+def _find(jobs: Jobs, app_id: str, uid: str) -> KubernetesObject | None:
+    job = jobs.find(app_id)
     if job is not None and uid and uid_of(job) != uid:
         raise _replaced(app_id)
     return job
@@ -333,5 +292,5 @@ def _replaced(app_id: str) -> SchedulerError:
     )
 
 
-def _path(job: KubernetesObject) -> str:
-    return jobs_path(job["metadata"]["namespace"], job["metadata"]["name"])
+def _path(jobs: Jobs, job: KubernetesObject) -> str:
+    return jobs.kind.path(job["metadata"]["namespace"], name_of(job))

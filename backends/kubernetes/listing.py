@@ -1,37 +1,33 @@
-"""The rows of all jobs: from what a list, or a watch, says of each, and nothing more."""
+"""The rows of all jobs: listed once, then kept by a watch, which costs no requests."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...specs.errors import BackendUnavailableError
 from ...specs.status import AppState, is_terminal
+from ..kube.api_server import ApiError
+from ..kube.objects import KubernetesObject, dig, name_of, uid_of
+from ..kube.reflector import Reflector
+from ..shared.changes import Subscribers
 from ..types import ListAppResponse
 from . import labels
-from .api_server import ApiServer
-from .causes import job_message
-from .jobs import JOBS, count_of, is_torchx, jobs_path, make_app_id, tasks_of, template_labels
-from .phases import app_state, finished_at, started_at, submitted_at
-from .shapes import KubernetesObject, checked_job, items_of, list_version
+from .job_kind import JobKind
+from .jobs import Jobs, make_app_id, split_app_id
+from .times import submitted_at
 
 _log = logging.getLogger(__name__)
 
-_PAGE = 500
-# A broken server may announce pages without end.
-_MOST_PAGES, _LONGEST_LIST_S = 400, 120.0
-
 
 class Known(NamedTuple):
-    """What was found out about a job when it was last described, and a list does not say.
+    """What a description of a job found out and a list does not say.
 
     Attributes:
-        state: the state that it was found in; nothing of this holds in another one.
+        state: the state that the job was in; the rest holds in this state only.
         reason: why it is in it.
-        finished_at: when it ended, in seconds since the epoch; None where that is not known.
+        finished_at: when it ended, in seconds since the epoch; None if that is unknown.
     """
 
     state: AppState
@@ -39,112 +35,216 @@ class Known(NamedTuple):
     finished_at: float | None = None
 
 
-class KnownReasons:
-    """Why jobs are in their states, and when they ended, as found when each was last described.
+class ListedJob(NamedTuple):
+    """What is kept of a listed job."""
 
-    It holds as long as the job's state does.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, Known] = {}
-        self._lock = threading.Lock()
-
-    def learn(self, uid: str, known: Known) -> None:
-        """Keep what was found out about a job."""
-        with self._lock:
-            self._known[uid] = known
-
-    def of(self, uid: str, state: AppState) -> Known:
-        """Return the known reason and end of a job in its state."""
-        known = self._known.get(uid)
-        return known if known is not None and known.state is state else Known(state)
-
-    def forget(self, uid: str) -> None:
-        """Forget a job that is no more."""
-        with self._lock:
-            self._known.pop(uid, None)
+    row: ListAppResponse
+    uid: str
+    version: str
 
 
-def uid_of(job: KubernetesObject) -> str:
-    """Return a job's uid, which an earlier one of the same name does not have."""
-    return str(job["metadata"].get("uid") or "")
-
-
-def row_of(job: KubernetesObject, reasons: KnownReasons) -> ListAppResponse:
+def row_of(kind: JobKind, job: KubernetesObject, known: Known | None = None) -> ListAppResponse:
     """Return the row of a job.
 
     Args:
+        kind: its kind.
         job: the job.
-        reasons: what is known of why jobs are in their states.
+        known: what its last description found out.
     """
-    state = app_state(job)
-    status = job.get("status") or {}
-    tasks = tasks_of(job)
-    wanted = sum(count_of(task) for task in tasks)
-    annotations = job["metadata"].get("annotations") or {}
-    known = reasons.of(uid_of(job), state)
+    state = kind.state(job)
+    if known is None or known.state is not state:
+        known = Known(state)
+    wanted = kind.replica_count(job)
+    template = first_template(kind, job)
     return ListAppResponse(
         app_id=make_app_id(job),
         state=state,
-        name=name_of(job),
+        name=launched_name(job, template),
         submitted_at=submitted_at(job) or None,
-        started_at=started_at(job),
-        finished_at=finished_at(job) or known.finished_at,
+        started_at=started_at(kind, job),
+        finished_at=kind.finished_at(job) or known.finished_at,
         # Counts are dropped when a job has ended, and while its pods end.
-        replicas_running=0 if is_terminal(state) else status.get("running") or 0,
+        replicas_running=0 if is_terminal(state) else dig(job, "status", "running") or 0,
         replicas_wanted=wanted,
-        replicas_succeeded=wanted if state is AppState.SUCCEEDED else status.get("succeeded") or 0,
-        user=annotations.get(labels.USER, ""),
-        image=image_of(tasks[0]) if tasks else "",
-        msg=known.reason or job_message(job),
-        foreign=not is_torchx(job),
+        replicas_succeeded=wanted if state is AppState.SUCCEEDED else dig(job, "status", "succeeded") or 0,
+        user=dig(job, "metadata", "annotations", labels.USER) or "",
+        image=image_of(template),
+        msg=known.reason or kind.message(job),
+        foreign=dig(template, "metadata", "labels", labels.MANAGED_BY) != labels.TORCHX,
     )
 
 
-def name_of(job: KubernetesObject) -> str:
-    """Return the name that a job was launched under; the job's own where TorchX did not launch it."""
-    pod_labels = template_labels(tasks_of(job)[0]) if tasks_of(job) else {}
-    return pod_labels.get(labels.APP_NAME) or pod_labels.get(labels.KUBERNETES_NAME) or job["metadata"]["name"]
+def first_template(kind: JobKind, job: KubernetesObject) -> KubernetesObject:
+    """Return the pod template of a job's first replica; empty if it has none."""
+    return next((template for _, template in kind.replicas(job)), {})
 
 
-def image_of(task: KubernetesObject) -> str:
-    """Return the image of a task's first container."""
-    containers = ((task.get("template") or {}).get("spec") or {}).get("containers") or [{}]
+def launched_name(job: KubernetesObject, template: KubernetesObject) -> str:
+    """Return the name that a job was launched under; the job's own if TorchX did not launch it."""
+    named = dig(template, "metadata", "labels") or {}
+    return named.get(labels.APP_NAME) or named.get(labels.KUBERNETES_NAME) or name_of(job)
+
+
+def image_of(template: KubernetesObject) -> str:
+    """Return the image of a pod template."""
+    containers = dig(template, "spec", "containers") or [{}]
     return str(containers[0].get("image") or "")
 
 
-def pages(server: ApiServer, namespace: str) -> Iterator[tuple[list[KubernetesObject], str]]:
-    """Yield the jobs of a namespace page by page, each with the version of the list that it is of.
+def started_at(kind: JobKind, job: KubernetesObject) -> float | None:
+    """Return when a job first ran, in seconds since the epoch."""
+    return next((change.at for change in kind.timeline(job) if change.state is AppState.RUNNING), None)
+
+
+class ListedJobs:
+    """The jobs of several namespaces; every method may be called from any thread.
 
     Args:
-        server: the server.
-        namespace: the namespace; all of them where empty.
-
-    Raises:
-        ApiError: the list cannot be read; status 410 where it changed too much between two pages.
-        BackendUnavailableError: the server is away.
+        jobs: the server and the kind of the jobs.
+        namespace: the first namespace; all of them if empty.
     """
-    path = jobs_path(namespace) if namespace else JOBS
-    params: dict[str, Any] = {"limit": _PAGE}
-    deadline = time.monotonic() + _LONGEST_LIST_S
-    for _ in range(_MOST_PAGES):
-        answer = server.request("GET", path, params=params)
-        metadata = answer.get("metadata")
-        yield _jobs_of(answer, namespace), list_version(answer)
-        following = metadata.get("continue") if isinstance(metadata, dict) else None
-        if not following:
-            return
-        if time.monotonic() > deadline:
-            raise BackendUnavailableError(f"{server.host} did not list all jobs within {_LONGEST_LIST_S:.0f} s")
-        params["continue"] = following
-    raise BackendUnavailableError(f"{server.host} lists more than {_MOST_PAGES * _PAGE:,} jobs: name a namespace")
+
+    def __init__(self, jobs: Jobs, namespace: str) -> None:
+        self._jobs = jobs
+        self._known: dict[str, Known] = {}
+        self._lock = threading.RLock()
+        self._on_change: Callable[[], None] | None = None
+        self._reflectors = {namespace: self._reflector(namespace)}
+        # Namespaces that the server refused to list, which is logged once.
+        self._refused: set[str] = set()
+        self._subscribers = Subscribers("kubernetes-watch", lambda on_change: _Watch(self, on_change))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether somebody subscribed."""
+        return self._on_change is not None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether watches keep the rows of all namespaces."""
+        with self._lock:
+            return all(reflector.is_current for reflector in self._reflectors.values())
+
+    def add(self, namespace: str) -> None:
+        """List the jobs of this namespace as well."""
+        with self._lock:
+            if "" in self._reflectors or namespace in self._reflectors:
+                return
+            self._reflectors[namespace] = added = self._reflector(namespace)
+            if self.is_watched:
+                added.start("kubernetes-jobs")
+
+    def rows(self) -> list[ListAppResponse]:
+        """Return every job, the latest first, without a request while a watch holds.
+
+        Raises:
+            ApiError, BackendUnavailableError: the server is away, or no namespace may be listed.
+        """
+        with self._lock:
+            reflectors = list(self._reflectors.items())
+        rows: list[ListAppResponse] = []
+        refused: list[ApiError] = []
+        for namespace, reflector in reflectors:
+            try:
+                rows += [listed.row for listed in reflector.items().values()]
+            except ApiError as error:
+                refused.append(error)
+                if namespace not in self._refused:
+                    self._refused.add(namespace)
+                    _log.warning("the jobs of %s are not listed: %s", namespace or "all namespaces", error)
+            else:
+                self._refused.discard(namespace)
+        if len(refused) == len(reflectors):
+            raise refused[0]
+        return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
+        """Call ``on_change`` at changes, see `Subscribers.subscribe`; from then on watches keep the rows."""
+        return self._subscribers.subscribe(on_change)
+
+    def learn(self, job: KubernetesObject, reason: str, finished_at: float | None = None) -> None:
+        """Put what a description found out into the row of its job."""
+        uid, version = uid_of(job), _version_of(job)
+        known = self._known[uid] = Known(self._jobs.kind.state(job), reason, finished_at)
+        row = row_of(self._jobs.kind, job, known)
+        self._reflector_of(row.app_id).update(
+            uid, lambda listed: listed._replace(row=row) if listed.version == version else listed
+        )
+
+    def version(self, app_id: str) -> str:
+        """Return the version of a job that a watch keeps; empty if no watch holds, or there is no such job."""
+        return self._listed(app_id).version if self._reflector_of(app_id).is_current else ""
+
+    def uid(self, app_id: str) -> str:
+        """Return the uid of the job that was listed; empty if there was none."""
+        return self._listed(app_id).uid
+
+    def close(self) -> None:
+        """End every watch."""
+        self._subscribers.close()
+
+    def start(self, on_change: Callable[[], None]) -> None:
+        """Watch every namespace."""
+        with self._lock:
+            self._on_change = on_change
+            for reflector in self._reflectors.values():
+                reflector.start("kubernetes-jobs")
+
+    def stop(self) -> None:
+        """End the watches; the rows are listed from now on."""
+        with self._lock:
+            self._on_change = None
+            for namespace, reflector in list(self._reflectors.items()):
+                reflector.close()
+                self._reflectors[namespace] = self._reflector(namespace)
+
+    def _reflector(self, namespace: str) -> Reflector[ListedJob]:
+        return Reflector(
+            self._jobs.server, self._jobs.kind.path(namespace), self._read, on_change=lambda: (self._on_change or int)()
+        )
+
+    def _read(self, item: Any) -> ListedJob | None:
+        job = self._jobs.kind.checked(item)
+        if job is None:
+            _log.warning("a job without a usable name is not shown: %.300r", item)
+            return None
+        return ListedJob(row_of(self._jobs.kind, job, self._known.get(uid_of(job))), uid_of(job), _version_of(job))
+
+    def _listed(self, app_id: str) -> ListedJob:
+        known = self._reflector_of(app_id).known().values()
+        return next((listed for listed in known if listed.row.app_id == app_id), ListedJob(_NO_ROW, "", ""))
+
+    def _reflector_of(self, app_id: str) -> Reflector[ListedJob]:
+        namespace, _ = split_app_id(app_id)
+        with self._lock:
+            return self._reflectors.get(namespace) or next(iter(self._reflectors.values()))
 
 
-def _jobs_of(answer: KubernetesObject, namespace: str) -> list[KubernetesObject]:
-    """Return the jobs of a page; what is no job is left out, and noted."""
-    items = items_of(answer)
-    jobs = [job for item in items if (job := checked_job(item)) is not None]
-    if len(jobs) < len(items):
-        _log.warning("%d of %d jobs of %s have no usable name: not shown", len(items) - len(jobs), len(items),
-                     namespace or "all namespaces")  # fmt: skip
-    return jobs
+_NO_ROW = ListAppResponse("", AppState.UNKNOWN)
+
+
+class _Watch:
+    """What `Subscribers` starts and ends."""
+
+    def __init__(self, jobs: ListedJobs, on_change: Callable[[], None]) -> None:
+        self._jobs = jobs
+        self._on_change = on_change
+        self._lock = threading.Lock()
+        self._stop = threading.Event()
+
+    def listen(self) -> None:
+        """Watch until `close`."""
+        with self._lock:
+            if not self._stop.is_set():
+                self._jobs.start(self._on_change)
+        self._stop.wait()
+
+    def close(self) -> None:
+        """End the watches, from any thread."""
+        with self._lock:
+            self._stop.set()
+            self._jobs.stop()
+
+
+def _version_of(job: KubernetesObject) -> str:
+    return str(job["metadata"].get("resourceVersion") or "")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ...logs.source.stream import Cursor, LogStream, PartsCursor
-from ...specs.errors import JobNotFoundError, UnknownReplicaError
+from ...specs.errors import JobNotFoundError, SchedulerError, UnknownReplicaError
 from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
 from ...specs.status import NONE
@@ -23,27 +23,28 @@ from ..api import (
     Scheduler,
     Stream,
 )
+from ..kube.api_server import TIMEOUT_S, ApiError, ApiServer
+from ..kube.objects import KubernetesObject, dig, sanitize_for_serialization
+from ..kube.pod_template import role_to_pod
+from ..kube.pods import MAIN, main_container, run_of
+from ..kube.rights import EXEC, EXEC_1_35, Right, Rights
+from ..kube.shell import run_command, shell_command
 from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
-from . import preflight
-from .api_server import TIMEOUT_S, ApiError, ApiServer
-from .beside import run_beside
-from .following import JobLooks
-from .jobs import find_job, pods_of, split_app_id
+from .describe import FollowedJobs
+from .job_kind import JobKind
+from .jobs import Jobs, split_app_id
+from .labels import pod_labels
 from .lifecycle import abort, launch, remove, validate
-from .listing import uid_of
-from .logs.log_stream import KubernetesLogStream
-from .logs.replica_pods import find_pod_name, replica_pods
-from .preflight import GpuNodes, Right, known_values, launch_findings
-from .request.manifest import app_to_resource, sanitize_for_serialization
-from .request.names import cleanup_str, name_faults
-from .request.pods import pod_labels, role_to_pod
-from .request.request import KubernetesJob, KubernetesOpts, make_request, masked
-from .shapes import KubernetesObject
-from .shell import shell_command
-from .watching import WatchedNamespaces
+from .listing import ListedJobs
+from .log_stream import KubernetesLogStream
+from .preflight import cancel_right, delete_right, known_values, launch_findings, server_findings
+from .request import KubernetesJob, KubernetesOpts, make_request, masked
+from .volcano.kind import VOLCANO
+from .volcano.manifest import app_to_resource
+from .volcano.names import cleanup_str
 
 if TYPE_CHECKING:
     import docker
@@ -57,13 +58,12 @@ _ALL = Capabilities(
 
 
 def native_text(job: KubernetesObject, pods: list[KubernetesObject]) -> str:
-    """Return a job and its pods as one YAML document each; less what only the server's own bookkeeping needs."""
-    return "---\n".join(readable_yaml(masked(_less(item))) for item in (job, *pods))
-
-
-def _less(item: KubernetesObject) -> KubernetesObject:
-    metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
-    return {**item, "metadata": metadata}
+    """Return a job and its pods as one YAML document each, without managedFields, as kubectl does."""
+    shown = []
+    for item in (job, *pods):
+        metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
+        shown.append(masked({name: value for name, value in {**item, "metadata": metadata}.items() if name != MAIN}))
+    return "---\n".join(map(readable_yaml, shown))
 
 
 __all__ = [
@@ -106,17 +106,18 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         super().__init__("kubernetes", session_name, docker_client=docker_client)
         self._server = ApiServer(context, client, timeout=timeout)
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
-        self._rows = WatchedNamespaces(self._server, self._namespace)
-        self._looks = JobLooks(self._server, self._rows.version)
-        self._gpus = GpuNodes(self._server)
-        self._rights = preflight.Rights(self._server, self._namespace)
+        self._kind: JobKind = VOLCANO
+        self._jobs = Jobs(self._server, self._kind)
+        self._listed = ListedJobs(self._jobs, self._namespace)
+        self._followed = FollowedJobs(self._jobs, lambda: self._listed.is_watched, self._listed.version)
+        self._rights = Rights(self._server, self._namespace)
         self.capabilities = _ALL
         self.context = self._server.context
 
     def close(self) -> None:
         """End the watches and close the connections. Apps go on."""
-        self._looks.close()
-        self._rows.close()
+        self._followed.close()
+        self._listed.close()
         self._server.close()
 
     # Launching
@@ -131,12 +132,12 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
-        request = make_request(app, self.session_name, opts, self.dryrun_push_images(app, cfg))
+        request = make_request(app, self.session_name, opts, self._kind, self.dryrun_push_images(app, cfg))
         return AppDryRunInfo(request, str)
 
     def _check_request(self, dryrun_info: AppDryRunInfo[KubernetesJob]) -> None:
         if KubernetesOpts.from_cfg(dryrun_info.cfg).validate_spec:
-            validate(self._server, dryrun_info.request.resource)
+            validate(self._server, self._kind, dryrun_info.request.resource)
 
     def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
         """Accept roles without resources: their pods have no limits."""
@@ -148,8 +149,8 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             SchedulerError: nothing was created; the message says why and what to do.
             LaunchCancelledError: the launch was ended meanwhile.
         """
-        app_id = launch(self._server, dryrun_info.request, push_images=self.push_images)
-        self._rows.add(split_app_id(app_id)[0])
+        app_id = launch(self._server, self._kind, dryrun_info.request, push_images=self.push_images)
+        self._listed.add(split_app_id(app_id)[0])
         return app_id
 
     def known_values(self) -> dict[str, builtins.list[str]]:
@@ -160,11 +161,11 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Describe an app, whoever launched it; None when it does not exist."""
-        answer = self._looks.describe(app_id)
+        answer = self._followed.describe(app_id)
         if answer is None:
             return None
         job, described = answer
-        self._rows.learn(app_id, job, "" if described.msg == NONE else described.msg, described.finished_at)
+        self._listed.learn(job, "" if described.msg == NONE else described.msg, described.finished_at)
         return described
 
     def describe_native(self, app_id: str) -> str:
@@ -173,11 +174,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         Raises:
             JobNotFoundError: there is no such app.
         """
-        job = find_job(self._server, app_id)
+        job = self._jobs.find(app_id)
         if job is None:
             raise JobNotFoundError(app_id, "kubernetes")
-        metadata = job["metadata"]
-        return native_text(job, pods_of(self._server, metadata["namespace"], metadata["name"], uid_of(job)))
+        return native_text(job, self._jobs.pods(job))
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every job of the namespace, or of all, the latest first; those of others are marked as foreign.
@@ -187,64 +187,87 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         """
         namespace = (cfg or {}).get("namespace")
         if namespace and namespace != self._namespace:
-            return WatchedNamespaces(self._server, str(namespace)).rows()
-        return self._rows.rows()
+            return ListedJobs(self._jobs, str(namespace)).rows()
+        return self._listed.rows()
 
     def exists(self, app_id: str) -> bool:
-        """Tell whether the server has the job."""
-        return find_job(self._server, app_id) is not None
+        """Return whether the server has the job."""
+        return self._jobs.find(app_id) is not None
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
         """Call ``on_change`` when a job changed, or the server goes away, or is back."""
-        return self._rows.subscribe(on_change)
+        return self._listed.subscribe(on_change)
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
-        with self._noting(preflight.SHELL):
-            return shell_command(self._server, app_id, role_name, k)
+        with self._noting(EXEC, app_id):
+            pod, container = self._running_container(app_id, role_name, k)
+            return shell_command(self._server, pod, container, f"{role_name}/{k}")
 
     def run_beside(
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
     ) -> CommandOutput:
         """Run a command in a replica's container; see `Scheduler.run_beside`."""
-        with self._noting(preflight.SHELL):
-            return run_beside(self._server, app_id, role_name, k, argv, timeout_s)
+        with self._noting(EXEC, app_id):
+            pod, container = self._running_container(app_id, role_name, k)
+            return run_command(self._server, pod, container, f"{role_name}/{k}", argv, timeout_s)
+
+    def _running_container(self, app_id: str, role: str, k: int) -> tuple[KubernetesObject, str]:
+        """Return the pod of a replica and the name of its main container, which runs.
+
+        Raises:
+            JobNotFoundError, ValueError: there is no such app, role or replica.
+            SchedulerError: the replica does not run.
+        """
+        found = self._jobs.snapshot(app_id, time.monotonic())
+        replica = found.pick(app_id, role, k)
+        pod = found.pods.get(replica)
+        if pod is None:
+            raise SchedulerError(f"the pod of {replica} of {app_id} does not exist: this needs a running replica")
+        container = main_container(pod)
+        if not run_of(pod, container).is_running:
+            phase = str(dig(pod, "status", "phase") or "unknown").lower()
+            raise SchedulerError(f"{replica} of {app_id} is {phase}: this needs a running replica")
+        return pod, container
 
     # AppCanceller
 
     def cancel(self, app_id: str) -> None:
-        """Let Volcano end the job, which is kept; one that is final or unknown is left alone."""
-        with self._noting(preflight.CANCEL):
-            self._looks.forget(app_id)
-            abort(self._server, app_id, self._rows.uid(app_id))
+        """Let the controller end the job, which is kept; one that is final or unknown is left alone."""
+        with self._noting(cancel_right(self._kind), app_id):
+            self._followed.forget(app_id)
+            abort(self._jobs, app_id, self._listed.uid(app_id))
 
     def delete(self, app_id: str) -> None:
         """Remove the job and its pods; an unknown one is nothing to remove."""
-        with self._noting(preflight.DELETE):
-            self._looks.forget(app_id)
-            remove(self._server, app_id, self._rows.uid(app_id))
+        with self._noting(delete_right(self._kind), app_id):
+            self._followed.forget(app_id)
+            remove(self._jobs, app_id, self._listed.uid(app_id))
 
     def _cancel_existing(self, app_id: str) -> None:
         self.cancel(app_id)
 
     @contextmanager
-    def _noting(self, right: Right) -> Iterator[None]:
-        """Take note of what is not allowed: it is not offered any more."""
+    def _noting(self, right: Right, app_id: str) -> Iterator[None]:
+        """Stop offering what the server refuses in the listed namespace."""
         try:
             yield
         except ApiError as error:
             if error.status == 403:
-                self._rights.refused(right)
+                self._rights.refused(right, split_app_id(app_id)[0])
                 self._learn_rights()
             raise
 
     def _learn_rights(self) -> None:
+        if not self._namespace:
+            # What is not allowed in the whole cluster may be in a namespace.
+            return
         missing = self._rights.known_missing
         self.capabilities = replace(
             _ALL,
-            cancel=not missing(preflight.CANCEL),
-            delete=not missing(preflight.DELETE),
-            shell=not missing(preflight.SHELL),
+            cancel=not missing(cancel_right(self._kind)),
+            delete=not missing(delete_right(self._kind)),
+            shell=not missing(EXEC, EXEC_1_35),
         )
 
     # Logs
@@ -265,35 +288,34 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if stream is not Stream.COMBINED:
             # A runtime marks each line with its stream, but servers do not pass that on.
             raise UnknownReplicaError(f"Kubernetes keeps no stream {stream.value} of its own. Valid: combined")
-        snapshot = replica_pods(self._server).look(self._server, app_id, time.monotonic() - 1)
-        find_pod_name(snapshot, app_id, role_name, k)
+        self._jobs.snapshot(app_id, time.monotonic() - 1).pick(app_id, role_name, k)
         place = cursor if isinstance(cursor, PartsCursor) else None
         nanoseconds = None if since is None else int(since * 10**9)
         return KubernetesLogStream(
-            self._server, app_id, role_name, k, place, since=nanoseconds, follow=follow, says=notices
+            self._jobs, app_id, role_name, k, place, since=nanoseconds, follow=follow, says=notices
         )
 
     def has_ended(self, app_id: str) -> bool:
         """Return whether an app has ended."""
-        return replica_pods(self._server).look(self._server, app_id, time.monotonic()).has_ended
+        return self._jobs.snapshot(app_id, time.monotonic()).has_ended
 
     # Advice
 
     def check(self) -> builtins.list[Finding]:
         """Return the server's version, Volcano, its queues, and what is not allowed; or why it cannot be used."""
-        findings = preflight.server_findings(self._server, self._namespace, self._rights)
+        findings = server_findings(self._server, self._kind, self._namespace, self._rights)
         self._learn_rights()
         return findings
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of pods; see `Scheduler.check_names`."""
-        return list(name_faults(app))
+        return self._kind.name_faults(app)
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
-        """List the faults of a launch: a queue, namespace, claim, account or class that is missing."""
+        """List the faults of a launch: a queue, namespace, account or class that is missing."""
         resolved = self.run_opts().resolve(cfg)
         return launch_findings(
-            self._server, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or ""), self._gpus
+            self._server, self._kind, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
         )
 
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.backends.docker import request as docker
-from torchx_tui.backends.kubernetes.request import names as kubernetes
+from torchx_tui.backends.kubernetes.volcano import names as kubernetes
 from torchx_tui.backends.local import request as local
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs.errors import AppDefError

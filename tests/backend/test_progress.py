@@ -6,7 +6,7 @@ import pytest
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.scheduler import DockerScheduler
-from torchx_tui.backends.kubernetes.request.manifest import app_to_resource
+from torchx_tui.backends.kubernetes.volcano.manifest import app_to_resource
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.shared.progress import Progress, current_progress, shown_progress
 from torchx_tui.backends.shared.readable_yaml import readable_yaml

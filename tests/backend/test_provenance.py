@@ -165,18 +165,11 @@ def test_a_launch_does_not_wait_for_its_note(begin, noted, runner, monkeypatch):
     assert noted(handle).world == {"commit": "", "dirty": False}
 
 
-<<<<<<< HEAD:tests/backend/test_launch_world.py
-def test_a_deleted_job_is_not_noted(begin, runner, scheduler):
-    scheduler.waits = threading.Event()
-    runner.job(begin("one:1")).delete()
-    scheduler.waits.set()
-=======
 def test_a_deleted_job_is_not_noted(begin, runner, monkeypatch):
     continued = threading.Event()
     monkeypatch.setattr(provenance, "git_state", lambda *_: continued.wait(PATIENCE) and None)
-    runner.delete(begin("one:1"))
+    runner.job(begin("one:1")).delete()
     continued.set()
->>>>>>> b85518394381e18121251c349f66e223a4567106:tests/backend/test_provenance.py
     for thread in threading.enumerate():
         if thread.name == "git-state":
             thread.join(PATIENCE)

@@ -9,14 +9,14 @@ from interop.apps import KUBERNETES, made, pinned
 from interop.oracle import theirs
 
 import torchx_tui.specs as our_specs
+from torchx_tui.backends.kube import overlay
+from torchx_tui.backends.kube.api_server import ApiServer
+from torchx_tui.backends.kube.objects import pods_path, sanitize_for_serialization
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.jobs import pods_path
 from torchx_tui.backends.kubernetes.lifecycle import validate
-from torchx_tui.backends.kubernetes.request import manifest, overlay
-from torchx_tui.backends.kubernetes.request.app_def import roles_of
-from torchx_tui.backends.kubernetes.request.manifest import sanitize_for_serialization
-from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.volcano import manifest
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.roles import RetryPolicy
 
@@ -60,25 +60,6 @@ def test_jobs_are_equal(job, name):
     assert_equal(job(our_specs, KUBERNETES[name]), job(theirs(), KUBERNETES[name]))
 
 
-# What a job does not show, or does not have to.
-NOT_REBUILT = {
-    "variables of TorchX set by the role",  # a launch sets them
-    "elastic, all needed",  # the same as not elastic
-    "elastic, more needed than there are",
-}
-
-
-@pytest.mark.parametrize("name", [name for name in KUBERNETES if name not in NOT_REBUILT])
-def test_jobs_of_torchx_are_launched_again_as_they_were(job, name):
-    expected = job(theirs(), KUBERNETES[name])
-    notes = []
-    app, cfg = made(our_specs, KUBERNETES[name])
-    app.roles = roles_of(expected, notes)
-    cfg.pop("efa_device_count", None)  # the job has the devices that it led to
-    assert_equal(job(our_specs, app, cfg), expected)
-    assert notes == []
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -108,7 +89,7 @@ def test_what_is_added_to_the_request(job):
     scheduler = theirs(MODULE).create_scheduler("torchx")
     their = scheduler.submit_dryrun(app, {"queue": "q", "namespace": "team", "validate_spec": False}).request
     app, _ = made(our_specs, KUBERNETES["several roles"])
-    got = make_request(app, "torchx", KubernetesOpts(queue="q", namespace="team"))
+    got = make_request(app, "torchx", KubernetesOpts(queue="q", namespace="team"), VOLCANO)
     metadata = got.resource["metadata"]
     assert metadata.pop("namespace") == "team"
     assert {name.partition("/")[0] for name in metadata.pop("annotations")} == {"torchx-tui"}
@@ -116,17 +97,14 @@ def test_what_is_added_to_the_request(job):
     assert got.images_to_push == their.images_to_push
 
 
-def test_overlays_that_either_sets_are_the_same_text(torchx):
-    metadata = []
-    for module, specs in ((theirs("torchx.specs.overlays"), theirs()), (overlay, our_specs)):
-        role = specs.Role(name="r", image="i")
-        for spec in (
-            {module.PUT("volumes"): [], "tolerations": [{"a": 1}]},
-            {module.DEL("volumes"): None, "tolerations": [{"b": 2}], module.JOIN("x", on="n"): [{"n": 1}]},
-        ):
-            module.set_overlay(role, "kubernetes", "V1Pod", {"spec": spec})
-        metadata.append(role.metadata)
-    assert metadata[0] == metadata[1]
+def test_an_overlay_that_torchx_sets_is_read(torchx):
+    module = theirs("torchx.specs.overlays")
+    role = theirs().Role(name="r", image="i")
+    for spec in ({module.PUT("volumes"): [], "tolerations": [{"a": 1}]}, {"tolerations": [{"b": 2}]}):
+        module.set_overlay(role, "kubernetes", "V1Pod", {"spec": spec})
+    ours = our_specs.Role(name="r", image="i", metadata=role.metadata)
+    expected = {overlay.PUT("volumes"): [], "tolerations": [{"a": 1}, {"b": 2}]}
+    assert overlay.get_overlay(ours, "kubernetes", "V1Pod") == {"spec": expected}
 
 
 # Where TorchX's job is at fault: an overlay's spec, the field that differs, and its values in the pods of two replicas.
@@ -179,11 +157,11 @@ class TestServer:
             app_def, cfg = made(our_specs, app)
             opts = KubernetesOpts(queue="default", namespace=kubernetes_cluster.namespace, **cfg)
             try:
-                request = make_request(app_def, "torchx", opts)
+                request = make_request(app_def, "torchx", opts, VOLCANO)
             except AppDefError:
                 refused.append(name)
                 continue
-            validate(server, request.resource)
+            validate(server, VOLCANO, request.resource)
             first = templates(request.resource)[0]
             # Accounts and classes that are not there are another matter.
             spec = {key: value for key, value in first["spec"].items() if key != "serviceAccountName"}
@@ -199,4 +177,4 @@ class TestServer:
             for name in ("a", "b")
         ]
         opts = KubernetesOpts(queue="default", namespace=kubernetes_cluster.namespace)
-        validate(ApiServer(), make_request(our_specs.AppDef("job", roles), "torchx", opts).resource)
+        validate(ApiServer(), VOLCANO, make_request(our_specs.AppDef("job", roles), "torchx", opts, VOLCANO).resource)

@@ -15,7 +15,7 @@ from torchx_tui.backends.docker import labels as docker_labels
 from torchx_tui.backends.docker import scheduler as docker_scheduler
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.kubernetes import labels as kubernetes_labels
-from torchx_tui.backends.kubernetes.request import manifest
+from torchx_tui.backends.kubernetes.volcano import manifest
 from torchx_tui.backends.runner import Runner
 
 pytestmark = [pytest.mark.usefixtures("torchx"), pytest.mark.filterwarnings("ignore")]

@@ -83,7 +83,7 @@ def test_job_that_is_stuck(snap_compare, app):
 
 def test_what_options_can_be(snap_compare, app, monkeypatch):
     known = {"queue": ["default", "research", "research-low"], "namespace": ["default", "team-llm"]}
-    from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
+    from torchx_tui.backends.kubernetes.request import KubernetesOpts
 
     monkeypatch.setattr(CannedScheduler, "known_values", lambda self: known, raising=False)
     monkeypatch.setattr(CannedScheduler, "_run_opts", lambda self: KubernetesOpts.as_runopts(), raising=False)

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from kubernetes.client import ApiClient, Configuration
 
-from torchx_tui.backends.kubernetes.api_server import ApiServer
+from torchx_tui.backends.kube.api_server import ApiServer
 
 # The status; and an object, which is sent as JSON, or bytes, or an iterator of bytes, which are sent as they come.
 # A third one is the headers besides.

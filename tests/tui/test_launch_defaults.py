@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
+from torchx_tui.backends.kubernetes.request import KubernetesOpts
 from torchx_tui.backends.local.request import LocalOpts
 from torchx_tui.components.finder import describe
 from torchx_tui.components.values import parse_value

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchx_tui.backends.kubernetes.request.manifest import app_to_resource
-from torchx_tui.backends.kubernetes.request.request import KubernetesJob, KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.request import KubernetesJob, KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
+from torchx_tui.backends.kubernetes.volcano.manifest import app_to_resource
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role
 
@@ -26,7 +27,7 @@ def resource(*roles: Role, name: str = "job", **options: Any) -> dict[str, Any]:
 def request(*roles: Role, name: str = "job", **cfg: Any) -> KubernetesJob:
     """Return the request of an app with these roles."""
     given: dict[str, Any] = {"queue": "default", **cfg}
-    return make_request(AppDef(name, list(roles)), "mine", KubernetesOpts(**given))
+    return make_request(AppDef(name, list(roles)), "mine", KubernetesOpts(**given), VOLCANO)
 
 
 def pods(job: dict[str, Any]) -> list[dict[str, Any]]:

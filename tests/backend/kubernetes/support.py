@@ -11,9 +11,11 @@ from support.kubernetes_cluster import KubernetesCluster, Object
 from support.volcano_jobs import make_job, pods_of, start_job, status_of
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.logs.log_stream import KubernetesLogStream
+from torchx_tui.backends.kube.api_server import ApiServer
+from torchx_tui.backends.kubernetes.jobs import Jobs
+from torchx_tui.backends.kubernetes.log_stream import KubernetesLogStream
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 
 
 class Job:
@@ -27,6 +29,7 @@ class Job:
     def __init__(self, cluster: KubernetesCluster, server: ApiServer) -> None:
         self.cluster = cluster
         self.server = server
+        self.jobs = Jobs(server, VOLCANO)
         self.scheduler = KubernetesScheduler("test")
         self.name = "job"
 
@@ -67,7 +70,7 @@ class Job:
         return list(self.scheduler.log_iter(self.app_id, "worker", k, **options))
 
     def stream(self, k: int = 0, cursor: Any = None) -> KubernetesLogStream:
-        return KubernetesLogStream(self.server, self.app_id, "worker", k, cursor)
+        return KubernetesLogStream(self.jobs, self.app_id, "worker", k, cursor)
 
     def follow(self, k: int = 0) -> Follower:
         return Follower(lambda cursor: self.stream(k, cursor))

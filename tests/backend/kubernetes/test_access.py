@@ -11,9 +11,11 @@ from backend.kubernetes.kubeconfigs import write_kubeconfig
 from support.volcano_jobs import make_job, start_job
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.preflight import CANCEL, DELETE, Rights, server_findings
+from torchx_tui.backends.kube.api_server import ApiServer
+from torchx_tui.backends.kube.rights import Rights
+from torchx_tui.backends.kubernetes.preflight import cancel_right, delete_right, server_findings
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.status import AppState
@@ -83,10 +85,10 @@ def test_few_rights(kubernetes_cluster, alice):
             act(app_id)
     server = ApiServer()
     rights = Rights(server, kubernetes_cluster.namespace)
-    words = [one.what for one in server_findings(server, kubernetes_cluster.namespace, rights) if one.hint]
+    words = [one.what for one in server_findings(server, VOLCANO, kubernetes_cluster.namespace, rights) if one.hint]
     assert "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled" in words
     assert "you may not delete jobs.batch.volcano.sh: nothing can be deleted" in words
-    assert [rights.known_missing(right) for right in (CANCEL, DELETE)] == [True, True]
+    assert [rights.known_missing(right) for right in (cancel_right(VOLCANO), delete_right(VOLCANO))] == [True, True]
     server.close()
 
 

@@ -1,4 +1,4 @@
-"""Requests to an API server: errors, retries, waiting, and watches."""
+"""Requests to an API server: errors, retries and waiting."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import pytest
 from backend.kubernetes.tables import table
 from support.scripted_server import scripted_server
 
-from torchx_tui.backends.kubernetes import api_server
-from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer, describe_refusal, describe_unavailable
-from torchx_tui.backends.kubernetes.watching import ObjectWatch
+from torchx_tui.backends.kube import api_server
+from torchx_tui.backends.kube.api_server import ApiError, ApiServer, describe_refusal, describe_unavailable
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 
 
@@ -180,59 +179,3 @@ def test_unusable_kubeconfig(tmp_path, monkeypatch, text, context, namespace, me
     with pytest.raises(BackendUnavailableError, match=message):
         server.request("GET", "/version")
     assert ApiServer("named").context == "named"
-
-
-# Watches
-
-
-@pytest.fixture
-def watch(server):
-    made = ObjectWatch(server, "/things", {"labelSelector": "a=b"})
-    yield made
-    made.shut()
-    made.close()
-    made.close()
-
-
-def events(scripted, watch, event):
-    scripted.answers["GET", "/things"] = 200, event
-    watch.open("7")
-    return list(watch.events())
-
-
-def test_watch_that_was_ended_gives_nothing(scripted, watch):
-    assert list(watch.events()) == []
-    watch.shut()
-    assert events(scripted, watch, {"type": "ADDED", "object": {}}) == []
-
-
-def test_watch_continues_from_a_version(scripted, watch):
-    assert events(scripted, watch, {"type": "ADDED", "object": {"a": 1}}) == [("ADDED", {"a": 1})]
-    params = scripted.asked[-1].params
-    assert params.pop("timeoutSeconds").isdigit()
-    assert params == {
-        "labelSelector": "a=b",
-        "watch": "true",
-        "resourceVersion": "7",
-        "allowWatchBookmarks": "true",
-    }
-
-
-@pytest.mark.parametrize(
-    ("item", "status", "words"),
-    [
-        ({"code": 410, "message": "too old"}, 410, "too old"),
-        ({"code": "410"}, 0, "the watch ended"),
-        ({}, 0, "the watch ended"),
-    ],
-)
-def test_error_in_a_watch(scripted, watch, item, status, words):
-    with pytest.raises(ApiError, match=words) as raised:
-        events(scripted, watch, {"type": "ERROR", "object": item})
-    assert raised.value.status == status
-
-
-@pytest.mark.parametrize("event", [{"type": 1, "object": {}}, {"type": "ADDED"}, {"type": "ADDED", "object": []}])
-def test_malformed_event(scripted, watch, event):
-    with pytest.raises(ValueError, match="no event of a watch"):
-        events(scripted, watch, event)

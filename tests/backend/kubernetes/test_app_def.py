@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 from backend.kubernetes.apps import request, resource, role
-from backend.kubernetes.tables import table
 from hypothesis import given
 from hypothesis import strategies as st
 
+from torchx_tui.backends.kube.overlay import get_overlay
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
-from torchx_tui.backends.kubernetes.request.overlay import get_overlay
-from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.app_def import read_app_def
+from torchx_tui.backends.kubernetes.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
+from torchx_tui.backends.kubernetes.volcano.roles import roles_of
 from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, RetryPolicy
@@ -39,7 +40,7 @@ def test_the_app_def_comes_back_from_its_annotation():
         ],
         metadata={"team": "z"},
     )
-    job = make_request(app, "mine", KubernetesOpts(queue="q")).resource
+    job = make_request(app, "mine", KubernetesOpts(queue="q"), VOLCANO).resource
     notes: list[str] = []
     assert read_app_def(job, notes) == app
     assert notes == []
@@ -103,15 +104,24 @@ def test_a_role_that_is_started_anew_by_itself():
     assert rebuilt(*given)[0] == given
 
 
-@table("overlays.yaml", "rebuilt", "overlay rebuilt")
-def test_rebuilt_overlay_has_the_same_effect(overlay, rebuilt):
-    job = resource(role(metadata={"kubernetes": overlay}))
+def test_fields_that_a_role_lacks_become_its_overlay():
+    beyond = {"hostNetwork": True, "tolerations": [{"key": "gpu", "operator": "Exists"}]}
+    job = resource(role(metadata={"kubernetes": {"spec": beyond}}))
     (again,) = roles_of(job)
-    assert rebuilt.items() <= get_overlay(again, "kubernetes", "V1Pod")["spec"].items()
-    twin = resource(again)
-    for one in (job, twin):
-        one["spec"]["tasks"][0]["template"]["metadata"]["labels"].pop(labels.INSTANCE)
-    assert twin["spec"] == job["spec"]
+    assert get_overlay(again, "kubernetes", "V1Pod") == {"spec": beyond}
+    assert beyond.items() <= resource(again)["spec"]["tasks"][0]["template"]["spec"].items()
+
+
+def test_differing_replicas_and_other_containers_are_noted():
+    job = resource(role(num_replicas=2, args=["${replica_id}"]))
+    job["spec"]["tasks"][0]["template"]["spec"]["containers"].append({"name": "side"})
+    notes: list[str] = []
+    (found,) = roles_of(job, notes)
+    assert (found.num_replicas, found.args) == (2, ["0"])
+    assert notes == [
+        "worker: the arguments of its replicas differ: those of the first are used for all",
+        "worker: only its main container is launched again",
+    ]
 
 
 @given(st.text(alphabet="$ax{}_pid", max_size=12))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from backend.kubernetes.tables import table
 from support.volcano_jobs import delete_job, make_job, start_job, status_of
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.describe import described_now
-from torchx_tui.backends.kubernetes.jobs import find_job
+from torchx_tui.backends.kube.api_server import ApiServer
+from torchx_tui.backends.kube.objects import uid_of
+from torchx_tui.backends.kubernetes.describe import describe, read_facts
+from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.lifecycle import abort, remove
-from torchx_tui.backends.kubernetes.listing import uid_of
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.status import NONE, AppState
 
@@ -19,14 +22,15 @@ from torchx_tui.specs.status import NONE, AppState
 @pytest.fixture
 def server(kubernetes_cluster):
     made = ApiServer()
-    yield made
+    yield Jobs(made, VOLCANO)
     made.close()
 
 
 def described(server, app_id):
-    found = described_now(server, app_id)
-    assert found is not None
-    return found[1]
+    now = time.time()
+    facts = read_facts(server, app_id, now)
+    assert facts is not None
+    return describe(VOLCANO, facts, now)
 
 
 def wait_described(server, app_id, condition):
@@ -98,13 +102,13 @@ def test_cancel_keeps_the_job_and_ends_its_pods(server, kubernetes_cluster):
 
 def test_a_job_of_the_same_name_is_not_hit(server, kubernetes_cluster):
     app_id = start_job(kubernetes_cluster, make_job("same", "sleep 600"))
-    job = find_job(server, app_id)
+    job = server.find(app_id)
     assert job is not None
     delete_job(kubernetes_cluster, "same")
-    wait_until(lambda: find_job(server, app_id) is None, "the end of the first")
+    wait_until(lambda: server.find(app_id) is None, "the end of the first")
     start_job(kubernetes_cluster, make_job("same", "sleep 600"))
     for act in (abort, remove):
         with pytest.raises(SchedulerError, match="is another job now"):
             act(server, app_id, uid_of(job))
-    assert find_job(server, app_id) is not None
+    assert server.find(app_id) is not None
     assert described(server, app_id).state is not AppState.CANCELLED

@@ -9,30 +9,16 @@ from backend.kubernetes.apps import resource, role
 from backend.kubernetes.tables import table
 from support.scripted_server import scripted_server, status
 
+from torchx_tui.backends.kube.pods import ContainerRun, before_others, main_container, run_of
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.causes import not_picked_up
-from torchx_tui.backends.kubernetes.describe import (
-    JobFacts,
-    by_object,
-    cfg_of,
-    describe,
-    forwarded_ports,
-    group_name,
-    is_overdue,
-    look,
-    port_forward_line,
-)
-from torchx_tui.backends.kubernetes.listing import Known, KnownReasons, row_of
-from torchx_tui.backends.kubernetes.phases import (
-    ContainerRun,
-    before_others,
-    finished_at,
-    main_container,
-    run_of,
-    side_by_side,
-    submitted_at,
-    timeline,
-)
+from torchx_tui.backends.kubernetes.describe import by_object, describe, forwarded_ports, port_forward_line, read_facts
+from torchx_tui.backends.kubernetes.job_kind import JobFacts, Replica
+from torchx_tui.backends.kubernetes.jobs import Jobs
+from torchx_tui.backends.kubernetes.listing import Known, row_of
+from torchx_tui.backends.kubernetes.times import submitted_at
+from torchx_tui.backends.kubernetes.volcano.causes import not_picked_up
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO, group_name
+from torchx_tui.backends.kubernetes.volcano.phases import finished_at, timeline
 from torchx_tui.backends.types import ListAppResponse, PublishedPort, StateChange
 from torchx_tui.specs.status import AppState, ReplicaStatus
 
@@ -62,18 +48,29 @@ def job(phase="Running", *conditions, since=5, metadata=(), status=(), **spec):
     return made
 
 
+LABELS = {"torchx.pytorch.org/role-name": "worker", "torchx.pytorch.org/replica-id": "0"}
+
+
 def pod(k=0, phase="Running", state=None, metadata=(), spec=(), **status):
     name = f"worker-{k}"
+    labels = {**LABELS, "torchx.pytorch.org/replica-id": str(k)}
     own = {"name": name, "image": "i", "restartCount": 0, "state": state or {"running": {"startedAt": at(6)}}}
     return {
-        "metadata": {"name": f"job-x-{name}-0", "uid": f"p{k}", **dict(metadata)},
+        "metadata": {"name": f"job-x-{name}-0", "uid": f"p{k}", "labels": labels, **dict(metadata)},
         "spec": {"containers": [{"name": name}], "nodeName": "n1", **dict(spec)},
         "status": {"phase": phase, "podIP": "10.0.0.1", "containerStatuses": [own], **status},
     }
 
 
 def described(made, *pods, events=(), queue=None, now=NOW):
-    return describe(JobFacts(made, {one["metadata"]["name"]: one for one in pods}, by_object(events), queue), now)
+    return describe(VOLCANO, JobFacts(made, by_replica(*pods), by_object(events), queue), now)
+
+
+def by_replica(*pods):
+    with scripted_server() as server:
+        jobs = Jobs(server.api(), VOLCANO)
+        read = [jobs.read_pod(one, "") for one in pods]
+    return jobs.by_replica(one for one in read if one)
 
 
 def replicas(*facts):
@@ -126,9 +123,7 @@ def test_failed_job_names_the_first_failure():
     ],
 )
 def test_replica_without_a_pod(phase, state, reason):
-    assert replicas(job(phase)) == [
-        ReplicaStatus(k, state, "worker", f"job-x-worker-{k}-0", reason=reason) for k in (0, 1)
-    ]
+    assert replicas(job(phase)) == [ReplicaStatus(k, state, "worker", "", reason=reason) for k in (0, 1)]
 
 
 def test_pod_killed_with_its_job_is_cancelled():
@@ -156,8 +151,6 @@ def test_cause_of_a_group_replaces_gang_messages():
 
 def test_job_that_volcano_ignores():
     made = job("")
-    assert [is_overdue(made, CREATED + age) for age in (10, 11)] == [False, True]
-    assert not is_overdue(job("Pending"), CREATED + 11)
     assert described(made, now=CREATED + 9).msg == "<NONE>"
     late = CREATED + 120
     assert described(made, queue=False, now=late).msg.startswith("the queue default does not exist")
@@ -180,10 +173,10 @@ def server():
         yield made
 
 
-def look_at(server, **known):
+def look_at(server):
     """Look at the job; return what was found, and the selectors of the events that were asked for."""
     server.asked.clear()
-    found = look(server.api(), "space:job-x", NOW, **known)
+    found = read_facts(Jobs(server.api(), VOLCANO), "space:job-x", NOW)
     assert found is not None
     return found, [one.params["fieldSelector"] for one in server.asked if one.path == EVENTS]
 
@@ -196,11 +189,9 @@ def test_look_sends_only_needed_requests(server):
     group = ["involvedObject.uid=u1", "involvedObject.name=job-x-u1"]
     found, selectors = look_at(server)
     # While a pod is missing, the job's own events are needed.
-    assert (list(found.pods), found.pods_version, found.events_version) == (["job-x-worker-0-0"], "7", "9")
+    assert list(found.pods) == [Replica("worker", 0)]
     assert selectors == group
     assert [one.params["labelSelector"] for one in server.asked if one.path == PODS] == ["volcano.sh/job-name=job-x"]
-    found, selectors = look_at(server, known=[])
-    assert (found.events_version, selectors) == ("", [])
     for phase in ("Completing", "Aborting", "Terminating", "Restarting", "Completed", "Failed"):
         server.answers["GET", JOB] = 200, job(phase)
         assert look_at(server)[1] == []
@@ -218,15 +209,15 @@ def test_look_checks_the_queue_of_an_ignored_job(server):
     ):
         server.answers["GET", QUEUE] = answer
         found, selectors = look_at(server)
-        assert (found.queue_exists, selectors) == (exists, [])
-    assert look(server.api(), "space:other", CREATED) is None
+        assert (found.more, selectors) == (exists, [])
+    assert read_facts(Jobs(server.api(), VOLCANO), "space:other", CREATED) is None
 
 
 def test_forbidden_events_are_skipped(server):
     server.answers["GET", JOB] = 200, job("Pending")
     server.answers["GET", EVENTS] = status(403, "Forbidden", "no")
     found, selectors = look_at(server)
-    assert (found.events, found.events_version, len(selectors)) == ({}, "", 2)
+    assert (found.events, len(selectors)) == ({}, 2)
 
 
 # Ports and run options
@@ -242,22 +233,38 @@ def test_ports_of_running_replicas():
     runs = pod(0, spec={"containers": [{"name": "worker-0", "ports": ports}]})
     waits = pod(1, "Pending", {"waiting": {}}, spec={"containers": [{"name": "worker-1", "ports": ports}]})
     line = "kubectl --context prod --namespace space port-forward pod/job-x-worker-0-0"
-    assert forwarded_ports("prod", job(), {f"job-x-worker-{k}-0": one for k, one in enumerate((runs, waits))}) == [
+    assert forwarded_ports("prod", "space", by_replica(runs, waits)) == [
         PublishedPort("worker", 0, "tb", 6006, "", 6006, f"{line} 6006:6006"),
         PublishedPort("worker", 0, "", 80, "", 8080, f"{line} 8080:80"),
     ]
 
 
 @pytest.mark.parametrize(
-    ("context", "port", "line"),
+    ("context", "line"),
     [
-        ("", 1024, "kubectl --namespace s port-forward pod/p 1024:1024"),
-        ("", 1023, "kubectl --namespace s port-forward pod/p 9023:1023"),
-        ("a b", 6006, "kubectl --context 'a b' --namespace s port-forward pod/p 6006:6006"),
+        ("", "kubectl --namespace s port-forward pod/p 9023:1023"),
+        ("a b", "kubectl --context 'a b' --namespace s port-forward pod/p 9023:1023"),
     ],
 )
-def test_port_forward_line(context, port, line):
-    assert port_forward_line(context, "s", "p", port) == line
+def test_port_forward_line(context, line):
+    assert port_forward_line(context, "s", "p", 1023, 9023) == line
+
+
+def test_local_ports_differ():
+    def at_work(k, *numbers):
+        own = {"name": f"worker-{k}", "ports": [{"containerPort": number} for number in numbers]}
+        return pod(k, spec={"containers": [own]})
+
+    found = forwarded_ports("", "space", by_replica(*(at_work(k, 80, 8080, 1023, 1024) for k in (0, 1))))
+    assert [one.host_port for one in found] == [8080, 8081, 9023, 1024, 8082, 8083, 9024, 1025]
+    assert found[5].command.endswith("pod/job-x-worker-1-0 8083:8080")
+
+
+def test_task_without_replicas_has_none():
+    made = job()
+    made["spec"]["tasks"][0]["replicas"] = 0
+    assert row_of(VOLCANO, made).replicas_wanted == 1
+    assert [(one.role, one.id) for one in replicas(made)] == [("worker", 1)]
 
 
 def test_run_options_of_a_job():
@@ -265,7 +272,7 @@ def test_run_options_of_a_job():
     spec = made["spec"]["tasks"][0]["template"]["spec"]
     resources = {"limits": {"cpu": "2", "memory": "3000M"}, "requests": {"cpu": "1900m", "memory": "2000M"}}
     spec.update(serviceAccountName="trainer", containers=[{"name": "side"}, {"name": "own", "resources": resources}])
-    assert cfg_of(made) == {
+    assert VOLCANO.cfg(made) == {
         "queue": "fast",
         "namespace": "space",
         "priority_class": "high",
@@ -275,7 +282,7 @@ def test_run_options_of_a_job():
     }
     spec.update(serviceAccountName="default", containers=[])
     made["spec"].update(queue=None, priorityClassName=None)
-    assert cfg_of(made) == {"queue": "default", "namespace": "space"}
+    assert VOLCANO.cfg(made) == {"queue": "default", "namespace": "space"}
 
 
 # Rows and phases
@@ -296,7 +303,7 @@ def test_run_options_of_a_job():
 )
 def test_row(phase, state, counts):
     running, succeeded = counts
-    found = row_of(job(phase, ("Running", 5), since=20, status={"running": 1, "succeeded": 1}), KnownReasons())
+    found = row_of(VOLCANO, job(phase, ("Running", 5), since=20, status={"running": 1, "succeeded": 1}))
     assert found == ListAppResponse(
         "space:job-x", AppState[state], name="job", image="busybox:local", submitted_at=CREATED,
         started_at=found.started_at, finished_at=None if running else CREATED + 20,
@@ -305,12 +312,8 @@ def test_row(phase, state, counts):
 
 
 def test_known_reason_is_valid_in_its_state():
-    reasons = KnownReasons()
-    reasons.learn("u1", Known(AppState.RUNNING, "why", 7.0))
-    assert (row_of(job(), reasons).msg, row_of(job("Pending"), reasons).msg) == ("why", "")
-    for _ in range(2):
-        reasons.forget("u1")
-        assert row_of(job(), reasons).msg == ""
+    known = Known(AppState.RUNNING, "why", 7.0)
+    assert [row_of(VOLCANO, one, known).msg for one in (job(), job("Pending"))] == ["why", ""]
 
 
 @pytest.mark.parametrize(
@@ -366,10 +369,23 @@ def test_main_container():
     named = {"annotations": {"kubectl.kubernetes.io/default-container": "b"}}
     first = {"initContainers": [{"name": "first"}, {"name": "side", "restartPolicy": "Always"}]}
     made = pod(spec={**containers, **first}, metadata=named)
-    assert (main_container(made), side_by_side(made), before_others(made)) == ("b", ["b", "a", "side"], ["first"])
+    assert (main_container(made), before_others(made)) == ("b", ["first"])
     named["annotations"]["kubectl.kubernetes.io/default-container"] = "gone"
     assert main_container(pod(metadata=named)) == "worker-0"
     assert main_container({"metadata": {}, "spec": {}}) == ""
+
+
+def test_injected_proxy_is_not_the_main_container():
+    proxy = {"name": "proxy", "state": {"running": {}}}
+    own = {"name": "worker-0", "state": ended(3)}
+    made = pod(
+        phase="Running",
+        metadata={"labels": {**LABELS, "volcano.sh/task-spec": "worker-0"}},
+        spec={"containers": [{"name": "proxy"}, {"name": "worker-0"}]},
+        containerStatuses=[proxy, own],
+    )
+    (first, _) = replicas(job(), made)
+    assert (first.exit_code, first.state) == (3, AppState.RUNNING)
 
 
 @table("runs.yaml", "runs", "own policy phase deleted run")

@@ -17,14 +17,15 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+import yaml
 from backend.kubernetes.kubeconfigs import write_kubeconfig
 from backend.kubernetes.tables import table
 from support.processes import is_gone
 from support.scripted_server import scripted_server
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.kubeconfig import CredentialPlugin
+from torchx_tui.backends.kube.api_server import ApiServer
+from torchx_tui.backends.kube.kubeconfig import CredentialPlugin
 from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 
@@ -82,7 +83,7 @@ sys.exit(f"nobody is logged in: read {sys.stdin.readline()!r}\\x1b[31m")
 
 REQUEST = """
 import sys
-from torchx_tui.backends.kubernetes.api_server import ApiServer
+from torchx_tui.backends.kube.api_server import ApiServer
 try:
     ApiServer().request("GET", "/version")
 except Exception as error:
@@ -291,6 +292,17 @@ def test_token_that_ends_in_a_line_break_is_used(user, scripted):
     user({"token": "abc\n"}, scripted.url)
     ask()
     assert tokens(scripted) == ["abc"]
+
+
+def test_kubeconfig_is_parsed_when_it_changed(user, tmp_path, monkeypatch):
+    parsed, load = [], yaml.load
+    monkeypatch.setattr(yaml, "load", lambda *given: parsed.append(1) or load(*given))
+    user({"token": "abc"})
+    server = ApiServer()
+    assert [(server.context, server.namespace) for _ in range(20)] == [("test", "default")] * 20
+    assert len(parsed) == 1
+    write_kubeconfig(tmp_path / "kubeconfig", {"token": "abc"}, namespace="space")
+    assert (server.namespace, len(parsed)) == ("space", 2)
 
 
 def test_first_current_context_is_used(tmp_path, monkeypatch):

@@ -11,9 +11,10 @@ from backend.kubernetes.apps import request, role
 from backend.kubernetes.tables import table
 from support.scripted_server import ScriptedServer, scripted_server, status
 
+from torchx_tui.backends.kube.api_server import ApiError
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.api_server import ApiError
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, LaunchCancelledError, SchedulerError
 
@@ -29,7 +30,7 @@ def server():
 def test_the_job_is_created_with_the_time(server):
     made = request(role())
     before = time.time()
-    assert launch(server.api(), made) == made.app_id
+    assert launch(server.api(), VOLCANO, made) == made.app_id
     ((_, path, params, body, _),) = server.asked
     assert (path, params) == (JOBS, {})
     at = body["metadata"]["annotations"].pop(labels.SUBMITTED_AT)
@@ -38,16 +39,9 @@ def test_the_job_is_created_with_the_time(server):
 
 
 def test_a_dry_run_creates_nothing(server):
-    validate(server.api(), request(role(), namespace="team").resource)
+    validate(server.api(), VOLCANO, request(role(), namespace="team").resource)
     ((method, path, params, *_),) = server.asked
     assert (method, path, params) == ("POST", JOBS.replace("default", "team"), {"dryRun": "All"})
-
-
-def test_another_namespace_wins(server):
-    made = request(role())
-    assert launch(server.api(), made, "team") == made.app_id.replace("default:", "team:")
-    assert server.asked[0].path == JOBS.replace("default", "team")
-    assert server.asked[0].body["metadata"]["namespace"] == "team"
 
 
 def test_images_are_pushed_first(server):
@@ -59,17 +53,17 @@ def test_images_are_pushed_first(server):
         assert server.asked == []
         pushed.append(images)
 
-    launch(server.api(), made, push_images=push)
+    launch(server.api(), VOLCANO, made, push_images=push)
     assert pushed == [made.images_to_push]
     with pytest.raises(SchedulerError, match="no Docker engine can do it"):
-        launch(server.api(), made)
+        launch(server.api(), VOLCANO, made)
 
 
 def test_a_launch_that_was_cancelled_sends_nothing(server):
     progress = Progress(lambda text: None)
     progress.cancel()
     with shown_progress(progress), pytest.raises(LaunchCancelledError):
-        launch(server.api(), request(role()))
+        launch(server.api(), VOLCANO, request(role()))
     assert server.asked == []
 
 
@@ -78,11 +72,11 @@ def test_refusals_in_words(server, answer, words):
     made = request(role(num_replicas=2))
     server.answers["POST", JOBS] = tuple(answer)
     with pytest.raises(ApiError) as launched:
-        launch(server.api(), made)
+        launch(server.api(), VOLCANO, made)
     assert str(launched.value).startswith(f"{made.app_id} was not launched: ")
     assert launched.value.status == answer[0]
     with pytest.raises((AppDefError, ApiError)) as validated:
-        validate(server.api(), made.resource)
+        validate(server.api(), VOLCANO, made.resource)
     # A fault of the app is its error.
     assert isinstance(validated.value, AppDefError) is (answer[0] in (400, 413, 422))
     for word in words:
@@ -94,7 +88,7 @@ def test_complaints_are_not_endless(server):
     causes = [{"field": f"spec.x{number}", "message": "bad"} for number in range(50)]
     server.answers["POST", JOBS] = status(422, "Invalid", "is invalid", causes=causes)
     with pytest.raises(AppDefError, match="and 46 more") as raised:
-        validate(server.api(), request(role()).resource)
+        validate(server.api(), VOLCANO, request(role()).resource)
     assert "spec.x3" in str(raised.value)
     assert "spec.x4" not in str(raised.value)
 
@@ -123,7 +117,7 @@ class Created:
 def test_an_answer_that_is_lost_costs_no_job_and_makes_no_second(server, answer):
     made = request(role())
     created = Created(server, made, answer)
-    assert launch(server.api(), made) == made.app_id
+    assert launch(server.api(), VOLCANO, made) == made.app_id
     assert created.posted == 1
 
 
@@ -132,13 +126,13 @@ def test_a_job_of_that_name_that_is_someone_elses(server):
     server.answers["POST", JOBS] = status(409, "AlreadyExists", "there", name="x")
     server.answers["GET", f"{JOBS}/{made.resource['metadata']['name']}"] = (200, made.resource)
     with pytest.raises(ApiError, match="a job of this name in default already"):
-        launch(server.api(), made)
+        launch(server.api(), VOLCANO, made)
 
 
 def test_an_answer_that_is_lost_and_no_job(server):
     server.answers["POST", JOBS] = lambda asked: None
     with pytest.raises(BackendUnavailableError, match=r"was not launched: .* closed the connection"):
-        launch(server.api(), request(role()))
+        launch(server.api(), VOLCANO, request(role()))
 
 
 def test_a_server_that_goes_away_for_good_in_the_midst(server):
@@ -146,7 +140,7 @@ def test_a_server_that_goes_away_for_good_in_the_midst(server):
     gone = lambda asked: None  # noqa: E731
     server.answers = {("POST", JOBS): gone, ("GET", f"{JOBS}/{made.resource['metadata']['name']}"): gone}
     with pytest.raises(BackendUnavailableError, match=f"Whether {made.app_id} was created is not known"):
-        launch(server.api(), made)
+        launch(server.api(), VOLCANO, made)
 
 
 def test_a_server_that_is_not_there():
@@ -154,14 +148,14 @@ def test_a_server_that_is_not_there():
         nobody = ScriptedServer()
         nobody.url = f"http://127.0.0.1:{closed.getsockname()[1]}"
     with pytest.raises(BackendUnavailableError, match=r"was not launched: .*refuses the connection"):
-        launch(nobody.api(), request(role()))
+        launch(nobody.api(), VOLCANO, request(role()))
     with pytest.raises(BackendUnavailableError, match=r"refuses the connection.*validate_spec=false launches"):
-        validate(nobody.api(), request(role()).resource)
+        validate(nobody.api(), VOLCANO, request(role()).resource)
 
 
 def test_a_service_account_that_is_missing_is_refused_before(server):
     made = request(role("a"), role("b"), service_account="missing")
-    for act in (lambda: launch(server.api(), made), lambda: validate(server.api(), made.resource)):
+    for act in (lambda: launch(server.api(), VOLCANO, made), lambda: validate(server.api(), VOLCANO, made.resource)):
         with pytest.raises(AppDefError, match="there is no service account missing in default: correct service_accou"):
             act()
     assert server.paths("POST") == []
@@ -173,4 +167,4 @@ def test_service_account_that_cannot_be_read(server):
     path = "/api/v1/namespaces/default/serviceaccounts/trainer"
     server.answers["GET", path] = status(403, "Forbidden", "serviceaccounts is forbidden")
     made = request(role(), service_account="trainer")
-    assert launch(server.api(), made) == made.app_id
+    assert launch(server.api(), VOLCANO, made) == made.app_id

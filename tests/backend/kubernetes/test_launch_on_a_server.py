@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,13 +12,15 @@ from support.kubernetes_cluster import RefusedError
 from support.volcano_jobs import status_of
 from support.waiting import wait_until
 
+from torchx_tui.backends.kube.api_server import ApiError, ApiServer
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
-from torchx_tui.backends.kubernetes.jobs import find_job
+from torchx_tui.backends.kubernetes.app_def import read_app_def
+from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.preflight import launch_findings
-from torchx_tui.backends.kubernetes.request.app_def import read_app_def, roles_of
-from torchx_tui.backends.kubernetes.request.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
+from torchx_tui.backends.kubernetes.volcano.roles import roles_of
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.mounts import BindMount, VolumeMount
 from torchx_tui.specs.resources import Resource
@@ -33,12 +36,12 @@ def options(cluster, **cfg):
 
 
 def request(cluster, *roles, **cfg):
-    return make_request(AppDef("job", list(roles)), "mine", options(cluster, **cfg))
+    return make_request(AppDef("job", list(roles)), "mine", options(cluster, **cfg), VOLCANO)
 
 
 def launched(cluster, *roles):
     """Launch a job, and return it as the server has it."""
-    found = find_job(ApiServer(), launch(ApiServer(), request(cluster, *roles)))
+    found = Jobs(ApiServer(), VOLCANO).find(launch(ApiServer(), VOLCANO, request(cluster, *roles)))
     assert found is not None
     return found
 
@@ -86,24 +89,25 @@ def test_complaints_of_the_server(kubernetes_cluster):
     made = request(kubernetes_cluster, role("a"), role("b"))
     made.resource["spec"]["tasks"][1]["replicas"] = "two"
     with pytest.raises(AppDefError, match=r"tasks\.replicas.*must be of type integer"):
-        validate(ApiServer(), made.resource)
-    elsewhere = make_request(AppDef("job", [role()]), "mine", KubernetesOpts(queue="default", namespace="no-such"))
-    for ask in (lambda: validate(ApiServer(), elsewhere.resource), lambda: launch(ApiServer(), elsewhere)):
+        validate(ApiServer(), VOLCANO, made.resource)
+    opts = KubernetesOpts(queue="default", namespace="no-such")
+    elsewhere = make_request(AppDef("job", [role()]), "mine", opts, VOLCANO)
+    for ask in (partial(validate, resource=elsewhere.resource), partial(launch, job=elsewhere)):
         with pytest.raises(ApiError, match="there is no namespace no-such: choose another one"):
-            ask()
+            ask(ApiServer(), VOLCANO)
 
 
 class TestPreflight:
     def found(self, cluster, *roles, **cfg):
         app = AppDef("job", list(roles) or [role(resource=SMALL)])
-        return [f"{one.level}: {one.what}" for one in launch_findings(ApiServer(), app, options(cluster, **cfg))]
+        return [
+            f"{one.level}: {one.what}" for one in launch_findings(ApiServer(), VOLCANO, app, options(cluster, **cfg))
+        ]
 
     def test_what_is_missing(self, kubernetes_cluster):
         nowhere = Resource(cpu=0, gpu=0, memMB=64, capabilities={"example.com/no-such": "x"})
-        asking = role(mounts=[VolumeMount("no-such", "/x")], resource=nowhere)
-        assert self.found(kubernetes_cluster, asking, queue="no-such") == [
+        assert self.found(kubernetes_cluster, role(resource=nowhere), queue="no-such") == [
             "warning: there is no queue no-such",
-            f"error: worker: there is no claim no-such in {kubernetes_cluster.namespace}",
             "warning: worker: no node has the labels example.com/no-such=x",
         ]
         assert self.found(kubernetes_cluster, service_account="no-such", priority_class="no-such") == [

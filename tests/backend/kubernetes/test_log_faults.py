@@ -14,7 +14,7 @@ from support.cut_proxy import cut_proxy
 from support.kubernetes_cluster import new_namespace
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.kubernetes.beside import run_beside
+from torchx_tui.backends.kubernetes.scheduler import create_scheduler
 from torchx_tui.specs.errors import BackendUnavailableError
 
 from .support import job_on
@@ -67,7 +67,9 @@ def test_no_line_is_lost_or_doubled_when_the_way_is_cut(job, proxy):
         proxy.cut()
         wait_until(lambda cuts=cuts: len(follower.cuts) > cuts, "the cut")
         proxy.mend()
-    run_beside(job.server, job.app_id, "worker", 0, ["touch", "/end"], PATIENCE)
+    scheduler = create_scheduler("torchx")
+    scheduler.run_beside(job.app_id, "worker", 0, ["touch", "/end"], PATIENCE)
+    scheduler.close()
     follower.join()
     data = follower.data
     assert data == b"".join(b"line %d\n" % number for number in range(data.count(b"\n")))

@@ -15,6 +15,11 @@ from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError, L
 
 PODS = "/api/v1/namespaces/space/pods"
 APP = "space:job-x"
+LABELS = {
+    "torchx.pytorch.org/role-name": "worker",
+    "torchx.pytorch.org/replica-id": "0",
+    "volcano.sh/task-spec": "worker-0",
+}
 RUNS, WAITS = {"running": {}}, {"waiting": {"reason": "CreateContainerError"}}
 ONE = {"container": "worker-0", "timestamps": "true"}
 SINCE = "2026-01-01T00:00:{:02}Z"
@@ -50,7 +55,13 @@ class Scripted:
             for name, state in zip(names, states or [exited()], strict=True)
         ]
         named = {"containers": [{"name": name} for name in names], "nodeName": "n1", "restartPolicy": "Never"}
-        metadata = {"name": "job-x-worker-0-0", "namespace": "space", "uid": uid, "annotations": dict(annotations)}
+        metadata = {
+            "name": "job-x-worker-0-0",
+            "namespace": "space",
+            "uid": uid,
+            "annotations": dict(annotations),
+            "labels": LABELS,
+        }
         self.pods = [
             {"metadata": metadata, "spec": {**named, **spec}, "status": {"phase": phase, "containerStatuses": own}}
         ]
@@ -168,18 +179,15 @@ def test_lines_that_a_node_has_dropped(log):
     assert log.read(cursor=PartsCursor((seen,))) == [lost, "new"]
 
 
-def test_all_containers_are_read(log):
+def test_init_containers_come_first_and_sidecars_are_left_out(log):
     first = [{"name": "first"}, {"name": "beside", "restartPolicy": "Always"}]
     log.has("Completed", exited(), exited(), initContainers=first)
     log.pods[0]["status"]["initContainerStatuses"] = [{"name": one["name"], "state": exited()} for one in first]
     for name in ("worker-0", "side-1", "first", "beside"):
         log.prints((1, f"of {name}"), (2, "more"), container=name)
     lines = ["first of first", "first more", "of worker-0", "more"]
-    lines += ["side-1 of side-1", "side-1 more", "beside of beside", "beside more"]
     assert log.lines() == [f"{line}\n" for line in lines]
-    # Containers that run side by side are followed together, after the init container.
-    followed = "\n".join(log.read()).splitlines()
-    assert (followed[:2], sorted(followed)) == (lines[:2], sorted(lines))
+    assert "\n".join(log.read()).splitlines() == lines
 
 
 UNREADABLE = "-- worker/0 has a log that cannot be read: {} --"

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from backend.kubernetes.apps import container, env, pods, resource, role
 
-from torchx_tui.backends.kubernetes.request import overlay
-from torchx_tui.backends.kubernetes.request.manifest import sanitize_for_serialization
-from torchx_tui.backends.kubernetes.request.overlay import JOIN, set_overlay
-from torchx_tui.backends.kubernetes.request.pods import make_pod, pod_labels, role_to_pod
+from torchx_tui.backends.kube import overlay
+from torchx_tui.backends.kube.objects import sanitize_for_serialization
+from torchx_tui.backends.kube.overlay import JOIN
+from torchx_tui.backends.kube.pod_template import make_pod, role_to_pod
+from torchx_tui.backends.kubernetes.labels import pod_labels
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 from torchx_tui.specs.resources import Resource
@@ -83,21 +84,15 @@ def test_capabilities_choose_nodes_by_label():
 
 
 def test_what_an_overlay_adds_is_there_and_the_labels_stay():
-    trainer = role("trainer", num_replicas=2)
-    set_overlay(
-        trainer,
-        "kubernetes",
-        "V1Pod",
-        {
-            "metadata": {"labels": {"team": "x", "torchx.pytorch.org/role-name": "other"}},
-            "spec": {
-                "hostNetwork": True,
-                "restartPolicy": None,
-                JOIN("containers", on="name"): [{"name": "trainer-${replica_id}", "workingDir": "/${replica_id}"}],
-            },
+    laid_over = {
+        "metadata": {"labels": {"team": "x", "torchx.pytorch.org/role-name": "other"}},
+        "spec": {
+            "hostNetwork": True,
+            "restartPolicy": None,
+            JOIN("containers", on="name"): [{"name": "trainer-${replica_id}", "workingDir": "/${replica_id}"}],
         },
-    )
-    job = resource(trainer)
+    }
+    job = resource(role("trainer", num_replicas=2, metadata={"kubernetes": {"V1Pod": laid_over}}))
     pod = pods(job)[1]
     assert pod["metadata"]["labels"]["team"] == "x"
     assert pod["metadata"]["labels"]["torchx.pytorch.org/role-name"] == "trainer"

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.backends.kubernetes.request.names import check_app, cleanup_str, hosts_variable, label_value, task_name
+from torchx_tui.backends.kube.names import label_value
+from torchx_tui.backends.kubernetes.volcano.names import check_app, cleanup_str, hosts_variable, task_name
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.roles import AppDef, Role
 

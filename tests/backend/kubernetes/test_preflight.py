@@ -10,19 +10,16 @@ from backend.kubernetes.apps import role
 from backend.kubernetes.tables import table
 from support.scripted_server import scripted_server, status
 
-from torchx_tui.backends.kubernetes import preflight
+from torchx_tui.backends.kube import rights as kube_rights
+from torchx_tui.backends.kube.rights import EXEC, Right, Rights
 from torchx_tui.backends.kubernetes.preflight import (
-    CANCEL,
-    LIST,
-    SHELL,
-    GpuNodes,
-    Rights,
+    cancel_right,
     known_values,
     launch_findings,
     server_findings,
 )
-from torchx_tui.backends.kubernetes.request.request import KubernetesOpts
-from torchx_tui.specs.mounts import VolumeMount
+from torchx_tui.backends.kubernetes.request import KubernetesOpts
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO as KIND
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.workspace import Workspace
@@ -31,9 +28,9 @@ VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 NAMESPACE = "/api/v1/namespaces/default"
 QUEUE = f"{QUEUES}/main"
+LIST, CANCEL = Right("list", "jobs", "batch.volcano.sh"), cancel_right(KIND)
 NODES = "/api/v1/nodes"
 PODS = f"{NAMESPACE}/pods"
-CLAIMS = f"{NAMESPACE}/persistentvolumeclaims"
 CONTROLLER = "/api/v1/namespaces/volcano-system/pods"
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 FORBIDDEN = status(
@@ -55,7 +52,7 @@ def server():
 def found(server, *roles, name="job", image_repo="", queue="main", **options):
     """Return the level and text of each finding on a launch."""
     opts = KubernetesOpts(queue=queue, **options)
-    findings = launch_findings(server.api(), AppDef(name, list(roles) or [role()]), opts, image_repo)
+    findings = launch_findings(server.api(), KIND, AppDef(name, list(roles) or [role()]), opts, image_repo)
     return [(one.level, f"{one.what}: {one.hint}") for one in findings]
 
 
@@ -72,11 +69,6 @@ def assert_found(findings, *expected):
     assert [level for level, _ in findings] == [level for level, _ in expected]
     for (_, text), (_, words) in zip(findings, expected, strict=True):
         assert words in text
-
-
-def asking(gpu=0, **capabilities):
-    names = {f"example.com/{name}": value for name, value in capabilities.items()}
-    return role(resource=Resource(cpu=1, gpu=gpu, memMB=64, capabilities=names))
 
 
 def test_nothing_is_missing(server):
@@ -123,65 +115,23 @@ def test_right_to_launch_is_asked_for(server):
     assert (asked["kind"], asked["spec"]) == ("SelfSubjectAccessReview", {"resourceAttributes": wanted})
 
 
-def test_claims(server):
-    server.answers["GET", f"{CLAIMS}/one"] = 200, {"spec": {"accessModes": ["ReadWriteOnce"]}}
-    server.answers["GET", f"{CLAIMS}/lost"] = 200, {"status": {"phase": "Lost"}}
-    mounts = [VolumeMount(name, f"/{name}") for name in ("one", "lost", "none")]
-    assert_found(
-        found(server, role(num_replicas=2, mounts=mounts)),
-        ("warning", "worker: the claim one is for one node"),
-        ("error", "worker: the claim lost has lost its volume"),
-        ("error", "worker: there is no claim none in default"),
-    )
-    # Enough for one replica.
-    assert found(server, role(mounts=mounts[:1])) == []
+def in_zone():
+    return role(resource=Resource(cpu=1, gpu=0, memMB=64, capabilities={"example.com/zone": "a", "example.com/b": "c"}))
 
 
 @pytest.mark.parametrize(("items", "levels"), [([], ["warning"]), ([{}], [])])
 def test_labels_of_nodes(server, items, levels):
     server.answers["GET", NODES] = 200, {"items": items}
-    assert [level for level, _ in found(server, asking(zone="a", b="c"))] == levels
+    assert [level for level, _ in found(server, in_zone())] == levels
     (asked,) = [one.params for one in server.asked if one.path == NODES]
     assert asked == {"labelSelector": "example.com/zone=a,example.com/b=c", "limit": "1"}
 
 
 def test_forbidden_checks_are_skipped(server):
-    for path in (VOLCANO, NAMESPACE, QUEUE, NODES, f"{CLAIMS}/c", f"{NAMESPACE}/serviceaccounts/me"):
+    for path in (VOLCANO, NAMESPACE, QUEUE, NODES, f"{NAMESPACE}/serviceaccounts/me"):
         server.answers["GET", path] = FORBIDDEN
     server.answers["POST", PODS] = server.answers["POST", REVIEW] = FORBIDDEN
-    made = asking(gpu=8, zone="a")
-    made.mounts = [VolumeMount("c", "/c")]
-    assert found(server, made, service_account="me") == []
-
-
-def node(gpus):
-    return {"status": {"allocatable": {"cpu": "8", **({"nvidia.com/gpu": str(gpus)} if gpus else {})}}}
-
-
-@pytest.mark.parametrize(
-    ("gpus", "more", "words"),
-    [
-        ([0], "", "no node has any"),
-        ([4, 2], "", "no node has more than 4"),
-        ([8], "", ""),
-        ([0], "a page more", ""),
-        ([], "", ""),
-    ],
-)
-def test_gpus_of_nodes(server, gpus, more, words):
-    server.answers["GET", NODES] = 200, {"items": [node(one) for one in gpus], "metadata": {"continue": more}}
-    findings = found(server, asking(gpu=8))
-    assert_found(findings, *([("warning", f"worker: 8 gpu asked for, {words}: ")] if words else []))
-    assert all("ask for fewer" in text for _, text in findings)
-
-
-def test_gpus_are_read_once_a_minute_and_only_if_needed(server):
-    server.answers["GET", NODES] = 200, {"items": [node(0)]}
-    gpus, opts = GpuNodes(server.api()), KubernetesOpts(queue="main")
-    for app, requests in ((AppDef("job", [role()]), 0), (AppDef("job", [asking(gpu=1)] * 2), 1)):
-        for _ in range(3):
-            assert bool(launch_findings(server.api(), app, opts, gpus=gpus)) is bool(requests)
-        assert server.paths("GET").count(NODES) == requests
+    assert found(server, in_zone(), service_account="me") == []
 
 
 def test_script_outside_the_workspace(server, tmp_path):
@@ -209,7 +159,7 @@ def sound(server):
 
 def of_server(server, namespace="default"):
     api = server.api()
-    return [(one.level, one.what) for one in server_findings(api, namespace, Rights(api, namespace))]
+    return [(one.level, one.what) for one in server_findings(api, KIND, namespace, Rights(api, namespace))]
 
 
 def test_server_findings(sound):
@@ -241,7 +191,7 @@ def test_missing_rights(sound):
     sound.answers["POST", REVIEW] = review
     api = sound.api()
     rights = Rights(api, "default")
-    assert [(one.level, one.what) for one in server_findings(api, "default", rights)][2:] == [
+    assert [(one.level, one.what) for one in server_findings(api, KIND, "default", rights)][2:] == [
         ("warning", "you may not get pods/log: logs are not shown"),
         ("warning", "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled"),
         ("warning", "you may not get pods/exec: no shell can be opened"),
@@ -266,9 +216,9 @@ def test_missing_rights(sound):
 
 def test_rights_are_allowed_until_refused(sound):
     rights = Rights(sound.api(), "")
-    assert not rights.known_missing(SHELL)
-    rights.refused(SHELL)
-    assert (rights.known_missing(SHELL), rights.allows(SHELL), sound.asked) == (True, False, [])
+    assert not rights.known_missing(EXEC)
+    rights.refused(EXEC, "")
+    assert (rights.known_missing(EXEC), rights.allows(EXEC), sound.asked) == (True, False, [])
     assert rights.allows(LIST)
     assert "namespace" not in sound.asked[-1].body["spec"]["resourceAttributes"]
     for answer in (FORBIDDEN, (201, {}), (201, {"status": None})):
@@ -276,9 +226,28 @@ def test_rights_are_allowed_until_refused(sound):
         assert Rights(sound.api(), "default").allows(CANCEL)
 
 
+@pytest.mark.parametrize(
+    ("version", "asked"),
+    [("v1.34.2", ["get"]), ("v1.35.0-eks", ["get", "create"]), ("v1.36", ["get", "create"]), ("?", ["get"])],
+)
+def test_exec_needs_create_from_kubernetes_1_35_on(sound, version, asked):
+    sound.answers["GET", "/version"] = 200, {"gitVersion": version}
+    verbs = []
+
+    def review(one):
+        wanted = one.body["spec"]["resourceAttributes"]
+        if wanted.get("subresource") == "exec":
+            verbs.append(wanted["verb"])
+        return 201, {"status": {"allowed": wanted.get("subresource") != "exec"}}
+
+    sound.answers["POST", REVIEW] = review
+    warnings = [what for level, what in of_server(sound) if level == "warning"]
+    assert (verbs, warnings) == (asked, [f"you may not {verb} pods/exec: no shell can be opened" for verb in asked])
+
+
 def test_rights_are_read_again_after_five_minutes(sound, monkeypatch):
     clock = SimpleNamespace()
-    monkeypatch.setattr(preflight, "time", clock)
+    monkeypatch.setattr(kube_rights, "time", clock)
     rights = Rights(sound.api(), "default")
     counts = []
     for seconds in (1.0, 290.0, 310.0):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from backend.kubernetes.tables import table
 
-from torchx_tui.backends.kubernetes.causes import exit_code, job_message, needs_events, pod_reason, summarize_events
-from torchx_tui.backends.kubernetes.causes import together as join_reasons
+from torchx_tui.backends.kube.causes import needs_events
+from torchx_tui.backends.kube.causes import together as join_reasons
+from torchx_tui.backends.kube.pods import exit_code
+from torchx_tui.backends.kubernetes.volcano.causes import job_message, summarize_events
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 
 
 def events_of(rows):
@@ -24,7 +27,7 @@ def test_pod_reason(phase, states, last, status, spec, events, words, asks, code
     named = {"containers": [{"name": one["name"]} for one in containers]}
     status = {"phase": phase, "containerStatuses": containers, **(status or {})}
     pod = {"metadata": {}, "status": status, "spec": {**named, **(spec or {})}}
-    assert (pod_reason(pod, events_of(events)), exit_code(pod)) == (words, code)
+    assert (VOLCANO.pod_reason(pod, events_of(events)), exit_code(pod)) == (words, code)
     assert asks in (None, needs_events(pod))
 
 

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import copy
+import time
 from itertools import pairwise
 
 import pytest
 from backend.kubernetes.tables import documents, table
 from support.scripted_server import scripted_server
 
-from torchx_tui.backends.kubernetes.describe import JobFacts, describe, described_now
-from torchx_tui.backends.kubernetes.jobs import events_path, jobs_path, pods_path
-from torchx_tui.backends.kubernetes.listing import Known, KnownReasons, row_of
-from torchx_tui.backends.kubernetes.phases import app_state, seconds_of
+from torchx_tui.backends.kube.objects import events_path, pods_path
+from torchx_tui.backends.kube.pods import MAIN, seconds_of
+from torchx_tui.backends.kubernetes.describe import describe, read_facts
+from torchx_tui.backends.kubernetes.job_kind import JobFacts
+from torchx_tui.backends.kubernetes.jobs import Jobs
+from torchx_tui.backends.kubernetes.listing import Known, row_of
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
+from torchx_tui.backends.kubernetes.volcano.phases import app_state
 from torchx_tui.backends.types import StateChange
 from torchx_tui.specs.status import NONE, AppState, may_follow
 
@@ -44,13 +49,14 @@ def described(name, more_events=()):
         return 200, {"items": in_order[: int(asked.params.get("limit", len(in_order)))]}
 
     with scripted_server() as server:
-        server.answers["GET", jobs_path(namespace, job_name)] = 200, job
+        server.answers["GET", VOLCANO.path(namespace, job_name)] = 200, job
         server.answers["GET", pods_path(namespace)] = list_pods
         server.answers["GET", events_path(namespace)] = list_events
-        found = described_now(server.api(), f"{namespace}:{job_name}")
+        now = time.time()
+        facts = read_facts(Jobs(server.api(), VOLCANO), f"{namespace}:{job_name}", now)
         assert len(server.asked) <= 4
-    assert found is not None
-    return found[1]
+    assert facts is not None
+    return describe(VOLCANO, facts, now)
 
 
 @table("recorded.yaml", "jobs", "state message")
@@ -74,19 +80,17 @@ def test_times_restarts_and_exit_code():
 
 def test_end_in_the_row_of_a_cancelled_job():
     job = job_of("cancelled")
-    reasons = KnownReasons()
-    assert row_of(job, reasons).finished_at is None
+    assert row_of(VOLCANO, job).finished_at is None
     # Known once its pods were read.
-    reasons.learn(job["metadata"]["uid"], Known(AppState.CANCELLED, "", 1.0))
-    assert row_of(job, reasons).finished_at == 1.0
+    assert row_of(VOLCANO, job, Known(AppState.CANCELLED, "", 1.0)).finished_at == 1.0
     # The time of the entry that wrote the phase.
     entry = {"time": "2026-11-22T15:10:26Z", "fieldsV1": {"f:status": {"f:state": {"f:phase": {}}}}}
     job["metadata"]["managedFields"] = [{"time": "2026-11-22T15:10:01Z", "fieldsV1": {"f:status": {}}}, entry]
-    assert row_of(job, KnownReasons()).finished_at == seconds_of("2026-11-22T15:10:26Z")
+    assert row_of(VOLCANO, job).finished_at == seconds_of("2026-11-22T15:10:26Z")
     # A time that was written with the phase.
     del job["metadata"]["managedFields"]
     job["status"]["state"]["lastTransitionTime"] = "2026-11-22T15:10:25Z"
-    assert row_of(job, KnownReasons()).finished_at == seconds_of("2026-11-22T15:10:25Z")
+    assert row_of(VOLCANO, job).finished_at == seconds_of("2026-11-22T15:10:25Z")
 
 
 def event(about, reason, message, time, kind="Normal", **involved):
@@ -123,7 +127,8 @@ def older(file, kind):
 def described_older(name, files):
     pods = older(files[-1], "Pod").items()
     owned = {key: pod for key, pod in pods if pod["metadata"]["labels"]["volcano.sh/job-name"] == name}
-    return describe(JobFacts(older(files[0], "Job")[name], owned, {}, None), 1_795_300_000.0)
+    pods = {VOLCANO.replica_of(pod): {**pod, MAIN: VOLCANO.main_container(pod)} for pod in owned.values()}
+    return describe(VOLCANO, JobFacts(older(files[0], "Job")[name], pods, {}, None), 1_795_300_000.0)
 
 
 @table("recorded.yaml", "older", "files state message replicas")
@@ -153,7 +158,7 @@ def test_place_and_times_of_a_replica():
     ],
 )
 def test_rows_of_older_jobs(file, job, state, counts, foreign):
-    row = row_of(older(file, "Job")[job], KnownReasons())
+    row = row_of(VOLCANO, older(file, "Job")[job])
     assert (row.app_id, row.state, row.foreign) == (f"default:{job}", state, foreign)
     assert (row.replicas_running, row.replicas_succeeded, row.replicas_wanted) == counts
 
@@ -179,7 +184,7 @@ def test_group_explains_a_job_without_pods():
     warning = {"reason": "Unschedulable", "message": condition["message"]}
     words = "Unschedulable: 1/1 tasks in gang unschedulable: pod group is not ready, 1 Pending"
     for events, message in (({name: [warning]}, words), ({}, "has no pod yet: main/0")):
-        assert describe(JobFacts(job, {}, events, None), 1_795_300_000.0).msg.startswith(message)
+        assert describe(VOLCANO, JobFacts(job, {}, events, None), 1_795_300_000.0).msg.startswith(message)
 
 
 # The phases of a job, read every half second.
@@ -204,9 +209,9 @@ def test_states_may_follow_each_other(phases, states):
 def test_job_without_a_status():
     job = {**older("job_running.yaml", "Job")["two-roles"]}
     del job["status"]
-    row = row_of(job, KnownReasons())
+    row = row_of(VOLCANO, job)
     assert (row.state, row.replicas_running, row.replicas_wanted, row.replicas_succeeded) == (
         AppState.SUBMITTED, 0, 3, 0,
     )  # fmt: skip
-    young = describe(JobFacts(job, {}, {}, None), (row.submitted_at or 0) + 1)
+    young = describe(VOLCANO, JobFacts(job, {}, {}, None), (row.submitted_at or 0) + 1)
     assert (young.state, young.msg) == (AppState.SUBMITTED, NONE)

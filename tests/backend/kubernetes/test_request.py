@@ -7,8 +7,9 @@ import yaml
 from backend.kubernetes.apps import request, role
 
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.request.request import KubernetesJob, KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.request import KubernetesJob, KubernetesOpts, make_request
 from torchx_tui.backends.kubernetes.scheduler import native_text
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.roles import AppDef
@@ -96,7 +97,7 @@ def test_images_that_are_pushed():
     digest = "a" * 64
     app = AppDef("job", [role(image=f"repo/x:{digest}", workspace=Workspace({"/home/me": ""}))])
     pushes = {f"sha256:{digest}": ("repo/x", digest)}
-    made = make_request(app, "mine", KubernetesOpts(queue="q"), pushes)
+    made = make_request(app, "mine", KubernetesOpts(queue="q"), VOLCANO, pushes)
     assert made.images_to_push == pushes
     assert f"# sha256:{'a' * 12} is pushed to repo/x:{digest} before\n" in str(made)
     # The workspace is in the image.

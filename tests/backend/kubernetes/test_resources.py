@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from backend.kubernetes.apps import container, resource, role
 
-from torchx_tui.backends.kubernetes.request.pods import cores, megabytes
+from torchx_tui.backends.kube.pod_template import cores, megabytes
 from torchx_tui.specs.named_resources_aws import EFA_DEVICE
 from torchx_tui.specs.resources import Resource
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import resource
 import ssl
 import sys
+import time
+from contextlib import contextmanager
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -19,9 +23,9 @@ from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.kubernetes.api_server import ApiError, ApiServer
-from torchx_tui.backends.kubernetes.beside import run_beside
-from torchx_tui.backends.kubernetes.shell import KEYS, PodExec, main, relay, run_in_pod, shell_command
+from torchx_tui.backends.kube.api_server import ApiError, ApiServer
+from torchx_tui.backends.kube.shell import KEYS, PodExec, main, relay, run_in_pod
+from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.specs.errors import SchedulerError
 
 from .support import job_on
@@ -33,7 +37,7 @@ def command(kubernetes_cluster):
     with job_on(kubernetes_cluster) as job:
         job.start("sleep 600")
         job.wait_until_running()
-        yield lambda: shell_command(job.server, job.app_id, "worker", 0)
+        yield lambda: KubernetesScheduler("torchx").shell_command(job.app_id, "worker", 0)
 
 
 def spawn(program, arguments):
@@ -80,9 +84,10 @@ EXEC = f"{PODS}/job-x-worker-0-0/exec"
 
 
 def pod(k, phase=None):
+    labels = {"torchx.pytorch.org/role-name": "worker", "torchx.pytorch.org/replica-id": str(k)}
     own = {"name": f"worker-{k}", "state": {"running": {}} if phase == "Running" else {"waiting": {}}}
     return {
-        "metadata": {"name": f"job-x-worker-{k}-0", "namespace": "space"},
+        "metadata": {"name": f"job-x-worker-{k}-0", "namespace": "space", "labels": labels},
         "spec": {"containers": [{"name": f"worker-{k}", "image": "busybox"}, {"name": "side", "image": "other"}]},
         "status": {"phase": phase, "containerStatuses": [own]},
     }
@@ -99,6 +104,13 @@ def server():
 
 
 REPLICA = ("space:job-x", "worker", 0)
+
+
+def on(server):
+    """Return a scheduler on a server."""
+    configuration = Configuration()
+    configuration.host = server.url
+    return KubernetesScheduler("mine", ApiClient(configuration))
 
 
 class Connection:
@@ -158,26 +170,37 @@ FAILED_WITH_7 = result(
 def test_command_beside_a_replica(server, connected, end, code):
     printed = (out(b"out"), (9, b"\x01a ping"), (2, b""), (1, b"\x02err"), (0, b"\x01 more"), (2, b"\x07odd"))
     asked = connected(*printed, end, (8, b""), out(b"never"))
-    found = run_beside(server.api(), *REPLICA, ["ls", "-l"], PATIENCE)
+    found = on(server).run_beside(*REPLICA, ["ls", "-l"], PATIENCE)
     assert (found.code, found.out, found.err) == (code, b"out more", b"err")
     ((address, options),) = asked
     assert address == (
         f"{server.url.replace('http:', 'ws:')}{EXEC}?container=worker-0&stdout=true&stderr=true&command=ls&command=-l"
     )
     assert (options["subprotocols"], options["http_no_proxy"]) == (["v4.channel.k8s.io"], ["*"])
-    assert (options["made"].calls[0], options["made"].calls[-1]) == (None, "closed 0")
+    assert (options["made"].calls[0], options["made"].calls[-1]) == (20.0, "closed 0")
 
 
 def test_command_that_takes_too_long(server, connected):
     connected(out(b"out"), SUCCESS)
-    late = run_beside(server.api(), *REPLICA, ["ls"], 0.0)
+    late = on(server).run_beside(*REPLICA, ["ls"], 0.0)
     assert (late.code, late.out, late.err) == (None, b"", b"")
 
 
 def assert_refused(server, message):
     with pytest.raises(SchedulerError) as raised:
-        run_beside(server.api(), *REPLICA, ["ls"], PATIENCE)
+        on(server).run_beside(*REPLICA, ["ls"], PATIENCE)
     assert str(raised.value) == message
+
+
+@pytest.mark.parametrize(
+    "status",
+    [b"{", b"[1]", b"[" * 100_000, b'{"details": 3}', b'{"details": {"causes": [1]}}',
+     b'{"details": {"causes": [{"reason": "ExitCode", "message": "x"}]}}'],
+    ids=lambda text: repr(text)[:20],
+)  # fmt: skip
+def test_malformed_status_is_an_error(server, connected, status):
+    connected((2, b"\x03" + status))
+    assert_refused(server, "the server's message on how the program ended cannot be read")
 
 
 @table("shell.yaml", "commands", "frames message")
@@ -187,16 +210,18 @@ def test_command_that_cannot_be_run(server, connected, frames, message):
 
 
 def test_output_of_a_command_is_bounded(server, connected, monkeypatch):
-    monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.RUN_BESIDE_BYTES", 1 << 20)
+    monkeypatch.setattr("torchx_tui.backends.kube.shell.RUN_BESIDE_BYTES", 1 << 20)
     connected(out(bytes(1 << 21)))
     assert_refused(server, "the command printed more than 1 MB")
 
 
-@pytest.mark.parametrize("act", [shell_command, partial(run_beside, argv=["ls"], timeout_s=PATIENCE)])
+@pytest.mark.parametrize(
+    "act", [KubernetesScheduler.shell_command, partial(KubernetesScheduler.run_beside, argv=["ls"])]
+)
 def test_replica_that_does_not_run(server, act):
     def assert_needed(k, words):
         with pytest.raises(SchedulerError, match=f"^{words}: this needs a running replica$"):
-            act(server.api(), "space:job-x", "worker", k)
+            act(on(server), "space:job-x", "worker", k)
 
     assert_needed(1, "worker/1 of space:job-x is pending")
     assert_needed(2, "the pod of worker/2 of space:job-x does not exist")
@@ -208,8 +233,8 @@ def test_replica_that_does_not_run(server, act):
 def test_shell_command(server, connected, monkeypatch, term, used):
     monkeypatch.delenv("TERM") if term is None else monkeypatch.setenv("TERM", term)
     connected((2, b"\x02no bash"), out(b"/bin/bash\n"), out(b"/bin/sh\n"), SUCCESS)
-    assert shell_command(server.api(), *REPLICA) == [
-        sys.executable, "-m", "torchx_tui.backends.kubernetes.shell", "", "space", "job-x-worker-0-0", "worker-0",
+    assert on(server).shell_command(*REPLICA) == [
+        sys.executable, "-m", "torchx_tui.backends.kube.shell", "", "space", "job-x-worker-0-0", "worker-0",
         "/bin/bash", "-c", 'TERM="$0" exec "$1"', used, "/bin/bash",
     ]  # fmt: skip
 
@@ -220,14 +245,14 @@ def test_shell_command(server, connected, monkeypatch, term, used):
 def test_image_without_a_shell(server, connected, frames):
     connected(*frames)
     with pytest.raises(SchedulerError, match=r"^the image of worker/0, busybox, has no shell"):
-        shell_command(server.api(), *REPLICA)
+        on(server).shell_command(*REPLICA)
 
 
 @table("shell.yaml", "refusals", "answer error words reason")
 def test_refused_connection(server, answer, error, words, reason):
     server.answers["GET", EXEC] = tuple(answer) if answer else lambda asked: None
     with pytest.raises(SchedulerError) as raised:
-        run_beside(server.api(), *REPLICA, ["ls"], PATIENCE)
+        on(server).run_beside(*REPLICA, ["ls"], PATIENCE)
     assert (type(raised.value).__name__, words in str(raised.value)) == (error, True)
     if isinstance(raised.value, ApiError):
         assert (str(raised.value), raised.value.status, raised.value.reason) == (words, answer[0], reason or "")
@@ -301,16 +326,57 @@ def test_keys_and_size_are_sent():
     assert not running.has_more
 
 
-def test_size_is_sent_first(monkeypatch):
+def test_descriptor_above_1023_is_read(server, connected):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= hard < 2048:
+        pytest.skip("the limit of open files is too low")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2048), hard))
+    reading, writing = os.pipe()
+    high = fcntl.fcntl(reading, fcntl.F_DUPFD, 1500)
+    os.write(writing, b"x")
+    connection: Any = Connection(out(b"read"), SUCCESS)
+    connection.sock, connection.fileno = object(), lambda: high
+    assert PodExec(connection).output(time.monotonic() + PATIENCE) == (b"read", b"", True)
+    for descriptor in (reading, writing, high):
+        os.close(descriptor)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@contextmanager
+def terminal():
+    """Give the other end of this process's terminal."""
     keyboard, screen = os.openpty()
+    # Not in a fixture: pytest replaces the streams between setup and test.
+    with open(screen) as opened, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", opened)
+        patch.setattr(sys, "stdout", opened)
+        yield keyboard
+    os.close(keyboard)
+
+
+def test_frozen_container_is_an_error():
+    (silent, *others), (resized, *more) = os.pipe(), os.pipe()
+    connection: Any = Connection()
+    connection.sock, connection.fileno = object(), lambda: silent
+    with terminal(), pytest.raises(SchedulerError, match=r"the container does not answer within 0 s: is it frozen\?"):
+        relay(PodExec(connection), resized, 0.05)
+    for descriptor in (silent, resized, *others, *more):
+        os.close(descriptor)
+
+
+def test_frozen_container_is_not_one_without_a_shell(server, connected, monkeypatch):
+    monkeypatch.setattr(PodExec, "output", lambda running, deadline: (b"", b"", False))
+    connected()
+    with pytest.raises(SchedulerError, match="the container of worker/0 does not answer within 20 s: is it frozen"):
+        on(server).shell_command(*REPLICA)
+
+
+def test_size_is_sent_first(monkeypatch):
     connection: Any = Connection(out(b"shown"))
     connection.fileno = lambda: -1
-    monkeypatch.setattr("torchx_tui.backends.kubernetes.shell.terminal_size", lambda: os.terminal_size((87, 31)))
-    with open(screen) as terminal:
-        monkeypatch.setattr(sys, "stdin", terminal)
-        monkeypatch.setattr(sys, "stdout", terminal)
-        # main() would need a terminal of its own.
+    monkeypatch.setattr("torchx_tui.backends.kube.shell.terminal_size", lambda: os.terminal_size((87, 31)))
+    # main() would need a terminal of its own.
+    with terminal() as keyboard:
         relay(PodExec(connection), -2)
         assert os.read(keyboard, 100) == b"shown"
-    os.close(keyboard)
     assert connection.sent == [b'\x04{"Width": 87, "Height": 31}']

@@ -9,8 +9,10 @@ from support.api_proxy import Answer, api_proxy
 from support.volcano_jobs import delete_job, make_job, start_job
 from support.waiting import wait_until
 
-from torchx_tui.backends.kubernetes.api_server import ApiServer
-from torchx_tui.backends.kubernetes.watching import JobRows
+from torchx_tui.backends.kube.api_server import ApiServer
+from torchx_tui.backends.kubernetes.jobs import Jobs
+from torchx_tui.backends.kubernetes.listing import ListedJobs
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.specs.errors import BackendUnavailableError
 from torchx_tui.specs.status import AppState
 
@@ -34,13 +36,16 @@ class Watched:
     def __init__(self, kubeconfig, namespace, monkeypatch):
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         self.server = ApiServer(timeout=5)
-        self.rows = JobRows(self.server, namespace)
+        self.rows = ListedJobs(Jobs(self.server, VOLCANO), namespace)
         self.told = 0
 
     def begin(self):
         self.rows.subscribe(self._tell)
         self.rows.rows()
-        wait_until(self.rows._holds.is_set, "the watch")
+        wait_until(self.holds, "the watch")
+
+    def holds(self):
+        return self.rows.is_current
 
     def names(self):
         return sorted(row.app_id.partition(":")[2] for row in self.rows.rows())
@@ -136,7 +141,7 @@ def test_a_server_that_was_killed_in_mid_watch(cluster, monkeypatch):
         cluster.start()
         start(cluster, "after")
         wait_until(lambda: _try(watched) == ["after", "before"], "both jobs")
-        wait_until(watched.rows._holds.is_set, "the watch")
+        wait_until(watched.holds, "the watch")
         start(cluster, "last")
         wait_until(lambda: "last" in watched.names(), "what came by the watch")
     finally:
@@ -159,7 +164,7 @@ def test_a_watch_that_is_too_old_lists_anew(cluster, proxy, watched):
     refuse.set()
     proxy.fault = lambda asked: Answer(503, b"away") if refuse.is_set() else None
     proxy.cut()
-    wait_until(lambda: not watched.rows._holds.is_set(), "the cut")
+    wait_until(lambda: not watched.holds(), "the cut")
     start(cluster, "meanwhile")
     delete_job(cluster, "before")
     cluster.compact()
@@ -168,4 +173,4 @@ def test_a_watch_that_is_too_old_lists_anew(cluster, proxy, watched):
     proxy.forget()
     refuse.clear()
     wait_until(lambda: _try(watched) == ["meanwhile"], "the new list")
-    wait_until(watched.rows._holds.is_set, "the watch")
+    wait_until(watched.holds, "the watch")

@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ....specs.roles import AppDef
-from ...options import StructuredOpts
-from ...shared.readable_yaml import readable_yaml
-from ...shared.secrets import MASK, is_secret, mask_args, mask_text
-from .. import labels
-from ..jobs import make_app_id
+from ...specs.roles import AppDef
+from ..kube.objects import dig, sanitize_for_serialization
+from ..options import StructuredOpts
+from ..shared.readable_yaml import readable_yaml
+from ..shared.secrets import MASK, is_secret, mask_args, mask_text
+from . import labels
 from .app_def import app_def_annotations
-from .manifest import app_to_resource, sanitize_for_serialization
-from .names import check_app
+from .job_kind import JobKind
+from .jobs import make_app_id
 
 # Annotations that hold a whole manifest, secret values and all.
 _WHOLE = (labels.APP_DEF, "kubectl.kubernetes.io/last-applied-configuration")
@@ -110,7 +110,11 @@ class KubernetesJob:
 
 
 def make_request(
-    app: AppDef, session: str, opts: KubernetesOpts, images_to_push: Mapping[str, tuple[str, str]] | None = None
+    app: AppDef,
+    session: str,
+    opts: KubernetesOpts,
+    kind: JobKind,
+    images_to_push: Mapping[str, tuple[str, str]] | None = None,
 ) -> KubernetesJob:
     """Return the request for an app.
 
@@ -118,22 +122,15 @@ def make_request(
         app: the app; its images are those that nodes pull.
         session: the session part of its handle.
         opts: the run options.
+        kind: the kind of job.
         images_to_push: see `KubernetesJob`.
 
     Raises:
         AppDefError: the app cannot be a job.
     """
     pushes = dict(images_to_push or {})
-    check_app(app, opts.namespace)
-    resource = app_to_resource(
-        app,
-        opts.queue,
-        opts.service_account,
-        opts.priority_class,
-        reserved_millicpu=opts.reserved_millicpu,
-        reserved_memmb=opts.reserved_memmb,
-        efa_device_count=opts.efa_device_count,
-    )
+    kind.check(app, opts.namespace)
+    resource = kind.manifest(app, opts)
     built = {f"{repository}:{tag}" for repository, tag in pushes.values()}
     metadata: dict[str, Any] = resource["metadata"]
     # `kubectl apply` puts it where the launch does.
@@ -144,6 +141,6 @@ def make_request(
 
 def _without_app_def(resource: dict[str, Any]) -> Iterator[str]:
     """Take the AppDef, which is long and can hold secrets, out of a job; yield words that say so."""
-    annotations = (resource.get("metadata") or {}).get("annotations") or {}
+    annotations = dig(resource, "metadata", "annotations") or {}
     if text := annotations.pop(labels.APP_DEF, ""):
         yield f"left out here: the annotation {labels.APP_DEF}, the AppDef as {len(text.encode())} bytes of JSON"

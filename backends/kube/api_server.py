@@ -169,6 +169,14 @@ class ApiError(SchedulerError):
         self.status = status
         self.reason = reason
         self.details = details or {}
+        self.is_missing_right = False
+        """Whether the user lacks a right, not, say, a quota."""
+
+    def explained(self, message: str) -> ApiError:
+        """Return the same refusal with another message."""
+        made = type(self)(message, self.status, self.reason, self.details)
+        made.is_missing_right = self.is_missing_right
+        return made
 
 
 class ForbiddenError(ApiError, NotAllowedError):
@@ -257,6 +265,15 @@ class ApiServer:
         _, answer = self._ask(_Request(method, path, params, data, headers, timeout or self._timeout))
         return self._object(answer, path)
 
+    def find(self, path: str, *, timeout: float | None = None) -> dict[str, Any] | None:
+        """Return an object; None if it does not exist. See `request`."""
+        try:
+            return self.request("GET", path, timeout=timeout)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+        return None
+
     def open(
         self, path: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None, accept: str = JSON
     ) -> StreamingResponse:
@@ -336,7 +353,7 @@ class ApiServer:
             if response.status == 429 and tries < _TRIES and wait <= _LONGEST_WAIT:
                 time.sleep(wait)
                 continue
-            raise self._refused(response.status, answer, wait)
+            raise self.refusal(response.status, answer, wait)
 
     def _send(self, request: _Request) -> tuple[Any, bytes]:
         import urllib3
@@ -451,7 +468,14 @@ class ApiServer:
             return error
         return BackendUnavailableError(describe_unavailable(error, self.host, self.context))
 
-    def _refused(self, status: int, answer: bytes, wait: float) -> SchedulerError:
+    def refusal(self, status: int, answer: bytes, wait: float = 0.0) -> SchedulerError:
+        """Return the error for an answer that refuses a request.
+
+        Args:
+            status: the HTTP status.
+            answer: the body.
+            wait: seconds after which the server wants to be asked again.
+        """
         try:
             parsed = json.loads(answer)
             status_object: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
@@ -462,7 +486,10 @@ class ApiServer:
             return BackendUnavailableError(words)
         made = ForbiddenError if status == 403 else ApiError
         details = status_object.get("details")
-        return made(words, status, str(status_object.get("reason") or ""), details if isinstance(details, dict) else {})
+        reason = str(status_object.get("reason") or "")
+        error = made(words, status, reason, details if isinstance(details, dict) else {})
+        error.is_missing_right = status == 403 and bool(_FORBIDDEN.search(str(status_object.get("message") or "")))
+        return error
 
     def _object(self, answer: bytes, path: str) -> dict[str, Any]:
         try:

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from ....specs.errors import AppDefError
 from ....specs.handles import normalize_str
 from ....specs.roles import AppDef, Role
 from ...api import check_launchable
+from ...kube.names import check_namespace, check_role
 from ...types import NameFault
 
 # A pod's name becomes its host name, which is one label of a DNS name.
 _LONGEST = 63
 # Longest random part of a job's name: a length that fits once always fits.
 _RANDOM_PART = 14
-_NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
-_PORT_NAME = re.compile(r"(?=.{1,15}$)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
-_VARIABLE = re.compile(r"(?!\.$|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
-_NO_LABEL = re.compile(r"[^A-Za-z0-9_.-]")
-_LABEL_ENDS = "_.-"
 
 
 def cleanup_str(data: str) -> str:
@@ -30,11 +25,6 @@ def cleanup_str(data: str) -> str:
 def task_name(role: str, replica_id: int) -> str:
     """Return the name of a replica's task, which its container has as well."""
     return normalize_str(f"{role}-{replica_id}")
-
-
-def label_value(text: str) -> str:
-    """Return a text as the value of a label: TorchX's, without the signs that a server refuses at its ends."""
-    return _NO_LABEL.sub(".", text)[:_LONGEST].strip(_LABEL_ENDS)
 
 
 def hosts_variable(role: str, replica_id: int) -> str:
@@ -49,16 +39,13 @@ def check_app(app: AppDef, namespace: str) -> None:
         AppDefError: a name has no characters that a server takes, or too many, or would stand for two things; or there
             is nothing to run.
     """
-    if not _NAMESPACE.fullmatch(namespace):
-        raise AppDefError(
-            f"The namespace is {namespace!r}: it can have small letters, digits and - between them, 63 at most"
-        )
+    check_namespace(namespace)
     check_launchable(app)
     for fault in name_faults(app):
         if fault.refused:
             raise AppDefError(f"{fault.what} is {fault.name!r}: {fault.words}")
     for role in app.roles:
-        _check_role(role)
+        check_role(role)
 
 
 def name_faults(app: AppDef) -> Iterator[NameFault]:
@@ -101,22 +88,3 @@ def _length_faults(app: AppDef, role: Role) -> Iterator[NameFault]:
     most = len(normalize_str(name)) - too_long
     allowed = f"it can have {most} at most" if most > 0 else "shorten both of them"
     yield NameFault("" if of_app else role.name, name, reason, allowed)
-
-
-def _check_role(role: Role) -> None:
-    where = f"Role {role.name}"
-    for name, port in role.port_map.items():
-        if not _PORT_NAME.fullmatch(name):
-            raise AppDefError(
-                f"{where}: a port is named {name!r}: names of ports have small letters, at least one, digits and "
-                "- between them, 15 characters at most"
-            )
-        if not 0 < port < 65536:
-            raise AppDefError(f"{where}: port {port} ({name}) is not valid: ports are 1 to 65535")
-    for name, value in role.env.items():
-        if not _VARIABLE.fullmatch(name):
-            raise AppDefError(
-                f"{where}: a variable is named {name!r}: names have letters, digits, _ - and ., no digit first"
-            )
-        if not isinstance(value, str):
-            raise AppDefError(f"{where}: the variable {name} is {value!r}: values are texts, so quote it")

@@ -1,8 +1,8 @@
 """Pod overlays: what a role's pods have beyond what a Role can say, in TorchX's form.
 
 An overlay is a part of a pod, such as ``{"spec": {"tolerations": [...]}}``, laid over the pod that the role gives.
-It stands in ``role.metadata["kubernetes"]``: as it is, as what `set_overlay` makes of it, or as the path or URL of a
-YAML or JSON file that fsspec can open.
+It is in ``role.metadata["kubernetes"]``: the mapping itself, the mapping below ``V1Pod``, as TorchX's `set_overlay`
+writes it, or the path or URL of a YAML or JSON file that fsspec can open.
 
 Mappings are merged, lists are appended to, a tuple replaces a list, anything else replaces what is there. The keys that
 `PUT`, `JOIN` and `DEL` make replace, join by a field, and remove.
@@ -10,15 +10,12 @@ Mappings are merged, lists are appended to, a tuple replaces a list, anything el
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
 from functools import cache
 from typing import Any
 
-from ....specs.errors import AppDefError
-from ....specs.roles import AppDef, Role
+from ...specs.errors import AppDefError
+from ...specs.roles import AppDef, Role
 
 Overlay = dict[str, Any]
 
@@ -27,7 +24,7 @@ _PUT, _JOIN, _DEL = "__put__:", "__join__:", "__del__:"
 
 NAMESPACE = "kubernetes"
 POD = "V1Pod"
-# Marks what `set_overlay` made, as TorchX's does: overlays by their kind.
+# Written by TorchX's `set_overlay`: overlays by their kind.
 _BY_KIND = "__torchx_overlays__"
 _MOST_BYTES = 1 << 20
 
@@ -132,66 +129,6 @@ def _word(value: Any) -> str:
     return "a mapping" if isinstance(value, Mapping) else "a list" if isinstance(value, (list, tuple)) else "a value"
 
 
-def field_of(key: str) -> str:
-    """Return the field that a key is about, be it of `PUT`, `JOIN` or `DEL`."""
-    return join_parts(key)[0] if is_join(key) else key.removeprefix(_PUT).removeprefix(_DEL)
-
-
-def is_join(key: str) -> bool:
-    """Tell whether `JOIN` made a key."""
-    return key.startswith(_JOIN)
-
-
-def replaces(key: str) -> bool:
-    """Tell whether `PUT` or `DEL` made a key: what the field had does not matter."""
-    return key.startswith((_PUT, _DEL))
-
-
-__all__ = [
-    "DEL",
-    "JOIN",
-    "NAMESPACE",
-    "POD",
-    "PUT",
-    "Overlay",
-    "apply_overlay",
-    "get_overlay",
-    "read_overlay",
-    "set_overlay",
-]
-
-
-def set_overlay(target: AppDef | Role, namespace: str, kind: str, overlay: Any) -> None:
-    """Add to the overlay in the metadata of a role; what was added before stays, see `apply_overlay`.
-
-    A later `PUT` or `DEL` of a field, or its plain value after one, takes the place of the earlier; a `JOIN` is joined
-    with what the field has.
-
-    Args:
-        target: the role.
-        namespace: the scheduler, ``kubernetes``.
-        kind: what is laid over, ``V1Pod``.
-        overlay: a mapping, or a dataclass whose fields are the keys; those that are None are left out.
-
-    Raises:
-        AppDefError: the overlay is neither, or does not fit what is there.
-    """
-    if kind == _BY_KIND:
-        raise AppDefError(f"{kind} is not a kind of overlay")
-    plain = _plain(overlay, kind)
-    if not isinstance(plain, dict):
-        raise AppDefError(f"The overlay {kind} is {type(overlay).__name__}: use a mapping or a dataclass")
-    metadata: Any = target.metadata
-    kept = metadata.get(namespace)
-    kinds: Overlay = dict(kept) if isinstance(kept, Mapping) and _BY_KIND in kept else {_BY_KIND: True}
-    if isinstance(kept, Mapping) and _BY_KIND not in kept:
-        kinds.update({kind: kept[kind]} if kind in kept else {kind: dict(kept)} if kept else {})
-    gathered = copy.deepcopy(kinds.get(kind) or {})
-    for key, value in plain.items():
-        _gather(gathered, key, value)
-    metadata[namespace] = {**kinds, kind: gathered}
-
-
 def get_overlay(target: AppDef | Role, namespace: str, kind: str) -> Overlay:
     """Return the overlay in a role's metadata, empty where there is none; its keys are as they were set.
 
@@ -245,54 +182,6 @@ def read_overlay(place: str) -> Overlay:
     if not isinstance(overlay, dict):
         raise AppDefError(f"The overlay {place} has {type(overlay).__name__}: use a mapping, such as spec: ...")
     return overlay
-
-
-def _gather(kept: Overlay, key: str, value: Any) -> None:
-    """Add one key of an overlay to those that are kept, without their effect."""
-    name = field_of(key)
-    earlier = {other: kept[other] for other in kept if field_of(other) == name}
-    if is_join(key):
-        same = next((what for what in earlier.values() if isinstance(what, list)), [])
-        _, on = join_parts(key)
-        if any(is_join(other) and other != key for other in earlier):
-            same = []
-        value = joined(same, value, name, on)
-    elif key in earlier and not replaces(key):
-        value = _kept_merged(earlier[key], value, key)
-    for other in earlier:
-        del kept[other]
-    kept[key] = value
-
-
-def _kept_merged(there: Any, value: Any, key: str) -> Any:
-    if isinstance(there, dict) and isinstance(value, Mapping):
-        for inner, what in value.items():
-            _gather(there, inner, what)
-        return there
-    if isinstance(value, tuple):
-        return value
-    if isinstance(there, tuple) and isinstance(value, list):
-        return (*there, *value)
-    return merged(there, value, key)
-
-
-def _plain(value: Any, where: str) -> Any:
-    """Return dataclasses within a value as mappings, and enums as their values."""
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        pairs = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {name: _plain(what, f"{where}.{name}") for name, what in pairs.items() if what is not None}
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise AppDefError(f"The overlay has the key {key!r} in {where}: keys are texts")
-        return {key: _plain(what, f"{where}.{key}") for key, what in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)([_plain(item, f"{where}[{number}]") for number, item in enumerate(value)])
-    if value is None or isinstance(value, (str, int, float, bool)):
-        return value
-    raise AppDefError(f"The overlay has {type(value).__name__} at {where}: use mappings, lists, texts and numbers")
 
 
 @cache

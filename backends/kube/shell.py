@@ -1,6 +1,6 @@
 """A shell in a running replica: the server's websocket, with a channel for each stream (``v4.channel.k8s.io``).
 
-    python -m torchx_tui.backends.kubernetes.shell CONTEXT NAMESPACE POD CONTAINER PROGRAM [ARGUMENT...]
+    python -m torchx_tui.backends.kube.shell CONTEXT NAMESPACE POD CONTAINER PROGRAM [ARGUMENT...]
 
 runs a program in a container on this terminal. CONTEXT is one of the kubeconfig's, empty for the current one; the exit
 code is the program's.
@@ -19,7 +19,7 @@ import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,13 +29,11 @@ from ...base.errors import TorchXTuiError
 from ...base.files import SOURCE
 from ...base.timeouts import LimitedCaller
 from ...specs.errors import BackendUnavailableError, SchedulerError
-from ..shared.bounded_command import RUN_BESIDE_BYTES
+from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
 from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
-from .api_server import ApiError, ApiServer, describe_refusal, describe_unavailable
-from .jobs import pods_path
-from .logs.replica_pods import find_pod_name, replica_pods
-from .phases import main_container, run_of
-from .shapes import KubernetesObject
+from .api_server import ApiServer, describe_unavailable
+from .objects import KubernetesObject, name_of, pods_path
+from .pods import image_of
 
 if TYPE_CHECKING:
     import websocket
@@ -60,44 +58,44 @@ _MISSING = ("executable file not found", "no such file", "not found in $PATH")
 _END_OF_KEYS = b"\x04"
 
 
-def shell_command(server: ApiServer, app_id: str, role: str, k: int) -> list[str]:
-    """Return the argument list of a program that opens a shell in a replica on its own terminal.
+def shell_command(server: ApiServer, pod: KubernetesObject, container: str, name: str) -> list[str]:
+    """Return the argument list of a program that opens a shell in a container on its own terminal.
 
-    It is a module of this package: kubectl is not needed.
+    It is this module: kubectl is not needed.
+
+    Args:
+        server: the server.
+        pod: the pod.
+        container: which of its containers.
+        name: the replica's name, for messages.
 
     Raises:
-        JobNotFoundError, ValueError: there is no such app, role or replica.
-        SchedulerError: the replica does not run, or its image has no shell, or the server does not allow it.
-        BackendUnavailableError: the server cannot be reached.
+        SchedulerError: the image has no shell, or the server does not allow it.
     """
-    pod, container = find_running_container(server, app_id, role, k)
-    shell = _find_shell(server, pod, container, f"{role}/{k}")
-    program = [sys.executable, "-m", "torchx_tui.backends.kubernetes.shell"]
-    where = [server.context, pod["metadata"]["namespace"], pod["metadata"]["name"], container]
+    shell = _find_shell(server, pod, container, name)
+    program = [sys.executable, "-m", "torchx_tui.backends.kube.shell"]
+    where = [server.context, pod["metadata"]["namespace"], name_of(pod), container]
     return [*program, *where, shell, "-c", _START, os.environ.get("TERM", "xterm"), shell]
 
 
-def find_running_container(server: ApiServer, app_id: str, role: str, k: int) -> tuple[KubernetesObject, str]:
-    """Return the pod of a replica and the name of its main container, which runs.
+def run_command(
+    server: ApiServer, pod: KubernetesObject, container: str, name: str, argv: Sequence[str], timeout_s: float
+) -> CommandOutput:
+    """Run a command in a container and return its output; one that takes too long is left running.
+
+    The server cannot end a command.
 
     Raises:
-        JobNotFoundError, ValueError: there is no such app, role or replica.
-        SchedulerError: the replica does not run.
+        SchedulerError: it cannot be run; the message says why.
     """
-    look = replica_pods(server).look(server, app_id, time.monotonic())
-    pod = look.pods.get(find_pod_name(look, app_id, role, k))
-    if pod is None:
-        raise SchedulerError(f"the pod of {role}/{k} of {app_id} does not exist: this needs a running replica")
-    container = main_container(pod)
-    if not run_of(pod, container).is_running:
-        phase = str((pod.get("status") or {}).get("phase") or "unknown").lower()
-        raise SchedulerError(f"{role}/{k} of {app_id} is {phase}: this needs a running replica")
-    return pod, container
-
-
-def image_of(pod: KubernetesObject, container: str) -> str:
-    """Return the image of a pod's container."""
-    return {item["name"]: item.get("image", "") for item in pod["spec"]["containers"]}.get(container, "")
+    deadline = time.monotonic() + timeout_s
+    with run_in_pod(server, pod["metadata"]["namespace"], name_of(pod), container, argv) as running:
+        out, err, is_whole = running.output(deadline)
+        try:
+            code = running.exit_code() if is_whole else None
+        except NoSuchProgramError as error:
+            raise SchedulerError(f"the image of {name}, {image_of(pod, container)}, has no {argv[0]}") from error
+    return CommandOutput(code, out, err)
 
 
 def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: str) -> str:
@@ -106,7 +104,11 @@ def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: 
     try:
         with run_in_pod(server, metadata["namespace"], metadata["name"], container, ["sh", "-c", _LOOK]) as running:
             printed, _, is_whole = running.output(time.monotonic() + _TIMEOUT_S)
-            code = running.exit_code() if is_whole else None
+            if not is_whole:
+                raise SchedulerError(
+                    f"the container of {name} does not answer within {_TIMEOUT_S:.0f} s: is it frozen?"
+                )
+            code = running.exit_code()
         paths = printed.decode("utf-8", "replace").split() if code == 0 else []
     except NoSuchProgramError:
         paths = []
@@ -157,7 +159,7 @@ class PodExec:
             channel, data = frame.data[0], bytes(frame.data[1:])
             if channel != RESULT:
                 return channel, data
-            self._result = json.loads(data)
+            self._result = _read_status(data)
 
     def output(self, deadline: float) -> tuple[bytes, bytes, bool]:
         """Read until the program or the deadline ends; return stdout, stderr and whether the program has ended.
@@ -172,7 +174,7 @@ class PodExec:
         self._connection.deadline = deadline
         try:
             while (left := deadline - time.monotonic()) > 0:
-                if not self.has_more and not select.select([self.fileno()], [], [], left)[0]:
+                if not self.has_more and not wait_readable([self.fileno()], left):
                     break
                 # Do not wait longer for an incomplete frame.
                 self._connection.settimeout(left)
@@ -209,12 +211,30 @@ class PodExec:
         if result.get("status") == "Success":
             return 0
         message = str(result.get("message") or "it could not be run")
-        for cause in (result.get("details") or {}).get("causes") or []:
-            if cause.get("reason") == "ExitCode":
-                return int(cause.get("message") or 1)
+        if "exit_code" in result:
+            return result["exit_code"]
         if any(words in message for words in _MISSING):
             raise NoSuchProgramError(message)
         raise SchedulerError(message)
+
+
+def _read_status(data: bytes) -> dict[str, Any]:
+    """Return the server's message on how a program ended (``v1`` Status), with its exit code where it has one."""
+    try:
+        status = json.loads(data)
+        causes = (status.get("details") or {}).get("causes") or []
+        codes = [int(cause.get("message") or 1) for cause in causes if cause.get("reason") == "ExitCode"]
+        return {**status, **({"exit_code": codes[0]} if codes else {})}
+    except (ValueError, RecursionError, AttributeError, TypeError):
+        return {"message": "the server's message on how the program ended cannot be read"}
+
+
+def wait_readable(descriptors: Iterable[int], seconds: float | None = None) -> list[int]:
+    """Wait until one of the descriptors can be read; `select.select` takes none above 1023."""
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    return [ready for ready, _ in poll.poll(None if seconds is None else max(0.0, seconds) * 1000)]
 
 
 @contextmanager
@@ -253,13 +273,14 @@ def run_in_pod(
     try:
         connection = LimitedCaller("kubernetes-exec").call(connect, 2 * _TIMEOUT_S)
     except websocket.WebSocketBadStatusException as error:
-        raise _refused(error, server) from error
+        raise server.refusal(error.status_code, bytes(error.resp_body or b"")) from error
     except Exception as error:  # whatever the websocket, TLS and the socket raise
         # Closing the connection also ends a thread that waits for endless headers.
         for one in made:
             _shut(one)
         raise BackendUnavailableError(describe_unavailable(error, server.host, server.context)) from error
-    connection.settimeout(None)
+    # For the rest of a frame that has begun, and for a container that no longer takes what is typed.
+    connection.settimeout(_TIMEOUT_S)
     try:
         yield PodExec(connection)
     finally:
@@ -324,19 +345,6 @@ def _proxy(settings: Configuration) -> dict[str, Any]:
     return {"http_proxy_host": proxy.hostname, "http_proxy_port": proxy.port, "proxy_type": proxy.scheme or "http"}
 
 
-def _refused(error: websocket.WebSocketBadStatusException, server: ApiServer) -> SchedulerError:
-    status, body = error.status_code, error.resp_body or b""
-    try:
-        parsed = json.loads(body)
-        status_object: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
-    except ValueError:
-        status_object = {"message": bytes(body)[:300].decode("utf-8", "replace").strip()}
-    words = describe_refusal(status, status_object, server.context)
-    if status == 401 or status >= 500:
-        return BackendUnavailableError(words)
-    return ApiError(words, status, str(status_object.get("reason") or ""))
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a program in a container until it ends; return its exit code."""
     context, namespace, pod, container, *command = sys.argv[1:] if arguments is None else arguments
@@ -353,17 +361,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         server.close()
 
 
-def relay(running: PodExec, resized: int) -> None:
-    """Carry keys to the program and its output back until one side ends."""
+def relay(running: PodExec, resized: int, answer_s: float = _TIMEOUT_S) -> None:
+    """Carry keys to the program and its output back until one side ends.
+
+    Args:
+        running: the program.
+        resized: can be read when the terminal's size has changed.
+        answer_s: seconds in which the program has to print something.
+
+    Raises:
+        SchedulerError: it prints nothing: its container may be frozen.
+    """
     from websocket import WebSocketException
 
     keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
     _resize(running)
     sources = [running.fileno(), keys, resized]
     # After a connection that broke off the result is missing, which `exit_code` reports.
+    deadline = time.monotonic() + answer_s
     with suppress(OSError, WebSocketException):
         while True:
-            ready = [sources[0]] if running.has_more else select.select(sources, [], [])[0]
+            left = deadline - time.monotonic()
+            ready = [sources[0]] if running.has_more else wait_readable(sources, left if left < math.inf else None)
+            if left <= 0 and sources[0] not in ready:
+                raise SchedulerError(f"the container does not answer within {answer_s:.0f} s: is it frozen?")
             if resized in ready:
                 os.read(resized, READ)
                 _resize(running)
@@ -372,6 +393,7 @@ def relay(running: PodExec, resized: int) -> None:
                 if frame is None:
                     return
                 write_all(screen, frame[1])
+                deadline = math.inf
             if keys in ready:
                 data = read_keys(keys)
                 running.write(KEYS, data or _END_OF_KEYS)

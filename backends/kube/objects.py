@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 KubernetesObject = dict[str, Any]
-"""One object as an API server gives it: a job, a pod, an event."""
+"""One object as an API server gives it: a pod, an event."""
 
 # Names of objects are DNS subdomains (RFC 1123); servers of other makes may allow more letters.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
@@ -55,7 +56,7 @@ _CONTAINER = {
     "securityContext": dict,
     "restartPolicy": str,
 }
-_POD_SPEC = {
+POD_SPEC = {
     "containers": [_CONTAINER],
     "initContainers": [_CONTAINER],
     "nodeName": str,
@@ -64,7 +65,7 @@ _POD_SPEC = {
     "serviceAccountName": str,
     "volumes": [{"name": str, "hostPath": {"path": str}, "persistentVolumeClaim": {"claimName": str}}],
 }
-_METADATA = {
+METADATA = {
     "name": Needed,
     "namespace": str,
     "uid": str,
@@ -77,28 +78,9 @@ _METADATA = {
     "ownerReferences": [{"uid": str}],
     "managedFields": [{"time": str, "fieldsV1": dict}],
 }
-_TASK = {
-    "name": str,
-    "replicas": int,
-    "minAvailable": int,
-    "maxRetry": int,
-    "policies": [{"action": str, "event": str}],
-    "template": {"metadata": {"labels": TextMap, "annotations": TextMap}, "spec": _POD_SPEC},
-}
-_JOB = {
-    "metadata": _METADATA,
-    "spec": {"queue": str, "priorityClassName": str, "policies": [{"action": str}], "tasks": [_TASK]},
-    "status": {
-        "state": {"phase": str, "reason": str, "message": str, "lastTransitionTime": str},
-        "conditions": [{"status": str, "lastTransitionTime": str}],
-        "running": int,
-        "succeeded": int,
-        "retryCount": int,
-    },
-}
 _POD = {
-    "metadata": _METADATA,
-    "spec": _POD_SPEC,
+    "metadata": METADATA,
+    "spec": POD_SPEC,
     "status": {
         "phase": str,
         "reason": str,
@@ -111,19 +93,55 @@ _POD = {
 }
 
 
-def checked_job(item: Any) -> KubernetesObject | None:
-    """Return a job without the values that have the wrong type, changed in place; None where it has no name."""
-    return _checked(item, _JOB)
-
-
 def checked_pod(item: Any) -> KubernetesObject | None:
-    """Return a pod as `checked_job` does a job."""
-    return _checked(item, _POD)
+    """Return a pod without the values that have the wrong type, changed in place; None where it has no name."""
+    return checked(item, _POD)
 
 
 def checked_event(item: Any) -> KubernetesObject | None:
-    """Return an event as `checked_job` does a job; None where it is no object."""
+    """Return an event as `checked_pod` does a pod; None where it is no object."""
     return item if _fits(item, _EVENT) else None
+
+
+def dig(item: Any, *path: str) -> Any:
+    """Return a field by its path; None where a part of the path is missing."""
+    for name in path:
+        item = item.get(name) if isinstance(item, dict) else None
+    return item
+
+
+def uid_of(item: KubernetesObject) -> str:
+    """Return an object's uid, which another one of the same name does not have."""
+    return str(item["metadata"].get("uid") or "")
+
+
+def name_of(item: KubernetesObject) -> str:
+    """Return an object's name."""
+    return item["metadata"]["name"]
+
+
+def owners_of(item: KubernetesObject) -> list[str]:
+    """Return the uids of what owns an object."""
+    return [owner.get("uid", "") for owner in item["metadata"].get("ownerReferences") or []]
+
+
+def pods_path(namespace: str, name: str = "") -> str:
+    """Return the path of a namespace's pods, or of one of them."""
+    path = f"/api/v1/namespaces/{namespace}/pods"
+    return f"{path}/{name}" if name else path
+
+
+def events_path(namespace: str) -> str:
+    """Return the path of a namespace's events."""
+    return f"/api/v1/namespaces/{namespace}/events"
+
+
+def number(labels: Mapping[str, str], name: str, default: int = 0) -> int:
+    """Return the number that a label holds, ``default`` where it is missing or none."""
+    try:
+        return int(labels.get(name, ""))
+    except ValueError:
+        return default
 
 
 def items_of(answer: Mapping[str, Any]) -> list[Any]:
@@ -139,7 +157,8 @@ def list_version(answer: Mapping[str, Any]) -> str:
     return version if isinstance(version, str) else ""
 
 
-def _checked(item: Any, shape: Mapping[str, Any]) -> KubernetesObject | None:
+def checked(item: Any, shape: Mapping[str, Any]) -> KubernetesObject | None:
+    """Return an object without the values that a shape forbids, changed in place; None where it has no name."""
     if not _fits(item, shape):
         return None
     metadata = item.get("metadata") or {}
@@ -179,3 +198,25 @@ def _fit_fields(value: KubernetesObject, shape: Mapping[str, Any]) -> bool:
             if part is Needed:
                 return False
     return True
+
+
+def sanitize_for_serialization(obj: object) -> Any:
+    """Return an object as the JSON that an API server takes.
+
+    Args:
+        obj: plain data, with models of the package `kubernetes`, such as ``V1Pod``, anywhere within it.
+    """
+    if obj is None or isinstance(obj, (str, int, float, bool)):
+        return obj
+    if isinstance(obj, Mapping):
+        return {str(key): sanitize_for_serialization(value) for key, value in obj.items()}
+    if isinstance(obj, (list, tuple)):
+        return [sanitize_for_serialization(value) for value in obj]
+    return _client().sanitize_for_serialization(obj)
+
+
+@cache
+def _client() -> Any:
+    from kubernetes.client import ApiClient
+
+    return ApiClient()

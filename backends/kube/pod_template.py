@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from .... import __version__
-from ....specs.errors import AppDefError
-from ....specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
-from ....specs.named_resources_aws import EFA_DEVICE
-from ....specs.roles import AppDef, Role
-from .. import labels
-from ..shapes import KubernetesObject
-from .names import label_value
+from ...specs.errors import AppDefError
+from ...specs.mounts import BindMount, DeviceMount, Mount, VolumeMount
+from ...specs.named_resources_aws import EFA_DEVICE
+from ...specs.resources import Resource
+from ...specs.roles import Role, macros
+from ...specs.status import MISSING
+from ..shared.kept_app_def import LAUNCH_VARIABLES
+from .objects import KubernetesObject, dig
+from .overlay import NAMESPACE, POD
 
 if TYPE_CHECKING:
     from kubernetes.client import V1Pod
@@ -26,6 +25,10 @@ _LONGEST, _MOST = 40, 1e21
 _DECIMAL = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)}
 
+
+_DSHM: KubernetesObject = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
+# Fields of a pod's spec that a role has; the others become its overlay.
+_OF_ROLE = {"containers", "initContainers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
 
 RESERVED_MILLICPU = 100
 RESERVED_MEMMB = 1024
@@ -78,15 +81,11 @@ def role_to_pod(
     Raises:
         AppDefError: the role has a mount of an unknown kind.
     """
-    from kubernetes.client import ApiClient, V1Pod
+    from kubernetes.client import ApiClient
 
     pod = make_pod(name, role, service_account, reserved_millicpu, reserved_memmb, efa_device_count)
-    client: Any = ApiClient()
-    from_dict = getattr(V1Pod, "from_dict", None)
-    if from_dict is not None:
-        return from_dict(pod)
-    # Releases before 37 read answers alone.
-    return client.deserialize(SimpleNamespace(data=json.dumps(pod)), "V1Pod")
+    # The public `deserialize` takes the text of an answer, and another form of it in each release.
+    return getattr(ApiClient(), "_ApiClient__deserialize")(pod, "V1Pod")  # noqa: B009 - the name is mangled
 
 
 def make_pod(
@@ -120,30 +119,6 @@ def make_pod(
         spec["serviceAccountName"] = service_account
     # A sidecar of Istio's would never end.
     return {"metadata": {"annotations": {"sidecar.istio.io/inject": "false"}, "labels": {}}, "spec": spec}
-
-
-def pod_labels(app: AppDef, role_idx: int, role: Role, replica_id: int, app_id: str = "") -> dict[str, str]:
-    """Return the labels of a replica's pod, by which TorchX and this program know it.
-
-    Args:
-        app: the app.
-        role_idx: the role's place in it, from 0.
-        role: the role.
-        replica_id: the replica's number, from 0.
-        app_id: the job's name.
-    """
-    given = {
-        labels.VERSION: __version__,
-        labels.APP_NAME: app.name,
-        labels.ROLE_INDEX: str(role_idx),
-        labels.ROLE_NAME: role.name,
-        labels.REPLICA_ID: str(replica_id),
-        labels.KUBERNETES_NAME: app.name,
-        labels.MANAGED_BY: labels.TORCHX,
-    }
-    if app_id:
-        given[labels.INSTANCE] = app_id
-    return {name: label_value(value) for name, value in given.items()}
 
 
 def node_labels(role: Role) -> dict[str, str]:
@@ -200,7 +175,7 @@ def _mounts(role: Role) -> tuple[list[KubernetesObject], list[KubernetesObject]]
     """Return a role's mounts, and the volumes that they are of."""
     # Data loaders share memory: a container's 64 MB would not do.
     mounts: list[KubernetesObject] = [{"mountPath": "/dev/shm", "name": "dshm"}]  # noqa: S108 - not this machine's
-    volumes: list[KubernetesObject] = [{"emptyDir": {"medium": "Memory"}, "name": "dshm"}]
+    volumes = [dict(_DSHM)]
     for number, mount in enumerate(role.mounts):
         name = f"mount-{number}"
         volume: KubernetesObject
@@ -215,3 +190,102 @@ def _mounts(role: Role) -> tuple[list[KubernetesObject], list[KubernetesObject]]
         mounts.append({"mountPath": mount.dst_path, "name": name, "readOnly": read_only})
         volumes.append({"name": name, **volume})
     return mounts, volumes
+
+
+# From a pod to a role
+
+
+def role_of_template(name: str, template: KubernetesObject, main: str, lost: list[str]) -> Role:
+    """Return a role of one replica that runs a pod's main container; texts are literal.
+
+    Unknown fields keep Role's defaults, with -1 for resources that are not limited.
+
+    Args:
+        name: the role's name.
+        template: the pod's template.
+        main: the name of its main container.
+        lost: gets what a role cannot repeat.
+    """
+    spec = template.get("spec") or {}
+    containers = spec.get("containers") or []
+    container = next((item for item in containers if item["name"] == main), {})
+    if len(containers) + len(spec.get("initContainers") or []) > 1:
+        lost.append(f"{name}: only its main container is launched again")
+    # Without a command the image's own entrypoint gets the arguments.
+    entrypoint, *args = map(_literal, [*(container.get("command") or [MISSING]), *(container.get("args") or [])])
+    beyond = {key: value for key, value in spec.items() if key not in _OF_ROLE}
+    return Role(
+        name,
+        container.get("image") or "",
+        entrypoint=entrypoint,
+        args=args,
+        env=_environment(name, container, lost),
+        resource=_resource(container, spec),
+        port_map={
+            port.get("name") or str(port["containerPort"]): port["containerPort"]
+            for port in container.get("ports") or []
+            if port.get("containerPort")
+        },
+        mounts=_mounts_of(name, container, spec, lost),
+        metadata={NAMESPACE: {POD: {"spec": beyond}}} if beyond else {},
+    )
+
+
+def _literal(text: str) -> str:
+    """Return a text of a role that becomes this text when macros are replaced."""
+    return text.replace("$", "$$") if macros.Values("", "", "").substitute(text) != text else text
+
+
+def _environment(role: str, container: KubernetesObject, lost: list[str]) -> dict[str, str]:
+    env: dict[str, str] = {}
+    for variable in container.get("env") or []:
+        name, source = variable.get("name", ""), variable.get("valueFrom") or {}
+        if name in LAUNCH_VARIABLES:
+            continue
+        if not source:
+            env[name] = _literal(variable.get("value") or "")
+        elif path := dig(source, "fieldRef", "fieldPath"):
+            env[name] = f"{FIELD_PATH}{path}"
+        else:
+            lost.append(f"{role}: the variable {name} comes from a secret or a ConfigMap, which a role cannot say")
+    if container.get("envFrom"):
+        lost.append(f"{role}: variables come from secrets or ConfigMaps, which a role cannot say")
+    return env
+
+
+def _resource(container: KubernetesObject, spec: KubernetesObject) -> Resource:
+    resources = container.get("resources") or {}
+    wanted = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    cpu = cores(wanted.pop("cpu", None))
+    memory = megabytes(wanted.pop("memory", None))
+    gpu = cores(wanted.pop(GPU, None))
+    devices = {name: int(count) for name, count in wanted.items() if "/" in name and str(count).isdecimal()}
+    return Resource(
+        cpu=-1 if cpu is None else _whole(cpu),
+        gpu=int(gpu or 0),
+        memMB=-1 if memory is None else memory,
+        capabilities={key: value for key, value in (spec.get("nodeSelector") or {}).items() if is_node_label(key)},
+        devices=devices,
+    )
+
+
+def _whole(cpu: float) -> Any:
+    return int(cpu) if cpu == int(cpu) else cpu
+
+
+def _mounts_of(role: str, container: KubernetesObject, spec: KubernetesObject, lost: list[str]) -> list[Mount]:
+    volumes = {volume.get("name"): volume for volume in spec.get("volumes") or []}
+    privileged = bool(dig(container, "securityContext", "privileged"))
+    mounts: list[Mount] = []
+    for mount in container.get("volumeMounts") or []:
+        name, target, read_only = mount.get("name", ""), mount.get("mountPath", ""), bool(mount.get("readOnly"))
+        volume = volumes.get(name) or {}
+        if path := dig(volume, "hostPath", "path"):
+            is_device = privileged and path.startswith("/dev/")
+            permissions = "r" if read_only else "rwm"
+            mounts.append(DeviceMount(path, target, permissions) if is_device else BindMount(path, target, read_only))
+        elif claim := dig(volume, "persistentVolumeClaim", "claimName"):
+            mounts.append(VolumeMount(claim, target, read_only))
+        elif name != _DSHM["name"]:
+            lost.append(f"{role}: what is mounted at {target} is neither of the host nor a claim, a role cannot say it")
+    return mounts

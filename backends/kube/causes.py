@@ -1,16 +1,16 @@
-"""Why a pod, or a whole job, is in its state, in words, the cause first."""
+"""Why a pod is in its state, the cause first."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from ...logs.text.sanitize import plain
 from ...specs.status import AppState
-from ..shared.exit_reasons import format_exit, short_time
-from .phases import container_statuses, main_status, terminated
-from .shapes import KubernetesObject
+from ..shared.exit_reasons import format_exit
+from .objects import KubernetesObject, dig
+from .pods import container_statuses, terminated
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _STARTING = ("ContainerCreating", "PodInitializing")
@@ -26,45 +26,50 @@ _GO_ERROR = re.compile(
     r'&errors\.StatusError\{ErrStatus:v1\.Status\{.*?Message:"(?P<message>(?:\\.|[^"\\])*)".*?Code:\d+\}\}', re.DOTALL
 )
 _ESCAPED = re.compile(r'\\(["\\])')
-_OF_PODS = re.compile(r"^(?:\(combined from similar events\): )?Error creating pods: \[failed to create pod \S+, err: ")
-_FORBIDDEN = re.compile(r'^pods "[^"]*" is forbidden: ')
 
-# What the gang plug-in says of every group that is not ready, whatever the cause is.
-_GANG = re.compile(r"pod group is (?:not )?ready|tasks in gang")
-_CAUSE_IN_GANG = re.compile(r"Origin reason is|Insufficient |nodes are (?:un)?available")
-_GAVE_UP = "for retry limit reached"
-# How much an event tells, by its reason and words; what is not listed tells nothing. The reasons are those of Volcano's
-# scheduler and controller (pkg/scheduler, pkg/controllers/job), then those of the kubelet and of Kubernetes' scheduler.
-# Volcano tells causes in Normal events as well: the type says nothing.
-_GANG_ONLY = 1
-_TELLING: tuple[tuple[int, re.Pattern[str]], ...] = (
-    (4, re.compile(r"FailedCreate|JobStatusError|PluginError|PVCError|PodGroupError")),
-    (3, re.compile(r"Unschedulable|PodGroupPending")),
-    (3, re.compile(r"Failed.*|NetworkNotReady|InspectFailed|Evict.*|Preempt.*")),
-    (2, re.compile(r"ExecuteAction")),
-)
 _NOT_MADE = {
     "CreateContainerConfigError": "its container cannot be set up",
     "CreateContainerError": "its container cannot be created",
     "RunContainerError": "its container cannot be started",
 }
-_LONGEST = 400
+LONGEST = 400
 
 
-def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
-    """Explain a pod's state, empty where there is nothing to say.
+# What the kubelet and Kubernetes' scheduler tell of causes. They tell them in Normal events as well.
+TELLING = re.compile(r"Failed.*|NetworkNotReady|InspectFailed|Evict.*|Preempt.*")
+
+
+def explain_events(events: Iterable[KubernetesObject]) -> str:
+    """Return the message of the newest event that names a cause; empty if none does."""
+    telling = [event for event in sorted(events, key=event_time) if TELLING.fullmatch(str(event.get("reason") or ""))]
+    return describe_event(telling[-1]) if telling else ""
+
+
+def describe_event(event: KubernetesObject) -> str:
+    """Return an event's reason and message in one line."""
+    message = _describe_start_error(without_go(str(event.get("message") or "")))
+    return plain(f"{event.get('reason') or ''}: {message}".strip())[:LONGEST]
+
+
+def pod_reason(
+    pod: KubernetesObject,
+    events: Iterable[KubernetesObject] = (),
+    explain: Callable[[Iterable[KubernetesObject]], str] = explain_events,
+) -> str:
+    """Explain a pod's state; empty if there is nothing to say.
 
     Args:
         pod: the pod.
         events: those about it.
+        explain: returns the cause that events name, for schedulers with events of their own.
     """
     status = pod.get("status") or {}
     if status.get("phase") == "Pending":
-        return _pending_reason(pod, list(events))
+        return _pending_reason(pod, list(events), explain)
     if status.get("phase") == "Failed":
         return _failed_reason(pod)
     for container in container_statuses(pod):
-        waiting = (container.get("state") or {}).get("waiting")
+        waiting = dig(container, "state", "waiting")
         if waiting:
             ended = terminated(container)
             after = f" after {_ended(ended)}" if ended else ""
@@ -76,64 +81,9 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -
     return ""
 
 
-def exit_code(pod: KubernetesObject) -> int | None:
-    """Return a replica's exit code; None while it runs, or where it is not known."""
-    now = (main_status(pod).get("state") or {}).get("terminated") or {}
-    code = now.get("exitCode")
-    return code if isinstance(code, int) else None
-
-
-def job_message(job: KubernetesObject) -> str:
-    """Return Volcano's own message on a job's state, empty where there is none."""
-    state = (job.get("status") or {}).get("state") or {}
-    text = ": ".join(str(part) for part in (state.get("reason"), state.get("message")) if part)
-    return plain(without_go(text))[:_LONGEST]
-
-
-class EventSummary(NamedTuple):
-    """What events tell.
-
-    Attributes:
-        text: why something waits, or has failed; empty where it is not known.
-        is_cause: whether they name a cause, not only that a gang is not complete.
-    """
-
-    text: str = ""
-    is_cause: bool = False
-
-
-def summarize_events(events: Iterable[KubernetesObject]) -> EventSummary:
-    """Return the message of the event that explains most, the newest of several.
-
-    Args:
-        events: of one object, or of a job and its group; of any type, in any order.
-    """
-    sort_by_role = sorted(events, key=event_time)
-    # Once a group was placed, what was said of it before is over.
-    placed = [event_time(event) for event in sort_by_role if event.get("reason") == "Scheduled"]
-    since = placed[-1] if placed else ""
-    best, text, gave_up = 0, "", False
-    for event in sort_by_role:
-        if event_time(event) < since:
-            continue
-        message = str(event.get("message") or "")
-        rank = _rank(str(event.get("reason") or ""), message)
-        if rank and rank >= best:
-            best, text = rank, _said_by(event)
-        gave_up = gave_up or _GAVE_UP in message
-    if gave_up and _GAVE_UP not in text:
-        text = f"{text}; Volcano has given it up" if text else "Volcano has given it up"
-    return EventSummary(plain(text)[:_LONGEST], best > _GANG_ONLY)
-
-
 def event_time(event: KubernetesObject) -> str:
     """Return when an event was last seen, as the server writes times; they can be compared."""
     return str(event.get("lastTimestamp") or event.get("eventTime") or "")
-
-
-def is_gang_only(message: str) -> bool:
-    """Tell whether words of the scheduler say no more than that a gang is not complete."""
-    return bool(_GANG.search(message)) and not _CAUSE_IN_GANG.search(message)
 
 
 def without_go(text: str) -> str:
@@ -141,33 +91,14 @@ def without_go(text: str) -> str:
     return _GO_ERROR.sub(lambda match: _ESCAPED.sub(r"\1", match["message"]), text)
 
 
-def _rank(reason: str, message: str) -> int:
-    rank = next((rank for rank, reasons in _TELLING if reasons.fullmatch(reason)), 0)
-    if reason == "ExecuteAction":
-        return rank if _GAVE_UP in message else 0
-    if rank and is_gang_only(message):
-        # A gang that is ready has its places.
-        return _GANG_ONLY if "not ready" in message else 0
-    return rank
-
-
-def _said_by(event: KubernetesObject) -> str:
-    reason, message = str(event.get("reason") or ""), without_go(str(event.get("message") or ""))
-    if match := _OF_PODS.match(message):
-        # Volcano tells of all pods that it could not make in one list; the first says it.
-        first = message[match.end() :].partition(" failed to create pod ")[0].removesuffix("]")
-        return f"pods cannot be created: {_FORBIDDEN.sub('', first)}"
-    return f"{reason}: {_describe_start_error(message)}".strip()
-
-
 def needs_events(pod: KubernetesObject) -> bool:
     """Tell whether a pod that waits does not say why itself, so that its events may."""
     for container in container_statuses(pod):
-        reason = ((container.get("state") or {}).get("waiting") or {}).get("reason")
+        reason = dig(container, "state", "waiting", "reason")
         if reason and reason not in _STARTING:
             # Between two tries to pull an image its error is not told.
             return reason == "ImagePullBackOff"
-    conditions = (pod.get("status") or {}).get("conditions") or []
+    conditions = dig(pod, "status", "conditions") or []
     return not any(
         container.get("type") == "PodScheduled" and container.get("status") == "False" and container.get("message")
         for container in conditions
@@ -187,52 +118,37 @@ def together(reasons: list[tuple[str, str]]) -> str:
     return f"{reason}: {where}" + (f" and {same} more" if same else "")
 
 
-def not_picked_up(job: KubernetesObject, queue_exists: bool | None, age: float) -> str:
-    """Explain why Volcano has not looked at a job.
-
-    Args:
-        job: the job.
-        queue_exists: whether its queue is there; None where that is not known.
-        age: seconds since it was submitted.
-    """
-    queue = (job.get("spec") or {}).get("queue") or "default"
-    if queue_exists is False:
-        return f"the queue {plain(queue)} does not exist: Volcano ignores its jobs; choose another queue"
-    return (
-        f"Volcano has not picked the job up for {short_time(age)}: "
-        "is its controller running? `kubectl -n volcano-system get pods` shows it"
-    )
-
-
-def _pending_reason(pod: KubernetesObject, events: list[KubernetesObject]) -> str:
+def _pending_reason(
+    pod: KubernetesObject, events: list[KubernetesObject], explain: Callable[[Iterable[KubernetesObject]], str]
+) -> str:
     status = pod.get("status") or {}
     for container in container_statuses(pod):
-        waiting = (container.get("state") or {}).get("waiting") or {}
+        waiting = dig(container, "state", "waiting") or {}
         if waiting.get("reason") and waiting["reason"] not in _STARTING:
             return _describe_waiting(container, events)
-        ended = (container.get("state") or {}).get("terminated")
+        ended = dig(container, "state", "terminated")
         if ended and ended.get("exitCode"):
             return f"the container {container.get('name')}, which prepares it, failed: {_ended(ended)}"
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _describe_unscheduled(condition)
-    if told := summarize_events(events).text:
-        return told
+    if cause := explain(events):
+        return cause
     if status.get("containerStatuses"):
         return "its container is being created"
-    return "" if (pod.get("spec") or {}).get("nodeName") else "waits for a node"
+    return "" if dig(pod, "spec", "nodeName") else "waits for a node"
 
 
 def _describe_unscheduled(condition: Mapping[str, Any]) -> str:
-    message = plain(str(condition.get("message") or ""))[:_LONGEST]
+    message = plain(str(condition.get("message") or ""))[:LONGEST]
     if condition.get("reason") == "SchedulingGated":
         return f"held back by a scheduling gate: {message}"
     return f"cannot be scheduled: {message}" if message else "cannot be scheduled"
 
 
 def _describe_waiting(status: Mapping[str, Any], events: Iterable[KubernetesObject] = ()) -> str:
-    waiting = (status.get("state") or {}).get("waiting") or {}
-    reason, message = waiting.get("reason") or "", plain(str(waiting.get("message") or ""))[:_LONGEST]
+    waiting = dig(status, "state", "waiting") or {}
+    reason, message = waiting.get("reason") or "", plain(str(waiting.get("message") or ""))[:LONGEST]
     if reason in _NO_IMAGE:
         return plain(f"image {status.get('image')} cannot be pulled: {_describe_image_error(reason, message, events)}")
     words = _NOT_MADE.get(reason, reason)
@@ -250,13 +166,13 @@ def _describe_image_error(reason: str, message: str, events: Iterable[Kubernetes
         ]
         pulls = [text for text in messages if text.startswith("Failed to pull")]
         message = plain(pulls[-1]) if pulls else message
-    cause = _BEFORE_CAUSE.sub("", message)[:_LONGEST]
+    cause = _BEFORE_CAUSE.sub("", message)[:LONGEST]
     return f"{cause} ({reason})" if cause else reason
 
 
 def _failed_reason(pod: KubernetesObject) -> str:
     status = pod.get("status") or {}
-    text = plain(str(status.get("message") or ""))[:_LONGEST]
+    text = plain(str(status.get("message") or ""))[:LONGEST]
     if status.get("reason") == "Evicted":
         return f"evicted from its node: {text}"
     if status.get("reason") == "DeadlineExceeded":
@@ -273,7 +189,7 @@ def _ended(ended: Mapping[str, Any], limit: str = "") -> str:
     if ended.get("reason") == "OOMKilled":
         return f"out of memory: killed{f' at its limit of {limit}' if limit else ''} (exit {code})"
     words = format_exit(code if isinstance(code, int) else None)
-    message = plain(str(ended.get("message") or "")).strip()[:_LONGEST]
+    message = plain(str(ended.get("message") or "")).strip()[:LONGEST]
     if ended.get("reason") in ("ContainerCannotRun", "StartError"):
         return f"cannot be run: {_describe_start_error(message)}"
     return f"{words}: {message}" if message else words
@@ -287,9 +203,9 @@ def _describe_start_error(message: str) -> str:
 
 
 def _memory_limit(pod: KubernetesObject, container: str) -> str:
-    for spec in (pod.get("spec") or {}).get("containers") or []:
+    for spec in dig(pod, "spec", "containers") or []:
         if spec.get("name") == container:
-            return str(((spec.get("resources") or {}).get("limits") or {}).get("memory") or "")
+            return str(dig(spec, "resources", "limits", "memory") or "")
     return ""
 
 

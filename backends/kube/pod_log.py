@@ -1,30 +1,28 @@
-"""The log of one container of one pod: the runs that its node still has, and those that follow."""
+"""The log of one container: the runs that its node still has, and those that follow."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ....logs.source.log_place import LogPlace
-from ....logs.source.stream import Part, Record, TimeCursor
-from ....logs.text.sanitize import plain
-from ....specs.errors import BackendUnavailableError, SchedulerError
-from ...shared.stamped_log import UNKNOWN, LookWaits, Message, StampedLines, join_messages
-from ..api_server import ApiError, describe_unavailable
-from ..causes import pod_reason
-from ..jobs import pods_path
-from ..phases import ContainerRun, main_container, run_of
-from ..shapes import KubernetesObject
-from .replica_pods import JobSnapshot, replica_pods, uid_of
+from ...logs.source.log_place import LogPlace
+from ...logs.source.stream import Part, Record, TimeCursor
+from ...logs.text.sanitize import plain
+from ...specs.errors import BackendUnavailableError, SchedulerError
+from ..shared.stamped_log import UNKNOWN, LookWaits, Message, StampedLines, join_messages
+from .api_server import ApiError, describe_unavailable
+from .causes import pod_reason
+from .objects import KubernetesObject, name_of, pods_path, uid_of
+from .pods import ContainerRun, main_container, run_of
 
 if TYPE_CHECKING:
-    from ...shared.streaming_response import StreamingResponse
-    from ..api_server import ApiServer
+    from ..shared.streaming_response import StreamingResponse
+    from .api_server import ApiServer
 
 
 _NOT_YET = -1
@@ -52,10 +50,9 @@ class LogReading:
 
     Args:
         server: the server.
-        app_id: the app.
+        look: returns a pod as it is at a time, by the monotonic clock, or later; None once it is gone.
         name: the replica's, such as ``trainer/0``.
         parts: where to go on, by the names of the parts.
-        tail: without a place to go on at, only so many of the lines that are there.
         since: without a place to go on at, only lines from this time on, in nanoseconds since the epoch.
         follow: wait for more; else end at the present end.
         says: add words of ours, such as of a restart.
@@ -64,10 +61,9 @@ class LogReading:
     """
 
     server: ApiServer
-    app_id: str
+    look: Callable[[KubernetesObject, float], KubernetesObject | None]
     name: str
     parts: Mapping[str, Part]
-    tail: int | None
     since: int | None
     follow: bool
     says: bool
@@ -92,11 +88,6 @@ class LogReading:
     def wait(self, seconds: float) -> None:
         """Wait, but not beyond `stop`."""
         self._stop.wait(seconds)
-
-    def look(self, not_before: float | None = None) -> JobSnapshot:
-        """Return the job and its pods as they are now, or were at a time; see `ReplicaPods.look`."""
-        when = time.monotonic() if not_before is None else not_before
-        return replica_pods(self.server).look(self.server, self.app_id, when)
 
     @contextmanager
     def opened(self, path: str, params: Mapping[str, Any]) -> Iterator[StreamingResponse]:
@@ -144,7 +135,7 @@ class ContainerLog:
         self._pod = pod
         self._container = container
         own = main_container(pod)
-        # Of containers beside the replica's own, each line says whose it is.
+        # Lines of init containers begin with the container's name.
         self._prefix = b"" if container == own else f"{container} ".encode()
         self._at_start = True
         self._key = f"{uid_of(pod)}/{container}/"
@@ -187,8 +178,8 @@ class ContainerLog:
                 return
 
     def _look(self, not_before: float) -> bool:
-        """JobSnapshot at the pod again; return whether it is still there."""
-        pod = self._reading.look(not_before).pods.get(self._pod["metadata"]["name"])
+        """Look up the pod again; return False if it is gone."""
+        pod = self._reading.look(self._pod, not_before)
         if pod is None or uid_of(pod) != uid_of(self._pod):
             return False
         self._pod = pod
@@ -200,9 +191,8 @@ class ContainerLog:
         """Read what is left of the run before, and say that another one begins."""
         if number <= 0:
             return
-        if self._reading.tail is None or before >= 0:
-            # The node keeps one run before the present one.
-            yield from self._read(number - 1, follow=False, previous=True)
+        # The node keeps one run before the present one.
+        yield from self._read(number - 1, follow=False, previous=True)
         if self._reading.says:
             yield self._reading.own_record(f"was restarted (restart {number}): its log continues")
 
@@ -228,7 +218,7 @@ class ContainerLog:
         name = f"{self._key}{number}"
         part = self._parts.get(name)
         place, parser = LogPlace(part.place if part else None), StampedLines()
-        path = f"{pods_path(self._pod['metadata']['namespace'], self._pod['metadata']['name'])}/log"
+        path = f"{pods_path(self._pod['metadata']['namespace'], name_of(self._pod))}/log"
         try:
             with self._reading.opened(path, self._params(part, follow, previous)) as answer:
                 while data := answer.read():
@@ -260,8 +250,6 @@ class ContainerLog:
             # Servers take whole seconds only; what was seen before is passed over.
             whole = datetime.fromtimestamp(since // 10**9, timezone.utc)
             params["sinceTime"] = whole.strftime("%Y-%m-%dT%H:%M:%SZ")
-        elif self._reading.tail is not None:
-            params["tailLines"] = self._reading.tail
         return params
 
     def _take(self, messages: list[Message], name: str, place: LogPlace, part: Part | None) -> Iterator[Item]:

@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
 from ....specs.errors import AppDefError
 from ....specs.handles import make_unique, normalize_str
 from ....specs.roles import AppDef, RetryPolicy, Role, macros
+from ...kube.objects import KubernetesObject, sanitize_for_serialization
+from ...kube.overlay import NAMESPACE, POD, Overlay, apply_overlay, get_overlay
+from ...kube.pod_template import IMAGE_VARIABLE, RESERVED_MEMMB, RESERVED_MILLICPU, make_pod
 from ...shared.kept_app_def import RANK0_HOST
 from ...shared.progress import while_wanted
-from ..jobs import GROUP, VERSION
-from ..shapes import KubernetesObject
+from ..labels import pod_labels
+from .jobs import GROUP, VERSION
 from .names import hosts_variable, task_name
-from .overlay import NAMESPACE, POD, Overlay, apply_overlay, get_overlay
-from .pods import IMAGE_VARIABLE, RESERVED_MEMMB, RESERVED_MILLICPU, make_pod, pod_labels
 
 _EVENTS = ("PodEvicted", "PodFailed")
-
-
-def sanitize_for_serialization(obj: object) -> Any:
-    """Return an object as the JSON that an API server takes.
-
-    Args:
-        obj: plain data, with models of the package `kubernetes`, such as ``V1Pod``, anywhere within it.
-    """
-    if obj is None or isinstance(obj, (str, int, float, bool)):
-        return obj
-    if isinstance(obj, Mapping):
-        return {str(key): sanitize_for_serialization(value) for key, value in obj.items()}
-    if isinstance(obj, (list, tuple)):
-        return [sanitize_for_serialization(value) for value in obj]
-    return _client().sanitize_for_serialization(obj)
-
-
-@cache
-def _client() -> Any:
-    from kubernetes.client import ApiClient
-
-    return ApiClient()
 
 
 def app_to_resource(

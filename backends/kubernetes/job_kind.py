@@ -1,0 +1,206 @@
+"""What the scheduler has to know of a kind of jobs, such as Volcano's."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...specs.roles import AppDef, Role
+from ...specs.status import AppState, ReplicaStatus
+from ..kube.api_server import ApiServer
+from ..kube.objects import KubernetesObject, dig
+from ..types import Finding, NameFault, StateChange
+
+MAX_REPLICAS = 10_000
+"""Further replicas of a job are not shown: a mistyped number must not fill the memory."""
+
+
+class Replica(NamedTuple):
+    """A replica of a job."""
+
+    role: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.role}/{self.number}"
+
+
+class JobFacts(NamedTuple):
+    """What the server says of one job.
+
+    Attributes:
+        job: the job.
+        pods: the pod of each replica that has one.
+        events: events by the uid, and by the name, of the objects that they are about.
+        more: what `JobKind.read_more` returned.
+    """
+
+    job: KubernetesObject
+    pods: Mapping[Replica, KubernetesObject]
+    events: Mapping[str, list[KubernetesObject]]
+    more: Any = None
+
+
+class JobKind(ABC):
+    """A kind of jobs on an API server: where they are, and what their fields mean.
+
+    Attributes:
+        group: the API group.
+        version: its version.
+        resource: the plural that paths and rights use.
+    """
+
+    group: str
+    version: str
+    resource: str
+
+    # On the server
+
+    def path(self, namespace: str = "", name: str = "") -> str:
+        """Return the path of a namespace's jobs, of one of them, or of all jobs."""
+        parts = [f"/apis/{self.group}/{self.version}", *(["namespaces", namespace] if namespace else []), self.resource]
+        return "/".join([*parts, name] if name else parts)
+
+    @abstractmethod
+    def checked(self, item: Any) -> KubernetesObject | None:
+        """Return a job without the values that have the wrong type, changed in place; None if it has no name."""
+
+    @abstractmethod
+    def pods_selector(self, job_name: str) -> str:
+        """Return the label selector of a job's pods."""
+
+    # A job
+
+    @abstractmethod
+    def state(self, job: KubernetesObject) -> AppState:
+        """Return a job's state; SUBMITTED until its controller has picked it up."""
+
+    @abstractmethod
+    def is_ending(self, job: KubernetesObject) -> bool:
+        """Return whether no pod will be made for a job any more."""
+
+    @abstractmethod
+    def may_restart(self, job: KubernetesObject) -> bool:
+        """Return whether a pod that has ended may be replaced."""
+
+    @abstractmethod
+    def timeline(self, job: KubernetesObject, ended_at: float | None = None) -> list[StateChange]:
+        """Return the states that a job went through.
+
+        Args:
+            job: the job.
+            ended_at: when it ended, see `finished_at`.
+        """
+
+    @abstractmethod
+    def finished_at(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> float | None:
+        """Return when a job ended, in seconds since the epoch; None if it has not, or if that is unknown."""
+
+    @abstractmethod
+    def message(self, job: KubernetesObject) -> str:
+        """Return the controller's own message on a job's state; empty if there is none."""
+
+    @abstractmethod
+    def places(self, job: KubernetesObject) -> dict[str, str]:
+        """Return where a job is, by names for people."""
+
+    @abstractmethod
+    def cfg(self, job: KubernetesObject) -> dict[str, Any]:
+        """Return the run options that launch the same again, as far as the job shows them."""
+
+    def restarts(self, job: KubernetesObject) -> int:
+        """Return how often a job was restarted."""
+        count = dig(job, "status", "retryCount")
+        return count if isinstance(count, int) else 0
+
+    # Replicas
+
+    @abstractmethod
+    def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
+        """Yield the replicas that a job asks for, each with its pod template; at most `MAX_REPLICAS`."""
+
+    @abstractmethod
+    def replica_count(self, job: KubernetesObject) -> int:
+        """Return the number of replicas that a job asks for."""
+
+    @abstractmethod
+    def replica_of(self, pod: KubernetesObject) -> Replica:
+        """Return which replica a pod is, by its labels."""
+
+    @abstractmethod
+    def main_container(self, pod: KubernetesObject) -> str:
+        """Return the name of the container that the replica runs in, by the pod's labels."""
+
+    @abstractmethod
+    def restart_number(self, pod: KubernetesObject) -> int:
+        """Return how often the job had been restarted when a pod was made."""
+
+    @abstractmethod
+    def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
+        """Return the roles of a job whose AppDef is not kept; ``notes`` gets what a role cannot repeat."""
+
+    # Why
+
+    @abstractmethod
+    def event_selectors(self, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject]) -> list[str]:
+        """Return the field selectors of the events that may say what a job and its pods do not."""
+
+    @abstractmethod
+    def read_more(self, server: ApiServer, job: KubernetesObject, now: float) -> Any:
+        """Ask the server for what else explains a job's state; see `JobFacts.more`."""
+
+    @abstractmethod
+    def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
+        """Explain a job's state, the cause first; empty if there is nothing to say."""
+
+    @abstractmethod
+    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
+        """Explain a pod's state; empty if there is nothing to say."""
+
+    # Launch and cancel
+
+    @abstractmethod
+    def name_faults(self, app: AppDef) -> list[NameFault]:
+        """Return the names that cannot be those of pods; see `Scheduler.check_names`."""
+
+    @abstractmethod
+    def check(self, app: AppDef, namespace: str) -> None:
+        """Refuse an app that cannot be a job.
+
+        Raises:
+            AppDefError: a name, a port or a value is not valid, or there is nothing to run.
+        """
+
+    @abstractmethod
+    def manifest(self, app: AppDef, options: Any) -> KubernetesObject:
+        """Return the job that an app becomes with these run options.
+
+        Raises:
+            AppDefError: the app cannot be a job.
+        """
+
+    @abstractmethod
+    def replica_at(self, job: KubernetesObject, field: str) -> tuple[str, str]:
+        """Return the replica that a field of a job belongs to, empty if none, and the rest of the field's path."""
+
+    @abstractmethod
+    def cancelled(self, job: KubernetesObject) -> KubernetesObject:
+        """Return a job whose status asks the controller to end it and keep it."""
+
+    @abstractmethod
+    def explain_refusal(self, answer: str, *, is_unknown: bool) -> str:
+        """Explain a refusal in the kind's own words, empty if it has none.
+
+        Args:
+            answer: the server's message.
+            is_unknown: the server does not know this kind at all.
+        """
+
+    @abstractmethod
+    def findings(self, server: ApiServer) -> list[Finding]:
+        """Check whether a server runs jobs of this kind."""
+
+    @abstractmethod
+    def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
+        """Check what a launch needs of the cluster besides the namespace and the pods."""

@@ -1,0 +1,1 @@
+"""Volcano's jobs: the first kind of jobs that the scheduler knows."""

@@ -1,0 +1,301 @@
+"""Volcano's jobs as a kind of jobs of the scheduler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from typing import Any
+
+from ....logs.text.sanitize import plain
+from ....specs.handles import normalize_str
+from ....specs.roles import AppDef, Role
+from ....specs.status import AppState, ReplicaStatus, is_terminal
+from ...kube.api_server import ApiError, ApiServer
+from ...kube.causes import needs_events, pod_reason, together, waits
+from ...kube.objects import KubernetesObject, dig, name_of, number, uid_of
+from ...kube.pod_template import cores
+from ...kube.pods import main_container, pod_state
+from ...types import Finding, NameFault, StateChange
+from ..job_kind import JobFacts, JobKind, Replica
+from ..times import submitted_at
+from .causes import EventSummary, is_gang_only, job_message, not_picked_up, summarize_events
+from .jobs import (
+    GROUP,
+    JOB_NAME,
+    QUEUES,
+    RETRY_COUNT,
+    TASK,
+    VERSION,
+    checked_job,
+    count_of,
+    replica_of_pod,
+    replica_of_task,
+    replicas_of,
+    task_spec,
+    tasks_of,
+)
+from .manifest import app_to_resource
+from .names import check_app, name_faults
+from .phases import app_state, finished_at, phase_of, timeline
+from .roles import roles_of
+
+# Volcano picks up a new job within seconds.
+_PICKED_UP_S = 10.0
+_MAX_QUEUES = 20
+# A pod of Volcano's controller, as its own installation labels it.
+_CONTROLLER = "/api/v1/namespaces/volcano-system/pods", "app=volcano-controller"
+_ENDING = ("Completing", "Aborting", "Terminating")
+_NO_QUEUE = re.compile(r'queues\.scheduling\.volcano\.sh "(?P<queue>[^"]+)" not found')
+_TASK_FIELD = re.compile(r"^(?:spec\.)?tasks?\[(?P<index>\d+)\]\.?(?:template\.)?")
+
+
+class VolcanoJobs(JobKind):
+    """Jobs of ``batch.volcano.sh/v1alpha1``."""
+
+    group, version, resource = GROUP, VERSION, "jobs"
+
+    def checked(self, item: Any) -> KubernetesObject | None:
+        return checked_job(item)
+
+    def pods_selector(self, job_name: str) -> str:
+        return f"{JOB_NAME}={job_name}"
+
+    # A job
+
+    def state(self, job: KubernetesObject) -> AppState:
+        return app_state(job)
+
+    def is_ending(self, job: KubernetesObject) -> bool:
+        return phase_of(job) in _ENDING
+
+    def may_restart(self, job: KubernetesObject) -> bool:
+        policies = [*(dig(job, "spec", "policies") or [])]
+        for task in tasks_of(job):
+            policies += task.get("policies") or []
+        return any((policy.get("action") or "").startswith("Restart") for policy in policies)
+
+    def timeline(self, job: KubernetesObject, ended_at: float | None = None) -> list[StateChange]:
+        return timeline(job, ended_at)
+
+    def finished_at(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> float | None:
+        return finished_at(job, pods)
+
+    def message(self, job: KubernetesObject) -> str:
+        return job_message(job)
+
+    def places(self, job: KubernetesObject) -> dict[str, str]:
+        places = {"queue": dig(job, "spec", "queue"), "priority class": dig(job, "spec", "priorityClassName")}
+        return {name: value for name, value in places.items() if value}
+
+    def cfg(self, job: KubernetesObject) -> dict[str, Any]:
+        pod = next(map(task_spec, tasks_of(job)), {})
+        account = pod.get("serviceAccountName")
+        cfg = {
+            "queue": dig(job, "spec", "queue") or "default",
+            "namespace": job["metadata"].get("namespace"),
+            "priority_class": dig(job, "spec", "priorityClassName"),
+            # A server names this one where none was.
+            "service_account": account if account != "default" else None,
+            "reserved_millicpu": _reserved(pod, "cpu", 1e-3),
+            "reserved_memmb": _reserved(pod, "memory", 1e6),
+        }
+        return {name: value for name, value in cfg.items() if value is not None}
+
+    # Replicas
+
+    def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
+        return replicas_of(job)
+
+    def replica_count(self, job: KubernetesObject) -> int:
+        return sum(map(count_of, tasks_of(job)))
+
+    def replica_of(self, pod: KubernetesObject) -> Replica:
+        return replica_of_pod(pod)
+
+    def main_container(self, pod: KubernetesObject) -> str:
+        return main_container(pod, dig(pod, "metadata", "labels", TASK) or "")
+
+    def restart_number(self, pod: KubernetesObject) -> int:
+        return number(dig(pod, "metadata", "annotations") or {}, RETRY_COUNT)
+
+    def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
+        return roles_of(job, notes)
+
+    # Why
+
+    def event_selectors(self, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject]) -> list[str]:
+        state = app_state(job)
+        if is_terminal(state):
+            return _job_selectors(job) if state is AppState.FAILED and not pods else []
+        if phase_of(job) in ("", *_ENDING, "Restarting"):
+            return []
+        selectors = []
+        waiting = [pod for pod in pods.values() if pod_state(pod) is AppState.PENDING]
+        if len(pods) < self.replica_count(job) or any(is_gang_only(self.pod_reason(pod)) for pod in waiting):
+            selectors += _job_selectors(job)
+        if silent := next((pod for pod in waiting if needs_events(pod)), None):
+            selectors.append(f"involvedObject.name={name_of(silent)},involvedObject.uid={uid_of(silent)}")
+        return selectors
+
+    def read_more(self, server: ApiServer, job: KubernetesObject, now: float) -> bool | None:
+        """Return whether the queue of a job exists that Volcano should have picked up; None if that is not asked."""
+        if app_state(job) is not AppState.SUBMITTED or now - submitted_at(job) <= _PICKED_UP_S:
+            return None
+        try:
+            return server.find(f"{QUEUES}/{dig(job, 'spec', 'queue') or 'default'}") is not None
+        except ApiError:
+            return None
+
+    def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
+        job = facts.job
+        state = app_state(job)
+        if state is AppState.SUCCEEDED:
+            return ""
+        if state is AppState.SUBMITTED:
+            age = now - submitted_at(job)
+            return not_picked_up(job, facts.more, age) if age > _PICKED_UP_S else ""
+        parts = []
+        failed = [replica for replica in replicas if replica.state is AppState.FAILED]
+        if failed:
+            failed.sort(key=lambda replica: replica.finished_at or now)
+            parts.append(_together(failed, "failed"))
+        if state is AppState.CANCELLED:
+            return "; ".join(parts) or job_message(job)
+        waiting = [one for one in replicas if waits(one.state) and one.reason and not is_terminal(state)]
+        with_pod = [replica for replica in waiting if replica.hostname]
+        group = EventSummary() if parts else _group_summary(facts, state)
+        # Why some pods are missing tells more than that the others wait for them.
+        if group.is_cause:
+            with_pod = [replica for replica in with_pod if not is_gang_only(replica.reason)]
+        if chosen := with_pod or ([] if group.text else waiting):
+            parts.append(_together(chosen, ""))
+        if parts and state is AppState.RUNNING:
+            running = sum(replica.state is AppState.RUNNING for replica in replicas)
+            parts.append(f"{running} of {len(replicas)} run")
+        return "; ".join(parts) or job_message(job) or group.text
+
+    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
+        return pod_reason(pod, events, lambda events: summarize_events(events).text)
+
+    # Launch and cancel
+
+    def name_faults(self, app: AppDef) -> list[NameFault]:
+        return list(name_faults(app))
+
+    def check(self, app: AppDef, namespace: str) -> None:
+        check_app(app, namespace)
+
+    def manifest(self, app: AppDef, options: Any) -> KubernetesObject:
+        return app_to_resource(
+            app,
+            options.queue,
+            options.service_account,
+            options.priority_class,
+            reserved_millicpu=options.reserved_millicpu,
+            reserved_memmb=options.reserved_memmb,
+            efa_device_count=options.efa_device_count,
+        )
+
+    def replica_at(self, job: KubernetesObject, field: str) -> tuple[str, str]:
+        match, tasks = _TASK_FIELD.match(field), tasks_of(job)
+        if match is None or int(match["index"]) >= len(tasks):
+            return "", field
+        return str(replica_of_task(tasks[int(match["index"])])), field[match.end() :]
+
+    def cancelled(self, job: KubernetesObject) -> KubernetesObject:
+        # As Volcano notes a transition itself. It keeps it: else the time would be that of the phase before.
+        ended = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        status = dig(job, "status") or {}
+        state = {**(status.get("state") or {}), "phase": "Aborted", "lastTransitionTime": ended}
+        conditions = [*(status.get("conditions") or []), {"status": "Aborted", "lastTransitionTime": ended}]
+        return {**job, "status": {**status, "state": state, "conditions": conditions}}
+
+    def explain_refusal(self, answer: str, *, is_unknown: bool) -> str:
+        if is_unknown:
+            return (
+                f"the cluster has no Volcano, which runs the jobs: there is no {GROUP}/{VERSION}; its administrator "
+                "can install it (https://volcano.sh)"
+            )
+        if match := _NO_QUEUE.search(answer):
+            return f"there is no queue {match['queue']}: choose another one; `kubectl get queues` lists them"
+        return ""
+
+    def findings(self, server: ApiServer) -> list[Finding]:
+        try:
+            if server.find(f"/apis/{GROUP}/{VERSION}") is None:
+                words = "Volcano is not installed: the server knows no jobs.batch.volcano.sh"
+                return [Finding("error", words, "install it: https://volcano.sh/docs/installation")]
+        except ApiError as error:
+            return [Finding("warning", f"whether Volcano is installed cannot be checked: {error}")]
+        findings = [Finding("ok", f"Volcano's jobs, {_queues(server)}")]
+        path, selector = _CONTROLLER
+        try:
+            pods = server.request("GET", path, params={"labelSelector": selector}).get("items") or []
+        except ApiError:
+            return findings
+        if pods and not any(dig(pod, "status", "phase") == "Running" for pod in pods):
+            hint = "`kubectl -n volcano-system get pods` shows why"
+            findings.append(Finding("warning", "Volcano's controller is not running: jobs stay as they are", hint))
+        return findings
+
+    def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
+        findings = []
+        if normalize_str(app.name)[:1].isdigit():
+            hint = "Volcano makes a Service of its name, which servers before 1.34 refuse: the job would hang"
+            findings.append(Finding("warning", f"the job's name begins with a digit, as {app.name} does", hint))
+        try:
+            queue = server.find(f"{QUEUES}/{options.queue}")
+        except ApiError:
+            return findings
+        if queue is None:
+            hint = "Volcano would ignore the job without a message: `kubectl get queues` lists them"
+            findings.append(Finding("warning", f"there is no queue {options.queue}", hint))
+        elif (state := dig(queue, "status", "state") or "Open") in ("Closed", "Closing"):
+            hint = "choose another one, or wait until it is open"
+            findings.append(Finding("warning", f"the queue {options.queue} is {state.lower()}", hint))
+        return findings
+
+
+VOLCANO = VolcanoJobs()
+
+
+def group_name(job: KubernetesObject) -> str:
+    """Return the name of a job's pod group (volcano: generateRelatedPodGroupName)."""
+    return f"{name_of(job)}-{uid_of(job)}"
+
+
+def _job_selectors(job: KubernetesObject) -> list[str]:
+    uid = uid_of(job)
+    return [f"involvedObject.uid={uid}", f"involvedObject.name={group_name(job)}"] if uid else []
+
+
+def _group_summary(facts: JobFacts, state: AppState) -> EventSummary:
+    """Summarise the events of the job itself and of its group."""
+    if not waits(state) and state is not AppState.FAILED:
+        return EventSummary()
+    keys = (group_name(facts.job), uid_of(facts.job))
+    return summarize_events([event for key in keys for event in facts.events.get(key, [])])
+
+
+def _together(replicas: Sequence[ReplicaStatus], default: str) -> str:
+    return together([(replica.reason or default, f"{replica.role}/{replica.id}") for replica in replicas])
+
+
+def _reserved(pod: KubernetesObject, resource: str, unit: float) -> int | None:
+    """Return by how much a container requests less than its limit; None if it does not say."""
+    for container in pod.get("containers") or []:
+        limit = cores(dig(container, "resources", "limits", resource))
+        request = cores(dig(container, "resources", "requests", resource))
+        if limit is not None and request is not None:
+            return round((limit - request) / unit)
+    return None
+
+
+def _queues(server: ApiServer) -> str:
+    try:
+        items = server.request("GET", QUEUES, params={"limit": _MAX_QUEUES}).get("items") or []
+    except ApiError:
+        return "queues not readable"
+    names = [plain(str(name_of(item))) for item in items]
+    return f"queues {', '.join(names)}" if names else "no queue"
