@@ -1,6 +1,6 @@
-"""Apps on this machine: one process a replica, and a supervisor process an app that outlives whoever launched it.
+"""Apps on this machine: a process for each replica, and one for each app, its supervisor, which outlives the launcher.
 
-``<log folder>/<session>/<app id>/`` has TorchX's layout, ``<role>/<replica>/stdout.log`` and so on, and our state.json.
-``<state folder>/local/runs/`` has one small file an app that says where that folder is, ``local/turns/`` one for each
+``<log folder>/<session>/<app id>/`` has TorchX's layout, ``<role>/<replica>/stdout.log`` and so on, and state.json.
+``<state folder>/local/runs/`` has a small file for each app with the path of that folder, ``local/turns/`` one for each
 app that waits or runs.
 """

@@ -1,4 +1,4 @@
-"""A local app in the words of the scheduler contract."""
+"""Rows and descriptions of local apps."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ def format_not_started(entry: dict[str, Any]) -> str:
         return f"its working folder cannot be used: {cwd}: {os.strerror(code)}"
     if code == errno.ENOENT and not path_exists(Path(cwd, command)):
         return f"no such command: {plain(command)}"
-    words = {
+    reasons = {
         errno.ENOENT: "the program that its first line names is missing",
         errno.EACCES: "it is not an executable file",
         errno.ENOEXEC: "it is not a program: it has no #! line, or was made for another kind of machine",
         errno.E2BIG: "its arguments and environment are too long",
     }
-    said = words.get(code) or (f"{os.strerror(code)}: {name}" if code else text)
-    return plain(f"cannot start {command}: {said}")
+    reason = reasons.get(code) or (f"{os.strerror(code)}: {name}" if code else text)
+    return plain(f"cannot start {command}: {reason}")
 
 
 def _replica_error(run: Run, entry: dict[str, Any]) -> OutputError:

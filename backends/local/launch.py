@@ -223,14 +223,14 @@ def _refused(request: PopenRequest, reason: str) -> str:
 def _state(
     request: PopenRequest, app: AppDef, cfg: Mapping[str, Any], session: str, submitted_at: float, max_running: int
 ) -> dict[str, Any]:
-    """Return the first state file, as far as the supervisor does not know better."""
+    """Return the first state file, without what the supervisor adds."""
     replicas = []
     job_id = ""
     for role, number, param in request.replicas():
         job_id = job_id or param.env.get(JOB_ID, "")
         if request.app_id not in job_id:
             job_id = make_app_handle("local_cwd", session, request.app_id)  # an id of others would end them with us
-        # The program and folder are kept for the words about a failed start.
+        # The program and folder are kept for the message about a failed start.
         known = {"role": role, "id": number, "command": param.args[0], "cwd": param.cwd}
         unknown = dict.fromkeys(("pid", "pid_started", "exit_code", "started_at", "finished_at"))
         error_file = param.env.get("TORCHELASTIC_ERROR_FILE")

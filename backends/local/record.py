@@ -1,4 +1,4 @@
-"""One local app as its state file tells it, and what that means now: does it still run, and where."""
+"""One local app: its state file, and whether it still runs, and where."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Run:
         folder: its folder.
         document: its state file's content, empty where that is damaged.
         state: the state that it is in, by what can be seen now.
-        over: nothing changes any more, even where the outcome is not known.
-        supervised: its supervisor lives, as far as can be seen from this machine.
+        over: it has ended, even if the outcome is unknown.
+        supervised: its supervisor is alive, as far as this machine can see.
         here: it runs, or ran, on this machine.
         read_only: a newer version of this program wrote it.
         is_lost: its end is in no state file.

@@ -1,4 +1,4 @@
-"""The request of local_cwd: which processes would be started, its text for people, and what would go wrong."""
+"""The request of local_cwd: the processes to start, its text, and checks before a launch."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INSIGHT = "insight"
 _MOST_BYTES = 200
 _MOST_SHOWN = 40
 _PORT = re.compile(r"--(?:master[-_]port|port)[= ](?P<port>\d{2,5})\b")
-# torchrun's HOST:PORT; a port of another machine is none of ours.
+# torchrun's HOST:PORT, if the host is this machine.
 _ENDPOINT = re.compile(r"--rdzv[-_]endpoint[= ]\S*?(?:localhost|127\.0\.0\.1)\S*?:(?P<port>\d{2,5})\b")
 
 
@@ -269,7 +269,7 @@ def _commands(request: PopenRequest) -> Iterable[Finding]:
         if not is_folder(cwd):
             yield Finding("error", f"{role}: the working folder {cwd} does not exist", "create it, or start elsewhere")
             continue
-        # What a shell starts is looked for as well, where that is Python.
+        # A Python that a shell starts must exist as well.
         for program in dict.fromkeys([command, *python_command(param.args)[:1]]):
             if "/" in program and not (is_file(Path(cwd, program)) and os.access(Path(cwd, program), os.X_OK)):
                 yield Finding("error", f"{role}: {program} is not an executable file", "check the path and chmod +x")

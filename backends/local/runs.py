@@ -1,4 +1,4 @@
-"""All local apps of this user that are known here, found again by any process."""
+"""The local apps of this user, by their files, which any process finds."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def _write_end(run: Run) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Remove an app's folder. Raises OSError if something in it cannot be removed."""
-    # Without its state file the app does not exist any more, even if the rest takes long.
+    # Without its state file the app is gone at once, even if removing the rest takes long.
     if not is_folder(folder / "state.json"):
         (folder / "state.json").unlink(missing_ok=True)
     if path_exists(folder):

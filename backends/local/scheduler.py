@@ -1,6 +1,6 @@
 """The scheduler local_cwd: runs each replica as a process on this machine.
 
-What only some calls need is imported by them: a command of the shell makes one call.
+Modules that only some calls need are imported there: a command of the shell makes one call.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def __getattr__(name: str) -> Any:
 class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     """Runs each replica as a process on this machine; good for trying things out.
 
-    What a container would give is left out: limits on resources, mounts, ports, and images but for their folder.
-    Nothing is started again. Apps go on when this process ends, and any other process of this user finds them, but on
+    It ignores what needs a container: limits on resources, mounts, ports, and images other than folders.
+    Nothing is restarted. Apps continue when this process ends, and any other process of this user finds them, but on
     SIGTERM and SIGINT the apps that this object launched are cancelled.
 
     Args:
@@ -139,7 +139,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             self._own.handle_signals()
 
     def close(self) -> None:
-        """Stop answering signals. Apps go on."""
+        """Restore the signal handlers. Apps continue."""
         self._own.restore_signals()
 
     # Launching
@@ -217,7 +217,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         run = self._runs.get(app_id)
         before, sampler = self._sampled
         if sampler is None or before != app_id:
-            # One app is looked at at a time.
+            # The screens show the usage of one app at a time.
             sampler = UsageSampler()
             self._sampled = (app_id, sampler)
         return sampler.sample(run) if run.here and not run.over else []
@@ -235,7 +235,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         return self._listing.rows()
 
     def exists(self, app_id: str) -> bool:
-        """Tell whether the app was launched and is still kept."""
+        """Return whether the app was launched and is still kept."""
         return self._runs.find(app_id) is not None
 
     # Ending
@@ -264,7 +264,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         except OSError as error:
             if not run.here:
                 reason = f"{error.strerror}: {error.filename}"
-                raise SchedulerError(f"{run.app_id} cannot be told on {run.document['host']}: {reason}") from error
+                raise SchedulerError(f"{run.app_id} cannot be cancelled on {run.document['host']}: {reason}") from error
             logger.warning("who cancelled %s cannot be written: %s", run.app_id, error)
         if not run.here:
             return  # its supervisor finds the file
@@ -310,7 +310,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         return live
 
     def detach(self, app_id: str) -> None:
-        """Let an app go on when this process ends."""
+        """Let an app continue when this process ends."""
         self._own.discard(app_id)
 
     def end_own(self) -> None:
@@ -361,7 +361,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         return launch_findings(app, self._request(app, self.run_opts().resolve(cfg)))
 
     def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
-        """Accept roles without resources: they are not looked at here."""
+        """Accept roles without resources, which are ignored here."""
 
 
 def create_scheduler(

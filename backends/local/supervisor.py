@@ -333,7 +333,7 @@ class Supervisor:
             try:
                 self.logs[number] = CombinedLog(spec, keep_open=number < kept_open)
             except OSError:
-                continue  # readers take both streams then
+                continue  # readers read both streams instead
             self.watch.add(spec["stdout"], number)
             self.watch.add(spec["stderr"], number)
             self.copy_at[number] = 0.0
@@ -481,7 +481,7 @@ class Supervisor:
 
 
 def main() -> None:
-    """Leave the launcher, take the request, answer it, run the app."""
+    """Detach from the launcher, read the request, answer it, run the app."""
     if os.fork():
         os._exit(0)  # the launcher waits for this process, so that no zombie is left to it
     text = sys.stdin.buffer.read()
@@ -496,7 +496,7 @@ def main() -> None:
     try:
         os.write(1, json.dumps(answer).encode() + b"\n")
     except OSError:
-        pass  # the launcher died: the app goes on all the same
+        pass  # the launcher died: the app continues
     nothing = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(nothing, standard)

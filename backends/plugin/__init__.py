@@ -1,4 +1,4 @@
-"""Schedulers that are written against TorchX's classes, behind the contract of this program.
+"""Schedulers of other packages in a process each: those written for TorchX, and those that ask for one.
 
-TorchX is imported when such a scheduler is made, not before: to find them costs no import.
+TorchX is imported in that process alone.
 """

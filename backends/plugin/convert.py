@@ -1,4 +1,4 @@
-"""Objects of TorchX's classes, and ours: roles, states, answers. What an older TorchX lacks takes our default."""
+"""Conversion of roles, states and answers from and to TorchX's classes; fields that it lacks keep their defaults."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ _CLASSES: dict[str, Any] = {
 
 
 class ToTorchX:
-    """Makes objects of TorchX's classes of ours.
+    """Converts to TorchX's classes.
 
     Attributes:
         left_out: what the installed TorchX has no field for.
     """
 
     def __init__(self) -> None:
-        import torchx.specs as theirs
-        from torchx.schedulers.api import Stream as TheirStream
+        import torchx.specs as specs
+        from torchx.schedulers.api import Stream as TorchXStream
 
-        self._theirs: Any = theirs
-        self._stream: Any = TheirStream
+        self._specs: Any = specs
+        self._stream: Any = TorchXStream
         self.left_out: list[str] = []
 
     def app(self, app: AppDef) -> Any:
         """Return TorchX's AppDef."""
         roles = [self.role(role) for role in app.roles]
-        return self._theirs.AppDef(name=app.name, roles=roles, metadata=dict(app.metadata))
+        return self._specs.AppDef(name=app.name, roles=roles, metadata=dict(app.metadata))
 
     def role(self, role: Role) -> Any:
-        """Return TorchX's Role. An override is resolved when TorchX first reads it, once, as ours are."""
+        """Return TorchX's Role. An override is resolved once, when TorchX first reads it."""
         made = self._convert(role)
         overrides: dict[str, Callable[[], Any]] = {
             name: lambda name=name: self._convert(getattr(role, name)) for name in vars(role)["overrides"]
@@ -62,10 +62,10 @@ class ToTorchX:
         if isinstance(value, dict):
             return dict(value)
         if isinstance(value, Enum):
-            return getattr(self._theirs, type(value).__name__)(value.value)
+            return getattr(self._specs, type(value).__name__)(value.value)
         if not dataclasses.is_dataclass(value):
             return value
-        kind, held = getattr(self._theirs, type(value).__name__), dict(vars(value))
+        kind, held = getattr(self._specs, type(value).__name__), dict(vars(value))
         held.pop("overrides", None)
         known = {field.name for field in dataclasses.fields(kind)}
         owner = held["name"] if isinstance(value, Role) else type(value).__name__.lower()
@@ -81,20 +81,20 @@ def _is_default(field: Any, value: Any) -> bool:
     return value == field.default
 
 
-def our_role(role: Any) -> Role:
-    """Return our Role. An override is resolved when ours is first read."""
-    made = _ours(role)
+def role_from_torchx(role: Any) -> Role:
+    """Make a Role of TorchX's. An override is resolved when it is first read."""
+    made = _from_torchx(role)
     made.overrides = {
-        name: lambda name=name: _ours(getattr(role, name))
+        name: lambda name=name: _from_torchx(getattr(role, name))
         for name in vars(role).get("overrides") or {}
         if hasattr(made, name)
     }
     return made
 
 
-def _ours(value: Any) -> Any:
+def _from_torchx(value: Any) -> Any:
     if isinstance(value, list):
-        return [_ours(item) for item in value]
+        return [_from_torchx(item) for item in value]
     if isinstance(value, dict):
         return dict(value)
     kind = next((_CLASSES[base.__name__] for base in type(value).__mro__ if base.__name__ in _CLASSES), None)
@@ -103,19 +103,21 @@ def _ours(value: Any) -> Any:
     if issubclass(kind, Enum):
         return kind(value.value)
     known = {field.name for field in dataclasses.fields(kind)} - {"overrides"}
-    return kind(**{name: _ours(held) for name, held in vars(value).items() if name in known and held is not None})
+    return kind(
+        **{name: _from_torchx(held) for name, held in vars(value).items() if name in known and held is not None}
+    )
 
 
-def our_state(state: Any) -> AppState:
-    """Return our AppState; UNKNOWN for one that we do not know."""
+def state_from_torchx(state: Any) -> AppState:
+    """Return the AppState of this name, else UNKNOWN."""
     return AppState.__members__.get(getattr(state, "name", str(state)), AppState.UNKNOWN)
 
 
-def our_description(answer: Any) -> DescribeAppResponse:
-    """Return our DescribeAppResponse."""
+def description_from_torchx(answer: Any) -> DescribeAppResponse:
+    """Make a DescribeAppResponse of TorchX's."""
     return DescribeAppResponse(
         app_id=str(answer.app_id),
-        state=our_state(answer.state),
+        state=state_from_torchx(answer.state),
         num_restarts=int(getattr(answer, "num_restarts", -1)),
         msg=str(answer.msg) if answer.msg else NONE,
         structured_error_msg=_error_text(answer),
@@ -125,13 +127,15 @@ def our_description(answer: Any) -> DescribeAppResponse:
             RoleStatus(str(status.role), [_replica_status(replica) for replica in status.replicas])
             for status in answer.roles_statuses or []
         ],
-        roles=[our_role(role) for role in answer.roles or []],
+        roles=[role_from_torchx(role) for role in answer.roles or []],
     )
 
 
-def our_row(answer: Any) -> ListAppResponse:
-    """Return our ListAppResponse; the Runner fills in the handle."""
-    return ListAppResponse(str(answer.app_id), our_state(answer.state), name=str(getattr(answer, "name", "") or ""))
+def row_from_torchx(answer: Any) -> ListAppResponse:
+    """Make a ListAppResponse of TorchX's; the Runner fills in the handle."""
+    return ListAppResponse(
+        str(answer.app_id), state_from_torchx(answer.state), name=str(getattr(answer, "name", "") or "")
+    )
 
 
 def says_nothing(answer: DescribeAppResponse) -> bool:
@@ -146,7 +150,7 @@ def _error_text(answer: Any) -> str:
 def _replica_status(replica: Any) -> ReplicaStatus:
     return ReplicaStatus(
         id=int(replica.id),
-        state=our_state(replica.state),
+        state=state_from_torchx(replica.state),
         role=str(replica.role),
         hostname=str(replica.hostname or ""),
         structured_error_msg=_error_text(replica),

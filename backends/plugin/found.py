@@ -1,7 +1,4 @@
-"""Which schedulers of other packages there are: entry points, and modules of `torchx_plugins`.
-
-Nothing is imported to find them.
-"""
+"""Finds the schedulers of other packages: entry points, and modules of `torchx_plugins`. Nothing is imported for it."""
 
 from __future__ import annotations
 
@@ -43,9 +40,9 @@ class FoundScheduler:
 
     @property
     def origin(self) -> str:
-        """Where it comes from, for a person."""
-        place = f"{self.module}:{self.attribute}" if self.attribute else self.module
-        return f"{place}{f' of {self.package}' if self.package else ''}"
+        """The module, factory and package, for messages."""
+        path = f"{self.module}:{self.attribute}" if self.attribute else self.module
+        return f"{path} of {self.package}" if self.package else path
 
     def load(self) -> Any:
         """Import its module; return the factory."""
@@ -115,7 +112,7 @@ def _in_namespace(unreadable: list[Unreadable]) -> Iterator[FoundScheduler]:
 
 
 def _registered(tree: ast.Module) -> Iterator[tuple[str, str]]:
-    """Give the names that ``@register.scheduler()`` gives to functions and classes, and theirs in the module."""
+    """Yield the name that each ``@register.scheduler()`` registers, and that of its function or class."""
     for node in tree.body:
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             continue

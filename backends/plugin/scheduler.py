@@ -23,7 +23,7 @@ from ..api import Scheduler
 from ..shared.replicas import pick_replica
 from ..types import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Stream, line_pattern
 from ..workspace import WorkspaceMixin
-from .convert import ToTorchX, our_description, our_role, our_row, says_nothing
+from .convert import ToTorchX, description_from_torchx, role_from_torchx, row_from_torchx, says_nothing
 from .found import FoundScheduler
 from .logs import LogSource, matching
 
@@ -35,22 +35,22 @@ _SCALARS = (str, int, float, bool)
 
 
 class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
-    """Calls a scheduler of TorchX's, and answers in our types.
+    """Calls a scheduler of TorchX's classes, and converts its answers.
 
     Args:
         found: the plugin.
         session_name: the session part of handles.
-        theirs: the scheduler that the plugin made.
+        plugin: the scheduler that the plugin made, of TorchX's classes.
     """
 
     takes_contexts = False
 
-    def __init__(self, found: FoundScheduler, session_name: str, theirs: Any) -> None:
+    def __init__(self, found: FoundScheduler, session_name: str, plugin: Any) -> None:
         super().__init__(found.name, session_name)
         self.found = found
-        self.capabilities = capabilities_of(theirs)
-        self.describes_natively = _overrides(theirs, "describe_native")
-        self._theirs = theirs
+        self.capabilities = capabilities_of(plugin)
+        self.describes_natively = _overrides(plugin, "describe_native")
+        self._plugin = plugin
         self._options: runopts | None = None
         self._names: dict[str, str] = {}
         # When which apps were launched here.
@@ -58,26 +58,26 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def close(self) -> None:
         """Let the plugin free what it holds."""
-        self._theirs.close()
+        self._plugin.close()
 
     # Launching
 
     def run_opts(self) -> runopts:
         """Return the plugin's run options, those of its workspaces included."""
         if self._options is None:
-            self._options = our_options(self._theirs.run_opts(), self.backend)
+            self._options = options_from_torchx(self._plugin.run_opts(), self.backend)
         return self._options
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[Any]:
         converter = ToTorchX()
-        info = self._theirs.submit_dryrun(converter.app(app), given_options(cfg, self.run_opts()))
+        info = self._plugin.submit_dryrun(converter.app(app), given_options(cfg, self.run_opts()))
         info._scheduler = self.backend
         text = "".join(f"# left out: {what}\n" for what in converter.left_out) + str(info)
         return AppDryRunInfo(info, lambda _: text)
 
     def schedule(self, dryrun_info: AppDryRunInfo[Any]) -> str:
         """Launch what a dry run gave, and return the id that the plugin gave the app."""
-        app_id, app = str(self._theirs.schedule(dryrun_info.request)), dryrun_info.app
+        app_id, app = str(self._plugin.schedule(dryrun_info.request)), dryrun_info.app
         self._launched[app_id] = time.monotonic(), app
         if app is not None:
             self._names[app_id] = app.name
@@ -90,10 +90,10 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         self._check("_validate", app, scheduler, cfg)
 
     def _check(self, method: str, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
-        check = getattr(self._theirs, method, None)
+        check = getattr(self._plugin, method, None)
         if check is None:
             return  # an older TorchX has not all of them
-        resolve = getattr(self._theirs, "_resolve_cfg", None) or self._theirs.run_opts().resolve
+        resolve = getattr(self._plugin, "_resolve_cfg", None) or self._plugin.run_opts().resolve
         try:
             check(ToTorchX().app(app), scheduler, resolve(given_options(cfg, self.run_opts())))
         except ValueError as error:
@@ -103,8 +103,8 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
         """Describe an app; None when it does not exist. What the plugin leaves out is added where it is known here."""
-        answer = self._theirs.describe(app_id)
-        described = None if answer is None else our_description(answer)
+        answer = self._plugin.describe(app_id)
+        described = None if answer is None else description_from_torchx(answer)
         launched_at, app = self._launched.get(app_id, (-NEW_JOB_S, None))
         if described is None or says_nothing(described):
             if time.monotonic() - launched_at >= NEW_JOB_S:
@@ -117,7 +117,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every app that the plugin lists, and those that were just launched from here."""
-        rows = [our_row(row) for row in self._theirs.list(*([] if cfg is None else [cfg])) or []]
+        rows = [row_from_torchx(row) for row in self._plugin.list(*([] if cfg is None else [cfg])) or []]
         listed = {row.app_id for row in rows}
         for app_id, (launched_at, _) in tuple(self._launched.items()):
             if app_id not in listed and time.monotonic() - launched_at < NEW_JOB_S:
@@ -134,7 +134,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         Raises:
             JobNotFoundError: there is no such app.
         """
-        request = self._theirs.describe_native(app_id)
+        request = self._plugin.describe_native(app_id)
         if request is None:
             raise JobNotFoundError(app_id, self.backend)
         return str(request)
@@ -142,7 +142,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     # Ending
 
     def _cancel_existing(self, app_id: str) -> None:
-        self._theirs.cancel(app_id)
+        self._plugin.cancel(app_id)
 
     def cancel(self, app_id: str) -> None:
         """Ask for the app's end; one that is final or unknown is left alone."""
@@ -151,7 +151,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
             self._cancel_existing(app_id)
 
     def _delete_existing(self, app_id: str) -> None:
-        self._theirs.delete(app_id)
+        self._plugin.delete(app_id)
         self._launched.pop(app_id, None)
 
     # Logs
@@ -180,7 +180,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
         pattern = line_pattern(regex)
         stream = self._check_replica(app_id, role_name, k, streams)
         converter = ToTorchX()
-        read = partial(self._theirs.log_iter, app_id, role_name, k, since=since, until=until, should_tail=should_tail)
+        read = partial(self._plugin.log_iter, app_id, role_name, k, since=since, until=until, should_tail=should_tail)
 
         def begin(output: Stream) -> Iterable[str]:
             return read(streams=converter.stream(output))
@@ -221,7 +221,7 @@ class TorchXScheduler(Scheduler[Mapping[str, CfgVal]]):
     def check(self) -> builtins.list[Finding]:
         """Return where the plugin comes from. Its backend is not asked: launches wait for this."""
         self.run_opts()
-        return [Finding("ok", f"TorchX's {type(self._theirs).__name__}, from {self.found.origin}")]
+        return [Finding("ok", f"TorchX's {type(self._plugin).__name__}, from {self.found.origin}")]
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """List what of an app the installed TorchX has no field for."""
@@ -237,48 +237,48 @@ class TorchXWorkspaceScheduler(WorkspaceMixin[Any], TorchXScheduler):
         """Let the plugin build each role's workspace."""
         converter = ToTorchX()
         built = [converter.role(role) for role in roles]
-        self._theirs.build_workspaces(built, given_options(cfg, self.run_opts()))
+        self._plugin.build_workspaces(built, given_options(cfg, self.run_opts()))
         for role, made in zip(roles, built, strict=True):
-            vars(role).update(vars(our_role(made)))
+            vars(role).update(vars(role_from_torchx(made)))
 
 
-def _overrides(theirs: Any, *methods: str) -> bool:
-    from torchx.schedulers.api import Scheduler as TheirScheduler
+def _overrides(plugin: Any, *methods: str) -> bool:
+    from torchx.schedulers.api import Scheduler as TorchXBase
 
-    return any(getattr(type(theirs), name, None) is not getattr(TheirScheduler, name, None) for name in methods)
+    return any(getattr(type(plugin), name, None) is not getattr(TorchXBase, name, None) for name in methods)
 
 
-def capabilities_of(theirs: Any) -> Capabilities:
+def capabilities_of(plugin: Any) -> Capabilities:
     """Return the capabilities of a scheduler of TorchX's, by the methods that it overrides.
 
     Unknown ones, such as whether retries are honoured, are assumed: a warning would be worse. An output that it
     refuses is left out from then on.
     """
-    has_logs = _overrides(theirs, "log_iter")
+    has_logs = _overrides(plugin, "log_iter")
     return Capabilities(
-        cancel=_overrides(theirs, "cancel", "_cancel_existing"),
-        delete=_overrides(theirs, "delete", "_delete_existing"),
+        cancel=_overrides(plugin, "cancel", "_cancel_existing"),
+        delete=_overrides(plugin, "delete", "_delete_existing"),
         log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR) if has_logs else (),
         retries=True,
     )
 
 
-def our_options(theirs: Any, name: str) -> runopts:
-    """Return our run options.
+def options_from_torchx(declared: Any, name: str) -> runopts:
+    """Make run options of TorchX's.
 
     Args:
-        theirs: TorchX's.
+        declared: TorchX's `runopts`.
         name: the scheduler's, for the log file.
     """
-    ours = runopts()
-    for key, option in theirs:
+    options = runopts()
+    for key, option in declared:
         kind = _option_type(option.opt_type)
         default = option.default
         if default is not None and not runopts.is_type(default, kind):
             # As a text it would not be what the plugin expects: left out, it takes its own.
             logger.warning("%s: the option %s is %s, its default %r", name, key, option.opt_type, default)
             default = None
-        ours.add(
+        options.add(
             str(key),
             kind,
             " ".join(str(option.help or "").split()),
@@ -287,11 +287,11 @@ def our_options(theirs: Any, name: str) -> runopts:
             aliases=[str(alias) for alias in getattr(option, "aliases", None) or []],
             deprecated_aliases=[str(alias) for alias in getattr(option, "deprecated_aliases", None) or []],
         )
-    return ours
+    return options
 
 
 def _option_type(kind: Any) -> Any:
-    """Return one of the types that our options can have; text for any other."""
+    """Return one of the types that run options can have; text for any other."""
     base, arguments = get_origin(kind) or kind, [one for one in get_args(kind) if one is not type(None)]
     if base is list:
         return list[str]
@@ -302,9 +302,9 @@ def _option_type(kind: Any) -> Any:
     return kind if kind in _SCALARS else str
 
 
-def given_options(cfg: Mapping[str, CfgVal], ours: runopts) -> dict[str, Any]:
+def given_options(cfg: Mapping[str, CfgVal], options: runopts) -> dict[str, Any]:
     """Return the resolved run options without those that have neither value nor default: the plugin has its own."""
-    declared = dict(ours)
+    declared = dict(options)
     return {
         key: value for key, value in cfg.items() if value is not None or getattr(declared.get(key), "default", None)
     }

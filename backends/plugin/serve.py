@@ -184,11 +184,11 @@ def _make(found: FoundScheduler, session_name: str, params: Mapping[str, Any]) -
         raise BackendUnavailableError(f"{reason} ({found.origin}): fix or uninstall it") from error
     if isinstance(made, Scheduler):
         return made
-    from torchx.workspace import WorkspaceMixin as TheirWorkspaceMixin
+    from torchx.workspace import WorkspaceMixin as TorchXWorkspaceMixin
 
     from .scheduler import TorchXScheduler, TorchXWorkspaceScheduler
 
-    kind = TorchXWorkspaceScheduler if isinstance(made, TheirWorkspaceMixin) else TorchXScheduler
+    kind = TorchXWorkspaceScheduler if isinstance(made, TorchXWorkspaceMixin) else TorchXScheduler
     return kind(found, session_name, made)
 
 
@@ -199,8 +199,8 @@ def _call_factory(found: FoundScheduler, session_name: str, params: Mapping[str,
     if isinstance(made, Scheduler):
         return made
     if found.group != GUEST_GROUP:
-        from torchx.schedulers.api import Scheduler as TheirScheduler
+        from torchx.schedulers.api import Scheduler as TorchXBase
 
-        if isinstance(made, TheirScheduler):
+        if isinstance(made, TorchXBase):
             return made
     raise TypeError(f"it made a {type(made).__name__}, which is no scheduler")

@@ -1,4 +1,4 @@
-"""What a plugin's process is asked: the table of methods, and their arguments, answers and errors as plain data.
+"""The table of methods of a plugin's process, and their arguments, answers and errors as plain data.
 
 Both ends are made of the table. Arguments and answers are decoded by the annotations of `Scheduler` and its abilities.
 """
@@ -64,7 +64,7 @@ METHODS = {
     "build": Method("build a workspace", LAUNCH_TIMEOUT_S),
     # Of the scheduler. One that the plugin does not override is not asked: that of `Scheduler` itself answers.
     "close": Method("close", 1.0),
-    "run_opts": Method("tell its run options", QUICK_TIMEOUT_S),
+    "run_opts": Method("list its run options", QUICK_TIMEOUT_S),
     "known_values": Method("list the values of its run options"),
     "_pre_build_validate": Method("accept this app"),
     "_validate": Method("accept this app"),

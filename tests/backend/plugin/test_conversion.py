@@ -57,12 +57,12 @@ roles = st.builds(
 
 @given(st.builds(AppDef, name=texts, roles=st.lists(roles, max_size=3), metadata=pairs))
 def test_there_and_back_nothing_is_lost(app):
-    from torchx_tui.backends.plugin.convert import ToTorchX, our_role
+    from torchx_tui.backends.plugin.convert import ToTorchX, role_from_torchx
 
     turned = ToTorchX()
     theirs = turned.app(app)
     assert type(theirs).__module__.startswith("torchx.")
-    assert AppDef(theirs.name, [our_role(role) for role in theirs.roles], theirs.metadata) == app
+    assert AppDef(theirs.name, [role_from_torchx(role) for role in theirs.roles], theirs.metadata) == app
     assert turned.left_out == []
 
 
@@ -75,7 +75,7 @@ def test_what_this_torchx_has_no_place_for_is_said():
 
 
 def test_overrides_are_made_once_and_only_when_asked_for():
-    from torchx_tui.backends.plugin.convert import ToTorchX, our_role
+    from torchx_tui.backends.plugin.convert import ToTorchX, role_from_torchx
 
     made: list[str] = []
 
@@ -85,7 +85,7 @@ def test_overrides_are_made_once_and_only_when_asked_for():
 
     role = Role("worker", "plain", overrides={"image": image(), "resource": lambda: Resource(1, 2, 3)})
     theirs = ToTorchX().role(role)
-    back = our_role(theirs)
+    back = role_from_torchx(theirs)
     assert made == []
     assert (theirs.image, theirs.image, back.image, role.image) == ("built",) * 4
     assert made == ["image"]
@@ -96,7 +96,7 @@ def test_overrides_are_made_once_and_only_when_asked_for():
 def test_run_options():
     import torchx.specs
 
-    from torchx_tui.backends.plugin.scheduler import given_options, our_options
+    from torchx_tui.backends.plugin.scheduler import given_options, options_from_torchx
 
     theirs: Any = torchx.specs.runopts()
     theirs.add("queue", type_=str, required=True, help="which\n   queue")
@@ -104,7 +104,7 @@ def test_run_options():
     theirs.add("tags", type_=list[str], default=["a"], help="")
     theirs.add("env", type_=dict[str, str], help="")
     theirs.add("odd", type_=frozenset, default=frozenset("x"), help="of a type that no form has")
-    ours = our_options(theirs, "acme")
+    ours = options_from_torchx(theirs, "acme")
     declared = {name: (one.opt_type, one.default, one.is_required, one.help) for name, one in ours}
     assert declared == {
         "queue": (str, None, True, "which queue"),
@@ -122,12 +122,12 @@ def test_run_options():
 def test_states_that_nobody_knows():
     import torchx.specs
 
-    from torchx_tui.backends.plugin.convert import our_state
+    from torchx_tui.backends.plugin.convert import state_from_torchx
     from torchx_tui.specs.status import AppState
 
     for state in torchx.specs.AppState:
-        assert our_state(state).name == state.name
-    assert our_state("HELD") is AppState.UNKNOWN
+        assert state_from_torchx(state).name == state.name
+    assert state_from_torchx("HELD") is AppState.UNKNOWN
 
 
 @pytest.mark.parametrize(
