@@ -127,8 +127,10 @@ def line_stream(
     follow: bool,
 ) -> LineStream:
     """Return a stream over a scheduler's own `Scheduler.log_iter`; it begins anew, and skips what the cursor counts."""
+    # Without a stream the scheduler chooses one: it may have no combined output.
+    chosen = None if stream is Stream.COMBINED else stream
     return LineStream(
-        lambda: scheduler.log_iter(app_id, role_name, k, should_tail=follow, streams=stream),
+        lambda: scheduler.log_iter(app_id, role_name, k, should_tail=follow, streams=chosen),
         _LETTERS[stream],
         cursor if isinstance(cursor, LineCursor) else None,
     )
