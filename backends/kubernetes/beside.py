@@ -14,7 +14,7 @@ from .shell import NoSuchProgramError, find_running_container, image_of, run_in_
 def run_beside(
     server: ApiServer, app_id: str, role: str, k: int, argv: Sequence[str], timeout_s: float
 ) -> CommandOutput:
-    """Run a command in the main container of a replica's pod, see `Scheduler.run_beside`.
+    """Run a command in the main container of a replica's pod, see `RunsCommands`.
 
     The server cannot end a command: one that takes too long is left alone, and goes on.
     """

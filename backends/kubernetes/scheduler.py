@@ -199,14 +199,14 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         return self._rows.subscribe(on_change)
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
-        """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
+        """Return the argument list of a program that opens a shell in a replica; see `OpensShell`."""
         with self._noting(preflight.SHELL):
             return shell_command(self._server, app_id, role_name, k)
 
     def run_beside(
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
     ) -> CommandOutput:
-        """Run a command in a replica's container; see `Scheduler.run_beside`."""
+        """Run a command in a replica's container; see `RunsCommands`."""
         with self._noting(preflight.SHELL):
             return run_beside(self._server, app_id, role_name, k, argv, timeout_s)
 
@@ -286,7 +286,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         return findings
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
-        """Return the names that cannot be those of pods; see `Scheduler.check_names`."""
+        """Return the names that cannot be those of pods; see `ChecksNames`."""
         return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
