@@ -89,7 +89,7 @@ class Launcher:
         ]
 
     def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[NameFault]:
-        """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`.
+        """Return the names that the scheduler refuses or changes, see `ChecksNames`.
 
         Raises:
             AppDefError: the app cannot be run anywhere.

@@ -87,7 +87,7 @@ def open_records(scheduler: HasLogs, query: LogQuery, last: int | None = None) -
         if query.stream is not Stream.COMBINED and query.stream not in files:
             raise ValueError(f"stdout and stderr of {query.app_id} go to one file: ask for the stream combined")
         if not any(map(path_exists, files.values())):
-            _check_never_written(scheduler, query.app_id, next(iter(files.values())))
+            _refuse_missing_log(scheduler, query.app_id, next(iter(files.values())))
         if query.stream is not Stream.COMBINED and query.since is query.until is None:
             # The combined file has the times of lines, but gets an unfinished line later.
             files = {query.stream: files[query.stream]}
@@ -102,7 +102,7 @@ def open_records(scheduler: HasLogs, query: LogQuery, last: int | None = None) -
     return StreamRecords(connect, query, has_ended)
 
 
-def _check_never_written(scheduler: HasLogs, app_id: str, path: Path) -> None:
+def _refuse_missing_log(scheduler: HasLogs, app_id: str, path: Path) -> None:
     described = scheduler.describe(app_id)
     if described is not None and described.has_ended and described.started_at is not None:
         other = described.host if described.host != platform.node() else ""
@@ -127,8 +127,10 @@ def line_stream(
     follow: bool,
 ) -> LineStream:
     """Return a stream over a scheduler's own `Scheduler.log_iter`; it begins anew, and skips what the cursor counts."""
+    # Without a stream the scheduler chooses one: it may have no combined output.
+    chosen = None if stream is Stream.COMBINED else stream
     return LineStream(
-        lambda: scheduler.log_iter(app_id, role_name, k, should_tail=follow, streams=stream),
+        lambda: scheduler.log_iter(app_id, role_name, k, should_tail=follow, streams=chosen),
         _LETTERS[stream],
         cursor if isinstance(cursor, LineCursor) else None,
     )

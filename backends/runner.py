@@ -186,7 +186,7 @@ class Runner:
         return listing.list_workspace(workspace, is_wanted)
 
     def check_names(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> builtins.list[NameFault]:
-        """Return the names that the scheduler refuses or changes, see `Scheduler.check_names`."""
+        """Return the names that the scheduler refuses or changes, see `ChecksNames`."""
         return self._launcher.check_names(app, scheduler, cfg)
 
     def dryrun(

@@ -317,10 +317,10 @@ class ReplicaUsage:
 
 @dataclass(frozen=True)
 class JobAction:
-    """Something that can be done with a job beside cancelling and deleting it, see `Scheduler.act`.
+    """Something that can be done with a job beside cancelling and deleting it, see `HasActions.act`.
 
     Args:
-        name: what `Scheduler.act` calls it.
+        name: what `HasActions.act` calls it.
         what: what it does, as the sentence of a dialog.
         value: what has to be given with it, with an example; empty for nothing.
         ends_job: whether what runs is ended, so that it is asked about first.

@@ -24,7 +24,7 @@ _NOT_STARTED = b"OCI runtime exec failed"
 
 
 def run_beside(engine: Engine, app_id: str, role: str, k: int, argv: Sequence[str], timeout_s: float) -> CommandOutput:
-    """Run a command in the container of a replica, see `Scheduler.run_beside`.
+    """Run a command in the container of a replica, see `RunsCommands`.
 
     The engine cannot end a command: one that takes too long is left alone, and goes on.
     """

@@ -172,13 +172,13 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return self._events.subscribe(on_change)
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
-        """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
+        """Return the argument list of a program that opens a shell in a replica; see `OpensShell`."""
         return shell_command(self._engine, app_id, role_name, k)
 
     def run_beside(
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
     ) -> CommandOutput:
-        """Run a command in a replica's container; see `Scheduler.run_beside`."""
+        """Run a command in a replica's container; see `RunsCommands`."""
         return run_beside(self._engine, app_id, role_name, k, argv, timeout_s)
 
     @property
@@ -234,7 +234,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return engine_findings(self._engine)
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
-        """Return the names that cannot be those of containers; see `Scheduler.check_names`."""
+        """Return the names that cannot be those of containers; see `ChecksNames`."""
         return list(name_faults(app))
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:

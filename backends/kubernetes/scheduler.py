@@ -199,7 +199,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         return self._listed.subscribe(on_change)
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
-        """Return the argument list of a program that opens a shell in a replica; see `Scheduler.shell_command`."""
+        """Return the argument list of a program that opens a shell in a replica; see `OpensShell`."""
         with self._noting(EXEC, app_id):
             pod, container = self._running_container(app_id, role_name, k)
             return shell_command(self._server, pod, container, f"{role_name}/{k}")
@@ -207,7 +207,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     def run_beside(
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
     ) -> CommandOutput:
-        """Run a command in a replica's container; see `Scheduler.run_beside`."""
+        """Run a command in a replica's container; see `RunsCommands`."""
         with self._noting(EXEC, app_id):
             pod, container = self._running_container(app_id, role_name, k)
             return run_command(self._server, pod, container, f"{role_name}/{k}", argv, timeout_s)
@@ -308,7 +308,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         return findings
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
-        """Return the names that cannot be those of pods; see `Scheduler.check_names`."""
+        """Return the names that cannot be those of pods; see `ChecksNames`."""
         return self._kind.name_faults(app)
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:

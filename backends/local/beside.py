@@ -13,7 +13,7 @@ from .record import Run
 
 
 def run_beside_replica(run: Run, role_name: str, k: int, argv: Sequence[str], timeout_s: float) -> CommandOutput:
-    """Run a command on this machine for a replica that runs here, see `Scheduler.run_beside`."""
+    """Run a command on this machine for a replica that runs here, see `RunsCommands`."""
     roles: dict[str, dict[int, dict]] = {}
     for entry in run.replicas:
         roles.setdefault(entry["role"], {})[entry["id"]] = entry

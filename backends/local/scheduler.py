@@ -225,7 +225,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
     def run_beside(
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
     ) -> CommandOutput:
-        """Run a command on this machine, see `Scheduler.run_beside`."""
+        """Run a command on this machine, see `RunsCommands`."""
         from .beside import run_beside_replica
 
         return run_beside_replica(self._runs.get(app_id), role_name, k, argv, timeout_s)
@@ -348,7 +348,7 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         return machine_findings(self._root)
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
-        """Return the names that cannot be those of folders; see `Scheduler.check_names`."""
+        """Return the names that cannot be those of folders; see `ChecksNames`."""
         from .request import name_faults
 
         return list(name_faults(app))

@@ -15,7 +15,7 @@ from typing import IO
 
 RUN_BESIDE_S = 20.0
 RUN_BESIDE_BYTES = 64 << 20
-"""How long `Scheduler.run_beside` lets a command run where nothing else is said, and the most bytes that it prints."""
+"""How long `RunsCommands` lets a command run where nothing else is said, and the most bytes that it prints."""
 REPLICA_PID = "TORCHX_TUI_REPLICA_PID"
 _WAIT_AFTER_END_S = 0.1
 _MOST_WRITTEN, _MOST_READ = 1 << 16, 1 << 20
@@ -23,7 +23,7 @@ _MOST_WRITTEN, _MOST_READ = 1 << 16, 1 << 20
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """What a command printed, see `Scheduler.run_beside`.
+    """What a command printed, see `RunsCommands`.
 
     Args:
         code: its exit code; None where it was ended because it took too long.

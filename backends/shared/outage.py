@@ -62,7 +62,7 @@ def until_answered(
 def wait_for_end(
     ask: Callable[..., DescribeAppResponse | None], handle: str, interval: float, timeout: float | None
 ) -> AppStatus | None:
-    """Wait for a job's end, see `Runner.wait`; ``ask`` is given the deadline, see `until_answered`."""
+    """Wait for a job's end, see `Job.wait`; ``ask`` is given the deadline, see `until_answered`."""
     began = time.monotonic()
     deadline = None if timeout is None else began + timeout
     known = ""

@@ -92,7 +92,7 @@ def shell_command(replica: Replica) -> list[str]:
 
 
 def run_beside(replica: Replica, argv: Sequence[str], timeout_s: float) -> CommandOutput:
-    """Run a command in a step of its own on a replica's node, see `Scheduler.run_beside`.
+    """Run a command in a step of its own on a replica's node, see `RunsCommands`.
 
     Raises:
         SchedulerError: Slurm did not begin it, the program is not there, or it printed too much.

@@ -143,7 +143,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return SlurmOpts.as_runopts()
 
     def known_values(self) -> dict[str, builtins.list[str]]:
-        """Return the partitions, the default first; see `Scheduler.known_values`."""
+        """Return the partitions, the default first; see `KnowsValues`."""
         names = self._cluster.partition_names()
         return {"partition": names} if names else {}
 
@@ -262,7 +262,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._all_users = all_users
 
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
-        """Measure what running replicas use, see `Scheduler.usage`; nothing of other users' jobs."""
+        """Measure what running replicas use, see `MeasuresUsage`; nothing of other users' jobs."""
         app = self._get(app_id)
         return self._usage.measure(app, replicas_of(app, self._launches.find(app)))
 
@@ -283,7 +283,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def run_beside(
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
     ) -> CommandOutput:
-        """Run a command on a replica's node, in a step beside it; see `Scheduler.run_beside`."""
+        """Run a command on a replica's node, in a step beside it; see `RunsCommands`."""
         replica = self._replica(self._get(app_id), role_name, k)
         if replica.job.app_state is not AppState.RUNNING:
             raise SchedulerError(f"{role_name}/{k} of {app_id} is not running")
@@ -312,7 +312,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return job_actions(self._get(app_id))
 
     def act(self, app_id: str, action: str, value: str = "") -> None:
-        """Do one of `actions`; see `Scheduler.act`."""
+        """Do one of `actions`; see `HasActions.act`."""
         app = self._get(app_id)
         if action not in {offered.name for offered in job_actions(app)}:
             raise SchedulerError(f"{app_id} is {app.state.name}, so {action} is not possible now")
@@ -357,7 +357,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return [*found, *(self._jobs.check_accounting() if is_reached else ())]
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
-        """Return the names that cannot be those of a job and its log files; see `Scheduler.check_names`."""
+        """Return the names that cannot be those of a job and its log files; see `ChecksNames`."""
         return [*name_faults(app)]
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
@@ -371,7 +371,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return self._advisor.partitions(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))
 
     def alternatives(self, app_id: str) -> builtins.list[Alternative]:
-        """List requests that would start sooner than a pending job; see `Scheduler.alternatives`."""
+        """List requests that would start sooner than a pending job; see `SuggestsAlternatives`."""
         app, described = self._get(app_id), self.describe(app_id)
         if described is None or not described.roles:
             raise SchedulerError(f"{app_id} cannot be asked about: its batch script is not known here")

@@ -1,4 +1,4 @@
-"""Reads the stacks of the ranks that run here: started where they run, by ``Scheduler.run_beside``.
+"""Reads the stacks of the ranks that run here: started where they run, by ``RunsCommands``.
 
     python3 -I -S -c SOURCE '{"recorder": true, "native": false}'
 

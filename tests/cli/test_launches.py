@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,8 +33,8 @@ class Jobs:
     def end_own_jobs(self) -> None:
         self.ended.append("own")
 
-    def cancel(self, handle: str) -> None:
-        self.ended.append(handle)
+    def job(self, handle: str) -> Any:
+        return SimpleNamespace(cancel=lambda: self.ended.append(handle))
 
 
 @pytest.fixture
@@ -98,7 +99,6 @@ def test_signals_interrupt_within_the_context_only(handlers):
 
 
 def test_detached_launch(command, scheduler, monkeypatch):
-    detached: list[str] = []
     schedule = scheduler.schedule
 
     def with_url(info: Any) -> str:
@@ -107,13 +107,12 @@ def test_detached_launch(command, scheduler, monkeypatch):
         return app_id
 
     monkeypatch.setattr(scheduler, "schedule", with_url)
-    monkeypatch.setattr(scheduler, "detach", detached.append)
     ended = command(*RUN, "--detach")
     assert (ended.code, ended.data) == (
         0,
         {"handle": HANDLE, "app_id": "job-1", "scheduler": "local_cwd", "state": "SUCCEEDED", "ui_url": "https://x"},
     )
-    assert detached == ["job-1"]
+    assert scheduler.detached == ["job-1"]
     assert command("run", "-s", "local_cwd", "--detach", "utils.echo").out == f"{HANDLE}\n"
 
 

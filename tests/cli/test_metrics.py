@@ -58,6 +58,7 @@ def test_running_job(command, running):
 @pytest.mark.parametrize("error", [UnknownAppException("it is not there"), SchedulerError("the connection is lost")])
 def test_list_leaves_out_unreadable_progress(command, scheduler, monkeypatch, error):
     scheduler.add("job-1", AppState.RUNNING, 60)
+    scheduler.log_files = lambda *_: {}
     monkeypatch.setattr(progress, "progress_at_end", reading := Mock(side_effect=error))
     ended = command("list", "-s", "local_cwd", "--wide")
     assert (ended.code, ended.err, reading.called) == (0, "", True)

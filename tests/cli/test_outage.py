@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
@@ -34,6 +35,8 @@ users: [{name: me, user: {token: x}}]
 
 class Remote(CannedScheduler):
     """A job of three replicas: its server is away every other time, and logs of some replicas are gone."""
+
+    log_files: Any = None  # it has lines only
 
     def __init__(self) -> None:
         super().__init__()

@@ -18,11 +18,15 @@ class LaunchingScheduler(WorkspaceMixin[Any], CannedScheduler):
     Attributes:
         state: the state of job-1.
         interrupts: signals that this process gets when the job's log is read.
+        detached: the jobs that were detached.
     """
+
+    log_files: Any = None  # it has lines only
 
     def __init__(self) -> None:
         super().__init__()
         self.interrupts: list[int] = []
+        self.detached: list[str] = []
         self.state = AppState.SUCCEEDED
 
     def build_workspace_and_update_role(self, role: Any, workspace: str, cfg: Any) -> None:
@@ -31,6 +35,15 @@ class LaunchingScheduler(WorkspaceMixin[Any], CannedScheduler):
     def schedule(self, dryrun_info: Any) -> str:
         self.add("job-1", self.state, 1)
         return "job-1"
+
+    def own_app_ids(self) -> list[str]:
+        return []
+
+    def detach(self, app_id: str) -> None:
+        self.detached.append(app_id)
+
+    def end_own(self) -> None:
+        """End nothing: there are none."""
 
     def log_iter(self, *_: Any, **__: Any) -> Any:
         for number in self.interrupts:

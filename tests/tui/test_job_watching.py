@@ -13,7 +13,6 @@ import torchx_tui.tui.watch.poller as poller_module
 import torchx_tui.tui.watch.progress as progress_module
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner
-from torchx_tui.backends.types import Capabilities
 from torchx_tui.base.timeouts import NoAnswerError
 from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.metrics.store import save_series
@@ -325,7 +324,7 @@ def test_job_that_its_backend_does_not_know_yet_is_asked_about_again(progress, s
 
 
 def test_backend_without_log_files_is_not_asked(progress, scheduler, described):
-    scheduler.capabilities = Capabilities()
+    scheduler.log_files = None
     assert progress.look(ONE) is None
     assert described == []
 
