@@ -8,6 +8,7 @@ import platform
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -115,7 +116,15 @@ class KnownJobs:
                 known = self._group().get(job_id)
             if known is None or not is_terminal(known.state):
                 raise
-        return known or self._ask_for(job_id)
+        if known is None:
+            return self._ask_for(job_id)
+        if known.first.state == LOST:
+            # Accounting may lag behind the queue.
+            with suppress(SchedulerError):
+                found = self._ask_for(job_id)
+                if found is not None and is_terminal(found.state):
+                    return found
+        return known
 
     def find_queued(self, job_id: str) -> App | None:
         """Return the part of an app that is in the queue; raise as `apps` does."""
@@ -198,21 +207,22 @@ class KnownJobs:
         """Return the apps of the last answers."""
         version = self._queued[0], self._accounted[0]
         if self._grouped[0] != version:
-            accounted, queued = self._accounted[1], self._queued[1]
-            departed = {*accounted, *self._left} - queued.keys()
-            jobs = {**{job_id: self._departed(job_id) for job_id in departed}, **queued}
+            accounted, jobs = self._accounted[1], dict(self._queued[1])
+            for job_id in {*accounted, *self._left} - jobs.keys():
+                if job := self._departed(job_id):
+                    jobs[job_id] = job
             _keep_tasks(jobs, accounted)
             self._grouped = version, group(jobs.values(), self._grouped[1])
         return self._grouped[1]
 
-    def _departed(self, job_id: str) -> Job:
+    def _departed(self, job_id: str) -> Job | None:
         """Return a job that is not in the queue, by its records of accounting and of the last queue it was in."""
         record, seen = self._accounted[1].get(job_id), self._left.get(job_id)
         if seen is None:
-            assert record is not None
             # Accounting knows a new job before the next answer of the queue has it.
-            is_lost = not is_terminal(record.app_state) and self._accounted[0] <= self._queued[0]
-            return replace(record, state=LOST) if is_lost else record
+            if record is None or is_terminal(record.app_state) or self._accounted[0] > self._queued[0]:
+                return record
+            return replace(record, state=LOST)
         if record is not None and is_terminal(record.app_state) and not seen.accounted:
             seen = self._left[job_id] = _with_files(record, seen)
         if is_terminal(seen.app_state):

@@ -46,7 +46,7 @@ from .known_jobs import HISTORY_DAYS, KnownJobs
 from .launches import LaunchStore, RecordedLaunch, parse_launch
 from .log_files import with_files
 from .options import SlurmOpts
-from .relaunch import RelaunchPlan, plan_relaunch
+from .relaunch import plan_relaunch
 from .replicas import Replica, find_replica, replicas_of
 from .request import SlurmRequest, check_app, make_request, masked_script, name_faults
 from .script import launch_in
@@ -203,12 +203,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         return described
 
     def _describe(self, app: App) -> DescribeAppResponse:
-        launch = self._launches.find(app)
-        plan = RelaunchPlan()
-        if launch is None and (script := self._accounting.script(app.app_id)):
-            plan = plan_relaunch(app, script, self._accounting.submit_line(app))
-        elif launch is None:
-            plan = plan_relaunch(app, "", "")
+        launch, plan = self._launches.find(app), None
+        if launch is None:
+            script = self._accounting.script(app.app_id)
+            plan = plan_relaunch(app, script, self._accounting.submit_line(app) if script else "")
         app, earlier = self._with_files(app, launch), self._accounting.earlier_runs(app)
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:

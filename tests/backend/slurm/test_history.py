@@ -127,6 +127,22 @@ def test_a_job_that_left_the_queue_is_asked_for_at_once(session, commands, clock
         assert (row.app_id, row.state) == ("7", AppState.SUCCEEDED)
 
 
+def test_lost_job_is_asked_for_by_its_id(session, commands, clock):
+    commands.queue({})
+    commands.answer("sacct")
+    scheduler = session()
+    assert ids(scheduler) == ["7"]
+    commands.queue()
+    commands.answer("squeue-7", err="slurm_load_jobs error: Invalid job id specified", code=1)
+    clock.now += 120
+    assert scheduler.list()[0].state is AppState.UNKNOWN
+    # Accounting lags behind, and is not due yet.
+    commands.accounted({"State": "TIMEOUT"})
+    described = scheduler.describe("7")
+    assert described is not None
+    assert described.state is AppState.FAILED
+
+
 def test_a_job_that_nobody_saw_in_the_queue(session, commands, clock):
     commands.queue()
     commands.answer("sacct")
