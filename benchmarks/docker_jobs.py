@@ -27,8 +27,7 @@ from urllib.parse import quote, urlsplit
 from benchmarks._budget import judged, percentile
 from benchmarks._sizes import scaled
 from torchx_tui.backends.docker import labels
-from torchx_tui.backends.docker.lifecycle import ensure_network
-from torchx_tui.backends.docker.request import NETWORK
+from torchx_tui.backends.docker.networks import NETWORK, ensure_network
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.history.journal import Journal
 from torchx_tui.backends.runner import Runner

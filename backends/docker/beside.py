@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from ...specs.errors import SchedulerError
 from ..docker_engine.client import Engine, exec_exit_code
 from ..docker_engine.streams import start_exec
 from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
+from ..shared.terminal_relay import wait_readable
 from .containers import find_replica
 
 _READ = 1 << 18
@@ -60,10 +60,10 @@ def run_in_container(engine: Engine, container: str, argv: Sequence[str], timeou
 
 
 def _read_all(connection: Any, first: bytes, deadline: float) -> tuple[bytes, bool]:
-    """Read on until the other side is done; tell whether that was in time."""
+    """Read until the peer closes the connection or the deadline passes; return the data and whether it is complete."""
     parts, size = [first], len(first)
     while (left := deadline - time.monotonic()) > 0:
-        if not select.select([connection], [], [], left)[0]:
+        if not wait_readable([connection], left):
             break
         data = connection.recv(_READ)
         if not data:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -17,14 +16,11 @@ from ..docker_engine.images import LOCAL_REGISTRY
 from ..shared.exit_reasons import some_of
 from ..shared.parallel import parallel_map
 from ..shared.progress import current_progress
-from . import labels
 from .containers import ContainerSummary, find_containers, replica_number, role_name
-from .request import NETWORK, DockerContainer, DockerJob
+from .networks import ensure_network, is_network_error, networks_to_create, remove_own_networks
+from .refusals import explain_refusal
+from .request import DockerContainer, DockerJob
 
-_NAME_TAKEN = re.compile(r'container name "/?(?P<name>[^"]+)" is already in use by container "?(?P<id>[0-9a-f]{12})')
-_PORT = re.compile(r"(?:Bind for |listen \w+ )(?P<port>\S+?:\d+)[: ].*(?:already allocated|already in use)")
-_NO_SOURCE = re.compile(r"bind source path does not exist: (?P<path>.+?)\s*$")
-_NO_IMAGE = re.compile(r"No such image: (?P<image>\S+)")
 REFUSAL_TIMEOUT_S = 0.2
 """Seconds in which an engine refuses to stop a container; only the container's end takes longer."""
 # Each thread waits for the end of its container: with fewer threads, grace periods would add up.
@@ -32,97 +28,7 @@ _STOP_THREADS = 256
 _LIVE = ("running", "restarting", "paused")
 
 
-def ensure_network(engine: Engine, name: str = NETWORK) -> None:
-    """Make a network unless it is there; no lock is held.
-
-    The engine lets several that try at once each make one. The first one stays; all who see others remove them.
-    What fails otherwise is only noted: the start of the first container then says what is wrong.
-    """
-    import docker.errors
-
-    with engine.translate_errors():
-        api = engine.client().api
-        if len(_named(api, name)) == 1:
-            return
-        try:
-            if not _named(api, name):
-                api.create_network(name, driver="bridge", check_duplicate=True)
-        except docker.errors.APIError as error:
-            if "already exists" not in str(error):
-                logger.warning("the network %s: %s", name, error)
-        for surplus in _named(api, name)[1:]:
-            try:
-                api.remove_network(surplus["Id"])
-            except docker.errors.NotFound:
-                pass  # another one was faster
-            except docker.errors.APIError as error:
-                logger.warning("the network %s is there more than once: %s", name, error)
-
-
-def _named(api: Any, name: str) -> list[dict[str, Any]]:
-    """Return the networks of a name, the first one first."""
-    # The engine gives those that contain the name.
-    networks = [network for network in api.networks(names=[name]) if network["Name"] == name]
-    return sorted(networks, key=lambda network: (network["Created"], network["Id"]))
-
-
-def is_network_trouble(error: Exception) -> bool:
-    """Whether a start failed as the network was removed after it had been made sure of, or was there twice for once."""
-    text = str(error)
-    return "network" in text and ("not found" in text or "ambiguous" in text)
-
-
-def remove_own_networks(engine: Engine, app_id: str) -> None:
-    """Remove the networks that were made for one app alone: those with its label."""
-    with engine.translate_errors():
-        api = engine.client().api
-        own = api.networks(filters={"label": f"{labels.APP_ID}={app_id}"})
-    for network in own:
-        try:
-            with engine.translate_errors():
-                api.remove_network(network["Id"])
-        except SchedulerError as error:
-            logger.warning("the network %s of %s stays: %s", network["Name"], app_id, error)
-
-
-def names_of(networks: Iterable[str | None]) -> list[str]:
-    """Return the networks that have to be there before a start: not the engine's own."""
-    return [name for name in dict.fromkeys(networks) if name and name not in ("bridge", "host", "none", "default")]
-
-
 logger = logging.getLogger(__name__)
-
-
-def explain_refusal(answer: str, container: DockerContainer) -> str:
-    """Explain why a container was not started, with what to do; the engine's own answer where that is not understood.
-
-    Args:
-        answer: the engine's answer.
-        container: what was to be started.
-    """
-    command = container.command[0] if container.command else "the image's own"
-    if "executable file not found" in answer or ("exec:" in answer and "no such file or directory" in answer):
-        return f"no such command: {command}: the image {container.image} does not have it"
-    if "exec:" in answer and "permission denied" in answer:
-        return f"{command} cannot be run: it is not an executable file in the image {container.image}"
-    if "could not select device driver" in answer:
-        return (
-            "there is no GPU runtime on the engine's machine: install the NVIDIA Container Toolkit there, "
-            "or ask for gpu=0"
-        )
-    if match := _NO_IMAGE.search(answer):
-        return f"there is no image {match['image']}: it could not be pulled, or pulling is off; check its name"
-    if match := _NAME_TAKEN.search(answer):
-        return f"the name {match['name']} is taken by another container: `docker rm {match['id']}` frees it"
-    if match := _PORT.search(answer):
-        return f"port {match['port']} is in use: choose another one"
-    if match := _NO_SOURCE.search(answer):
-        return f"the mount's source {match['path']} does not exist on the engine's machine: create it there"
-    if "Range of CPUs" in answer:
-        return f"{answer.rstrip('.')}: ask for fewer"
-    if "error gathering device information" in answer:
-        return f"a device is missing on the engine's machine: {answer.rpartition('device information while adding')[2]}"
-    return answer
 
 
 class Launch:
@@ -152,7 +58,7 @@ class Launch:
         progress = current_progress()
         total = len(containers)
         try:
-            for name in names_of(container.kwargs.get("network") for container in containers):
+            for name in networks_to_create(container.kwargs.get("network") for container in containers):
                 ensure_network(self._engine, name)
             # All are there before the first one starts: one that is missing later was removed.
             self._each(self._create, containers, lambda count: progress.report(f"creating {count} of {total}"))
@@ -203,10 +109,10 @@ class Launch:
             try:
                 self._ask_to_start(container_id)
             except SchedulerError as error:
-                if not is_network_trouble(error):
+                if not is_network_error(error):
                     raise
                 # Someone tidied up between its making and now, or makes it as well.
-                for name in names_of([container.kwargs.get("network")]):
+                for name in networks_to_create([container.kwargs.get("network")]):
                     ensure_network(self._engine, name)
                 self._ask_to_start(container_id)
         except SchedulerError as error:

@@ -29,13 +29,12 @@ from ..types import Finding, NameFault
 from ..workspace.scripts import workspace_findings
 from . import labels
 from .app_def import app_def_labels
+from .networks import NETWORK
 
 _ALLOWED = re.compile(r"[a-zA-Z0-9_.-]+")
 _MOST = 30
 # Linux's limit of a host name is 64 bytes, a resolver's of one label 63.
 _LONGEST_HOST_NAME = 63
-NETWORK = "torchx"
-"""TorchX's network: its containers reach one another by name."""
 # The files of named devices, numbered from 0.
 _DEVICE_FILES = {EFA_DEVICE: "/dev/infiniband/uverbs", NEURON_DEVICE: "/dev/neuron"}
 _MEGABYTE = 1 << 20

@@ -9,7 +9,6 @@ looked up as Docker's client does; the exit code is the program's.
 from __future__ import annotations
 
 import os
-import select
 import shutil
 import sys
 import time
@@ -21,7 +20,15 @@ from ...base.errors import TorchXTuiError
 from ...specs.errors import SchedulerError
 from ..docker_engine.client import Engine, exec_exit_code
 from ..docker_engine.streams import start_exec
-from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
+from ..shared.terminal_relay import (
+    READ,
+    raw_terminal,
+    read_keys,
+    resize_events,
+    terminal_size,
+    wait_readable,
+    write_all,
+)
 
 if TYPE_CHECKING:
     from .containers import ContainerSummary
@@ -32,8 +39,8 @@ _LOOK = f"command -v bash >/dev/null || exit {_NO_BASH}"
 _LOOK_S = 20.0
 # Docker's own keys for leaving a terminal begin with ctrl-p, which shells want for themselves.
 _DETACH_KEYS = "ctrl-^,ctrl-q"
-# How long a program that was started may have no terminal yet.
-_SIZE_TIMEOUT_S = 30.0
+# A program that was started may have no terminal yet: its size is set again until then.
+_RESIZE_INTERVAL_S, _SIZE_TIMEOUT_S = 0.05, 30.0
 
 
 def shell_command(engine: Engine, app_id: str, role: str, k: int) -> list[str]:
@@ -121,7 +128,7 @@ def relay(connection: Any, resized: int, resize: Callable[[], bool]) -> None:
     is_sized, until = resize(), time.monotonic() + _SIZE_TIMEOUT_S
     sources = [connection, keys, resized]
     while True:
-        ready, _, _ = select.select(sources, [], [], None if is_sized else 0.05)
+        ready = wait_readable(sources, None if is_sized else _RESIZE_INTERVAL_S)
         if resized in ready:
             os.read(resized, READ)
             is_sized = resize()

@@ -1,12 +1,8 @@
-"""The Docker engine that is talked to: where it is, a client for each thread, and its errors in words."""
+"""A Docker engine: its address, a client for each thread, and its errors."""
 
 from __future__ import annotations
 
-import errno
-import json
 import os
-import socket
-import ssl
 import threading
 import time
 import weakref
@@ -15,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ...base.files import home_folder, path_exists, read_file, user_name
+from ...base.files import home_folder, path_exists, read_file
 from ...base.timeouts import LimitedCaller
 from ...base.validation import decode_json
 from ...specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
+from .unavailable import describe_missing_engine, describe_refusal, describe_unavailable, format_host
 
 if TYPE_CHECKING:
     import docker
@@ -31,80 +28,6 @@ DOCKER_SOCKET = "/var/run/docker.sock"
 _EXIT_CODE_TIMEOUT_S = 5.0
 
 
-def describe_unavailable(error: BaseException, host: str, environment: Mapping[str, str]) -> str:
-    """Describe why the engine cannot be reached and what to do; empty where the error is of another kind.
-
-    Args:
-        error: what the SDK, or what lies below it, raised.
-        host: where the engine should be, such as ``unix:///var/run/docker.sock``.
-        environment: the environment variables that chose it.
-    """
-    import docker.errors
-    import requests
-
-    where = format_host(host)
-    causes = list(_causes(error))
-    text = str(error)
-    if any(isinstance(cause, requests.TooManyRedirects) for cause in causes):
-        return f"{where} answers with a redirect, which no Docker engine does: check {_chosen_by(environment)}"
-    if any(isinstance(cause, ssl.SSLError) for cause in causes) or "HTTPS server" in text:
-        return f"TLS with {where} fails: {_last(causes, ssl.SSLError, text)}: {_tls_hint(environment)}"
-    if any(isinstance(cause, docker.errors.TLSParameterError) for cause in causes):
-        return f"{where} cannot be used with TLS: a file is missing or no host is given: {_tls_hint(environment)}"
-    if isinstance(error, docker.errors.APIError):
-        return ""
-    for cause in causes:
-        if isinstance(cause, socket.gaierror):
-            return f"{where} cannot be found: no machine has this name: check {_chosen_by(environment)}"
-        if isinstance(cause, (TimeoutError, requests.Timeout)):
-            return f"{where} does not answer: it is busy or hangs; {_look_hint(host)}"
-        if isinstance(cause, OSError) and (words := _describe_os_error(cause, host, environment)):
-            return words
-    if host.startswith("ssh:"):
-        return f"{where} cannot be used: {text.splitlines()[0]}: {_ssh_hint(host)}"
-    if any(isinstance(cause, (requests.ConnectionError, ConnectionError)) for cause in causes):
-        return f"{where} closed the connection during an answer: is it restarting?"
-    return ""
-
-
-def describe_missing_engine(host: str, environment: Mapping[str, str]) -> str:
-    """Say what to do where this machine has no socket of an engine.
-
-    Args:
-        host: where it should be.
-        environment: the environment variables that chose it.
-    """
-    return (
-        f"{format_host(host)} was not found: Docker is not installed or not started. Start it "
-        f"(`systemctl start docker`, or `systemctl --user start podman.socket` for Podman), or say where it is with "
-        f"{_chosen_by(environment)}"
-    )
-
-
-def describe_refusal(error: BaseException) -> str:
-    """Return the engine's refusal, without what the SDK puts around it."""
-    import docker.errors
-
-    if not isinstance(error, docker.errors.APIError):
-        return str(error)
-    explanation = error.explanation
-    if isinstance(explanation, bytes):
-        explanation = explanation.decode("utf-8", "replace")
-    text = str(explanation or error).strip()
-    try:
-        text = str(json.loads(text)["message"])
-    except (ValueError, KeyError, TypeError):
-        pass
-    if not any(map(str.isalnum, text)):
-        return f"the engine refused with HTTP status {error.status_code} and gave no reason"
-    return text
-
-
-def format_host(host: str) -> str:
-    """Format where the engine is, for the beginning of a sentence."""
-    return f"The Docker engine at {host.removeprefix('http+').removeprefix('unix://')}"
-
-
 def exec_exit_code(api: Any, exec_id: str) -> int | None:
     """Return the exit code of a program in a container whose output has ended; None if the engine is too slow."""
     until = time.monotonic() + _EXIT_CODE_TIMEOUT_S
@@ -113,77 +36,6 @@ def exec_exit_code(api: Any, exec_id: str) -> int | None:
         if code is not None or time.monotonic() > until:
             return code
         time.sleep(0.02)
-
-
-def _describe_os_error(cause: OSError, host: str, environment: Mapping[str, str]) -> str:
-    where = format_host(host)
-    is_local = host.startswith(("unix:", "http+unix:"))
-    if cause.errno in (errno.EACCES, errno.EPERM):
-        return (
-            f"{where} may not be used by {user_name()}: join the group of its socket (`sudo usermod -aG docker "
-            f"{user_name()}`, then log in again), or use a rootless engine of your own"
-        )
-    if cause.errno == errno.ENOENT and is_local:
-        return describe_missing_engine(host, environment)
-    if cause.errno == errno.ECONNREFUSED:
-        return f"{where} refuses the connection: it has stopped. {_start_hint(host, is_local, environment)}"
-    if cause.errno in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT):
-        return f"{where} cannot be reached: {cause.strerror}: check {_chosen_by(environment)} and the network"
-    return ""
-
-
-def _start_hint(host: str, is_local: bool, environment: Mapping[str, str]) -> str:
-    if is_local:
-        return f"Start it (`systemctl {'--user start podman.socket' if _is_podman(host) else 'start docker'}`)"
-    return f"Start it there, or correct {_chosen_by(environment)}"
-
-
-def _look_hint(host: str) -> str:
-    if not host.startswith(("unix:", "http+unix:")):
-        return "check the network"
-    return f"see `journalctl {'--user -u podman' if _is_podman(host) else '-u docker'}`"
-
-
-def _is_podman(host: str) -> bool:
-    return host.endswith("/podman/podman.sock")
-
-
-def _tls_hint(environment: Mapping[str, str]) -> str:
-    folder = environment.get("DOCKER_CERT_PATH") or "~/.docker"
-    return f"check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pem in {folder} (DOCKER_CERT_PATH)"
-
-
-def _ssh_hint(host: str) -> str:
-    machine = host.partition("://")[2]
-    return (
-        f"`pip install paramiko` and try `ssh {machine} docker version`, or forward its socket, `ssh -nNT -L "
-        f"$HOME/docker.sock:/var/run/docker.sock {machine}`, and set DOCKER_HOST=unix://$HOME/docker.sock"
-    )
-
-
-def _chosen_by(environment: Mapping[str, str]) -> str:
-    if environment.get("DOCKER_HOST"):
-        return "DOCKER_HOST"
-    return "DOCKER_HOST or `docker context use NAME`"
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, what caused it and what it carries: requests and urllib3 wrap one another in arguments."""
-    seen: set[int] = set()
-    left: list[BaseException | None] = [error]
-    while left:
-        cause = left.pop(0)
-        if cause is None or id(cause) in seen:
-            continue
-        seen.add(id(cause))
-        yield cause
-        left += [cause.__cause__, cause.__context__, getattr(cause, "reason", None)]
-        left += [carried for carried in cause.args if isinstance(carried, BaseException)]
-
-
-def _last(causes: list[BaseException], kind: type[BaseException], otherwise: str) -> str:
-    texts = [str(cause) for cause in causes if isinstance(cause, kind)]
-    return (texts or [otherwise])[-1].splitlines()[0]
 
 
 class Engine:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
+import selectors
 import signal
 import sys
 import termios
 import tty
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from typing import Any
 
 READ = 1 << 16
 """Bytes that are read at once."""
+
+
+def wait_readable(sources: Iterable[Any], timeout_s: float | None = None) -> list[Any]:
+    """Return the descriptors and sockets that can be read, after waiting for one; descriptors may be above 1023."""
+    with selectors.DefaultSelector() as selector:
+        for source in sources:
+            selector.register(source, selectors.EVENT_READ)
+        return [key.fileobj for key, _ in selector.select(timeout_s)]
 
 
 def read_keys(keys: int) -> bytes:

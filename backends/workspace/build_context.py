@@ -7,11 +7,11 @@ import stat
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from ...base.files import is_folder, open_file, read_file
 from ...specs.errors import SchedulerError
-from .copying import wanted_files, wanted_paths
+from .walking import folder_patterns, is_url, open_url, url_patterns, wanted_files, wanted_paths
 
 DOCKERFILE = "Dockerfile.torchx"
 """The file of a workspace that says how its image is built; without one, its files are copied into the image."""
@@ -22,11 +22,6 @@ CONTEXT_IGNORE_FILES = (".dockerignore",)
 
 _BLOCK = tarfile.BLOCKSIZE
 _READ = 1 << 20
-
-
-def is_url(workspace: str) -> bool:
-    """Tell whether a workspace is not a folder on this machine."""
-    return "://" in workspace
 
 
 def dockerfile_of(workspace: str) -> bytes:
@@ -76,31 +71,8 @@ def _folder(workspace: str) -> Path:
     return folder
 
 
-def open_url(workspace: str, *, folder: bool = True) -> tuple[Any, str]:
-    """Return the file system of a workspace's URL, as fsspec gives it, and the path there.
-
-    Args:
-        workspace: the URL.
-        folder: whether it must be a folder's; else a file's will do.
-
-    Raises:
-        SchedulerError: it cannot be opened, or is no folder.
-        OSError: it cannot be read.
-    """
-    # fsspec is needed only here, and takes 30 ms and more to import.
-    from fsspec.core import url_to_fs
-
-    try:
-        system, root = url_to_fs(workspace)
-    except (ValueError, ImportError) as error:
-        raise SchedulerError(f"the workspace {workspace} cannot be opened: {error}") from error
-    if not (system.isdir(root) or (not folder and system.isfile(root))):
-        raise SchedulerError(f"the workspace {workspace} is not a folder there")
-    return system, root
-
-
 def _local(folder: Path) -> Iterator[bytes]:
-    for path in wanted_paths(folder, CONTEXT_IGNORE_FILES):
+    for path in wanted_paths(folder, folder_patterns(folder, CONTEXT_IGNORE_FILES)):
         if path == DOCKERFILE:
             continue
         source = folder / path
@@ -117,14 +89,7 @@ def _local(folder: Path) -> Iterator[bytes]:
 
 
 def shipped_stat(source: Path, folder: Path) -> os.stat_result | None:
-    """Make the tar entry of a file, folder or link; None for a link that leads nowhere.
-
-    A link to elsewhere would lead nowhere in the image: what it names travels in its place.
-
-    Args:
-        source: what it is.
-        folder: the workspace that it is in.
-    """
+    """Return the status of a file that travels: of a link out of the workspace, its target; None without one."""
     found = source.lstat()
     if not stat.S_ISLNK(found.st_mode) or _stays_inside(source, folder):
         return found
@@ -147,7 +112,7 @@ def _stays_inside(link: Path, folder: Path) -> bool:
 
 def _remote(workspace: str) -> Iterator[bytes]:
     system, root = open_url(workspace)
-    for path, below in wanted_files(system, root, CONTEXT_IGNORE_FILES):
+    for path, below in wanted_files(system, root, url_patterns(system, root, CONTEXT_IGNORE_FILES)):
         if below == DOCKERFILE:
             continue
         about = system.info(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -12,9 +11,9 @@ from ...base.files import is_file, is_folder
 from ...specs.errors import SchedulerError
 from ...specs.workspace import Workspace
 from ..types import WorkspaceListing
-from .build_context import CONTEXT_IGNORE_FILES, DOCKERFILE, is_url, open_url, shipped_stat
-from .copying import patterns_there, read_patterns
+from .build_context import CONTEXT_IGNORE_FILES, DOCKERFILE, shipped_stat
 from .ignore import IGNORE_FILES, IgnorePatterns
+from .walking import OnIgnored, folder_patterns, is_url, open_url, url_patterns, wanted_files, wanted_paths
 
 # A listing is for people: it ends here, and says so.
 MOST_FILES = 100_000
@@ -49,12 +48,13 @@ def list_workspace(workspace: Workspace, is_wanted: Callable[[], bool] = lambda:
             for path, size in found:
                 shipped[_place(path, Path(local).name, remote.strip("/"), shipped)] = size
                 if len(shipped) >= MOST_FILES or not goes_on():
-                    listing.is_whole = False
                     break
         except (OSError, RuntimeError) as error:
             words = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise SchedulerError(f"the workspace {local} cannot be read: {words}") from error
-        if not listing.is_whole:
+        # A walk that was ended may have given nothing of its folder.
+        if len(shipped) >= MOST_FILES or not goes_on():
+            listing.is_whole = False
             break
     listing.files = list(shipped.items())
     return listing
@@ -69,7 +69,7 @@ def _place(path: str, name: str, remote: str, shipped: Mapping[str, int]) -> str
 
 
 def _local(
-    local: str, listing: WorkspaceListing, is_context: bool, goes_on: Callable[[], bool]
+    local: str, listing: WorkspaceListing, is_context: bool, is_wanted: Callable[[], bool]
 ) -> Iterator[tuple[str, int]]:
     project = Path(local).expanduser()
     if not is_folder(project):
@@ -78,40 +78,27 @@ def _local(
             raise SchedulerError(f"the workspace {local} is not a folder: give the path of one, or a URL")
         yield "", size
         return
-    ignore, name = read_patterns(project, CONTEXT_IGNORE_FILES if is_context else IGNORE_FILES)
-    if name:
-        listing.rules.append(str(project / name))
-    for here, folders, files in os.walk(project):
-        # Nothing may be given of a folder, where all of it is left out.
-        if not goes_on():
-            listing.is_whole = False
-            return
-        below = Path(here).relative_to(project).as_posix()
-        prefix = "" if below == "." else f"{below}/"
-        links = [folder for folder in folders if Path(here, folder).is_symlink()]
-        folders[:] = sorted(
-            folder
-            for folder in folders
-            if folder not in links and (ignore.takes_back or not _is_left(f"{prefix}{folder}", ignore, name, listing))
-        )
-        for file in sorted([*files, *links]):
-            path = f"{prefix}{file}"
-            if (is_context and path == DOCKERFILE) or _is_left(path, ignore, name, listing):
-                continue
-            size = _size(project / path, project)
-            if size is not None:
-                yield path, size
-    # An engine gets it even where it is ignored.
+    ignore = folder_patterns(project, CONTEXT_IGNORE_FILES if is_context else IGNORE_FILES)
+    count = _ignored_counter(listing, str(project), ignore, is_context)
+    for path in wanted_paths(project, ignore, count, is_wanted):
+        size = None if is_context and path == DOCKERFILE else _size(project / path, project)
+        if size is not None:
+            yield path, size
+    # An engine gets it even if it is ignored.
     if is_context and is_file(project / DOCKERFILE):
         yield DOCKERFILE, (project / DOCKERFILE).stat().st_size
 
 
-def _is_left(path: str, ignore: IgnorePatterns, name: str, listing: WorkspaceListing) -> bool:
-    rule = ignore.rule_for(path)
-    if rule:
-        key = f"{name}: {rule}"
-        listing.left[key] = listing.left.get(key, 0) + 1
-    return bool(rule)
+def _ignored_counter(listing: WorkspaceListing, project: str, ignore: IgnorePatterns, is_context: bool) -> OnIgnored:
+    if ignore.name:
+        listing.rules.append(f"{project.rstrip('/')}/{ignore.name}")
+
+    def count(path: str, rule: str) -> None:
+        if not (is_context and path == DOCKERFILE):
+            key = f"{ignore.name}: {rule}"
+            listing.left[key] = listing.left.get(key, 0) + 1
+
+    return count
 
 
 def _size(path: Path, project: Path) -> int | None:
@@ -131,13 +118,10 @@ def _remote(url: str, listing: WorkspaceListing, is_context: bool) -> Iterator[t
     if system.isfile(root):
         yield "", int(system.info(root).get("size") or 0)
         return
-    prefix = root.rstrip("/") + "/"
-    paths = system.find(root)
-    ignore, name = patterns_there(system, prefix, set(paths), CONTEXT_IGNORE_FILES if is_context else IGNORE_FILES)
-    if name:
-        listing.rules.append(f"{url.rstrip('/')}/{name}")
-    for path in paths:
-        below = path.removeprefix(prefix)
-        always = is_context and below == DOCKERFILE
-        if always or not _is_left(below, ignore, name, listing):
+    ignore = url_patterns(system, root, CONTEXT_IGNORE_FILES if is_context else IGNORE_FILES)
+    for path, below in wanted_files(system, root, ignore, _ignored_counter(listing, url, ignore, is_context)):
+        if not (is_context and below == DOCKERFILE):
             yield below, int(system.info(path).get("size") or 0)
+    path = f"{root.rstrip('/')}/{DOCKERFILE}"
+    if is_context and system.isfile(path):
+        yield DOCKERFILE, int(system.info(path).get("size") or 0)

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path, PurePath, PurePosixPath
 
 from ...base.errors import describe_error
-from ...base.files import path_exists, read_file
+from ...base.files import path_exists
 from ...specs.roles import Role
 from ..types import Finding
-from .build_context import DOCKERFILE, is_url
-from .ignore import IgnorePatterns
+from .build_context import CONTEXT_IGNORE_FILES, DOCKERFILE
+from .walking import folder_patterns, is_url
 
 _PYTHON = re.compile(r"python(\d+(\.\d+)*)?")
 # Options of the interpreter that take the next word, and those after which no script comes.
@@ -110,10 +110,9 @@ def _below(script: str, remote: str) -> str | None:
 
 def _stays_at_home(folder: Path, path: str) -> bool:
     try:
-        lines = read_file(folder / ".dockerignore").decode("utf-8-sig", "replace").splitlines()
+        return folder_patterns(folder, CONTEXT_IGNORE_FILES).is_ignored(path)
     except OSError:
         return False
-    return IgnorePatterns(lines).is_ignored(path)
 
 
 def _first_of_shell(words: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import resource
 import select
 import signal
 import struct
@@ -11,7 +12,14 @@ import termios
 import pytest
 from support.waiting import PATIENCE
 
-from torchx_tui.backends.shared.terminal_relay import raw_terminal, read_keys, resize_events, terminal_size, write_all
+from torchx_tui.backends.shared.terminal_relay import (
+    raw_terminal,
+    read_keys,
+    resize_events,
+    terminal_size,
+    wait_readable,
+    write_all,
+)
 
 
 def open_descriptors():
@@ -83,3 +91,18 @@ def test_the_size_is_the_terminals_own(monkeypatch, terminal, known, size):
     with open(path, "w") as output:
         monkeypatch.setattr(sys, "stdout", output)
         assert terminal_size() == size
+
+
+def test_descriptors_above_1023_can_be_waited_for():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    reading, writing = os.pipe()
+    high = fcntl.fcntl(reading, fcntl.F_DUPFD, 2000)
+    try:
+        assert wait_readable([high], 0) == []
+        os.write(writing, b"x")
+        assert wait_readable([high], PATIENCE) == [high]
+    finally:
+        for descriptor in (reading, writing, high):
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

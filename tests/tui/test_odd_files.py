@@ -10,7 +10,7 @@ import pytest
 from support.waiting import PATIENCE
 
 from torchx_tui.backends.history.journal import Journal
-from torchx_tui.backends.workspace.copying import read_patterns
+from torchx_tui.backends.workspace.walking import folder_patterns
 from torchx_tui.base.files import state_folder
 from torchx_tui.components.finder import list_components
 from torchx_tui.specs.roles import AppDef
@@ -73,7 +73,7 @@ def test_torchxconfig(make, command, tmp_path, monkeypatch):
 def test_ignore_file(make, tmp_path):
     make(tmp_path / ".torchxignore")
     with pytest.raises(OSError, match=r"it is a|it has more"):
-        read_patterns(tmp_path, [".torchxignore", ".dockerignore"])
+        folder_patterns(tmp_path, [".torchxignore", ".dockerignore"])
 
 
 @ODD

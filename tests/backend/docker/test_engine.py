@@ -20,7 +20,8 @@ from support.scripted_engine import refused
 from urllib3.exceptions import MaxRetryError, ProtocolError
 
 from torchx_tui.backends.docker.containers import all_containers, find_containers, find_replica
-from torchx_tui.backends.docker_engine.client import Engine, describe_refusal, describe_unavailable, exec_exit_code
+from torchx_tui.backends.docker_engine.client import Engine, exec_exit_code
+from torchx_tui.backends.docker_engine.unavailable import describe_refusal, describe_unavailable
 from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
 
 

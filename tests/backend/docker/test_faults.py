@@ -12,7 +12,7 @@ import pytest
 from backend.docker.support import Docker
 from support.waiting import wait_until
 
-from torchx_tui.backends.docker.lifecycle import ensure_network
+from torchx_tui.backends.docker.networks import ensure_network
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.specs.errors import LaunchCancelledError, SchedulerError

@@ -13,7 +13,8 @@ from support.scripted_server import Answer, Asked
 from support.waiting import NEVER, PATIENCE, wait_until
 
 from torchx_tui.backends.docker import labels
-from torchx_tui.backends.docker.lifecycle import AppCanceller, Launch, ensure_network
+from torchx_tui.backends.docker.lifecycle import AppCanceller, Launch
+from torchx_tui.backends.docker.networks import ensure_network
 from torchx_tui.backends.docker.request import DockerContainer, DockerJob
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.shared.progress import Progress, shown_progress

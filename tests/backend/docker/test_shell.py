@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import os
-import select
 import socket
 import sys
 import tarfile
 import threading
 from pathlib import Path
-from types import SimpleNamespace
 
 import pexpect
 import pytest
@@ -21,6 +19,7 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.docker.beside import run_beside, split_streams
 from torchx_tui.backends.docker.shell import main, relay, shell_command
+from torchx_tui.backends.shared.terminal_relay import wait_readable
 from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
 
 
@@ -73,9 +72,9 @@ def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch):
     taken = iter([False, False, True])
     waits: list[float | None] = []
 
-    def wait(*arguments):
-        waits.append(arguments[3])
-        return select.select(*arguments)
+    def wait(sources, timeout_s):
+        waits.append(timeout_s)
+        return wait_readable(sources, timeout_s)
 
     def resize():
         has_begun = next(taken)
@@ -83,7 +82,7 @@ def test_a_size_is_told_again_until_the_program_has_begun(monkeypatch):
             engines.close()
         return has_begun
 
-    monkeypatch.setattr("torchx_tui.backends.docker.shell.select", SimpleNamespace(select=wait))
+    monkeypatch.setattr("torchx_tui.backends.docker.shell.wait_readable", wait)
     with open(screen) as terminal:
         monkeypatch.setattr(sys, "stdin", terminal)
         monkeypatch.setattr(sys, "stdout", terminal)

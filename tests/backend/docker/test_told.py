@@ -20,7 +20,8 @@ from torchx_tui.backends.docker.containers import (
     seconds_of,
     started_at,
 )
-from torchx_tui.backends.docker.lifecycle import explain_refusal, names_of
+from torchx_tui.backends.docker.networks import networks_to_create
+from torchx_tui.backends.docker.refusals import explain_refusal
 from torchx_tui.backends.docker.request import (
     DockerContainer,
     DockerOpts,
@@ -250,7 +251,7 @@ def test_a_command_of_the_image_that_is_missing():
 
 def test_which_networks_have_to_be_made():
     given = ["torchx", None, "", "bridge", "host", "none", "default", "mine", "torchx"]
-    assert names_of(given) == ["torchx", "mine"]
+    assert networks_to_create(given) == ["torchx", "mine"]
 
 
 def test_capabilities_are_those_of_an_engine():
