@@ -9,8 +9,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import socket
-import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -37,6 +35,19 @@ _FORBIDDEN = re.compile(
 # Who came without a name, to a server.
 _NOBODY = "system:anonymous"
 
+
+# Why a server cannot be reached, by the names of exceptions of Python, urllib3 and the package kubernetes.
+_UNAVAILABLE = {
+    "SSLCertVerificationError": "{where} shows a certificate that is not trusted: {verify}: check its authority",
+    "SSLError": "TLS with {where} fails: {line}: check the certificates of the kubeconfig",
+    "gaierror": "{where} cannot be found: no machine has this name: check server in the kubeconfig, and the network",
+    "ConnectionRefusedError": "{where} refuses the connection: is it running, and do you need a tunnel?",
+    "TimeoutError ReadTimeoutError ConnectTimeoutError": "{where} does not answer: it is busy, or the way to it is cut",
+    "ProxyError": "the proxy to {where} does not work: {line}: check HTTPS_PROXY or proxy-url",
+    "FileNotFoundError": "{server} needs {file}, which does not exist: check the kubeconfig",
+    "ConfigException": "the kubeconfig cannot be used: {line}",
+    "ConnectionError EOFError ProtocolError": "{where} closed the connection during an answer: is it restarting?",
+}
 
 JSON = "application/json"
 # Seconds in which a server takes a connection and begins to answer.
@@ -82,24 +93,16 @@ def describe_unavailable(error: BaseException, host: str, context: str) -> str:
     """
     where = f"{_of(context)} ({host})" if host else _of(context)
     for cause in _causes(error):
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            return f"{where} shows a certificate that is not trusted: {cause.verify_message}: check its authority"
-        if isinstance(cause, ssl.SSLError):
-            return f"TLS with {where} fails: {_first_line(cause)}: check the certificates of the kubeconfig"
-        if isinstance(cause, socket.gaierror):
-            return f"{where} cannot be found: no machine has this name: check server in the kubeconfig, and the network"
-        if isinstance(cause, ConnectionRefusedError):
-            return f"{where} refuses the connection: is it running, and do you need a tunnel?"
-        if isinstance(cause, TimeoutError) or type(cause).__name__ in ("ReadTimeoutError", "ConnectTimeoutError"):
-            return f"{where} does not answer: it is busy, or the way to it is cut"
-        if type(cause).__name__ == "ProxyError":
-            return f"the proxy to {where} does not work: {_first_line(cause)}: check HTTPS_PROXY or proxy-url"
-        if isinstance(cause, FileNotFoundError):
-            return f"{_of(context)} needs {cause.filename}, which does not exist: check the kubeconfig"
-        if type(cause).__name__ == "ConfigException":
-            return f"the kubeconfig cannot be used: {_first_line(cause)}"
-        if isinstance(cause, (ConnectionError, EOFError)) or type(cause).__name__ == "ProtocolError":
-            return f"{where} closed the connection during an answer: is it restarting?"
+        kinds = {base.__name__ for base in type(cause).__mro__}
+        for names, words in _UNAVAILABLE.items():
+            if kinds & set(names.split()):
+                return words.format(
+                    where=where,
+                    server=_of(context),
+                    line=_first_line(cause),
+                    verify=getattr(cause, "verify_message", ""),
+                    file=getattr(cause, "filename", ""),
+                )
     return f"{where} cannot be used: {_first_line(error)}"
 
 

@@ -10,7 +10,7 @@ from ...logs.text.sanitize import plain
 from ...specs.status import AppState
 from ..shared.exit_reasons import format_exit
 from .objects import KubernetesObject, dig
-from .pods import container_statuses, terminated
+from .pods import container_statuses, main_status, terminated
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _STARTING = ("ContainerCreating", "PodInitializing")
@@ -177,7 +177,7 @@ def _failed_reason(pod: KubernetesObject) -> str:
         return f"evicted from its node: {text}"
     if status.get("reason") == "DeadlineExceeded":
         return f"ran longer than it may (DeadlineExceeded): {text}"
-    for container in container_statuses(pod):
+    for container in (main_status(pod), *container_statuses(pod)):
         ended = terminated(container)
         if ended and ended.get("exitCode"):
             return _ended(ended, _memory_limit(pod, str(container.get("name") or "")))

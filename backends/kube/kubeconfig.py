@@ -84,21 +84,10 @@ def read_contexts() -> Contexts:
     Raises:
         ValueError: a file is no kubeconfig.
     """
-    names: list[str] = []
-    namespaces: dict[str, str] = {}
-    current = ""
-    for path, config in _read_files():
-        try:
-            for context in config.get("contexts") or []:
-                name = context["name"]
-                if name not in names:
-                    names.append(name)
-                    if namespace := (context.get("context") or {}).get("namespace"):
-                        namespaces[name] = namespace
-            current = current or config.get("current-context") or ""
-        except (AttributeError, KeyError, TypeError) as error:
-            raise _not_a_kubeconfig(path, error) from error
-    return Contexts(tuple(names), current, namespaces)
+    entries, current = _read_entries()
+    namespaces = {name: str(context.get("namespace") or "") for name, (context, _) in entries["contexts"].items()}
+    given = {name: namespace for name, namespace in namespaces.items() if namespace}
+    return Contexts(tuple(namespaces), current, given)
 
 
 @dataclass(frozen=True)
@@ -135,23 +124,34 @@ def read_login(context: str) -> Login | None:
     Raises:
         ValueError: a file is no kubeconfig.
     """
-    entries: dict[str, dict[str, tuple[Any, Path]]] = {"contexts": {}, "clusters": {}, "users": {}}
+    entries, _ = _read_entries()
+    settings, _ = entries["contexts"].get(context, ({}, None))
+    if settings.get("cluster") not in entries["clusters"]:
+        return None
+    cluster, folder = entries["clusters"][settings["cluster"]]
+    user, user_folder = entries["users"].get(str(settings.get("user")), ({}, folder))
+    return Login(cluster, user, folder, user_folder)
+
+
+def _read_entries() -> tuple[dict[str, dict[str, tuple[dict[str, Any], Path]]], str]:
+    """Return contexts, clusters and users by name, each with its file's folder, and the current context.
+
+    Raises:
+        ValueError: a file is no kubeconfig.
+    """
+    entries: dict[str, dict[str, tuple[dict[str, Any], Path]]] = {"contexts": {}, "clusters": {}, "users": {}}
+    current = ""
     for path, config in _read_files():
         try:
             for kind, named in entries.items():
                 for entry in config.get(kind) or []:
                     # As kubectl does it: the first one of a name is taken.
-                    named.setdefault(entry["name"], (entry.get(kind.removesuffix("s")) or {}, path.parent.absolute()))
-        except (AttributeError, KeyError, TypeError) as error:
+                    what = dict(entry.get(kind.removesuffix("s")) or {})
+                    named.setdefault(entry["name"], (what, path.parent.absolute()))
+            current = current or config.get("current-context") or ""
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise _not_a_kubeconfig(path, error) from error
-    settings = entries["contexts"][context][0] if context in entries["contexts"] else None
-    if not isinstance(settings, dict) or settings.get("cluster") not in entries["clusters"]:
-        return None
-    cluster, folder = entries["clusters"][settings["cluster"]]
-    user, user_folder = entries["users"].get(str(settings.get("user")), ({}, folder))
-    if not isinstance(cluster, dict) or not isinstance(user, dict):
-        return None
-    return Login(cluster, user, folder, user_folder)
+    return entries, current
 
 
 def _read_files() -> Iterator[tuple[Path, dict[str, Any]]]:

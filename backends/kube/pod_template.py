@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,8 @@ if TYPE_CHECKING:
     from kubernetes.client import V1Pod
 
 
-_QUANTITY = re.compile(r"(?P<number>[+-]?(\d+\.?\d*|\.\d+))(?P<unit>m|u|n|[kMGTPE]|[KMGTPE]i|[eE][+-]?\d+)?")
-_LONGEST, _MOST = 40, 1e21
-_DECIMAL = {"": 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
-_BINARY = {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTPE", 1)}
-
-
+# Characters and size of an amount that some machine may have.
+_LONGEST, _MAX_AMOUNT = 40, 1e21
 _DSHM: KubernetesObject = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 # Fields of a pod's spec that a role has; the others become its overlay.
 _OF_ROLE = {"containers", "initContainers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
@@ -44,14 +41,14 @@ _NODE_LABEL = re.compile(
 
 def cores(quantity: Any) -> float | None:
     """Return an amount as a number, such as of CPUs; None where it is none, or more than any machine has."""
+    from kubernetes.utils.quantity import parse_quantity
+
     text = str(quantity).strip()
-    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
-    if quantity is None or match is None:
+    try:
+        amount = float(parse_quantity(text)) if len(text) <= _LONGEST else math.inf
+    except (ValueError, ArithmeticError):
         return None
-    unit = match["unit"] or ""
-    factor = _DECIMAL.get(unit) or _BINARY.get(unit) or float(f"1{unit}")
-    amount = float(match["number"]) * factor
-    return amount if abs(amount) < _MOST else None
+    return amount if abs(amount) < _MAX_AMOUNT else None
 
 
 def megabytes(quantity: Any) -> int | None:

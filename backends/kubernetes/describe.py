@@ -20,7 +20,7 @@ from . import labels
 from .app_def import read_app_def
 from .job_kind import JobFacts, JobKind, Replica
 from .jobs import Jobs, make_app_id
-from .listing import first_template, image_of, launched_name, started_at
+from .listing import first_template, image_of, launched_name
 from .times import submitted_at
 
 _MAX_EVENTS = 500
@@ -124,10 +124,10 @@ def describe(kind: JobKind, facts: JobFacts, now: float, context: str = "") -> D
     notes: list[str] = []
     kept = read_app_def(job, notes)
     roles = kept.roles if kept else kind.roles(job, notes)
-    state = kind.state(job)
+    status = kind.status(job, facts.pods.values())
+    state = status.state
     replicas = [_replica(kind, replica, facts.pods.get(replica), state, facts) for replica, _ in kind.replicas(job)]
     template = first_template(kind, job)
-    ended_at = kind.finished_at(job, facts.pods.values())
     by_role: dict[str, list[ReplicaStatus]] = {}
     for replica in replicas:
         by_role.setdefault(replica.role, []).append(replica)
@@ -135,18 +135,18 @@ def describe(kind: JobKind, facts: JobFacts, now: float, context: str = "") -> D
     return DescribeAppResponse(
         app_id=make_app_id(job),
         state=state,
-        num_restarts=kind.restarts(job),
+        num_restarts=status.restarts,
         msg=kind.reason(facts, replicas, now) or NONE,
-        metadata={**(kept.metadata if kept else {}), "namespace": namespace, **kind.places(job)},
+        metadata={**(kept.metadata if kept else {}), "namespace": namespace, **status.places},
         roles_statuses=[RoleStatus(role, members) for role, members in by_role.items()],
         roles=roles,
         name=kept.name if kept else launched_name(job, template),
         submitted_at=submitted_at(job),
         # A job that fails at once never runs, by its own status.
-        started_at=started_at(kind, job)
+        started_at=status.started_at
         or min((replica.started_at for replica in replicas if replica.started_at), default=None),
-        finished_at=ended_at,
-        timeline=kind.timeline(job, ended_at),
+        finished_at=status.finished_at,
+        timeline=status.timeline,
         user=dig(job, "metadata", "annotations", labels.USER) or "",
         notes=notes,
         image=image_of(template),

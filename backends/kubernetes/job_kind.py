@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...specs.roles import AppDef, Role
 from ...specs.status import AppState, ReplicaStatus
 from ..kube.api_server import ApiServer
-from ..kube.objects import KubernetesObject, dig
+from ..kube.objects import KubernetesObject
 from ..types import Finding, NameFault, StateChange
 
 MAX_REPLICAS = 10_000
@@ -40,6 +40,41 @@ class JobFacts(NamedTuple):
     pods: Mapping[Replica, KubernetesObject]
     events: Mapping[str, list[KubernetesObject]]
     more: Any = None
+
+
+class JobStatus(NamedTuple):
+    """How a job is doing.
+
+    Attributes:
+        state: its state.
+        makes_pods: whether pods may still be made for it.
+        may_restart: whether a pod that has ended may be replaced.
+        timeline: the states that it went through.
+        finished_at: when it ended, in seconds since the epoch; None if it has not, or if that is unknown.
+        message: its controller's own message on the state; empty if there is none.
+        places: where it is, by names for people.
+        wanted: the replicas that it asks for.
+        running: those that run.
+        succeeded: those that succeeded.
+        restarts: how often it was restarted.
+    """
+
+    state: AppState
+    makes_pods: bool
+    may_restart: bool
+    timeline: list[StateChange]
+    finished_at: float | None
+    message: str
+    places: dict[str, str]
+    wanted: int
+    running: int
+    succeeded: int
+    restarts: int
+
+    @property
+    def started_at(self) -> float | None:
+        """When the job first ran, in seconds since the epoch."""
+        return next((change.at for change in self.timeline if change.state is AppState.RUNNING), None)
 
 
 class JobKind(ABC):
@@ -77,52 +112,23 @@ class JobKind(ABC):
         """Return a job's state; SUBMITTED until its controller has picked it up."""
 
     @abstractmethod
-    def is_ending(self, job: KubernetesObject) -> bool:
-        """Return whether no pod will be made for a job any more."""
-
-    @abstractmethod
-    def may_restart(self, job: KubernetesObject) -> bool:
-        """Return whether a pod that has ended may be replaced."""
-
-    @abstractmethod
-    def timeline(self, job: KubernetesObject, ended_at: float | None = None) -> list[StateChange]:
-        """Return the states that a job went through.
+    def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
+        """Return how a job is doing.
 
         Args:
             job: the job.
-            ended_at: when it ended, see `finished_at`.
+            pods: its pods, as far as they are known.
         """
-
-    @abstractmethod
-    def finished_at(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> float | None:
-        """Return when a job ended, in seconds since the epoch; None if it has not, or if that is unknown."""
-
-    @abstractmethod
-    def message(self, job: KubernetesObject) -> str:
-        """Return the controller's own message on a job's state; empty if there is none."""
-
-    @abstractmethod
-    def places(self, job: KubernetesObject) -> dict[str, str]:
-        """Return where a job is, by names for people."""
 
     @abstractmethod
     def cfg(self, job: KubernetesObject) -> dict[str, Any]:
         """Return the run options that launch the same again, as far as the job shows them."""
-
-    def restarts(self, job: KubernetesObject) -> int:
-        """Return how often a job was restarted."""
-        count = dig(job, "status", "retryCount")
-        return count if isinstance(count, int) else 0
 
     # Replicas
 
     @abstractmethod
     def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
         """Yield the replicas that a job asks for, each with its pod template; at most `MAX_REPLICAS`."""
-
-    @abstractmethod
-    def replica_count(self, job: KubernetesObject) -> int:
-        """Return the number of replicas that a job asks for."""
 
     @abstractmethod
     def replica_of(self, pod: KubernetesObject) -> Replica:

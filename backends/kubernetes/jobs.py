@@ -149,9 +149,8 @@ class Jobs:
         job = self.find(app_id)
         if job is None:
             return JobSnapshot(began, None, {}, is_over=True, has_ended=True, may_restart=False, replicas=[])
-        has_ended = is_terminal(kind.state(job))
-        is_over = has_ended or kind.is_ending(job)
+        status = kind.status(job)
         return JobSnapshot(
-            began, job, self.by_replica(self.pods(job)), is_over, has_ended,
-            may_restart=not is_over and kind.may_restart(job), replicas=[replica for replica, _ in kind.replicas(job)],
+            began, job, self.by_replica(self.pods(job)), not status.makes_pods, is_terminal(status.state),
+            status.may_restart, [replica for replica, _ in kind.replicas(job)],
         )  # fmt: skip

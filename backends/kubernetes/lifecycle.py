@@ -77,7 +77,7 @@ def describe_missing_account(account: str, namespace: str) -> str:
 def describe_too_large(kind: JobKind, job: KubernetesObject) -> str:
     """Describe a job of too many bytes, with what to do."""
     return (
-        f"the job is too large for the server with its {kind.replica_count(job)} replicas, each of which is written "
+        f"the job is too large for the server with its {kind.status(job).wanted} replicas, each of which is written "
         "out: ask for fewer, or move long arguments and variables into the image or a file"
     )
 

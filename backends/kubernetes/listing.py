@@ -51,25 +51,25 @@ def row_of(kind: JobKind, job: KubernetesObject, known: Known | None = None) -> 
         job: the job.
         known: what its last description found out.
     """
-    state = kind.state(job)
+    status = kind.status(job)
+    state = status.state
     if known is None or known.state is not state:
         known = Known(state)
-    wanted = kind.replica_count(job)
     template = first_template(kind, job)
     return ListAppResponse(
         app_id=make_app_id(job),
         state=state,
         name=launched_name(job, template),
         submitted_at=submitted_at(job) or None,
-        started_at=started_at(kind, job),
-        finished_at=kind.finished_at(job) or known.finished_at,
+        started_at=status.started_at,
+        finished_at=status.finished_at or known.finished_at,
         # Counts are dropped when a job has ended, and while its pods end.
-        replicas_running=0 if is_terminal(state) else dig(job, "status", "running") or 0,
-        replicas_wanted=wanted,
-        replicas_succeeded=wanted if state is AppState.SUCCEEDED else dig(job, "status", "succeeded") or 0,
+        replicas_running=0 if is_terminal(state) else status.running,
+        replicas_wanted=status.wanted,
+        replicas_succeeded=status.wanted if state is AppState.SUCCEEDED else status.succeeded,
         user=dig(job, "metadata", "annotations", labels.USER) or "",
         image=image_of(template),
-        msg=known.reason or kind.message(job),
+        msg=known.reason or status.message,
         foreign=dig(template, "metadata", "labels", labels.MANAGED_BY) != labels.TORCHX,
     )
 
@@ -89,11 +89,6 @@ def image_of(template: KubernetesObject) -> str:
     """Return the image of a pod template."""
     containers = dig(template, "spec", "containers") or [{}]
     return str(containers[0].get("image") or "")
-
-
-def started_at(kind: JobKind, job: KubernetesObject) -> float | None:
-    """Return when a job first ran, in seconds since the epoch."""
-    return next((change.at for change in kind.timeline(job) if change.state is AppState.RUNNING), None)
 
 
 class ListedJobs:

@@ -16,8 +16,8 @@ from ...kube.causes import needs_events, pod_reason, together, waits
 from ...kube.objects import KubernetesObject, dig, name_of, number, uid_of
 from ...kube.pod_template import cores
 from ...kube.pods import main_container, pod_state
-from ...types import Finding, NameFault, StateChange
-from ..job_kind import JobFacts, JobKind, Replica
+from ...types import Finding, NameFault
+from ..job_kind import JobFacts, JobKind, JobStatus, Replica
 from ..times import submitted_at
 from .causes import EventSummary, is_gang_only, job_message, not_picked_up, summarize_events
 from .jobs import (
@@ -66,27 +66,22 @@ class VolcanoJobs(JobKind):
     def state(self, job: KubernetesObject) -> AppState:
         return app_state(job)
 
-    def is_ending(self, job: KubernetesObject) -> bool:
-        return phase_of(job) in _ENDING
-
-    def may_restart(self, job: KubernetesObject) -> bool:
-        policies = [*(dig(job, "spec", "policies") or [])]
-        for task in tasks_of(job):
-            policies += task.get("policies") or []
-        return any((policy.get("action") or "").startswith("Restart") for policy in policies)
-
-    def timeline(self, job: KubernetesObject, ended_at: float | None = None) -> list[StateChange]:
-        return timeline(job, ended_at)
-
-    def finished_at(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> float | None:
-        return finished_at(job, pods)
-
-    def message(self, job: KubernetesObject) -> str:
-        return job_message(job)
-
-    def places(self, job: KubernetesObject) -> dict[str, str]:
+    def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
+        state, ended_at = app_state(job), finished_at(job, pods)
+        makes_pods = not is_terminal(state) and phase_of(job) not in _ENDING
+        policies = [policy for one in (job.get("spec") or {}, *tasks_of(job)) for policy in one.get("policies") or []]
         places = {"queue": dig(job, "spec", "queue"), "priority class": dig(job, "spec", "priorityClassName")}
-        return {name: value for name, value in places.items() if value}
+        return JobStatus(
+            state,
+            makes_pods,
+            makes_pods and any((policy.get("action") or "").startswith("Restart") for policy in policies),
+            timeline(job, ended_at),
+            ended_at,
+            job_message(job),
+            {name: value for name, value in places.items() if value},
+            sum(map(count_of, tasks_of(job))),
+            *(dig(job, "status", field) or 0 for field in ("running", "succeeded", "retryCount")),
+        )
 
     def cfg(self, job: KubernetesObject) -> dict[str, Any]:
         pod = next(map(task_spec, tasks_of(job)), {})
@@ -106,9 +101,6 @@ class VolcanoJobs(JobKind):
 
     def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
         return replicas_of(job)
-
-    def replica_count(self, job: KubernetesObject) -> int:
-        return sum(map(count_of, tasks_of(job)))
 
     def replica_of(self, pod: KubernetesObject) -> Replica:
         return replica_of_pod(pod)
@@ -132,7 +124,7 @@ class VolcanoJobs(JobKind):
             return []
         selectors = []
         waiting = [pod for pod in pods.values() if pod_state(pod) is AppState.PENDING]
-        if len(pods) < self.replica_count(job) or any(is_gang_only(self.pod_reason(pod)) for pod in waiting):
+        if len(pods) < sum(map(count_of, tasks_of(job))) or any(is_gang_only(self.pod_reason(pod)) for pod in waiting):
             selectors += _job_selectors(job)
         if silent := next((pod for pod in waiting if needs_events(pod)), None):
             selectors.append(f"involvedObject.name={name_of(silent)},involvedObject.uid={uid_of(silent)}")
