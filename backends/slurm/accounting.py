@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import time
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
@@ -56,6 +57,8 @@ NO_ACCOUNTING = "this cluster has no accounting"
 KEPT_S = 30.0
 """Seconds for which the records of a job are kept."""
 _SCRIPT_KEPT_S = 600.0
+# Those of a job that has just ended are kept for less: accounting may lag behind.
+_LAG_S = 2.0
 _DISABLED = "accounting storage is disabled"
 _NO_SUCH_JOB = "Bad job/step specified"
 # Seconds after which a query of single jobs is given up.
@@ -144,7 +147,8 @@ class Accounting:
 
     def details(self, app: App) -> tuple[App, list[Step]]:
         """Return an app completed by its records, and its steps; they are empty if accounting does not answer."""
-        rows = self._rows(app.app_id, "steps", [], app.finished_at)
+        has_just_ended = app.finished_at is not None and time.time() - app.finished_at < KEPT_S
+        rows = self._rows(app.app_id, "steps", [], app.finished_at, _LAG_S if has_just_ended else KEPT_S)
         records = {job.job_id: job for job, step in rows if step is None}
         line = next((job.submit_line for job in records.values() if job.submit_line), "")
         jobs = [_with_record(job, records.get(job.job_id), line) for job in app.jobs]
@@ -192,16 +196,19 @@ class Accounting:
                 return text
         return ""
 
-    def _rows(self, app_id: str, what: str, chosen: list[str], version: Hashable) -> list[tuple[Job, Step | None]]:
+    def _rows(
+        self, app_id: str, what: str, chosen: list[str], version: Hashable, keep_s: float = KEPT_S
+    ) -> list[tuple[Job, Step | None]]:
         """Return the rows of a job, none if accounting does not answer.
 
         Args:
             what: the rows, for the log file.
             chosen: options of sacct.
             version: kept rows of another version are old.
+            keep_s: seconds to keep the rows.
         """
         try:
-            return [*parse_rows(self._ask([*chosen, "--jobs", app_id], _JOB_TIMEOUT_S, KEPT_S, version))]
+            return [*parse_rows(self._ask([*chosen, "--jobs", app_id], _JOB_TIMEOUT_S, keep_s, version))]
         except SchedulerError as error:
             logger.info("accounting has no %s of %s: %s", what, app_id, error)
             return []
