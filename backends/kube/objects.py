@@ -105,8 +105,11 @@ def checked_event(item: Any) -> KubernetesObject | None:
 
 def dig(item: Any, *path: str) -> Any:
     """Return a field by its path; None if a part of the path is missing."""
-    for name in path:
-        item = item.get(name) if isinstance(item, dict) else None
+    try:
+        for name in path:
+            item = item[name]
+    except (KeyError, TypeError):
+        return None
     return item
 
 
