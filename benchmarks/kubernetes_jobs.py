@@ -130,19 +130,19 @@ def _start_many(cluster: OwnCluster) -> None:
     job = make_job("many", replicas=REPLICAS)
     start_job(cluster, job)
     found = cluster.request("GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs/many")
-    names = [task["name"] for task in job["spec"]["tasks"]]
+    labels = {task["name"]: task["template"]["metadata"]["labels"] for task in job["spec"]["tasks"]}
     owner = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "many", "uid": found["metadata"]["uid"]}
-    for name in names:
+    for name, of_template in labels.items():
         pod = {
             "metadata": {
                 "name": f"many-{name}-0",
-                "labels": {"volcano.sh/job-name": "many", "volcano.sh/task-spec": name},
+                "labels": {**of_template, "volcano.sh/job-name": "many", "volcano.sh/task-spec": name},
                 "ownerReferences": [owner],
             },
             "spec": {"containers": [{"name": name, "image": "busybox:local"}]},
         }
         cluster.request("POST", "/api/v1/namespaces/default/pods", pod)
-    counts = {name: {"phase": {"Running": 1}} for name in names}
+    counts = {name: {"phase": {"Running": 1}} for name in labels}
     found["status"] = {
         "state": {"phase": "Running", "lastTransitionTime": "2026-11-21T10:00:00Z"},
         "running": REPLICAS,

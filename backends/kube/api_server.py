@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from kubernetes.client import ApiClient, Configuration
 
 
-# How the server words what a user may not do (apiserver: registry/authorization, responsewriters.forbiddenMessage).
+# The API server's message for a missing right (responsewriters.forbiddenMessage).
 _FORBIDDEN = re.compile(
     r'User "(?P<user>[^"]*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]*)" in API group "(?P<group>[^"]*)"'
     r'(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
 
-# Who came without a name, to a server.
+# The user of a request without credentials.
 _NOBODY = "system:anonymous"
 
 
@@ -52,9 +52,9 @@ _UNAVAILABLE = {
 JSON = "application/json"
 # Seconds in which a server takes a connection and begins to answer.
 TIMEOUT_S = 10.0
-# The whole answer may take this many times the limit of one part.
+# Limit of the whole answer, in limits of one part.
 _WHOLE = 6
-# A server that asks for patience (429) gets it so many times, and for so many seconds at most.
+# Retries after HTTP 429, and the longest wait (s) before one.
 _TRIES, _LONGEST_WAIT = 3, 3.0
 # Long answers have connections of their own beyond these.
 _MOST_CONNECTIONS = 8
@@ -508,7 +508,7 @@ class ApiServer:
 
 
 def _needs_plugin(user: Mapping[str, Any]) -> bool:
-    """Tell whether a user is known by a program's answer; a token goes before it, as the package has it."""
+    """Return whether a user's credentials come from a program; a token takes precedence, as in the package."""
     return isinstance(user.get("exec"), dict) and not (user.get("token") or user.get("tokenFile"))
 
 

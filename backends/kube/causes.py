@@ -92,11 +92,11 @@ def without_go(text: str) -> str:
 
 
 def needs_events(pod: KubernetesObject) -> bool:
-    """Tell whether a pod that waits does not say why itself, so that its events may."""
+    """Return whether a waiting pod's status gives no reason, so that its events are needed."""
     for container in container_statuses(pod):
         reason = dig(container, "state", "waiting", "reason")
         if reason and reason not in _STARTING:
-            # Between two tries to pull an image its error is not told.
+            # Between two pulls the status no longer has the error.
             return reason == "ImagePullBackOff"
     conditions = dig(pod, "status", "conditions") or []
     return not any(
@@ -210,5 +210,5 @@ def _memory_limit(pod: KubernetesObject, container: str) -> str:
 
 
 def waits(state: AppState) -> bool:
-    """Tell whether something in this state waits to run."""
+    """Return whether something in this state is waiting to run."""
     return state in (AppState.SUBMITTED, AppState.PENDING)

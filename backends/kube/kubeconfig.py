@@ -39,9 +39,9 @@ TIMEOUT_S = 60.0
 """How long a program may take: some open a browser, in which somebody logs in."""
 # Maximum output of such a program (bytes), stdout and stderr together.
 _MOST_OUTPUT = 1 << 20
-# A credential is renewed so many seconds before it expires, but kept for so many: this machine's clock may be wrong.
+# Seconds before its expiry at which a credential is renewed, and for which it is kept at least, as clocks differ.
 _MARGIN_S, _SHORTEST_S = 60.0, 10.0
-# Of what a program says why it failed, so many characters are given, from the end.
+# Characters of a failed program's stderr that are shown, from its end.
 _LONGEST_MESSAGE = 300
 
 
@@ -69,17 +69,17 @@ def kubeconfig_files() -> list[Path]:
 
 
 def in_cluster() -> bool:
-    """Tell whether this program runs in a pod that may speak to its API server."""
+    """Return whether this program runs in a pod with a service account."""
     return all(os.environ.get(name) for name in _IN_CLUSTER) and is_file(_TOKEN)
 
 
 def is_set_up() -> bool:
-    """Tell whether there is a server that could be asked."""
+    """Return whether an API server is configured."""
     return in_cluster() or bool(kubeconfig_files())
 
 
 def read_contexts() -> Contexts:
-    """List the contexts of the kubeconfig, none where there is no file.
+    """Return the contexts of the kubeconfig; none without a file.
 
     Raises:
         ValueError: a file is no kubeconfig.
@@ -119,7 +119,7 @@ class Login:
 
 
 def read_login(context: str) -> Login | None:
-    """Read the cluster and the user of a context; None where the context, or its cluster, is not there.
+    """Read the cluster and the user of a context; None if the context or its cluster is missing.
 
     Raises:
         ValueError: a file is no kubeconfig.

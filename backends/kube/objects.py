@@ -37,11 +37,11 @@ _EVENT = {
 
 
 class Needed:
-    """A text that its object is dropped without."""
+    """A string that is required: an object without it is dropped."""
 
 
 class TextMap:
-    """A mapping of texts to texts, such as labels."""
+    """A mapping of strings to strings, such as labels."""
 
 
 _CONTAINER = {
@@ -94,19 +94,22 @@ _POD = {
 
 
 def checked_pod(item: Any) -> KubernetesObject | None:
-    """Return a pod without the values that have the wrong type, changed in place; None where it has no name."""
+    """Return a pod without the values that have the wrong type, changed in place; None if it has no name."""
     return checked(item, _POD)
 
 
 def checked_event(item: Any) -> KubernetesObject | None:
-    """Return an event as `checked_pod` does a pod; None where it is no object."""
+    """Return an event as `checked_pod` does a pod; None if it is not an object."""
     return item if _fits(item, _EVENT) else None
 
 
 def dig(item: Any, *path: str) -> Any:
-    """Return a field by its path; None where a part of the path is missing."""
-    for name in path:
-        item = item.get(name) if isinstance(item, dict) else None
+    """Return a field by its path; None if a part of the path is missing."""
+    try:
+        for name in path:
+            item = item[name]
+    except (KeyError, TypeError):
+        return None
     return item
 
 
@@ -151,14 +154,14 @@ def items_of(answer: Mapping[str, Any]) -> list[Any]:
 
 
 def list_version(answer: Mapping[str, Any]) -> str:
-    """Return the version of a list, from which a watch goes on; empty where it has none."""
+    """Return the version of a list, from which a watch continues; empty if it has none."""
     metadata = answer.get("metadata")
     version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
     return version if isinstance(version, str) else ""
 
 
 def checked(item: Any, shape: Mapping[str, Any]) -> KubernetesObject | None:
-    """Return an object without the values that a shape forbids, changed in place; None where it has no name."""
+    """Return an object without the values that a shape forbids, changed in place; None if it has no name."""
     if not _fits(item, shape):
         return None
     metadata = item.get("metadata") or {}
@@ -169,7 +172,7 @@ def checked(item: Any, shape: Mapping[str, Any]) -> KubernetesObject | None:
 
 
 def _fits(value: Any, shape: Any) -> bool:
-    """Tell whether a value has a shape; parts of it that have not are taken out."""
+    """Return whether a value has a shape; its parts with another one are removed."""
     if type(shape) is dict:
         return type(value) is dict and _fit_fields(value, shape)
     if type(shape) is list:

@@ -74,7 +74,7 @@ def apply_overlay(base: Overlay, overlay: Mapping[str, Any]) -> None:
 
 
 def merged(there: Any, value: Any, key: str) -> Any:
-    """Lay a value over the one that a key has, and return the result; None where nothing is left."""
+    """Merge a value into the one that a key has, and return the result."""
     if there is None or value is None:
         return _fresh(value)
     if isinstance(there, dict) and isinstance(value, Mapping):
@@ -130,7 +130,7 @@ def _word(value: Any) -> str:
 
 
 def get_overlay(target: AppDef | Role, namespace: str, kind: str) -> Overlay:
-    """Return the overlay in a role's metadata, empty where there is none; its keys are as they were set.
+    """Return the overlay in a role's metadata, empty if there is none; the operators in its keys are kept.
 
     Args:
         target: the role.

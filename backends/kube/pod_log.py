@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 _NOT_YET = -1
-# In what a server says whose node does not answer: the path that it asked there.
+# In the server's error for a node that does not answer: the path that was asked for there.
 _OF_NODE = "/containerLogs/"
-# Nothing to tell of: it takes a moment.
+# Short states that need no notice.
 _MOMENTS = ("its container is being created", "waits for a node")
 
 
@@ -37,7 +37,7 @@ class Item(NamedTuple):
 
     Attributes:
         record: the record.
-        part: the place after it; None of words of ours.
+        part: the position after it; None for a notice of this program.
     """
 
     record: Record
@@ -50,13 +50,13 @@ class LogReading:
 
     Args:
         server: the server.
-        look: returns a pod as it is at a time, by the monotonic clock, or later; None once it is gone.
+        look: returns a pod as of a time (monotonic clock) or later; None once it is gone.
         name: the replica's, such as ``trainer/0``.
-        parts: where to go on, by the names of the parts.
-        since: without a place to go on at, only lines from this time on, in nanoseconds since the epoch.
+        parts: the positions to resume from, by the names of the parts.
+        since: without a position, only lines from this time on (ns since the epoch).
         follow: wait for more; else end at the present end.
-        says: add words of ours, such as of a restart.
-        together: lines that were printed within so many nanoseconds may be one record.
+        says: add notices, such as of a restart.
+        together: lines printed within this time (ns) may be one record.
         within_line: whether what was read last ends within a line.
     """
 
@@ -75,7 +75,7 @@ class LogReading:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing more is wanted."""
+        """Whether `stop` was called."""
         return self._stop.is_set()
 
     def stop(self) -> None:
@@ -86,12 +86,12 @@ class LogReading:
                 answer.shut()
 
     def wait(self, seconds: float) -> None:
-        """Wait, but not beyond `stop`."""
+        """Wait, at most until `stop`."""
         self._stop.wait(seconds)
 
     @contextmanager
     def opened(self, path: str, params: Mapping[str, Any]) -> Iterator[StreamingResponse]:
-        """Give an answer that `stop` ends.
+        """Open a streaming answer that `stop` ends.
 
         Raises:
             SchedulerError: the server refused, or went away.
@@ -114,9 +114,9 @@ class LogReading:
             answer.close()
 
     def own_record(self, text: str, nanoseconds: int | None = None) -> Item:
-        """Return a record of ours about the replica."""
+        """Return a notice about the replica as a record."""
         at = time.time() if nanoseconds is None else nanoseconds / 1e9
-        # A node that drops a log may leave half a line: words of ours begin on one of their own.
+        # A node that drops a log may leave half a line: a notice begins on a line of its own.
         before, self.within_line = "\n" if self.within_line else "", False
         return Item(Record(f"{before}-- {self.name} {text} --\n".encode(), at, "c"), None)
 
@@ -185,10 +185,10 @@ class ContainerLog:
         self._pod = pod
         return True
 
-    # What is said
+    # Notices
 
     def _begin(self, number: int, before: int) -> Iterator[Item]:
-        """Read what is left of the run before, and say that another one begins."""
+        """Read the rest of the previous run, and give notice of the next one."""
         if number <= 0:
             return
         # The node keeps one run before the present one.
@@ -197,7 +197,7 @@ class ContainerLog:
             yield self._reading.own_record(f"was restarted (restart {number}): its log continues")
 
     def _why_not(self, run: ContainerRun) -> Iterator[Item]:
-        """Say once why a container does not run, unless that has passed by the next look."""
+        """Give the reason why a container does not run once, if it holds for two looks."""
         reason = pod_reason(self._pod)
         if not self._reading.says or run.is_over or reason in ("", *_MOMENTS):
             return
@@ -211,7 +211,7 @@ class ContainerLog:
             self._said.add(reason)
             yield self._reading.own_record(f"has a log that cannot be read: {plain(reason)}")
 
-    # What is read
+    # Reading
 
     def _read(self, number: int, *, follow: bool, previous: bool = False) -> Iterator[Item]:
         """Yield the records of one run, from where the last reading ended."""

@@ -40,7 +40,7 @@ _NODE_LABEL = re.compile(
 
 
 def cores(quantity: Any) -> float | None:
-    """Return an amount as a number, such as of CPUs; None where it is none, or more than any machine has."""
+    """Return a quantity as a number; None if it is not one, or more than any machine has."""
     from kubernetes.utils.quantity import parse_quantity
 
     text = str(quantity).strip()
@@ -52,7 +52,7 @@ def cores(quantity: Any) -> float | None:
 
 
 def megabytes(quantity: Any) -> int | None:
-    """Return an amount of memory in megabytes (10**6 bytes, as TorchX asks for), at least 1; None where it is none."""
+    """Return a quantity of memory in megabytes (10**6 bytes, as in TorchX), at least 1; None if it is not one."""
     value = cores(quantity)
     return None if value is None else max(1, round(value / 1e6))
 
@@ -125,7 +125,7 @@ def node_labels(role: Role) -> dict[str, str]:
 
 
 def is_node_label(name: str) -> bool:
-    """Tell whether a name is that of a label with its domain, such as ``topology.kubernetes.io/zone``."""
+    """Return whether a name is that of a node label with a domain, such as ``topology.kubernetes.io/zone``."""
     return _NODE_LABEL.fullmatch(name) is not None
 
 
@@ -154,7 +154,7 @@ def _resources(
         limits["memory"], requests["memory"] = f"{memory}M", f"{max(memory - reserved_memmb, 0)}M"
     if resource.gpu > 0:
         limits[GPU] = requests[GPU] = str(resource.gpu)
-    # What is no CPU and no memory is requested as it is limited.
+    # Devices are requested as they are limited.
     limits.update({name: str(count) for name, count in resource.devices.items()})
     if efa_device_count is not None:
         limits.pop(EFA_DEVICE, None)

@@ -10,7 +10,7 @@ from ...specs.status import AppState
 from .objects import KubernetesObject, dig
 
 MAIN = "main container"
-"""A key of pods that no server writes: the container that whoever made the pod meant."""
+"""A key that this program adds to a pod: the main container, by the labels of the job's kind."""
 _DEFAULT = "kubectl.kubernetes.io/default-container"
 _OVER = ("Succeeded", "Failed")
 
@@ -27,9 +27,9 @@ class ContainerRun(NamedTuple):
     """How a container is doing.
 
     Attributes:
-        number: how often it was started again; -1 where it was never started.
+        number: the number of restarts; -1 if it was never started.
         is_running: whether it runs now.
-        is_over: whether it has ended, and will not be started again.
+        is_over: whether it has ended for good.
     """
 
     number: int
@@ -38,7 +38,7 @@ class ContainerRun(NamedTuple):
 
 
 def before_others(pod: KubernetesObject) -> list[str]:
-    """Return the containers that prepare the others: each ends before the next one starts."""
+    """Return the init containers that are no sidecars: each ends before the next one starts."""
     return [item["name"] for item in _init_containers(pod) if item.get("restartPolicy") != "Always"]
 
 
@@ -47,7 +47,7 @@ def main_container(pod: KubernetesObject, name: str = "") -> str:
 
     Args:
         pod: the pod, or its template.
-        name: the container that whoever made the pod meant; `MAIN` of the pod if empty.
+        name: the container that the job's kind names; `MAIN` of the pod if empty.
     """
     names = [item["name"] for item in dig(pod, "spec", "containers") or []]
     named = dig(pod, "metadata", "annotations", _DEFAULT)
@@ -88,7 +88,7 @@ def pod_state(pod: KubernetesObject) -> AppState:
 
 
 def seconds_of(text: Any) -> float | None:
-    """Return a time of the server in seconds since the epoch, None where there is none."""
+    """Return a time of the server in seconds since the epoch, None if there is none."""
     if not isinstance(text, str) or not text:
         return None
     try:
@@ -98,7 +98,7 @@ def seconds_of(text: Any) -> float | None:
 
 
 def pod_end(pod: KubernetesObject) -> float | None:
-    """Return when a pod's container ended, else when the pod was told to end."""
+    """Return when a pod's main container ended, else when the pod was asked to end."""
     ended = (main_status(pod).get("state") or {}).get("terminated") or {}
     if (at := seconds_of(ended.get("finishedAt"))) is not None:
         return at
@@ -113,14 +113,14 @@ def container_statuses(pod: KubernetesObject) -> list[Mapping[str, Any]]:
 
 
 def main_status(pod: KubernetesObject) -> Mapping[str, Any]:
-    """Return the status of the main container; empty where there is none yet."""
+    """Return the status of the main container; empty if there is none yet."""
     own = main_container(pod)
     statuses = dig(pod, "status", "containerStatuses") or []
     return next((item for item in statuses if item.get("name") == own), {})
 
 
 def terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return how a container ended, or ended last before it was started again; empty where it never did."""
+    """Return how a container ended last; empty if it never did."""
     now, before = status.get("state") or {}, status.get("lastState") or {}
     return now.get("terminated") or before.get("terminated") or {}
 
@@ -131,7 +131,7 @@ def image_of(pod: KubernetesObject, container: str) -> str:
 
 
 def exit_code(pod: KubernetesObject) -> int | None:
-    """Return a replica's exit code; None while it runs, or where it is not known."""
+    """Return a replica's exit code; None while it runs, or if it is unknown."""
     now = (main_status(pod).get("state") or {}).get("terminated") or {}
     code = now.get("exitCode")
     return code if isinstance(code, int) else None

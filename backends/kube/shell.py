@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kubernetes.client import Configuration
 
 
-# What a shell is looked for with; its answer is the shell to use, with its path or without.
+# Prints the shell to use, with its path or without.
 _LOOK = "command -v bash || command -v sh"
 # The protocol has no environment: the shell that was found sets TERM and becomes the one that is used.
 _START = 'TERM="$0" exec "$1"'
@@ -52,9 +52,9 @@ _PROTOCOL = "v4.channel.k8s.io"
 # Seconds in which the server takes the connection and the node begins the program.
 _TIMEOUT_S = 20.0
 _CONTINUED, _TEXT, _BINARY, _CLOSE, _PING = 0, 1, 2, 8, 9
-# Where a runtime says that a program is not there.
+# In a runtime's error if the program does not exist.
 _MISSING = ("executable file not found", "no such file", "not found in $PATH")
-# What a terminal sends for ctrl-d: protocols before v5 cannot end what a program reads.
+# Ctrl-d: protocols before v5 cannot close stdin.
 _END_OF_KEYS = b"\x04"
 
 
@@ -135,12 +135,12 @@ class PodExec:
         self._result: dict[str, Any] | None = None
 
     def fileno(self) -> int:
-        """Return the descriptor that can be read when `read` has something, unless `has_more` says so already."""
+        """Return the descriptor to poll before `read`, unless `has_more` is true."""
         return self._connection.fileno()
 
     @property
     def has_more(self) -> bool:
-        """Whether bytes have come that the descriptor does not show any more."""
+        """Whether received bytes are buffered above the descriptor."""
         pending = getattr(self._connection.sock, "pending", None)
         return bool(pending and pending())
 
@@ -195,7 +195,7 @@ class PodExec:
         self._connection.send_binary(bytes([channel]) + data)
 
     def resize(self, columns: int, lines: int) -> None:
-        """Tell the program the size of its terminal."""
+        """Send the size of the terminal."""
         self.write(SIZE, json.dumps({"Width": columns, "Height": lines}).encode())
 
     def exit_code(self) -> int:
@@ -362,7 +362,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def relay(running: PodExec, resized: int, answer_s: float = _TIMEOUT_S) -> None:
-    """Carry keys to the program and its output back until one side ends.
+    """Relay keys and output between the terminal and the program until one side ends.
 
     Args:
         running: the program.

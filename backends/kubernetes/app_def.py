@@ -14,12 +14,12 @@ from . import labels
 def app_def_annotations(
     app: AppDef, session: str, submitted_at: float | None = None, built: Collection[str] = ()
 ) -> dict[str, str]:
-    """Return the annotations of a job that keep its AppDef and who launched it, and when.
+    """Return the annotations that record a job's AppDef, its user and when it was submitted.
 
     Args:
         app: the AppDef, as it is launched.
         session: the session part of its handle.
-        submitted_at: seconds since the epoch; None where that is not known yet.
+        submitted_at: seconds since the epoch; None if that is unknown yet.
         built: images that have the workspace of their role in them.
     """
     text, left_out = kept_text(app, labels.APP_DEF_LIMIT, built)
@@ -31,7 +31,7 @@ def app_def_annotations(
 
 
 def read_app_def(job: KubernetesObject, notes: list[str]) -> AppDef | None:
-    """Return the AppDef that an annotation of a job keeps, None where none does.
+    """Return the AppDef in an annotation of a job; None if there is none.
 
     Args:
         job: the job.

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
+from ...specs.errors import SchedulerError
 from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
 from ..kube.api_server import ApiError, ApiServer
 from ..kube.causes import waits
@@ -262,10 +263,15 @@ class FollowedJobs:
             self.forget(app_id)
             return _with_events(self._jobs, job, self._jobs.by_replica(self._jobs.pods(job)), now)
         reflector = followed.pods if followed else self._follow(job)
-        pods = self._jobs.by_replica(reflector.items().values())
-        if followed and followed.facts[:2] == (job, pods) and now - followed.read_at < _EVENTS_S:
-            return followed.facts
-        facts = _with_events(self._jobs, job, pods, now)
+        try:
+            pods = self._jobs.by_replica(reflector.items().values())
+            if followed and followed.facts[:2] == (job, pods) and now - followed.read_at < _EVENTS_S:
+                return followed.facts
+            facts = _with_events(self._jobs, job, pods, now)
+        except SchedulerError:
+            if followed is None:
+                reflector.close()
+            raise
         self._keep(app_id, _Followed(reflector, facts, now))
         return facts
 

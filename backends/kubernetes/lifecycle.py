@@ -33,7 +33,7 @@ _TIMEOUT_S = 30.0
 # What urllib3 and the socket raise before a request is sent.
 _UNSENT = {"ConnectTimeoutError", "ConnectionRefusedError", "NameResolutionError", "NewConnectionError", "SSLError",
            "ProxyError", "ConfigException", "gaierror"}  # fmt: skip
-# How often a status is written that was changed by someone else meanwhile.
+# Attempts to write a status that others write at the same time.
 _TRIES = 5
 
 
@@ -205,7 +205,7 @@ def has_account(server: ApiServer, namespace: str, account: str) -> bool:
 
 
 def _was_sent(error: BaseException | None) -> bool:
-    """Tell whether a request that failed may have come to the server."""
+    """Return whether a failed request may have reached the server."""
     while error is not None:
         if type(error).__name__ in _UNSENT:
             return False
@@ -214,7 +214,7 @@ def _was_sent(error: BaseException | None) -> bool:
 
 
 def _was_created(server: ApiServer, kind: JobKind, made: KubernetesObject, error: SchedulerError) -> bool:
-    """Tell whether a job was created although the server did not say so: its answer may have been lost.
+    """Return whether a job exists although its creation was not confirmed: the answer may have been lost.
 
     Raises:
         BackendUnavailableError: the server does not tell that either.

@@ -15,15 +15,15 @@ from ..shared.stamped_log import TOGETHER_NS, LookWaits
 from .job_kind import Replica
 from .jobs import Jobs, JobSnapshot
 
-# A look at the job that is not older (s) is good enough to begin with: that of another replica's log.
+# Largest age (s) of another replica's snapshot that a stream may begin with.
 _FRESH_S = 1.0
 
 
 class KubernetesLogStream:
     """The records of one replica until its pod has ended for good.
 
-    A pod that is not there yet, or waits, is waited for while its job goes on. A pod that is made anew goes on in the
-    same log; a record says so.
+    A pod that does not exist yet or waits is waited for while its job runs. A pod that replaces another continues the
+    log, after a notice.
 
     Args:
         jobs: the server and the kind of the jobs.
@@ -33,8 +33,8 @@ class KubernetesLogStream:
         cursor: where to go on.
         since: without a cursor, only lines from this time on, in nanoseconds since the epoch.
         follow: wait for more; else end at the present end.
-        says: add records of ours.
-        together: lines that were printed within so many nanoseconds may be one record.
+        says: add notices.
+        together: lines printed within this time (ns) may be one record.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class KubernetesLogStream:
     def close(self) -> None:
         """End the iteration at once, a blocked read too; may be called again, from any thread."""
         self._reading.stop()
-        # Whoever reads now ends by itself.
+        # A reader in another thread ends by itself.
         if self._iterating.acquire(blocking=False):
             try:
                 self._items.close()
@@ -106,7 +106,7 @@ class KubernetesLogStream:
                 self._iterating.release()
 
     def _note(self, part: Part) -> None:
-        """Remember a place, and forget those in runs and pods of before."""
+        """Remember a position, and forget those in earlier runs and pods."""
         pod, container, _ = part.name.split("/")
         kept = {
             name: known
@@ -147,10 +147,10 @@ class KubernetesLogStream:
         return self._jobs.snapshot(self._app_id, not_before).pods.get(self._replica)
 
     def _may_come(self, look: JobSnapshot, pod: KubernetesObject | None) -> bool:
-        """Tell whether a pod may be made yet: the first one, or one in place of the one that ended."""
+        """Return whether a pod may still be made: the first one, or a replacement."""
         if not self._reading.follow or look.is_over:
             return False
-        # A pod that somebody deleted is made anew while its job goes on.
+        # A deleted pod is replaced while its job runs.
         return pod is None or "deletionTimestamp" in pod["metadata"] or look.may_restart
 
     def _pod_items(self, pod: KubernetesObject) -> Iterator[Item]:

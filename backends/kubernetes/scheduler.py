@@ -147,7 +147,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
         Raises:
             SchedulerError: nothing was created; the message says why and what to do.
-            LaunchCancelledError: the launch was ended meanwhile.
+            LaunchCancelledError: the launch was cancelled.
         """
         app_id = launch(self._server, self._kind, dryrun_info.request, push_images=self.push_images)
         self._listed.add(split_app_id(app_id)[0])
@@ -160,7 +160,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     # Watching
 
     def describe(self, app_id: str) -> DescribeAppResponse | None:
-        """Describe an app, whoever launched it; None when it does not exist."""
+        """Describe an app of any user; None if it does not exist."""
         answer = self._followed.describe(app_id)
         if answer is None:
             return None

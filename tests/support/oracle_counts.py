@@ -29,7 +29,9 @@ INPUTS = (
     "backends/torchxconfig.py", "backends/options.py", "backends/shared/kept_app_def.py",
     "backends/local/request.py", "backends/local/environment.py", "backends/local/image_provider.py",
     "backends/docker/request.py", "backends/docker/labels.py", "backends/docker/app_def.py",
-    "backends/kube/*.py", "backends/kubernetes/*.py", "backends/kubernetes/volcano/*.py",
+    "backends/kube/names.py", "backends/kube/overlay.py", "backends/kube/pod_template.py",
+    "backends/kubernetes/app_def.py", "backends/kubernetes/labels.py", "backends/kubernetes/request.py",
+    "backends/kubernetes/volcano/manifest.py", "backends/kubernetes/volcano/names.py",
 )  # fmt: skip
 """The files that decide what is compared; the pinned version of TorchX is hashed with them."""
 

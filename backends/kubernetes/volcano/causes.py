@@ -14,7 +14,7 @@ from ...shared.exit_reasons import short_time
 _OF_PODS = re.compile(r"^(?:\(combined from similar events\): )?Error creating pods: \[failed to create pod \S+, err: ")
 _FORBIDDEN = re.compile(r'^pods "[^"]*" is forbidden: ')
 
-# What the gang plug-in says of every group that is not ready, whatever the cause is.
+# The gang plug-in's message for every group that is not ready, whatever the cause.
 _GANG = re.compile(r"pod group is (?:not )?ready|tasks in gang")
 _CAUSE_IN_GANG = re.compile(r"Origin reason is|Insufficient |nodes are (?:un)?available")
 _GAVE_UP = "for retry limit reached"
@@ -31,7 +31,7 @@ _TELLING: tuple[tuple[int, re.Pattern[str]], ...] = (
 
 
 def job_message(job: KubernetesObject) -> str:
-    """Return Volcano's own message on a job's state, empty where there is none."""
+    """Return Volcano's own message on a job's state, empty if there is none."""
     state = dig(job, "status", "state") or {}
     text = ": ".join(str(part) for part in (state.get("reason"), state.get("message")) if part)
     return plain(without_go(text))[:LONGEST]
@@ -56,7 +56,7 @@ def summarize_events(events: Iterable[KubernetesObject]) -> EventSummary:
         events: of one object, or of a job and its group; of any type, in any order.
     """
     in_order = sorted(events, key=event_time)
-    # Once a group was placed, what was said of it before is over.
+    # Earlier events are obsolete once a group was placed.
     placed = [event_time(event) for event in in_order if event.get("reason") == "Scheduled"]
     since = placed[-1] if placed else ""
     best, text, gave_up = 0, "", False
@@ -74,7 +74,7 @@ def summarize_events(events: Iterable[KubernetesObject]) -> EventSummary:
 
 
 def is_gang_only(message: str) -> bool:
-    """Tell whether words of the scheduler say no more than that a gang is not complete."""
+    """Return whether a message of the scheduler says only that a gang is incomplete."""
     return bool(_GANG.search(message)) and not _CAUSE_IN_GANG.search(message)
 
 
@@ -83,7 +83,7 @@ def _rank(reason: str, message: str) -> int:
     if reason == "ExecuteAction":
         return rank if _GAVE_UP in message else 0
     if rank and is_gang_only(message):
-        # A gang that is ready has its places.
+        # A gang that is ready has its nodes.
         return _GANG_ONLY if "not ready" in message else 0
     return rank
 
@@ -91,7 +91,7 @@ def _rank(reason: str, message: str) -> int:
 def _said_by(event: KubernetesObject) -> str:
     message = without_go(str(event.get("message") or ""))
     if match := _OF_PODS.match(message):
-        # Volcano tells of all pods that it could not make in one list; the first says it.
+        # Volcano lists all pods that it could not create; the first is enough.
         first = message[match.end() :].partition(" failed to create pod ")[0].removesuffix("]")
         return f"pods cannot be created: {_FORBIDDEN.sub('', first)}"
     return describe_event(event)
@@ -102,7 +102,7 @@ def not_picked_up(job: KubernetesObject, queue_exists: bool | None, age: float) 
 
     Args:
         job: the job.
-        queue_exists: whether its queue is there; None where that is not known.
+        queue_exists: whether its queue is there; None if that is unknown.
         age: seconds since it was submitted.
     """
     queue = dig(job, "spec", "queue") or "default"

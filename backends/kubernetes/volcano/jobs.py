@@ -43,7 +43,7 @@ _JOB = {
 
 
 def checked_job(item: Any) -> KubernetesObject | None:
-    """Return a job without the values that have the wrong type, changed in place; None where it has no name."""
+    """Return a job without the values that have the wrong type, changed in place; None if it has no name."""
     return checked(item, _JOB)
 
 

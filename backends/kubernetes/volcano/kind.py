@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 from ....logs.text.sanitize import plain
 from ....specs.handles import normalize_str
-from ....specs.roles import AppDef, Role
+from ....specs.roles import AppDef
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiError, ApiServer
 from ...kube.causes import needs_events, pod_reason, together, waits
@@ -55,16 +55,14 @@ class VolcanoJobs(JobKind):
 
     group, version, resource = GROUP, VERSION, "jobs"
 
-    def checked(self, item: Any) -> KubernetesObject | None:
-        return checked_job(item)
+    checked = staticmethod(checked_job)
 
     def pods_selector(self, job_name: str) -> str:
         return f"{JOB_NAME}={job_name}"
 
     # A job
 
-    def state(self, job: KubernetesObject) -> AppState:
-        return app_state(job)
+    state = staticmethod(app_state)
 
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
         state, ended_at = app_state(job), finished_at(job, pods)
@@ -99,11 +97,9 @@ class VolcanoJobs(JobKind):
 
     # Replicas
 
-    def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
-        return replicas_of(job)
+    replicas = staticmethod(replicas_of)
 
-    def replica_of(self, pod: KubernetesObject) -> Replica:
-        return replica_of_pod(pod)
+    replica_of = staticmethod(replica_of_pod)
 
     def main_container(self, pod: KubernetesObject) -> str:
         return main_container(pod, dig(pod, "metadata", "labels", TASK) or "")
@@ -111,8 +107,7 @@ class VolcanoJobs(JobKind):
     def restart_number(self, pod: KubernetesObject) -> int:
         return number(dig(pod, "metadata", "annotations") or {}, RETRY_COUNT)
 
-    def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
-        return roles_of(job, notes)
+    roles = staticmethod(roles_of)
 
     # Why
 
@@ -175,8 +170,7 @@ class VolcanoJobs(JobKind):
     def name_faults(self, app: AppDef) -> list[NameFault]:
         return list(name_faults(app))
 
-    def check(self, app: AppDef, namespace: str) -> None:
-        check_app(app, namespace)
+    check = staticmethod(check_app)
 
     def manifest(self, app: AppDef, options: Any) -> KubernetesObject:
         return app_to_resource(

@@ -25,12 +25,12 @@ _JOB_STATES = {
 
 
 def phase_of(job: KubernetesObject) -> str:
-    """Return a job's phase, empty where Volcano has not looked at it yet."""
+    """Return a job's phase, empty until Volcano has picked it up."""
     return str(dig(job, "status", "state", "phase") or "")
 
 
 def app_state(job: KubernetesObject) -> AppState:
-    """Return a job's state; SUBMITTED while Volcano has not looked at it, which TorchX calls UNKNOWN."""
+    """Return a job's state; SUBMITTED until Volcano has picked it up, which TorchX calls UNKNOWN."""
     phase = phase_of(job)
     return _JOB_STATES.get(phase, AppState.UNKNOWN) if phase else AppState.SUBMITTED
 
@@ -56,10 +56,10 @@ def timeline(job: KubernetesObject, ended_at: float | None = None) -> list[State
 
 
 def finished_at(job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> float | None:
-    """Return when a job ended, in seconds since the epoch; None while it has not, or where it is not known.
+    """Return when a job ended, in seconds since the epoch; None if it has not, or if that is unknown.
 
-    Who cancels a job writes its phase and mostly no time: the time beside it is that of the phase before. Then the
-    server's note of who wrote the phase tells (`managedFields`), else the job's pods.
+    Clients that cancel a job mostly write its phase without a time: the time beside it is that of the previous phase.
+    Then the time is that at which the phase was written (`managedFields`), else that of the pods' end.
 
     Args:
         job: the job.
@@ -84,7 +84,7 @@ def _transitions(job: KubernetesObject) -> list[tuple[str, float | None]]:
 
 
 def _has_own_time(job: KubernetesObject) -> bool:
-    """Tell whether the time beside a job's phase is when it was entered, not left over from the phase before."""
+    """Return whether the time beside a job's phase belongs to it, not to the previous phase."""
     *before, (phase, when) = _transitions(job)
     if not before or before[-1][0] == phase:
         return True
@@ -92,7 +92,7 @@ def _has_own_time(job: KubernetesObject) -> bool:
 
 
 def _phase_written_at(job: KubernetesObject) -> float | None:
-    """Return when the one who wrote a job's phase last wrote its status."""
+    """Return when a job's phase was last written."""
     for entry in job["metadata"].get("managedFields") or []:
         status = (entry.get("fieldsV1") or {}).get("f:status")
         state = status.get("f:state") if isinstance(status, dict) else None

@@ -59,7 +59,7 @@ def _retries(task: KubernetesObject) -> tuple[int, RetryPolicy]:
 
 
 def _min_replicas(tasks: list[KubernetesObject]) -> int | None:
-    """Return the fewest replicas that a role runs with, None where it is not elastic."""
+    """Return the fewest replicas that a role runs with; None if it is not elastic."""
     known = [task.get("minAvailable") for task in tasks]
     if all(minimum is None for minimum in known):
         return None

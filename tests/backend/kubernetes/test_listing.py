@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 from support.scripted_server import Stream, scripted_server, status
@@ -155,6 +156,15 @@ def test_changed_job_is_read_again(scripted):
     wait_until(lambda: scripted.rows.version("ns:first") == "8", "the event")
     assert scripted.cost() == ["first", "events", "events"]
     assert scripted.cost() == []
+
+
+def test_refused_pods_leave_no_watch(scripted):
+    scripted.watch()
+    scripted.made.answers["GET", PODS] = status(403, "Forbidden", "no pods")
+    for _ in range(3):
+        with pytest.raises(ForbiddenError, match="no pods"):
+            scripted.message()
+    wait_until(lambda: not [one for one in threading.enumerate() if one.name == "kubernetes-pods"], "the threads' end")
 
 
 def test_unwatched_job_is_read_each_time(scripted):
