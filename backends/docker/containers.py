@@ -1,4 +1,4 @@
-"""Finding the containers of an app: one request, whatever their number."""
+"""The containers of apps: their summaries, and what their inspection says."""
 
 from __future__ import annotations
 
@@ -16,7 +16,20 @@ from ..shared.replicas import pick_replica
 from . import labels
 from .labels import checked_labels
 
+ContainerSummary = dict[str, Any]
+"""One container of ``/containers/json``: Id, Names, Image, Created, State, Status, Labels, Ports..."""
 ContainerDetails = dict[str, Any]
+"""The answer of ``/containers/ID/json``."""
+_PORT = {"PrivatePort": is_count, "PublicPort": is_count}
+# Fields of a container in a list besides Id and Labels; all are optional.
+_FIELDS = {
+    "State": is_text,
+    "Status": is_text,
+    "Image": is_text,
+    "Created": is_time,
+    "Names": is_list_of(is_text),
+    "Ports": is_list_of(lambda port: is_object(port) and not find_invalid_field(port, {}, _PORT)),
+}
 
 
 def inspect_all(
@@ -92,10 +105,6 @@ def _as_inspected(container: ContainerSummary, inspected: ContainerDetails) -> C
     return {**container, "State": state["Status"], "Status": status}
 
 
-ContainerSummary = dict[str, Any]
-"""One container as ``/containers/json`` gives it: Id, Names, Image, Created, State, Status, Labels, Ports..."""
-
-
 def all_containers(engine: Engine) -> list[ContainerSummary]:
     """Return the containers of every TorchX app, ended ones included, the latest first."""
     return _asked(engine, labels.APP_ID)
@@ -156,18 +165,6 @@ def _asked(engine: Engine, label: str) -> list[ContainerSummary]:
         raise SchedulerError(f"the engine did not answer with a list of containers, but with {containers!r:.80}")
     checked = [_checked(container) for container in containers if is_object(container) and is_name(container.get("Id"))]
     return [container for container in checked if labels.APP_ID in container["Labels"]]
-
-
-# Fields of a container in a list besides Id and Labels; all are optional.
-_FIELDS = {
-    "State": is_text,
-    "Status": is_text,
-    "Image": is_text,
-    "Created": is_time,
-    "Names": is_list_of(is_text),
-    "Ports": is_list_of(lambda port: is_object(port) and not find_invalid_field(port, {}, _PORT)),
-}
-_PORT = {"PrivatePort": is_count, "PublicPort": is_count}
 
 
 def _checked(container: Mapping[str, Any]) -> ContainerSummary:

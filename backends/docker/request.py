@@ -1,4 +1,4 @@
-"""The request of local_docker: the containers that would be created, as TorchX would; its text; its faults."""
+"""The request of local_docker: the containers of an app, as TorchX would create them."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ import fnmatch
 import logging
 import os
 import re
-import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from ... import __version__
-from ...base.files import path_exists, user_name
-from ...specs.errors import AppDefError, BackendUnavailableError
+from ...base.files import user_name
+from ...specs.errors import AppDefError
 from ...specs.mounts import BindMount, DeviceMount, VolumeMount
 from ...specs.named_resources_aws import EFA_DEVICE, NEURON_DEVICE
 from ...specs.roles import AppDef, Role, macros
 from ..api import check_launchable
-from ..docker_engine.client import Engine
-from ..docker_engine.images import LOCAL_REGISTRY
 from ..options import StructuredOpts
 from ..shared.kept_app_def import RANK0_HOST
 from ..shared.progress import while_wanted
 from ..shared.readable_yaml import readable_yaml
-from ..shared.secrets import mask_args, mask_data, mask_env
-from ..types import Finding, NameFault
-from ..workspace.scripts import workspace_findings
+from ..shared.secrets import mask_data
+from ..types import NameFault
 from . import labels
 from .app_def import app_def_labels
 from .networks import NETWORK
+from .run_line import docker_run_line, shown_labels
+
+logger = logging.getLogger(__name__)
 
 _ALLOWED = re.compile(r"[a-zA-Z0-9_.-]+")
 _MOST = 30
@@ -37,66 +36,6 @@ _MOST = 30
 _LONGEST_HOST_NAME = 63
 # The files of named devices, numbered from 0.
 _DEVICE_FILES = {EFA_DEVICE: "/dev/infiniband/uverbs", NEURON_DEVICE: "/dev/neuron"}
-_MEGABYTE = 1 << 20
-# Seconds that the engine has to say what an app would find: a form waits for it.
-_TIMEOUT_S = 5.0
-_LEAST_MEMORY_MB = 6  # the engine refuses less
-# What Podman puts in front of short names of images.
-_IMPLIED_REGISTRIES = (LOCAL_REGISTRY, "docker.io/library/", "docker.io/")
-
-
-def docker_run_line(image: str, command: Sequence[str], kwargs: Mapping[str, Any]) -> str:
-    """Return a `docker run` command, secret values masked.
-
-    Args:
-        image: the image.
-        command: what is run.
-        kwargs: arguments by the names of ``docker.DockerClient.containers.create``.
-    """
-    return shlex.join(["docker", "run", "--detach", *_options(kwargs), image, *mask_args(command)])
-
-
-def shown_labels(given: Mapping[str, str]) -> dict[str, str]:
-    """Return labels for people: the AppDef, which is long and can hold secrets, by its size alone."""
-    return {name: f"<{len(value)} bytes of JSON>" if name == labels.APP_DEF else value for name, value in given.items()}
-
-
-def _options(kwargs: Mapping[str, Any]) -> Iterable[str]:
-    for name, option in (("name", "--name"), ("hostname", "--hostname"), ("network", "--network")):
-        if kwargs.get(name):
-            yield from (option, str(kwargs[name]))
-    for name, value in shown_labels(kwargs.get("labels") or {}).items():
-        yield from ("--label", f"{name}={value}")
-    for name, value in sorted(mask_env(kwargs.get("environment") or {}).items()):
-        yield from ("--env", f"{name}={value}")
-    if kwargs.get("privileged"):
-        yield "--privileged"
-    for mount in kwargs.get("mounts") or []:
-        read_only = ",readonly" if mount.get("ReadOnly") else ""
-        yield from ("--mount", f"type={mount['Type']},source={mount['Source']},target={mount['Target']}{read_only}")
-    for device in kwargs.get("devices") or []:
-        yield from ("--device", device)
-    for port, bound in (kwargs.get("ports") or {}).items():
-        yield from ("--publish", _published(port, bound))
-    yield from _limit_flags(kwargs)
-
-
-def _published(port: str, bound: Any) -> str:
-    address, host_port = bound if isinstance(bound, tuple) else ("", bound)
-    return f"{address}:{host_port or ''}:{port}" if address else f"{host_port or ''}:{port}".lstrip(":")
-
-
-def _limit_flags(kwargs: Mapping[str, Any]) -> Iterable[str]:
-    for request in kwargs.get("device_requests") or []:
-        capabilities = ",".join(request["Capabilities"][0])
-        yield from ("--gpus", f'count={request["Count"]},"capabilities={capabilities}"')
-    for name, option in (("mem_limit", "--memory"), ("shm_size", "--shm-size")):
-        if kwargs.get(name):
-            yield from (option, str(kwargs[name]))
-    if kwargs.get("nano_cpus"):
-        yield from ("--cpus", f"{kwargs['nano_cpus'] / 1e9:g}")
-    if policy := kwargs.get("restart_policy"):
-        yield from ("--restart", f"{policy['Name']}:{policy['MaximumRetryCount']}")
 
 
 def container_name(app_id: str, role: str, number: int) -> str:
@@ -164,9 +103,6 @@ class DockerOpts(StructuredOpts):
 
     pull: bool = True
     """If true pulls images before the launch; one that cannot be pulled is taken as it is on the engine's machine."""
-
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -339,114 +275,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(inner) for inner in value]
     return value
-
-
-def engine_findings(engine: Engine) -> list[Finding]:
-    """List the engine's version and size, or why it cannot be used."""
-    try:
-        with engine.translate_errors():
-            client = engine.new_client(_TIMEOUT_S)
-            try:
-                info = client.api.info()
-            finally:
-                client.close()
-    except BackendUnavailableError as error:
-        what, _, hint = str(error).partition(": ")
-        return [Finding("error", what, hint)]
-    where = engine.host.removeprefix("unix://")
-    memory = (info.get("MemTotal") or 0) / 1e9
-    size = f"{info.get('NCPU')} cpu, {memory:.0f} GB, {info.get('Driver')}"
-    name = "Podman" if "BuildahVersion" in info else "Docker"
-    findings = [Finding("ok", f"{name} {info.get('ServerVersion')} at {where}: {size}")]
-    if "nvidia" in (info.get("Runtimes") or {}):
-        findings.append(Finding("ok", "GPUs: the NVIDIA runtime is there"))
-    if any("rootless" in option for option in info.get("SecurityOptions") or []):
-        findings.append(Finding("warning", "the engine is rootless", "limits of cpu and memory may not be enforced"))
-    if engine.is_remote:
-        findings.append(
-            Finding("warning", "the engine is on another machine", "bind mounts and ports are that machine's")
-        )
-    return findings
-
-
-def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Finding]:
-    """List the faults that a launch would have.
-
-    Args:
-        engine: the engine.
-        app: the app.
-        opts: the run options.
-    """
-    try:
-        with engine.translate_errors():
-            api = engine.client().api
-            info = api.info()
-            here = {name for image in api.images() for name in image_names(image)}
-    except BackendUnavailableError as error:
-        what, _, hint = str(error).partition(": ")
-        return [Finding("error", what, hint)]
-    findings = list(_images(app, opts, here))
-    for role in app.roles:
-        findings += _limit_findings(role, info)
-        findings += _devices(role, info)
-        findings += workspace_findings(role)
-        if not engine.is_remote:
-            findings += _mount_findings(role)
-    return findings
-
-
-def image_names(image: dict[str, Any]) -> Iterable[str]:
-    """Yield the names that an image can be asked for by: tags, tags with digests, Podman's tags as Docker has them."""
-    tags, digests = image.get("RepoTags") or [], image.get("RepoDigests") or []
-    yield from (*tags, *digests, image["Id"])
-    for tag in tags:
-        yield from (tag.removeprefix(prefix) for prefix in _IMPLIED_REGISTRIES if tag.startswith(prefix))
-        name, _, _ = tag.rpartition(":")
-        yield from (f"{tag}@{digest.rpartition('@')[2]}" for digest in digests if digest.startswith(f"{name}@"))
-
-
-def _images(app: AppDef, opts: DockerOpts, here: set[str]) -> Iterable[Finding]:
-    for image in dict.fromkeys(role.image for role in app.roles):
-        if image in here or f"{image}:latest" in here:
-            continue
-        if not opts.pull:
-            yield Finding("error", f"the image {image} is not here, and pulling is off", "set pull, or pull it first")
-        elif image.startswith("sha256:"):
-            yield Finding("error", f"the image {image} is not here, and cannot be pulled", "build the workspace again")
-        else:
-            yield Finding("warning", f"the image {image} is not here", "it is pulled first, which may take minutes")
-
-
-def _limit_findings(role: Role, info: dict[str, Any]) -> Iterable[Finding]:
-    resource = role.resource
-    cpus, memory = info.get("NCPU") or 0, (info.get("MemTotal") or 0) // _MEGABYTE
-    if cpus and resource.cpu > cpus:
-        yield Finding(
-            "error", f"{role.name}: {resource.cpu} cpu asked for, the engine has {cpus}", f"ask for {cpus} at most"
-        )
-    if 0 < resource.memMB < _LEAST_MEMORY_MB:
-        yield Finding(
-            "error", f"{role.name}: {resource.memMB} MB of memory is too little", f"{_LEAST_MEMORY_MB} is least"
-        )
-    wanted = resource.memMB * role.num_replicas
-    if memory and wanted > memory:
-        yield Finding(
-            "warning", f"{role.name}: {wanted} MB asked for in all, the engine has {memory}", "it may run short"
-        )
-
-
-def _devices(role: Role, info: dict[str, Any]) -> Iterable[Finding]:
-    if role.resource.gpu > 0 and "nvidia" not in (info.get("Runtimes") or {}):
-        yield Finding(
-            "warning",
-            f"{role.name}: {role.resource.gpu} gpu asked for, the engine has no NVIDIA runtime",
-            "install the NVIDIA Container Toolkit there, or ask for gpu=0",
-        )
-    for name in unknown_devices(role):
-        yield Finding("warning", f"{role.name}: the device {name} is not known here", "it is left out")
-
-
-def _mount_findings(role: Role) -> Iterable[Finding]:
-    for mount in role.mounts:
-        if isinstance(mount, BindMount) and not path_exists(mount.src_path):
-            yield Finding("error", f"{role.name}: the mount's source {mount.src_path} does not exist", "create it")

@@ -36,35 +36,18 @@ from . import labels
 from .beside import run_beside
 from .containers import ContainerDetails, find_containers, find_replica, inspect_all
 from .describe import describe_app
+from .events import engine_events
 from .lifecycle import AppCanceller, Launch
-from .listing import KnownTimes, engine_events, list_rows
+from .listing import KnownTimes, list_rows
 from .log_stream import DockerLogStream
-from .request import (
-    DockerContainer,
-    DockerJob,
-    DockerOpts,
-    check_app,
-    engine_findings,
-    launch_findings,
-    make_request,
-    name_faults,
-    shown_labels,
-)
+from .preflight import engine_findings, launch_findings
+from .request import DockerContainer, DockerJob, DockerOpts, check_app, make_request, name_faults
+from .run_line import shown_labels
 from .shell import shell_command
 from .usage import UsageSampler
 
 if TYPE_CHECKING:
     import docker
-
-
-def native_text(inspected: Sequence[ContainerDetails]) -> str:
-    """Return the inspection of containers as one YAML document each, secret values masked."""
-    return "---\n".join(readable_yaml(mask_data(_shortened(container))) for container in inspected)
-
-
-def _shortened(inspected: ContainerDetails) -> dict[str, Any]:
-    config = inspected.get("Config") or {}
-    return {**inspected, "Config": {**config, "Labels": shown_labels(config.get("Labels") or {})}}
 
 
 __all__ = ["DockerContainer", "DockerJob", "DockerOpts", "DockerScheduler", "create_scheduler"]
@@ -153,7 +136,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         pairs = inspect_all(self._engine, find_containers(self._engine, app_id), app_id)
         if not pairs:
             raise JobNotFoundError(app_id, "local_docker")
-        return native_text([inspected for _, inspected in pairs])
+        return _native_text([inspected for _, inspected in pairs])
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every app of the engine that TorchX or this program launched, the latest first."""
@@ -187,7 +170,7 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             return platform.node()
         return urlsplit(self._engine.host).hostname or self._engine.host
 
-    # AppCanceller
+    # Ending
 
     def cancel(self, app_id: str) -> None:
         """Ask every replica to end, all at once, and do not wait; one that is final or unknown is left alone."""
@@ -241,6 +224,16 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """List the faults of a launch: an image or a mount's source that is missing, too much cpu, no GPUs."""
         check_app(app)
         return launch_findings(self._engine, app, DockerOpts.from_cfg(self.run_opts().resolve(cfg)))
+
+
+def _native_text(inspected: Sequence[ContainerDetails]) -> str:
+    """Return the inspection of containers as one YAML document each, secret values masked."""
+    return "---\n".join(readable_yaml(mask_data(_shortened(container))) for container in inspected)
+
+
+def _shortened(inspected: ContainerDetails) -> dict[str, Any]:
+    config = inspected.get("Config") or {}
+    return {**inspected, "Config": {**config, "Labels": shown_labels(config.get("Labels") or {})}}
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> DockerScheduler:

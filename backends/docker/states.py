@@ -31,8 +31,6 @@ ENGINE_DIED = 255
 # A launch starts what it created within seconds, unless it died.
 _STARTS_WITHIN_S = 60.0
 _MEGABYTE = 1 << 20
-
-
 _OF_ENGINE = {
     "created": AppState.SUBMITTED,
     "running": AppState.RUNNING,

@@ -1,12 +1,10 @@
-"""What the replicas of an app use, as ``docker stats`` reckons it."""
+"""CPU and memory of an app's replicas, computed as ``docker stats`` does."""
 
 from __future__ import annotations
 
-import logging
-import queue
 import threading
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...logs.source.log_times import nanoseconds_of
@@ -18,14 +16,11 @@ from .containers import ContainerSummary, find_containers, replica_number, role_
 if TYPE_CHECKING:
     import docker
 
-_log = logging.getLogger(__name__)
-
-# So many containers are asked about at once. Engines answer with their next look at a container, within a second: who
-# asks about one after the other waits a second for each.
-_MOST_THREADS = 64
-# Seconds that one sample may take at the most; what is not there by then is left out.
+# Engines answer within a second: one request after the other would take a second for each container.
+_MAX_THREADS = 64
+# Containers that have not answered by then are left out.
 _TIMEOUT_S = 10.0
-# What was not sampled for so long (s) is forgotten.
+# Samples that are older are forgotten.
 _KEPT_S = 120.0
 
 
@@ -38,10 +33,9 @@ class _Sample(NamedTuple):
 
 
 class UsageSampler:
-    """Measures apps again and again; the first sample of an app knows no CPU use, which is one over time.
+    """Measures apps repeatedly. The first sample of an app has no CPU use, which is the difference of two samples.
 
-    An engine asked for the CPU use itself takes two seconds for it: it is asked for one sample, and the one before is
-    kept here.
+    An engine takes two seconds to measure CPU use itself; therefore it is asked for one sample at a time.
 
     Args:
         engine: the engine.
@@ -55,7 +49,7 @@ class UsageSampler:
         self._lock = threading.Lock()
 
     def sample(self, app_id: str) -> list[ReplicaUsage]:
-        """Measure what each running replica uses now.
+        """Measure each running replica.
 
         Raises:
             JobNotFoundError: there is no such app.
@@ -65,55 +59,39 @@ class UsageSampler:
         if not containers:
             raise JobNotFoundError(app_id, "local_docker")
         running = [container for container in containers if container.get("State") in ("running", "paused")]
-        answers = self._ask_all([container["Id"] for container in running])
+        answers = self._measure_all([container["Id"] for container in running])
         usages = [
             self._usage(container, *answers[container["Id"]]) for container in running if container["Id"] in answers
         ]
         self._forget()
         return usages
 
-    def _ask_all(self, ids: list[str]) -> dict[str, tuple[dict[str, Any], float]]:
-        """Ask for the statistics of each container, and for the number of cores that it may use."""
-        left: queue.SimpleQueue[str] = queue.SimpleQueue()
-        for container_id in ids:
-            left.put(container_id)
-        answers: dict[str, tuple[dict[str, Any], float]] = {}
-        threads = [
-            threading.Thread(target=self._work, args=(left, answers), name="docker-usage", daemon=True)
-            for _ in range(min(_MOST_THREADS, len(ids)))
-        ]
-        for thread in threads:
-            thread.start()
-        deadline = time.monotonic() + _TIMEOUT_S
-        for thread in threads:
-            thread.join(max(0.0, deadline - time.monotonic()))
-        return dict(answers)
+    def _measure_all(self, ids: list[str]) -> dict[str, tuple[dict[str, Any], float]]:
+        """Return the statistics and the cores of each container that answers in time."""
+        if not ids:
+            return {}
+        pool = ThreadPoolExecutor(min(_MAX_THREADS, len(ids)), thread_name_prefix="docker-usage")
+        answers = {container_id: pool.submit(self._measure, container_id) for container_id in ids}
+        done, _ = wait(answers.values(), _TIMEOUT_S)
+        pool.shutdown(wait=False, cancel_futures=True)
+        # A container may have ended; that the engine is away is shown by the list.
+        return {key: answer.result() for key, answer in answers.items() if answer in done and not answer.exception()}
 
-    def _work(self, left: queue.SimpleQueue[str], answers: dict[str, tuple[dict[str, Any], float]]) -> None:
-        import docker.errors
-
+    def _measure(self, container_id: str) -> tuple[dict[str, Any], float]:
         with self._lock:
             client = self._idle.pop() if self._idle else None
+        client = client or self._engine.new_client(_TIMEOUT_S)
         try:
-            client = client or self._engine.new_client(_TIMEOUT_S)
-            while True:
-                container_id = left.get_nowait()
-                # A container may have ended meanwhile.
-                with suppress(docker.errors.APIError):
-                    answers[container_id] = (_stats(client, container_id), self._limit(client, container_id))
-        except queue.Empty:
-            with self._lock:
-                self._idle.append(client)  # type: ignore[arg-type]
-        except (docker.errors.DockerException, OSError) as error:
-            # That the engine is away is told by who lists.
-            _log.debug("what containers use could not be asked: %s", error)
+            stats = client.api.stats(container_id, stream=False, one_shot=True)
+            return stats, self._limit(client, container_id)
         finally:
-            # The SDK keeps a connection for each container asked about. To make a client costs more than to connect it.
-            if client is not None:
-                client.close()
+            # The SDK keeps a connection for each container. Making a client takes longer than connecting it.
+            client.close()
+            with self._lock:
+                self._idle.append(client)
 
     def _limit(self, client: docker.DockerClient, container: str) -> float:
-        """Return how many cores a container may use; 0 for all."""
+        """Return the number of cores that a container may use; 0 for all."""
         if container not in self._cores:
             config = client.api.inspect_container(container)["HostConfig"]
             quota = (config.get("CpuQuota") or 0) / (config.get("CpuPeriod") or 100_000)
@@ -148,7 +126,7 @@ class UsageSampler:
 
 
 def resident_bytes(memory: dict[str, Any]) -> int | None:
-    """Return the memory in use without what the kernel could drop of cached files; None where that is not known.
+    """Return the memory in use without cached files; None if unknown.
 
     Args:
         memory: ``memory_stats`` of the engine's answer, from either version of control groups.
@@ -160,7 +138,3 @@ def resident_bytes(memory: dict[str, Any]) -> int | None:
     # Version 1 counts the container's children in another figure than its own.
     cached = stats.get("total_inactive_file", stats.get("inactive_file", 0))
     return usage - cached if cached < usage else usage
-
-
-def _stats(client: docker.DockerClient, container: str) -> dict[str, Any]:
-    return client.api.stats(container, stream=False, one_shot=True)

@@ -12,7 +12,7 @@ from support.scripted_engine import refused
 from support.scripted_server import Asked, Stream
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.docker.listing import EngineListener, engine_events
+from torchx_tui.backends.docker.events import EngineListener, engine_events
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared import changes

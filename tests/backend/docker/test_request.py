@@ -13,7 +13,7 @@ import yaml
 from torchx_tui import __version__
 from torchx_tui.backends.docker import labels
 from torchx_tui.backends.docker.app_def import read_app_def
-from torchx_tui.backends.docker.request import image_names
+from torchx_tui.backends.docker.preflight import image_names
 from torchx_tui.backends.docker.scheduler import DockerJob, DockerScheduler
 from torchx_tui.backends.docker_engine.client import Engine
 from torchx_tui.backends.shared.secrets import MASK

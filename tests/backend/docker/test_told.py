@@ -21,16 +21,10 @@ from torchx_tui.backends.docker.containers import (
     started_at,
 )
 from torchx_tui.backends.docker.networks import networks_to_create
+from torchx_tui.backends.docker.preflight import engine_findings, image_names, launch_findings
 from torchx_tui.backends.docker.refusals import explain_refusal
-from torchx_tui.backends.docker.request import (
-    DockerContainer,
-    DockerOpts,
-    docker_run_line,
-    engine_findings,
-    host_name,
-    image_names,
-    launch_findings,
-)
+from torchx_tui.backends.docker.request import DockerContainer, DockerOpts, host_name
+from torchx_tui.backends.docker.run_line import docker_run_line
 from torchx_tui.backends.docker.scheduler import DockerScheduler
 from torchx_tui.backends.docker.states import exited_state, seconds_since_exit, summarize, why
 from torchx_tui.specs.errors import BackendUnavailableError
