@@ -218,6 +218,12 @@ def test_missing_lines_are_read_from_the_outputs(writer, tmp_path, monkeypatch, 
     lines.close()
 
 
+def test_missing_lines_are_read_without_following(writer, tmp_path):
+    writer.path.with_suffix(".index").write_text("0 900.000 o\n")
+    (tmp_path / "stdout.log").write_bytes(b"one\ntwo\nthree\nfour\n")
+    assert list(writer.lines(stdout=tmp_path / "stdout.log")) == [*LINES, "four\n"]
+
+
 def test_files_are_read_once_and_left_closed(writer):
     def opened():
         folder = Path("/proc/self/fd")
