@@ -211,7 +211,8 @@ class FileRecords:
             self._active_at = time.monotonic()
             self._records.extend(map(self._record, segments))
             return True
-        if ended and self._reader.begin_rest():
+        # The combined file lacks lines once its supervisor has died.
+        if (ended or not self._query.follow) and self._reader.begin_rest():
             return True
         if ended or not self._query.follow or _is_past(self._query.until):
             return False

@@ -9,7 +9,9 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from support.canned import CannedScheduler
@@ -112,6 +114,7 @@ def test_lines_are_found_by_number(writer):
 
 @pytest.mark.parametrize(("last", "count"), [(0, 0), (2, 2), (9, 3), (None, 3)])
 def test_files_begin_at_the_last_lines(writer, last, count):
+    writer.path.with_suffix(".index").write_text("0 900.000 o\n4 1000.000 e\n8 1100.000 o\n")
     lines = writer.lines(last=last, follow=True)
     writer.write(b"four\n")
     writer.ended = True
@@ -213,6 +216,12 @@ def test_missing_lines_are_read_from_the_outputs(writer, tmp_path, monkeypatch, 
     lines = writer.lines(stdout=tmp_path / "stdout.log", follow=True)
     assert [next(lines) for _ in range(4)] == [*LINES, "four\n"]
     lines.close()
+
+
+def test_missing_lines_are_read_without_following(writer, tmp_path):
+    writer.path.with_suffix(".index").write_text("0 900.000 o\n")
+    (tmp_path / "stdout.log").write_bytes(b"one\ntwo\nthree\nfour\n")
+    assert list(writer.lines(stdout=tmp_path / "stdout.log")) == [*LINES, "four\n"]
 
 
 def test_files_are_read_once_and_left_closed(writer):
@@ -373,6 +382,13 @@ def test_a_stream_of_lines_knows_its_output(stream, letter):
     assert list(line_stream(scheduler, "app", "trainer", 0, Stream(stream), None, follow=True)) == [
         record("line\n", None, letter)
     ]
+
+
+@pytest.mark.parametrize(("stream", "asked"), [(Stream.COMBINED, None), (Stream.STDERR, Stream.STDERR)])
+def test_a_scheduler_of_lines_may_choose_its_stream(stream, asked):
+    scheduler: Any = SimpleNamespace(log_iter=Mock(return_value=[]))
+    assert list(line_stream(scheduler, "app", "r", 2, stream, None, follow=False)) == []
+    scheduler.log_iter.assert_called_once_with("app", "r", 2, should_tail=False, streams=asked)
 
 
 def test_a_broken_stream_can_be_read_again():

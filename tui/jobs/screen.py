@@ -486,7 +486,7 @@ class JobsScreen(JobActions):
         view, jobs = self.view, self.dashboard.jobs
         able = [name for name in jobs.schedulers if jobs.can(name, ListsAllUsers)]
         everybody = bool(able) and not (view.everybody or view.user)
-        self.dashboard.feed.list_everybody(able, everybody)
+        self.dashboard.feed.set_all_users(able, everybody)
         user = "" if view.user or everybody else user_name()
         self.choose_view(replace(view, user=user, everybody=everybody))
 

@@ -207,11 +207,11 @@ class Feed:
         if poller is not None:
             poller.refresh()
 
-    def list_everybody(self, schedulers: Collection[str], yes: bool) -> None:
+    def set_all_users(self, schedulers: Collection[str], all_users: bool) -> None:
         """List the jobs of every user of these backends from now on, or this user's alone."""
         for name in schedulers:
             if name in self._pollers:
-                self._pollers[name].list_everybody(yes)
+                self._pollers[name].set_all_users(all_users)
 
     def watch(self, handle: str | None) -> None:
         """Describe this job from now on."""

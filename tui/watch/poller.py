@@ -85,21 +85,21 @@ class BackendPoller(WatchingThread):
         self._last_answer = time.time()
         self._changed_at = time.monotonic()
         self._unsubscribe: Callable[[], object] | None = None
-        self._everybody: bool | None = None
+        self._all_users: bool | None = None
         # The reasons for missing jobs in the last answer and in the last message.
         self._missing, self._told_missing = "", ""
 
-    def list_everybody(self, yes: bool) -> None:
+    def set_all_users(self, all_users: bool) -> None:
         """List the jobs of every user from the next question on, or this user's; it is asked now."""
-        self._everybody = yes
+        self._all_users = all_users
         self.refresh()
 
     def _list(self) -> list[ListAppResponse]:
-        everybody, self._everybody = self._everybody, None
-        if everybody is not None:
+        all_users, self._all_users = self._all_users, None
+        if all_users is not None:
             scheduler = self._runner.scheduler(self._scheduler)
             if isinstance(scheduler, ListsAllUsers):
-                scheduler.set_all_users(everybody)
+                scheduler.set_all_users(all_users)
         apps = self._runner.list(self._scheduler)
         self._missing = self._runner.scheduler(self._scheduler).missing_jobs()
         return apps
