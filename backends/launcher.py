@@ -189,7 +189,7 @@ class Launcher:
                 f"nothing was launched: the journal in {journal.folder} cannot be written ({error.strerror})"
             ) from error
         chosen = self._schedulers.get(scheduler)
-        over = self._worlds.begin(record, chosen, [role.image for role in app.roles])
+        self._worlds.begin(record)
         try:
             with shown_progress(progress):
                 if chosen.takes_workspace and info.app and any(role.workspace for role in info.app.roles):
@@ -201,8 +201,6 @@ class Launcher:
             state = AppState.CANCELLED if ended else AppState.FAILED
             journal.note(record, error=str(error), state=state.name, message=str(error), state_at=time.time())
             raise
-        finally:
-            over.set()
         journal.note(record, app_id=app_id, state=AppState.SUBMITTED.name, state_at=time.time())
         return make_app_handle(scheduler, self._session_name, app_id)
 

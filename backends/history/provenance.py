@@ -124,8 +124,8 @@ class WorldNotes:
         self._now = WorldNow()
         self._threads: list[threading.Thread] = []
 
-    def begin(self, record: LaunchRecord, *_unused: object) -> threading.Event:
-        """Begin to note the state for a launch; the event that is returned has no effect."""
+    def begin(self, record: LaunchRecord) -> None:
+        """Begin to note the state for a launch."""
         args = record, time.monotonic()
         thread = threading.Thread(target=self._note, args=args, name="git-state", daemon=True)
         self._threads = [running for running in self._threads if running.is_alive()] + [thread]
@@ -133,7 +133,6 @@ class WorldNotes:
             thread.start()
         except RuntimeError as error:  # the limit of threads is reached
             logger.warning("the git commit of %s is not noted: %s", record.id, error)
-        return threading.Event()
 
     def close(self) -> None:
         """Wait a moment for unfinished notes."""
