@@ -12,7 +12,7 @@ from typing import Any
 
 from ...specs.errors import JobNotFoundError, SchedulerError
 from ..docker_engine.client import Engine
-from ..docker_engine.images import LOCAL_REGISTRY
+from ..docker_engine.images import LOCAL_REGISTRY, is_short_name
 from ..shared.exit_reasons import some_of
 from ..shared.parallel import parallel_map
 from ..shared.progress import current_progress
@@ -99,8 +99,9 @@ class Launch:
         try:
             return create(image, command, **kwargs)
         except docker.errors.ImageNotFound:
-            with suppress(docker.errors.ImageNotFound):
-                return create(LOCAL_REGISTRY + image, command, **kwargs)
+            if is_short_name(image):
+                with suppress(docker.errors.ImageNotFound):
+                    return create(LOCAL_REGISTRY + image, command, **kwargs)
             raise
 
     def _start(self, container: DockerContainer) -> None:

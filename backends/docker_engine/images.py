@@ -107,10 +107,16 @@ def _ensure(client: docker.DockerClient, image: str, wanted: bool) -> None:
     current_progress().report(f"{image} is used as it is here: {failure}")
 
 
+def is_short_name(image: str) -> bool:
+    """Return whether an image's name has no registry, so that Podman may have it as ``localhost/NAME``."""
+    first, slash, _ = image.partition("/")
+    return not (slash and (first == "localhost" or "." in first or ":" in first)) and not image.startswith(_LOCAL)
+
+
 def _is_here(client: docker.DockerClient, image: str) -> bool:
     import docker.errors
 
-    for name in (image, LOCAL_REGISTRY + image):
+    for name in (image, LOCAL_REGISTRY + image) if is_short_name(image) else (image,):
         with suppress(docker.errors.NotFound):
             client.api.inspect_image(name)
             return True
