@@ -3,6 +3,7 @@
 import threading
 import time
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.canned import CannedScheduler
@@ -323,8 +324,12 @@ def test_job_that_its_backend_does_not_know_yet_is_asked_about_again(progress, s
     assert described == ["one-x", "one-x"]
 
 
+class WithoutFiles(CannedScheduler):
+    log_files: Any = None
+
+
 def test_backend_without_log_files_is_not_asked(progress, scheduler, described):
-    scheduler.log_files = None
+    scheduler.__class__ = WithoutFiles
     assert progress.look(ONE) is None
     assert described == []
 
