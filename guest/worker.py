@@ -32,7 +32,7 @@ from .interpreter import OLDEST, Interpreter
 _log = logging.getLogger(__name__)
 _ROOT = Path(__file__).resolve().parents[1]
 # Libraries that the package needs, passed on to interpreters that lack them.
-_LIBRARIES = ("yaml", "docstring_parser")
+_LIBRARIES = ("yaml", "docstring_parser", "cachetools")
 TICK_S = 0.1
 """How often a caller is asked whether it still wants the answer."""
 START_TIMEOUT_S = 20.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...logs.text.sanitize import plain
-from ...specs.errors import JobNotFoundError, SchedulerError
+from ...specs.errors import JobNotFoundError, LogUnreadableError, SchedulerError
 from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
 from ...specs.status import AppState, is_terminal
@@ -325,18 +325,18 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """Return the files of one replica's log; see `KeepsLogFiles`."""
         replica = self._replica(self._get(app_id), role_name, k)
         if replica.job.end is not None and not replica.job.has_run:
-            raise SchedulerError(f"{app_id} was cancelled before it started: it has no log")
+            raise LogUnreadableError(f"{app_id} was cancelled before it started: it has no log")
         if not replica.job.is_batch:
-            raise SchedulerError(f"{app_id} has no log: srun or salloc wrote its output to a terminal")
+            raise LogUnreadableError(f"{app_id} has no log: srun or salloc wrote its output to a terminal")
         if replica.stdout is None and replica.step is not None:
-            raise SchedulerError(f"{role_name} has no log of its own: its output is in that of {BATCH}/0")
+            raise LogUnreadableError(f"{role_name} has no log of its own: its output is in that of {BATCH}/0")
         if replica.stdout is None:
             raise SchedulerError(
                 f"it is not known where the log of {app_id} is: Slurm has forgotten it, and accounting "
                 "has neither its file nor its script (slurm.conf: AccountingStoreFlags=job_script)"
             )
         if {replica.stdout, replica.stderr} <= {_NO_FILE, None}:
-            raise SchedulerError(f"the output of {app_id} went to {_NO_FILE}: it has no log")
+            raise LogUnreadableError(f"the output of {app_id} went to {_NO_FILE}: it has no log")
         files = {Stream.STDOUT: replica.stdout}
         return {**files, Stream.STDERR: replica.stderr} if replica.stderr is not None else files
 

@@ -18,7 +18,7 @@ from torchx_tui.backends.api import (
     StateChange,
     Stream,
 )
-from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.errors import LogUnreadableError
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, AppDryRunInfo, Role
 from torchx_tui.specs.run_options import runopts
@@ -144,7 +144,7 @@ class CannedScheduler(Scheduler):
 
     def log_files(self, app_id, role_name, k):
         if self.logs is None:
-            raise SchedulerError(f"{app_id} has no log")
+            raise LogUnreadableError("local has no logs to read")
         return {Stream.COMBINED: self.logs / app_id / role_name / str(k) / "combined.log"}
 
     def write_log(self, app_id: str, k: int, chunks: Sequence[tuple[float, str, str]]) -> None:
