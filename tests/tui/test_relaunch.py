@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from support.component_files import ComponentFile
@@ -240,10 +241,11 @@ async def test_a_job_whose_component_is_gone_is_launched_again(app, tree):
 )
 def test_missing_values_of_a_described_role_are_unknown(role, unknown):
     answers = {"local_cwd://torchx/job-1": DescribeAppResponse("job-1", roles=[role])}
-    job = foreign_job(SimpleNamespace(describe=answers.get), "local_cwd://torchx/job-1")  # type: ignore[arg-type]
+    runner: Any = SimpleNamespace(job=lambda handle: SimpleNamespace(describe=lambda: answers.get(handle)))
+    job = foreign_job(runner, "local_cwd://torchx/job-1")
     assert (job.app.name, job.scheduler, job.unknown) == ("job-1", "local_cwd", {"r": unknown})
     with pytest.raises(UnknownAppException):
-        foreign_job(SimpleNamespace(describe=answers.get), "local_cwd://torchx/job-2")  # type: ignore[arg-type]
+        foreign_job(runner, "local_cwd://torchx/job-2")
     answers["local_cwd://torchx/job-3"] = DescribeAppResponse("job-3")
     with pytest.raises(SchedulerError, match="its program or batch script is unknown"):
-        foreign_job(SimpleNamespace(describe=answers.get), "local_cwd://torchx/job-3")  # type: ignore[arg-type]
+        foreign_job(runner, "local_cwd://torchx/job-3")
