@@ -12,10 +12,9 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
-
-import msgspec
+from typing import Any
 
 from ...base.files import LARGE, modified_ns, private_folder, read_file, state_folder, write_private
 from ...base.validation import decode_json, encode_json
@@ -30,10 +29,13 @@ logger = logging.getLogger(__name__)
 _FILE = re.compile(r"(?P<id>\d+)-(?P<key>[0-9a-f]{16})\.json")
 # Ids begin anew after many millions of jobs: a launch belongs to the job that was submitted within this time of it (s).
 _SAME_S = 3600.0
-_Replicas: TypeAlias = Annotated[int, msgspec.Meta(gt=0, lt=1 << 20)]
+_MAX_REPLICAS = 1 << 20
+# Fields that have another name in JSON.
+_NAMES = {"array": "is_array", "script": "is_script"}
 
 
-class RecordedLaunch(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class RecordedLaunch:
     """A launch that was made here, as a file and a batch script have it in JSON.
 
     Args:
@@ -52,13 +54,13 @@ class RecordedLaunch(msgspec.Struct, frozen=True):
 
     key: str
     name: str
-    roles: Annotated[list[tuple[str, _Replicas, int]], msgspec.Meta(min_length=1)]
+    roles: list[tuple[str, int, int]]
     folder: str
     cfg: dict[str, Any]
     app: str
     left_out: str = ""
-    is_array: bool = msgspec.field(name="array", default=False)
-    is_script: bool = msgspec.field(name="script", default=False)
+    is_array: bool = False
+    is_script: bool = False
     at: float = 0.0
     insight: str = ""
 
@@ -74,10 +76,15 @@ class RecordedLaunch(msgspec.Struct, frozen=True):
 
 def parse_launch(fields: Any) -> RecordedLaunch | None:
     """Convert the JSON of a launch; return None if it is not that of a launch."""
+    # A component that imports the scheduler may run in a Python that has no msgspec.
+    import msgspec
+
     try:
-        return msgspec.convert(fields, RecordedLaunch)
-    except msgspec.ValidationError:
+        launch = msgspec.convert({_NAMES.get(name, name): value for name, value in fields.items()}, RecordedLaunch)
+    except (msgspec.ValidationError, AttributeError):
         return None
+    is_valid = launch.roles and all(0 < count < _MAX_REPLICAS for _, count, _ in launch.roles)
+    return launch if is_valid else None
 
 
 class LaunchStore:

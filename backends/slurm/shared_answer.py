@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from ...base.backoff import jittered
 from ...base.files import private_folder, read_file, write_private
 from ...specs.errors import BackendUnavailableError, SchedulerError
@@ -211,6 +209,8 @@ class SharedAnswer:
         self._store()
 
     def _store(self) -> None:
+        import msgspec
+
         head = msgspec.json.encode(replace(self._known, text=""))
         try:
             private_folder(self._path.parent)
@@ -232,6 +232,8 @@ class SharedAnswer:
         if version is None or version == self._read:
             return
         self._read = version
+        import msgspec
+
         try:
             head, _, text = read_file(self._path, MAX_BYTES).partition(b"\n")
             found = replace(msgspec.json.decode(head, type=Answered), text=text.decode("utf-8", "replace"))

@@ -2,12 +2,13 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from support.canned_launches import CannedLaunches
 from support.component_files import ComponentFile
 from support.dashboard import make_app
 from support.git import WorkTree
+from support.imaged import Imaged
 from support.screens import jobs_of
 from support.waiting import NEVER, wait_until
 from textual.events import Key
@@ -35,7 +36,7 @@ def tree(tmp_path, monkeypatch):
 
 @pytest.fixture
 def scheduler():
-    return CannedLaunches()
+    return Imaged()
 
 
 @pytest.fixture
@@ -97,13 +98,16 @@ async def test_a_job_without_notes_is_launched_without_a_claim(app, tree):
 
 
 async def test_changes_are_shown_before_anything_is_launched(app, scheduler, tree):
+    scheduler.digests = {"one:1": "sha256:" + "a" * 64}
     (record,) = launch(app, arguments={"msg": "hello"})
     then = tree.git("rev-parse", "HEAD")[:10]
     tree.write("train.py", "lr = 0.2\n")
     now = tree.commit()[:10]
+    scheduler.digests = {"one:1": "sha256:" + "b" * 64}
     async with jobs_of(app) as table:
         dialog = await table.dialog(RelaunchDialog, "r")
-        assert f"git commit\n  - {then}\n  + {now}" in table.dialog_text()
+        assert f"git commit\n  - {then}\n  + {now}, 1 file differs" in table.dialog_text()
+        assert f"image one:1\n  - sha256:{'a' * 12}\n  + sha256:{'b' * 12}" in table.dialog_text()
         # The harmless button has the focus; nothing but the buttons takes it.
         for button in ("keep", "confirm", "keep"):
             assert dialog.focused.id == button
@@ -237,19 +241,11 @@ async def test_a_job_whose_component_is_gone_is_launched_again(app, tree):
 )
 def test_missing_values_of_a_described_role_are_unknown(role, unknown):
     answers = {"local_cwd://torchx/job-1": DescribeAppResponse("job-1", roles=[role])}
-    job = foreign_job(
-        SimpleNamespace(job=lambda handle: SimpleNamespace(describe=lambda: answers.get(handle))),
-        "local_cwd://torchx/job-1",
-    )  # type: ignore[arg-type]
+    runner: Any = SimpleNamespace(job=lambda handle: SimpleNamespace(describe=lambda: answers.get(handle)))
+    job = foreign_job(runner, "local_cwd://torchx/job-1")
     assert (job.app.name, job.scheduler, job.unknown) == ("job-1", "local_cwd", {"r": unknown})
     with pytest.raises(UnknownAppException):
-        foreign_job(
-            SimpleNamespace(job=lambda handle: SimpleNamespace(describe=lambda: answers.get(handle))),
-            "local_cwd://torchx/job-2",
-        )  # type: ignore[arg-type]
+        foreign_job(runner, "local_cwd://torchx/job-2")
     answers["local_cwd://torchx/job-3"] = DescribeAppResponse("job-3")
     with pytest.raises(SchedulerError, match="its program or batch script is unknown"):
-        foreign_job(
-            SimpleNamespace(job=lambda handle: SimpleNamespace(describe=lambda: answers.get(handle))),
-            "local_cwd://torchx/job-3",
-        )  # type: ignore[arg-type]
+        foreign_job(runner, "local_cwd://torchx/job-3")
