@@ -19,7 +19,7 @@ def local(torchx, tmp_path):
     made.scheduler.close()
 
 
-def test_torchx_knows_local_jobs_of_its_process_only(local, tmp_path):
+def test_torchx_says_nothing_of_jobs_of_other_processes(local, tmp_path):
     app = AppDef("pair", [role("sleep 300", name="leader"), role("sleep 300", name="worker", replicas=2)])
     app_id = local.start(app)
     local.running(app_id)
