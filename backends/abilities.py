@@ -69,7 +69,7 @@ class SuggestsAlternatives(Protocol):
     """Knows how a waiting job could start sooner."""
 
     def alternatives(self, app_id: str) -> list[Alternative]:
-        """Return the job as it is and other requests for it, the soonest first.
+        """Return the unchanged request and other requests for a job, the soonest first.
 
         Raises:
             JobNotFoundError: there is no such job.
@@ -80,7 +80,7 @@ class SuggestsAlternatives(Protocol):
 
 @runtime_checkable
 class WatchesChanges(Protocol):
-    """Tells of changes, so that its list need not be polled as often."""
+    """Reports changes, so that its list is polled less often."""
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
         """Call ``on_change`` when the list has changed, from any thread; return a function that ends it."""
@@ -89,7 +89,7 @@ class WatchesChanges(Protocol):
 
 @runtime_checkable
 class ListsAllUsers(Protocol):
-    """Lists the jobs of all users if it is told to."""
+    """Can list the jobs of all users."""
 
     def set_all_users(self, all_users: bool) -> None:
         """Choose whether `Scheduler.list` returns the jobs of all users; it asks no backend."""

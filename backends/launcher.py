@@ -22,7 +22,7 @@ from ..specs.status import AppState
 from ..specs.workspace import Workspace
 from .abilities import ChecksLaunches, ChecksNames
 from .api import check_launchable
-from .history.provenance import WorldNotes
+from .history.provenance import GitNotes
 from .workspace import WorkspaceMixin
 
 if TYPE_CHECKING:
@@ -59,11 +59,11 @@ class Launcher:
         self._session_name = session_name
         self._session_id = str(uuid.uuid4())
         self._most_replicas = most_replicas
-        self._worlds = WorldNotes(journal)
+        self._git_notes = GitNotes(journal)
 
     def close(self) -> None:
         """Wait a moment for what is noted beside the last launches."""
-        self._worlds.close()
+        self._git_notes.close()
 
     def preflight(self, app: AppDef, scheduler: str, cfg: Mapping[str, Any]) -> list[Finding]:
         """Find what would go wrong with a launch that the scheduler itself would accept.
@@ -189,7 +189,7 @@ class Launcher:
                 f"nothing was launched: the journal in {journal.folder} cannot be written ({error.strerror})"
             ) from error
         chosen = self._schedulers.get(scheduler)
-        self._worlds.begin(record)
+        self._git_notes.begin(record)
         try:
             with shown_progress(progress):
                 if chosen.takes_workspace and info.app and any(role.workspace for role in info.app.roles):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .history.cancellations import Cancellations
     from .history.journal import Journal, LaunchRecord
     from .history.launch_record import LaunchOrigin
-    from .history.provenance import Changed, WorldNow
+    from .history.provenance import Changed, GitStates
     from .launcher import Launcher
     from .plugin.found import FoundScheduler, Unreadable
     from .shared.progress import Progress
@@ -258,16 +258,16 @@ class Runner:
         return self.run(app, scheduler, cfg, shipped, origin=origin, progress=progress)
 
     def changed_since(
-        self, record: LaunchRecord, config: Mapping[str, str] | None = None, now: WorldNow | None = None
+        self, record: LaunchRecord, config: Mapping[str, str] | None = None, now: GitStates | None = None
     ) -> builtins.list[Changed]:
         """Compare now with the time of a launch: git commit, images, config; see `changed_since`.
 
         Raises:
             UnknownSchedulerException: there is none of the record's name.
         """
-        from .history.provenance import WorldNow, changed_since
+        from .history.provenance import GitStates, changed_since
 
-        return changed_since(record, self.scheduler(record.scheduler), now or WorldNow(), config)
+        return changed_since(record, self.scheduler(record.scheduler), now or GitStates(), config)
 
     # Watching
 

@@ -1,4 +1,4 @@
-"""What is wrong with an engine, and what would go wrong with a launch on it."""
+"""Faults of an engine, and of a launch on it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MEGABYTE = 1 << 20
 # A form waits for the answer.
 _TIMEOUT_S = 5.0
 _MIN_MEMORY_MB = 6  # the engine refuses less
-# What Podman puts in front of short names of images.
+# Prefixes that Podman adds to short names of images.
 _IMPLIED_REGISTRIES = (LOCAL_REGISTRY, "docker.io/library/", "docker.io/")
 
 

@@ -43,7 +43,7 @@ class Engine:
 
     That is ``DOCKER_HOST`` with ``DOCKER_TLS_VERIFY`` and ``DOCKER_CERT_PATH``, else the context that
     ``DOCKER_CONTEXT`` or Docker's configuration names, else this machine's socket: Docker's, or Podman's of this user
-    where there is none of Docker. It is looked up anew after an engine could not be reached.
+    if there is none of Docker's. It is looked up again after an engine could not be reached.
 
     Args:
         environment: the environment variables; this process's where None.

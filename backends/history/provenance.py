@@ -94,7 +94,7 @@ def git_state(folder: Path, timeout_s: float) -> GitState | None:
     return None if commit == _NO_COMMIT else GitState(commit, any(not line.startswith("#") for line in lines))
 
 
-class WorldNow:
+class GitStates:
     """The present states of work trees; concurrent callers share one call of git."""
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class WorldNow:
             return state
 
 
-class WorldNotes:
+class GitNotes:
     """Notes the git state beside each launch, in a thread: a launch does not wait for git.
 
     Args:
@@ -121,7 +121,7 @@ class WorldNotes:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._now = WorldNow()
+        self._now = GitStates()
         self._threads: list[threading.Thread] = []
 
     def begin(self, record: LaunchRecord) -> None:
@@ -149,7 +149,7 @@ class WorldNotes:
 
 
 def changed_since(
-    record: LaunchRecord, scheduler: Scheduler[Any], now: WorldNow, config: Mapping[str, str] | None = None
+    record: LaunchRecord, scheduler: Scheduler[Any], now: GitStates, config: Mapping[str, str] | None = None
 ) -> list[Changed]:
     """Compare a launch with the present: working folder, batch script, git state and config.
 

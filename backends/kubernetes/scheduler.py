@@ -230,7 +230,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             raise SchedulerError(f"{replica} of {app_id} is {phase}: this needs a running replica")
         return pod, container
 
-    # AppCanceller
+    # Ending
 
     def cancel(self, app_id: str) -> None:
         """Let the controller end the job, which is kept; one that is final or unknown is left alone."""

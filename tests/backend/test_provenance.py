@@ -16,7 +16,7 @@ from torchx_tui.backends.api import Capabilities
 from torchx_tui.backends.history import provenance
 from torchx_tui.backends.history.journal import Journal, LaunchRecord
 from torchx_tui.backends.history.launch_record import LaunchOrigin
-from torchx_tui.backends.history.provenance import Changed, GitState, WorldNow, git_state
+from torchx_tui.backends.history.provenance import Changed, GitState, GitStates, git_state
 from torchx_tui.specs.roles import AppDef, Role
 
 
@@ -283,7 +283,7 @@ def test_many_jobs_are_compared_with_one_query(launch, runner, tree, git_calls):
     records = [launch() for _ in range(5)]
     tree.commit()
     git_calls.reset_mock()
-    now = WorldNow()
+    now = GitStates()
     assert [len(runner.changed_since(record, None, now)) for record in records] == [1] * 5
     assert [call.args[0] for call in git_calls.mock_calls] == [tree.folder]
 
@@ -305,7 +305,7 @@ def test_waiting_launches_share_an_answer_of_git(begin, noted, tree, git_calls):
 def test_an_answer_of_git_must_be_new_enough(tmp_path, git_calls, monkeypatch):
     git_calls.side_effect = lambda *_: None
     monkeypatch.setattr(time, "monotonic", lambda: 10.0)
-    now = WorldNow()
+    now = GitStates()
     for since, count in ((10.0, 1), (10.0, 1), (9.0, 1), (10.5, 2)):
         assert now.git(tmp_path, since) is None
         assert git_calls.call_count == count

@@ -100,10 +100,10 @@ class Relaunch:
 
     def _changes(self) -> tuple[dict[str, list[Changed]], bool]:
         """Return the differences from each launch by handle, and whether all launches were recorded in full."""
-        from ...backends.history.provenance import Changed, WorldNow
+        from ...backends.history.provenance import Changed, GitStates
         from ...settings.launch_defaults import config_now
 
-        runner, now = self._app.runner, WorldNow()
+        runner, now = self._app.runner, GitStates()
         found: dict[str, list[Changed]] = {}
         known = True
         for row in self.rows:

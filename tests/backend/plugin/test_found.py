@@ -11,7 +11,7 @@ import pytest
 from torchx_tui.backends import registry
 from torchx_tui.backends.abilities import KeepsLogFiles
 from torchx_tui.backends.plugin import found
-from torchx_tui.backends.runner import Runner
+from torchx_tui.backends.scheduler_pool import SchedulerPool
 from torchx_tui.base.modules import plugin_sources, plugin_sources_error
 from torchx_tui.components.build import build_app
 from torchx_tui.components.role_overrides import override_roles
@@ -150,9 +150,9 @@ def test_a_factory_is_given_what_torchx_gives_it(plugins, monkeypatch, tmp_path)
 
 def test_a_run_option_called_context_chooses_no_other_scheduler(plugins):
     plugins.process_jobs()
-    runner = Runner("torchx")
-    assert runner._schedulers.resolve_context("processes", {"context": "prod"}) == "processes"
-    runner.close()
+    pool = SchedulerPool("torchx")
+    assert pool.resolve_context("processes", {"context": "prod"}) == "processes"
+    pool.close()
 
 
 RESOURCES = """
