@@ -121,7 +121,6 @@ def validate(server: ApiServer, kind: JobKind, resource: Mapping[str, Any]) -> N
         BackendUnavailableError: it cannot be asked.
     """
     job, namespace = _placed(resource)
-    _refuse_missing_accounts(server, kind, job, namespace)
     try:
         server.request("POST", kind.path(namespace), params={"dryRun": "All"}, body=job, timeout=_TIMEOUT_S)
     except BackendUnavailableError as error:
@@ -131,6 +130,8 @@ def validate(server: ApiServer, kind: JobKind, resource: Mapping[str, Any]) -> N
         if error.status in (400, 413, 422):
             raise AppDefError(f"The server would reject the job: {words}") from error
         raise error.explained(words) from error
+    # Last: only a job that the server would take is known to be of the right form.
+    _refuse_missing_accounts(server, kind, job, namespace)
 
 
 def launch(

@@ -57,7 +57,7 @@ NO_ACCOUNTING = "this cluster has no accounting"
 KEPT_S = 30.0
 """Seconds for which the records of a job are kept."""
 _SCRIPT_KEPT_S = 600.0
-# Those of a job that has just ended are kept for less: accounting may lag behind.
+# Those of a job that has just been submitted, begun or ended are kept for less: accounting may lag behind.
 _LAG_S = 2.0
 _DISABLED = "accounting storage is disabled"
 _NO_SUCH_JOB = "Bad job/step specified"
@@ -147,8 +147,9 @@ class Accounting:
 
     def details(self, app: App) -> tuple[App, list[Step]]:
         """Return an app completed by its records, and its steps; they are empty if accounting does not answer."""
-        has_just_ended = app.finished_at is not None and time.time() - app.finished_at < KEPT_S
-        rows = self._rows(app.app_id, "steps", [], app.finished_at, _LAG_S if has_just_ended else KEPT_S)
+        last_change = max((at for at in (app.submitted_at, app.started_at, app.finished_at) if at), default=0.0)
+        keep_s = _LAG_S if time.time() - last_change < KEPT_S else KEPT_S
+        rows = self._rows(app.app_id, "steps", [], app.finished_at, keep_s)
         records = {job.job_id: job for job, step in rows if step is None}
         line = next((job.submit_line for job in records.values() if job.submit_line), "")
         jobs = [_with_record(job, records.get(job.job_id), line) for job in app.jobs]

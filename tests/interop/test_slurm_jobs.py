@@ -52,6 +52,8 @@ def test_they_are_listed_read_and_cancelled(runner, handle):
 
 def test_one_is_launched_again(runner, handle):
     reached(runner, handle, AppState.RUNNING)
+    # Accounting, which has the sbatch command, lags behind.
+    wait_until(lambda: runner.job(handle).describe().roles, "its sbatch command")
     again = runner.relaunch(handle)
     assert again.rpartition("/")[2] != handle.rpartition("/")[2]
     described = reached(runner, again, AppState.RUNNING)

@@ -45,6 +45,8 @@ class Follower:
     def _read(self) -> None:
         while not self._closed:
             try:
+                if self.cuts:
+                    self.stream = self._open(self.stream.cursor)
                 for record in self.stream:
                     self.records.append(record)
                     self.size += len(record.data)
@@ -52,4 +54,3 @@ class Follower:
             except (SchedulerError, OSError) as error:
                 self.cuts.append(str(error))
                 time.sleep(0.2)
-                self.stream = self._open(self.stream.cursor)

@@ -6,7 +6,7 @@ import asyncio
 import shlex
 import time
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from textual.binding import Binding
@@ -71,11 +71,15 @@ class JobActions(BaseScreen):
         if action in ("relaunch", "edit", "cancel", "delete", "new") and self.dashboard.runner.read_only:
             return None
         if action == "menu":
-            return True if not self.dashboard.runner.read_only and self.any_target(self._has_menu) else None
+            # Once for each backend: whether it has an ability takes long to find out for each of many rows.
+            has_menu = cache(self._has_menu)
+            found = not self.dashboard.runner.read_only and self.any_target(lambda row: has_menu(row.scheduler))
+            return True if found else None
         if action == "cancel":
             return True if self.any_target(_is_live) else None
         if action == "stacks":
-            return True if self.any_target(self._has_stacks) else None
+            has_stacks = cache(lambda name: self.dashboard.jobs.can(name, RunsCommands))
+            return True if self.any_target(lambda row: not row.history and has_stacks(row.scheduler)) else None
         if action in ("relaunch", "edit", "delete", "logs", "metrics", "copy_handle", "copy_command"):
             return True if self.any_target() else None
         return True
@@ -84,11 +88,11 @@ class JobActions(BaseScreen):
         """Return whether an action can do something now."""
         return self.check_action(action, ()) is True
 
-    def _has_menu(self, row: JobRow) -> bool:
+    def _has_menu(self, scheduler: str) -> bool:
         jobs = self.dashboard.jobs
-        capabilities = jobs.capabilities(row.scheduler)
+        capabilities = jobs.capabilities(scheduler)
         has_dependencies = capabilities is not None and capabilities.dependencies
-        return has_dependencies or jobs.can(row.scheduler, HasActions, SuggestsAlternatives)
+        return has_dependencies or jobs.can(scheduler, HasActions, SuggestsAlternatives)
 
     def action_menu(self) -> None:
         """Ask what else can be done with the job, and offer it."""
@@ -150,10 +154,6 @@ class JobActions(BaseScreen):
 
         rows = sorted(self.target_rows(), key=lambda row: row.submitted_at or 0)
         self.app.push_screen(MetricsScreen(rows, lambda row: Relaunch(self.dashboard, [row]).start()))
-
-    def _has_stacks(self, row: JobRow) -> bool:
-        """Tell whether the ranks of a job can be looked at, now or by what was kept."""
-        return not row.history and self.dashboard.jobs.can(row.scheduler, RunsCommands)
 
     def action_stacks(self) -> None:
         """Show where all ranks of the job stand."""
