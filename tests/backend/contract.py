@@ -277,7 +277,8 @@ class SchedulerContract:
         app_id = jobs.finish(script) if script == "exit 0" else jobs.start(script)
         scheduler.delete(app_id)
         wait_until(lambda: not scheduler.exists(app_id), "the end of the deleted app")
-        assert jobs.row(app_id) is None
+        # A list that is watched learns it a moment later.
+        wait_until(lambda: jobs.row(app_id) is None, "the end of its row")
         scheduler.delete(app_id)
         scheduler.delete("no-such-app")
 
