@@ -127,7 +127,18 @@ class UnknownAppException(TorchXTuiError):
 
 
 class SchedulerError(TorchXTuiError):
-    """A backend could not carry out a request."""
+    """A backend could not carry out a request.
+
+    Args:
+        what: What is wrong.
+        hint: What to do about it, a sentence or its part after a colon.
+    """
+
+    def __init__(self, what: str, hint: str = "") -> None:
+        separator = ". " if hint[:1].isupper() else ": "
+        super().__init__(f"{what}{separator}{hint}" if hint else what)
+        self.what = what
+        self.hint = hint
 
 
 class BackendUnavailableError(SchedulerError):

@@ -137,6 +137,15 @@ def own_home(tmp_path_factory, monkeypatch):
     return home
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Let the summary have one line for all tests that miss the same service, not one for each place."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple) and " is missing: " in report.longrepr[2]:
+        report.longrepr = ("tests", None, report.longrepr[2])
+    return report
+
+
 @pytest.fixture(scope="session")
 def require():
     """Skip where something is missing, or fail where REQUIRE_SERVICES says that it must be there."""

@@ -51,8 +51,7 @@ def engine_findings(engine: Engine) -> list[Finding]:
 
 
 def _unavailable(error: BackendUnavailableError) -> Finding:
-    what, _, hint = str(error).partition(": ")
-    return Finding("error", what, hint)
+    return Finding("error", error.what, error.hint)
 
 
 def launch_findings(engine: Engine, app: AppDef, opts: DockerOpts) -> list[Finding]:

@@ -15,7 +15,7 @@ from ...base.files import home_folder, path_exists, read_file
 from ...base.timeouts import LimitedCaller
 from ...base.validation import decode_json
 from ...specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
-from .unavailable import describe_missing_engine, describe_refusal, describe_unavailable, format_host
+from .unavailable import describe_refusal, explain_unavailable, format_host, missing_engine
 
 if TYPE_CHECKING:
     import docker
@@ -132,7 +132,7 @@ class Engine:
         missing = self._missing_socket()
         if missing:
             self._forget()
-            raise BackendUnavailableError(describe_missing_engine(missing, self._environ))
+            raise missing_engine(missing, self._environ)
         import docker.errors
         import urllib3
 
@@ -143,15 +143,15 @@ class Engine:
                 raise JobNotFoundError(app_id, "local_docker") from error
             raise SchedulerError(describe_refusal(error)) from error
         except docker.errors.APIError as error:
-            if words := describe_unavailable(error, self.host, self._environ):
+            if unavailable := explain_unavailable(error, self.host, self._environ):
                 self._forget()
-                raise BackendUnavailableError(words) from error
+                raise unavailable from error
             raise SchedulerError(describe_refusal(error)) from error
         # What requests raises is an OSError.
         except (docker.errors.DockerException, urllib3.exceptions.HTTPError, OSError) as error:
             self._forget()
-            words = describe_unavailable(error, self.host, self._environ)
-            raise BackendUnavailableError(words or f"{format_host(self.host)} cannot be used: {error}") from error
+            unavailable = explain_unavailable(error, self.host, self._environ)
+            raise unavailable or BackendUnavailableError(f"{format_host(self.host)} cannot be used: {error}") from error
 
     @property
     def _environ(self) -> Mapping[str, str]:

@@ -10,14 +10,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...base.files import user_name
+from ...specs.errors import BackendUnavailableError
 
 _LOCAL = ("unix:", "http+unix:")
 _PODMAN_SOCKET = "/podman/podman.sock"
 _UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ETIMEDOUT)
 
 
-def describe_unavailable(error: BaseException, host: str, environment: Mapping[str, str]) -> str:
-    """Describe why the engine cannot be reached, and what to do; empty if the error is of another kind.
+def explain_unavailable(
+    error: BaseException, host: str, environment: Mapping[str, str]
+) -> BackendUnavailableError | None:
+    """Return the error that says why the engine cannot be reached, and what to do; None if this is of another kind.
 
     Args:
         error: raised by the SDK, requests, urllib3 or the socket.
@@ -33,45 +36,49 @@ def describe_unavailable(error: BaseException, host: str, environment: Mapping[s
     def cause(*kinds: type[BaseException]) -> Any:
         return next((found for found in causes if isinstance(found, kinds)), None)
 
+    def unavailable(what: str, hint: str) -> BackendUnavailableError:
+        return BackendUnavailableError(f"{where} {what}", hint)
+
     if cause(requests.TooManyRedirects):
-        return f"{where} answers with a redirect, which no Docker engine does: check {chosen_by}"
+        return unavailable("answers with a redirect, which no Docker engine does", f"check {chosen_by}")
     if (tls := cause(ssl.SSLError)) or "HTTPS server" in text:
-        return f"TLS with {where} fails: {str(tls or text).splitlines()[0]}: {_tls_hint(environment)}"
+        return unavailable(f"fails with TLS: {str(tls or text).splitlines()[0]}", _tls_hint(environment))
     if cause(docker.errors.TLSParameterError):
-        return f"{where} cannot be used with TLS: a file is missing or no host is given: {_tls_hint(environment)}"
+        return unavailable("cannot be used with TLS: a file is missing or no host is given", _tls_hint(environment))
     if isinstance(error, docker.errors.APIError):
-        return ""
+        return None
     if cause(socket.gaierror):
-        return f"{where} cannot be found: no machine has this name: check {chosen_by}"
+        return unavailable("cannot be found: no machine has this name", f"check {chosen_by}")
     if cause(TimeoutError, requests.Timeout):
-        return f"{where} does not answer: it is busy or hangs; {_log_hint(host)}"
+        return unavailable("does not answer: it is busy or hangs", _log_hint(host))
     numbers = {found.errno: found for found in causes if isinstance(found, OSError)}
     if errno.EACCES in numbers or errno.EPERM in numbers:
-        return (
-            f"{where} may not be used by {user_name()}: join the group of its socket (`sudo usermod -aG docker "
-            f"{user_name()}`, then log in again), or use a rootless engine of your own"
+        return unavailable(
+            f"may not be used by {user_name()}",
+            f"join the group of its socket (`sudo usermod -aG docker {user_name()}`, then log in again), or use a "
+            "rootless engine of your own",
         )
     if errno.ENOENT in numbers and host.startswith(_LOCAL):
-        return describe_missing_engine(host, environment)
+        return missing_engine(host, environment)
     if errno.ECONNREFUSED in numbers:
         start = f"Start it ({_start_command(host)})"
         hint = start if host.startswith(_LOCAL) else f"Start it there, or correct {chosen_by}"
-        return f"{where} refuses the connection: it has stopped. {hint}"
+        return unavailable("refuses the connection: it has stopped", hint)
     if number := next((number for number in _UNREACHABLE if number in numbers), 0):
-        return f"{where} cannot be reached: {numbers[number].strerror}: check {chosen_by} and the network"
+        return unavailable(f"cannot be reached: {numbers[number].strerror}", f"check {chosen_by} and the network")
     if host.startswith("ssh:"):
-        return f"{where} cannot be used: {text.splitlines()[0]}: {_ssh_hint(host)}"
+        return unavailable(f"cannot be used: {text.splitlines()[0]}", _ssh_hint(host))
     if cause(requests.ConnectionError, ConnectionError):
-        return f"{where} closed the connection during an answer: is it restarting?"
-    return ""
+        return unavailable("closed the connection during an answer", "is it restarting?")
+    return None
 
 
-def describe_missing_engine(host: str, environment: Mapping[str, str]) -> str:
-    """Say what to do if this machine has no socket of an engine."""
-    return (
-        f"{format_host(host)} was not found: Docker is not installed or not started. Start it "
-        f"(`systemctl start docker`, or `systemctl --user start podman.socket` for Podman), or say where it is with "
-        f"{_chosen_by(environment)}"
+def missing_engine(host: str, environment: Mapping[str, str]) -> BackendUnavailableError:
+    """Return the error that says what to do if this machine has no socket of an engine."""
+    return BackendUnavailableError(
+        f"{format_host(host)} was not found: Docker is not installed or not started",
+        "Start it (`systemctl start docker`, or `systemctl --user start podman.socket` for Podman), or say where it "
+        f"is with {_chosen_by(environment)}",
     )
 
 

@@ -243,7 +243,7 @@ def decode_error(data: Mapping[str, Any], output: str) -> Exception:
     kind: Any = builtin.get(name) or getattr(errors, name, None)
     # The constructors take other arguments than the text.
     is_error = isinstance(kind, type) and issubclass(kind, Exception)
-    made: Exception = kind.__new__(kind) if is_error else SchedulerError()
+    made: Exception = kind.__new__(kind) if is_error else SchedulerError(text)
     made.args = (text,)
     vars(made).update(attributes)
     return made

@@ -21,7 +21,7 @@ from urllib3.exceptions import MaxRetryError, ProtocolError
 
 from torchx_tui.backends.docker.containers import all_containers, find_containers, find_replica
 from torchx_tui.backends.docker_engine.client import Engine, exec_exit_code
-from torchx_tui.backends.docker_engine.unavailable import describe_refusal, describe_unavailable
+from torchx_tui.backends.docker_engine.unavailable import describe_refusal, explain_unavailable
 from torchx_tui.specs.errors import BackendUnavailableError, JobNotFoundError, SchedulerError
 
 
@@ -201,17 +201,17 @@ TLS_HINT = "check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pe
     ("error", "host", "words"),
     [
         (around(ssl.SSLError(1, "wrong version\nmore")), REMOTE,
-         f"TLS with {AT_REMOTE} fails: wrong version: {TLS_HINT.format('~/.docker')}"),
+         f"{AT_REMOTE} fails with TLS: wrong version: {TLS_HINT.format('~/.docker')}"),
         (docker.errors.APIError("Client sent an HTTP request to an HTTPS server.\n"), REMOTE,
-         f"TLS with {AT_REMOTE} fails: Client sent an HTTP request to an HTTPS server.: "),
+         f"{AT_REMOTE} fails with TLS: Client sent an HTTP request to an HTTPS server.: "),
         (docker.errors.TLSParameterError("no"), REMOTE,
          f"{AT_REMOTE} cannot be used with TLS: a file is missing or no host is given: {TLS_HINT.format('~/.docker')}"),
         (docker.errors.APIError("it is odd"), REMOTE, ""),
         (around(socket.gaierror(-2, "x")), REMOTE,
          f"{AT_REMOTE} cannot be found: no machine has this name: check DOCKER_HOST or `docker context use NAME`"),
         (MaxRetryError(None, "/", socket.gaierror(-2, "x")), REMOTE, f"{AT_REMOTE} cannot be found: no machine"),  # type: ignore[arg-type]
-        (around(TimeoutError()), REMOTE, f"{AT_REMOTE} does not answer: it is busy or hangs; check the network"),
-        (requests.ReadTimeout(), OURS, f"{AT_OURS} does not answer: it is busy or hangs; see `journalctl -u docker`"),
+        (around(TimeoutError()), REMOTE, f"{AT_REMOTE} does not answer: it is busy or hangs: check the network"),
+        (requests.ReadTimeout(), OURS, f"{AT_OURS} does not answer: it is busy or hangs: see `journalctl -u docker`"),
         (around(PermissionError(errno.EPERM, "x")), OURS, f"{AT_OURS} may not be used by "),
         (around(FileNotFoundError(errno.ENOENT, "x")), OURS,
          f"{AT_OURS} was not found: Docker is not installed or not started. Start it (`systemctl start docker`, or "
@@ -222,7 +222,7 @@ TLS_HINT = "check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pe
         (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), PODMAN,
          f"{AT_PODMAN} refuses the connection: it has stopped. Start it (`systemctl --user start podman.socket`)"),
         (requests.ReadTimeout(), PODMAN,
-         f"{AT_PODMAN} does not answer: it is busy or hangs; see `journalctl --user -u podman`"),
+         f"{AT_PODMAN} does not answer: it is busy or hangs: see `journalctl --user -u podman`"),
         (around(ConnectionRefusedError(errno.ECONNREFUSED, "x")), REMOTE,
          f"{AT_REMOTE} refuses the connection: it has stopped. Start it there, or correct DOCKER_HOST or `docker "
          "context use NAME`"),
@@ -240,10 +240,10 @@ TLS_HINT = "check DOCKER_HOST, DOCKER_TLS_VERIFY and ca.pem, cert.pem and key.pe
     ],
 )  # fmt: skip
 def test_why_an_engine_cannot_be_used(error, host, words):
-    told = describe_unavailable(error, host, {})
+    told = str(explain_unavailable(error, host, {}) or "")
     assert told.startswith(words)
     assert bool(told) is bool(words)
-    chosen = describe_unavailable(error, host, {"DOCKER_HOST": host, "DOCKER_CERT_PATH": "/certs"})
+    chosen = str(explain_unavailable(error, host, {"DOCKER_HOST": host, "DOCKER_CERT_PATH": "/certs"}) or "")
     assert chosen == told.replace("DOCKER_HOST or `docker context use NAME`", "DOCKER_HOST").replace(
         "~/.docker", "/certs"
     )
@@ -315,7 +315,7 @@ def test_errors_are_told_apart(scripted, monkeypatch):
     engine.close()
     # What talks another language.
     scripted.answers["GET", "/version"] = refused(400, "Client sent an HTTP request to an HTTPS server.")
-    with pytest.raises(BackendUnavailableError, match="TLS with"):
+    with pytest.raises(BackendUnavailableError, match="fails with TLS"):
         asked()
 
 

@@ -40,7 +40,7 @@ INFO = {"NCPU": 8, "MemTotal": 16_000_000_000, "Driver": "overlay2", "ServerVers
 class CannedEngine:
     """Answers as an engine does, from what a test put into it."""
 
-    def __init__(self, info: dict[str, Any], images: list[dict[str, Any]] | None = None, failure: str = "") -> None:
+    def __init__(self, info: dict[str, Any], images: list[dict[str, Any]] | None = None, failure: BackendUnavailableError | None = None) -> None:
         self._info = info
         self._images = images or []
         self._failure = failure
@@ -52,7 +52,7 @@ class CannedEngine:
     @contextmanager
     def translate_errors(self) -> Iterator[None]:
         if self._failure:
-            raise BackendUnavailableError(self._failure)
+            raise self._failure
         yield
 
     def new_client(self, timeout: float | None) -> CannedEngine:
@@ -88,7 +88,7 @@ def test_the_engines_version_and_size():
     away: Any = CannedEngine(INFO)
     away.is_remote = True
     assert [one.level for one in engine_findings(away)] == ["ok", "warning"]
-    gone: Any = CannedEngine(INFO, failure="no engine answers: start it: now")
+    gone: Any = CannedEngine(INFO, failure=BackendUnavailableError("no engine answers", "start it: now"))
     (finding,) = engine_findings(gone)
     assert (finding.level, finding.what, finding.hint) == ("error", "no engine answers", "start it: now")
 
