@@ -28,8 +28,8 @@ from torchx_tui.tui.launch.component_docs import docs_text, last_launch_text
 from torchx_tui.tui.launch.component_list import LastLaunch
 from torchx_tui.tui.launch.component_picker import launch_text, option_text
 from torchx_tui.tui.launch.field_input import first_path
-from torchx_tui.tui.launch.messages import PlacesFound
-from torchx_tui.tui.launch.places import PlacesLook, places_text
+from torchx_tui.tui.launch.messages import PartitionsFound
+from torchx_tui.tui.launch.partitions import PartitionQuery, partitions_text
 from torchx_tui.tui.launch.plan import LaunchPlan
 from torchx_tui.tui.launch.preview import diff_text, script_text, workspace_text
 from torchx_tui.tui.ui.glyphs import UNICODE
@@ -146,20 +146,20 @@ def test_the_difference_to_the_last_launch():
 
 
 def test_partitions():
-    places = [
+    partitions = [
         PartitionStatus({}, "main", 3, 10, 8, 16, 7200, NOW + 7200),
         PartitionStatus({}, "a-very-long-name", 0, 5, fault="not [now]"),
         PartitionStatus({}, "soon", 1, 1, start=NOW + 30),
         PartitionStatus({}, "later", 1, 1),
     ]
-    assert places_text(None).plain == "Asking the backend for its estimates"
-    assert places_text(PlacesFound([], "no \x1b[31mway", NOW)).plain == "no way"
+    assert partitions_text(None).plain == "Asking the backend for its estimates"
+    assert partitions_text(PartitionsFound([], "no \x1b[31mway", NOW)).plain == "no way"
     at = clock(NOW + 7200, NOW)
     for is_narrow, start, asked in (
         (False, f"{at}  in 2h 00m", ", with the request as it stands"),
         (True, "in 2h 00m", ""),
     ):
-        assert places_text(PlacesFound(places, "", NOW), is_narrow=is_narrow).plain.splitlines() == [
+        assert partitions_text(PartitionsFound(partitions, "", NOW), is_narrow=is_narrow).plain.splitlines() == [
             "PARTITION      NODES    GPUS  LIMIT   STARTS",
             f"main            3/10    8/16  2h 00m  {start}",
             "a-very-long~     0/5       -  none    not [now]",
@@ -170,7 +170,7 @@ def test_partitions():
         ]
 
 
-def test_a_look_at_partitions_takes_the_place_of_one_that_waits():
+def test_a_question_for_partitions_replaces_one_that_waits():
     waiting: set[int] = set()
 
     def set_timer(_delay: float, _ask: object) -> SimpleNamespace:
@@ -179,9 +179,9 @@ def test_a_look_at_partitions_takes_the_place_of_one_that_waits():
         return SimpleNamespace(stop=lambda: waiting.remove(number))
 
     editor: Any = SimpleNamespace(preview=SimpleNamespace(tab="dry run", has_panel=True), set_timer=set_timer)
-    look = PlacesLook(editor)
+    query = PartitionQuery(editor)
     for _ in range(3):
-        look.look()
+        query.update()
         assert len(waiting) == 1
 
 

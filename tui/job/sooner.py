@@ -16,7 +16,7 @@ from ...backends.abilities import SuggestsAlternatives
 from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import cut
-from ..launch.places import start_words
+from ..launch.partitions import start_words
 from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
 from ..ui.list_dialog import ListDialog

@@ -38,7 +38,7 @@ from .messages import (
     ValuesKnown,
     WorkspaceListed,
 )
-from .places import PlacesLook
+from .partitions import PartitionQuery
 from .preview import Preview
 from .trust_dialog import TrustDialog
 from .work import list_shipped, named_resource, resource_rows, why_unusable
@@ -113,7 +113,7 @@ class FormEditor(OnDashboard, Horizontal):
         self._defaults: LaunchDefaults | None = None
         self._last: LaunchRecord | None = None
         self.dry_run = DryRun(self)
-        self.places = PlacesLook(self)
+        self.partitions = PartitionQuery(self)
         self._failure = ""
         # Why config cannot be read where the form takes something of it: a launch would go elsewhere than config says.
         self._config_fault = ""
@@ -216,7 +216,7 @@ class FormEditor(OnDashboard, Horizontal):
             self.form.show_scheduler(message.scheduler)
             await self.form.show_options(model)
             self.form.show_known()
-        self.preview.set_has_places(message.has_places)
+        self.preview.set_has_partitions(message.has_partitions)
         # Read anew for the new field.
         self.preview.set_workspace("")
         self._changed(delay=0.01)
@@ -378,7 +378,7 @@ class FormEditor(OnDashboard, Horizontal):
         if self.model is not None and not self.model.errors() and not self._config_fault:
             self._list_workspace()
             self.dry_run.start(self.model.plan())
-            self.places.look()
+            self.partitions.update()
 
     def _list_workspace(self) -> None:
         assert self.model is not None
@@ -498,7 +498,7 @@ class FormEditor(OnDashboard, Horizontal):
             self.cover_form(True)
         else:
             self.preview.next_tab()
-        self.places.look()
+        self.partitions.update()
 
     @property
     def _is_narrow(self) -> bool:

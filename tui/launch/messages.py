@@ -84,7 +84,7 @@ class FormReady(Message):
     scheduler: str
     options: runopts
     takes_workspace: bool
-    has_places: bool
+    has_partitions: bool
     defaults: LaunchDefaults
     first: bool = False
     refill: bool = False
@@ -157,16 +157,16 @@ class Submitted(Message):
 
 
 @dataclass
-class PlacesFound(Message):
+class PartitionsFound(Message):
     """Where there is room for a launch, or why that is not known.
 
     Attributes:
-        places: partitions and the like.
+        partitions: the partitions, the best first.
         error: why there are none.
         at: when the backend was asked, in seconds since the epoch.
     """
 
-    places: list[PartitionStatus]
+    partitions: list[PartitionStatus]
     error: str = ""
     at: float = 0.0
 

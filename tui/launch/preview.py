@@ -16,21 +16,21 @@ from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 from ..ui.yaml_text import yaml_text
-from .places import places_text
+from .partitions import partitions_text
 
 if TYPE_CHECKING:
     from ...backends.api import WorkspaceListing
     from ...components.sbatch_script import ScriptLine
     from ..ui.glyphs import Glyphs
-    from .messages import PlacesFound
+    from .messages import PartitionsFound
 
-TABS = ("dry run", "diff", "command", "script", "places", "workspace")
+TABS = ("dry run", "diff", "command", "script", "partitions", "workspace")
 _WORDS = {
     "dry run": "Dry run",
     "diff": "Diff",
     "command": "Command",
     "script": "Script",
-    "places": "Partitions",
+    "partitions": "Partitions",
     "workspace": "Workspace",
 }
 MAX_FILES = 500
@@ -51,7 +51,7 @@ class Preview(Pane):
         super().__init__(id="preview")
         self._content = Static(markup=False)
         self.body = VerticalScroll(self._content, id="preview-body")
-        self.panel = Static(markup=False, id="places-panel")
+        self.panel = Static(markup=False, id="partitions-panel")
         self._tab = TABS[0]
         self._request = ""
         self._note = ""
@@ -64,8 +64,8 @@ class Preview(Pane):
         self._workspace = ""
         self._listing: WorkspaceListing | None = None
         self._unreadable = ""
-        self._has_places = False
-        self._places: PlacesFound | None = None
+        self._has_partitions = False
+        self._partitions: PartitionsFound | None = None
 
     def compose_body(self) -> ComposeResult:
         """Yield the partitions and the text."""
@@ -83,7 +83,7 @@ class Preview(Pane):
     @property
     def has_panel(self) -> bool:
         """Whether the partitions stand above the tabs."""
-        return self._has_places and self.screen.has_class("-extra-wide")
+        return self._has_partitions and self.screen.has_class("-extra-wide")
 
     def set_request(self, text: str, label: str, interpreter: str) -> None:
         """Show a request that is up to date.
@@ -110,20 +110,20 @@ class Preview(Pane):
             self._listing, self._unreadable = listing, unreadable
             self._draw()
 
-    def set_has_places(self, yes: bool) -> None:
+    def set_has_partitions(self, yes: bool) -> None:
         """Offer the partitions, or not."""
-        self._has_places = yes
+        self._has_partitions = yes
         self._draw()
 
-    def show_places(self, found: PlacesFound | None) -> None:
+    def show_partitions(self, found: PartitionsFound | None) -> None:
         """Show where there is room; None while that is asked for."""
-        self._places = found
+        self._partitions = found
         self._draw()
 
-    def on_places_found(self, message: PlacesFound) -> None:
+    def on_partitions_found(self, message: PartitionsFound) -> None:
         """Show where there is room for what stands in the form."""
         message.stop()
-        self.show_places(message)
+        self.show_partitions(message)
 
     def set_note(self, note: str, interpreter: str | None = None) -> None:
         """Show why the request is not up to date; the last valid one stays below.
@@ -168,8 +168,8 @@ class Preview(Pane):
         self.show(tabs[(tabs.index(self.tab) + 1) % len(tabs)])
 
     def _tabs(self) -> tuple[str, ...]:
-        has_tab = self._has_places and not self.has_panel
-        there = {"workspace": self._workspace, "places": has_tab, "script": self._script}
+        has_tab = self._has_partitions and not self.has_panel
+        there = {"workspace": self._workspace, "partitions": has_tab, "script": self._script}
         left_out = {tab for tab, is_there in there.items() if not is_there}
         return tuple(tab for tab in TABS if tab not in left_out)
 
@@ -187,7 +187,7 @@ class Preview(Pane):
         self._content.update(self._text())
         self.panel.display = self.has_panel
         if self.has_panel:
-            self.panel.update(places_text(self._places, is_narrow=True))
+            self.panel.update(partitions_text(self._partitions, is_narrow=True))
 
     def _text(self) -> Text:
         if self.tab == "diff":
@@ -197,8 +197,8 @@ class Preview(Pane):
             return Text("\n\n".join(line if line.startswith("#") else f"$ {line}" for line in lines), STYLES.log)
         if self.tab == "script":
             return script_text(self._script, glyphs_of(self.app))
-        if self.tab == "places":
-            return places_text(self._places)
+        if self.tab == "partitions":
+            return partitions_text(self._partitions)
         if self.tab == "workspace":
             return workspace_text(self._listing, self._unreadable)
         text = Text(end="")

@@ -40,7 +40,12 @@ INFO = {"NCPU": 8, "MemTotal": 16_000_000_000, "Driver": "overlay2", "ServerVers
 class CannedEngine:
     """Answers as an engine does, from what a test put into it."""
 
-    def __init__(self, info: dict[str, Any], images: list[dict[str, Any]] | None = None, failure: BackendUnavailableError | None = None) -> None:
+    def __init__(
+        self,
+        info: dict[str, Any],
+        images: list[dict[str, Any]] | None = None,
+        failure: BackendUnavailableError | None = None,
+    ) -> None:
         self._info = info
         self._images = images or []
         self._failure = failure

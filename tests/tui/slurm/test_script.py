@@ -131,7 +131,7 @@ async def test_where_there_is_room_and_when_it_would_start(app, commands, script
             assert main[4].startswith(begins)
             assert (short[:4], short[-2:]) == (["short", "1/2", "2/2", "5m"], ["too", "short"])
 
-        await places(lambda: drawn(launch.screen, "#places-panel"), "in")
+        await places(lambda: drawn(launch.screen, "#partitions-panel"), "in")
         # A narrower screen has them behind a tab.
         await launch.resize(120, 45)
         await launch.press("ctrl+t", "ctrl+t", "ctrl+t", "ctrl+t")

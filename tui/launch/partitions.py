@@ -1,4 +1,4 @@
-"""Where there is room for what stands in the form: partitions with free nodes, limits, and the backend's estimates."""
+"""Partitions with room for what is in the form: free nodes, limits, and when the backend would start it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import clock, cut, duration
 from ..ui.palette import STYLES
-from .messages import PlacesFound
+from .messages import PartitionsFound
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _PAUSE_S = 1.5
 
 
-class PlacesLook:
+class PartitionQuery:
     """Asks while somebody looks at the partitions, once for each state of the form: it costs the backend.
 
     Where they stand beside the form all the time, it waits until nobody has typed for a moment.
@@ -40,13 +40,13 @@ class PlacesLook:
         self._asked = -1
         self._waiting: Timer | None = None
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Ask if they are shown, and the form has changed since the last question."""
         if self._waiting is not None:
             self._waiting.stop()
-        if self._editor.preview.tab == "places":
+        if self._editor.preview.tab == "partitions":
             if self._asked != self._editor.dry_run.generation:
-                self._editor.preview.show_places(None)
+                self._editor.preview.show_partitions(None)
             self._ask_now()
         elif self._editor.preview.has_panel:
             self._waiting = self._editor.set_timer(_PAUSE_S, self._ask_now)
@@ -58,28 +58,28 @@ class PlacesLook:
             return
         self._asked = generation
         work = partial(self._ask, generation, model.plan())
-        editor.run_worker(work, thread=True, group="places", exclusive=True, exit_on_error=False)
+        editor.run_worker(work, thread=True, group="partitions", exclusive=True, exit_on_error=False)
 
     def _ask(self, generation: int, plan: LaunchPlan) -> None:
         dashboard = self._editor.dashboard
-        found = find_places(dashboard.runner, plan)
+        found = find_partitions(dashboard.runner, plan)
         if generation == self._editor.dry_run.generation:
             dashboard.post_to(self._editor.preview, found)
 
 
-def find_places(runner: Runner, plan: LaunchPlan) -> PlacesFound:
+def find_partitions(runner: Runner, plan: LaunchPlan) -> PartitionsFound:
     """Return where there is room for a launch; it may take seconds."""
     at = time.time()
     try:
         app = plan.app()
         scheduler = runner.scheduler(plan.scheduler)
-        places = scheduler.partitions(app, plan.cfg) if isinstance(scheduler, SuggestsPartitions) else []
+        partitions = scheduler.partitions(app, plan.cfg) if isinstance(scheduler, SuggestsPartitions) else []
     except Exception as error:
-        return PlacesFound([], describe_error(error), at)
-    return PlacesFound(places, "", at)
+        return PartitionsFound([], describe_error(error), at)
+    return PartitionsFound(partitions, "", at)
 
 
-def places_text(found: PlacesFound | None, *, is_narrow: bool = False) -> Text:
+def partitions_text(found: PartitionsFound | None, *, is_narrow: bool = False) -> Text:
     """Return partitions with their free nodes and GPUs, limits, and when the launch would start there.
 
     Args:
@@ -92,15 +92,15 @@ def places_text(found: PlacesFound | None, *, is_narrow: bool = False) -> Text:
         return Text(plain(found.error), STYLES.removed)
     text = Text(end="", no_wrap=True)
     text.append(f"{'PARTITION':<13}{'NODES':>7}{'GPUS':>8}  {'LIMIT':<7} STARTS\n", STYLES.faint)
-    for place in found.places:
-        gpus = f"{place.gpus_free}/{place.gpus}" if place.gpus else "-"
-        limit = duration(place.limit) if place.limit is not None else "none"
-        text.append(f"{cut(plain(place.name), 12, '~'):<13}", STYLES.text)
-        text.append(f"{f'{place.free}/{place.nodes}':>7}{gpus:>8}  {limit:<7} ", STYLES.muted)
-        if place.fault:
-            text.append(f"{plain(place.fault)}\n", STYLES.pending)
+    for partition in found.partitions:
+        gpus = f"{partition.gpus_free}/{partition.gpus}" if partition.gpus else "-"
+        limit = duration(partition.limit) if partition.limit is not None else "none"
+        text.append(f"{cut(plain(partition.name), 12, '~'):<13}", STYLES.text)
+        text.append(f"{f'{partition.free}/{partition.nodes}':>7}{gpus:>8}  {limit:<7} ", STYLES.muted)
+        if partition.fault:
+            text.append(f"{plain(partition.fault)}\n", STYLES.pending)
         else:
-            words = start_words(place.start, found.at) if place.start else ""
+            words = start_words(partition.start, found.at) if partition.start else ""
             text.append(f"{words.rpartition('  ')[2] if is_narrow else words}\n", STYLES.text)
     asked = f"free of all; asked {clock(found.at, found.at)}"
     text.append(f"\n{asked}{'' if is_narrow else ', with the request as it stands'}", STYLES.faint)
