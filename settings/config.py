@@ -13,6 +13,7 @@ from typing import Any
 
 from ..base.errors import ConfigError
 from ..base.files import NoHomeError, config_folder, read_file
+from ..base.typed_data import convert
 from .choices import FRAMES_PER_SECOND, FRAMES_WORDS, NotifyEvent, ThemeName
 
 CONFIG_VARIABLE = "TORCHX_TUI_CONFIG"
@@ -389,7 +390,7 @@ def _decode(data: Mapping[str, Any], path: Path) -> Settings:
     _refuse_unknown(data, Settings, path)
     _check_profiles(data, path)
     try:
-        settings = msgspec.convert(data, Settings)
+        settings = convert(data, Settings)
     except msgspec.ValidationError as error:
         words, _, where = str(error).partition(" - at `$.")
         raise ConfigError(f"{path}: {where.rstrip('`')}{': ' if where else ''}{words}") from error

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..base.typed_data import convert
 from .config import Settings
 
 
@@ -44,10 +45,8 @@ def helper_request(settings: Settings, happened: Sequence[Happened]) -> str:
 
 def read_request(text: str) -> tuple[Settings, list[Happened]]:
     """Read a request. Raises ValueError if it is not one."""
-    import msgspec
-
     data: dict[str, Any] = json.loads(text)
-    return msgspec.convert(data["settings"], Settings), msgspec.convert(data["happened"], list[Happened])
+    return convert(data["settings"], Settings), convert(data["happened"], list[Happened])
 
 
 def supervisor_helpers(settings: Settings, handle: str) -> dict[str, dict[str, Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from ...base.typed_data import convert
 from ...base.validation import decode_json, encode_json, epoch_seconds, is_name, is_path
 from ...specs.serialize import appdef_from_dict
 
@@ -129,12 +130,7 @@ def decode_record(text: bytes, record_id: str) -> LaunchRecord:
     Raises:
         ValueError: the content is invalid, or another record's.
     """
-    import msgspec
-
-    try:
-        record = msgspec.convert(decode_json(text), LaunchRecord)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from error
+    record = convert(decode_json(text), LaunchRecord)
     if record.id != record_id:
         raise ValueError(f"it holds the record {record.id!r:.60}")
     valid = {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict
 
-from msgspec import Meta, ValidationError, convert
+from msgspec import Meta, ValidationError
 
+from ...base.typed_data import convert
 from ...base.validation import MAX_EPOCH_S, decode_json, is_name
 from ...specs.status import AppState
 

@@ -18,6 +18,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import msgspec
 
 from ...base.errors import TorchXTuiError, describe_error
+from ...base.typed_data import convert
 from ...specs import errors
 from ...specs.errors import InvalidRunConfigException, SchedulerError
 from ...specs.roles import AppDef
@@ -159,12 +160,12 @@ def decode(data: Any, kind: Any) -> Any:
         )
     if get_origin(kind) is list and isinstance(data, list):
         return [value for item in data for value in _decode_item(item, *get_args(kind))]
-    return msgspec.convert(data, kind, dec_hook=_decode_other)
+    return convert(data, kind, dec_hook=_decode_other)
 
 
 def _decode_item(data: Any, kind: Any) -> list[Any]:
     try:
-        return [msgspec.convert(data, kind, dec_hook=_decode_other)]
+        return [convert(data, kind, dec_hook=_decode_other)]
     except msgspec.ValidationError as error:
         logger.warning("left out of an answer: %s", error)
         return []

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...base.files import LARGE, modified_ns, private_folder, read_file, state_folder, write_private
+from ...base.typed_data import convert
 from ...base.validation import decode_json, encode_json
 from ...specs.errors import SchedulerError
 from ...specs.roles import AppDef
@@ -76,12 +77,9 @@ class RecordedLaunch:
 
 def parse_launch(fields: Any) -> RecordedLaunch | None:
     """Convert the JSON of a launch; return None if it is not that of a launch."""
-    # A component that imports the scheduler may run in a Python that has no msgspec.
-    import msgspec
-
     try:
-        launch = msgspec.convert({_NAMES.get(name, name): value for name, value in fields.items()}, RecordedLaunch)
-    except (msgspec.ValidationError, AttributeError):
+        launch = convert({_NAMES.get(name, name): value for name, value in fields.items()}, RecordedLaunch)
+    except (ValueError, AttributeError):
         return None
     is_valid = launch.roles and all(0 < count < _MAX_REPLICAS for _, count, _ in launch.roles)
     return launch if is_valid else None

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from ...base.backoff import jittered
 from ...base.files import private_folder, read_file, write_private
+from ...base.typed_data import convert
+from ...base.validation import decode_json
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from .commands import MAX_BYTES, TIMEOUT_S
 
@@ -232,12 +234,10 @@ class SharedAnswer:
         if version is None or version == self._read:
             return
         self._read = version
-        import msgspec
-
         try:
             head, _, text = read_file(self._path, MAX_BYTES).partition(b"\n")
-            found = replace(msgspec.json.decode(head, type=Answered), text=text.decode("utf-8", "replace"))
-        except (OSError, msgspec.MsgspecError) as error:
+            found = replace(convert(decode_json(head), Answered), text=text.decode("utf-8", "replace"))
+        except (OSError, ValueError) as error:
             logger.warning("%s cannot be read: %s", self._path, error)
             return
         if found.asked_at > self._known.asked_at:

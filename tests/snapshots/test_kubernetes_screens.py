@@ -85,8 +85,10 @@ def test_what_options_can_be(snap_compare, app, monkeypatch):
     known = {"queue": ["default", "research", "research-low"], "namespace": ["default", "team-llm"]}
     from torchx_tui.backends.kubernetes.request import KubernetesOpts
 
-    monkeypatch.setattr(CannedScheduler, "known_values", lambda self: known, raising=False)
-    monkeypatch.setattr(CannedScheduler, "_run_opts", lambda self: KubernetesOpts.as_runopts(), raising=False)
+    for name in app.schedulers:
+        scheduler = app.runner.scheduler(name)
+        monkeypatch.setattr(scheduler, "known_values", lambda: known, raising=False)
+        monkeypatch.setattr(scheduler, "_run_opts", KubernetesOpts.as_runopts)
 
     async def filled(pilot):
         await at_stuck(pilot)
