@@ -131,8 +131,8 @@ class RunsCommands(Protocol):
     ) -> CommandOutput:
         """Run a command beside a running replica, without input; end it after ``timeout_s``.
 
-        Where the replica shares its machine with others, ``REPLICA_PID`` in the command's environment is the replica's
-        first process.
+        Where the replica shares its machine with others, ``TORCHX_TUI_REPLICA_PID`` in the command's environment is
+        the number of the replica's first process.
 
         Raises:
             UnknownReplicaError: there is no such role or replica.

@@ -22,7 +22,7 @@ from ..logs.source.replica_log import ReplicaLog, StreamName
 from ..logs.source.replica_reader import ReplicaReader
 from ..logs.source.segment import LogSegment
 from ..logs.source.stream import Cursor, LineCursor, LineStream, LogStream, Record
-from ..specs.errors import BackendUnavailableError, SchedulerError
+from ..specs.errors import BackendUnavailableError, SchedulerError, UnknownReplicaError
 from .abilities import KeepsLogFiles, StreamsLogs
 from .shared.outage import until_answered
 from .types import DescribeAppResponse, LogQuery, Stream
@@ -85,7 +85,9 @@ def open_records(scheduler: HasLogs, query: LogQuery, last: int | None = None) -
     if isinstance(scheduler, KeepsLogFiles):
         files = scheduler.log_files(query.app_id, query.role_name, query.k)
         if query.stream is not Stream.COMBINED and query.stream not in files:
-            raise ValueError(f"stdout and stderr of {query.app_id} go to one file: ask for the stream combined")
+            raise UnknownReplicaError(
+                f"stdout and stderr of {query.app_id} go to one file: ask for the stream combined"
+            )
         if not any(map(path_exists, files.values())):
             _refuse_missing_log(scheduler, query.app_id, next(iter(files.values())))
         if query.stream is not Stream.COMBINED and query.since is query.until is None:

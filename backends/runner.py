@@ -333,12 +333,15 @@ class Runner:
 
         Raises:
             ReadOnlyError: this runner may not change anything.
+            SchedulerError: the backend has no such settings.
         """
         if not dryrun:
             self.refuse_if_read_only("Removing finished jobs")
         pruning = self.scheduler(scheduler)
-        app_ids = pruning.prune(dryrun=dryrun) if isinstance(pruning, PrunesJobs) else []
-        return [make_app_handle(scheduler, self.session_name, app_id) for app_id in app_ids]
+        if not isinstance(pruning, PrunesJobs):
+            hint = "give an age in days, such as --older-than 7"
+            raise SchedulerError(f"{scheduler} has no setting for how long finished jobs are kept", hint)
+        return [make_app_handle(scheduler, self.session_name, app_id) for app_id in pruning.prune(dryrun=dryrun)]
 
     # Jobs that end with this process
 

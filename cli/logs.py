@@ -119,7 +119,7 @@ def _chosen(
         numbers_there = [k for _, k in of_role]
         is_range = len(of_role) > 1 and numbers_there == [*range(len(of_role))]
         known = f"0 to {len(of_role) - 1}" if is_range else some_of(map(str, numbers_there), 12)
-        raise UnknownRoleError(f"{handle} has no replica {role}/{missing[0]}. Its replicas: {known}")
+        raise UnknownRoleError(f"{handle} has no replica {role}/{missing[0]}. Valid: {known}")
     return [target for target in of_role if numbers is None or target[1] in numbers]
 
 

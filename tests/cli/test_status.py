@@ -114,3 +114,9 @@ def test_prune_by_the_settings(command, own_home):
     state.write_text(json.dumps(document))
     os.utime(state, (0, 0))
     assert [command("prune", *flags).out for flags in (["--dryrun"], [], [])] == [f"{handle}\n", f"{handle}\n", ""]
+
+
+def test_prune_where_no_setting_limits_what_is_kept(command):
+    ended = command("prune", "-s", "local_docker", "--dryrun")
+    assert (ended.code, ended.out) == (1, "")
+    assert "local_docker has no setting for how long finished jobs are kept: give an age in days" in ended.err

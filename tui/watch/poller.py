@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from ...backends.abilities import ListsAllUsers, WatchesChanges
+from ...backends.abilities import ListsAllUsers, PrunesJobs, WatchesChanges
 from ...base.backoff import Backoff, jittered
 from ...base.timeouts import LimitedCaller
 from ...specs.status import AppState, is_terminal
@@ -123,7 +123,7 @@ class BackendPoller(WatchingThread):
             self._send(SchedulerMade(self._scheduler, scheduler))
             findings = self._caller.call(lambda: self._runner.check(self._scheduler), limit)
             self._send(BackendChecked(self._scheduler, findings))
-            if not self._runner.read_only:
+            if isinstance(scheduler, PrunesJobs) and not self._runner.read_only:
                 self._caller.call(lambda: self._runner.prune(self._scheduler), limit)
             if isinstance(scheduler, WatchesChanges):
                 self._unsubscribe = self._caller.call(lambda: scheduler.subscribe(self.refresh), limit)
