@@ -118,5 +118,5 @@ def test_prune_by_the_settings(command, own_home):
 
 def test_prune_where_no_setting_limits_what_is_kept(command):
     ended = command("prune", "-s", "local_docker", "--dryrun")
-    assert (ended.code, ended.out) == (1, "")
+    assert (ended.code, ended.out) == (2, "")
     assert "local_docker has no setting for how long finished jobs are kept: give an age in days" in ended.err
