@@ -437,6 +437,11 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         for handle in message.handles or (None,):
             self.feed.refresh(handle)
         if message.gone:
+            from .job.screen import JobScreen
+
+            # The page of a job that is no more would go on offering everything.
+            if isinstance(self.screen, JobScreen) and self.screen.row.handle in message.gone:
+                self.pop_screen()
             self.update_screens(removed=message.gone)
 
     def update_screens(self, changed: Iterable[JobRow] = (), removed: Iterable[str] = ()) -> None:

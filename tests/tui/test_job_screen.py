@@ -25,10 +25,12 @@ from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.roles import Role
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job import shell
+from torchx_tui.tui.job.dialogs import DeleteDialog
 from torchx_tui.tui.job.replicas import cells_per_row
 from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
 from torchx_tui.tui.job.timeline import Timeline, timeline_text
 from torchx_tui.tui.job.why import error_quote
+from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.messages import SchedulerMade
 from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.palette import STYLES
@@ -387,6 +389,14 @@ async def test_copy_key_depends_on_the_pane(app, copied):
             assert job.key_hints() == [*acting, f"y Copy {what}", *others, "esc Back", "? Keys"]
             await job.press("y", "tab")
             assert copied[-1] == (text, name)
+
+
+async def test_page_of_a_deleted_job_is_closed(app, scheduler):
+    async with failed_job(app) as job:
+        await job.dialog(DeleteDialog, "D")
+        await job.press("y")
+        await job.until(lambda: isinstance(app.screen, JobsScreen), "the table")
+        assert FAILED not in scheduler.apps
 
 
 async def test_esc_leaves_tab_and_zoom_before_the_job(app):
