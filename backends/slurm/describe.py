@@ -20,9 +20,9 @@ from .launches import RecordedLaunch
 from .log_files import log_files
 from .ports import served_ports
 from .reasons import code_of
-from .relaunch import RelaunchPlan
 from .replicas import Replica, is_torchx, replicas_of
 from .request import without_key
+from .submit_line import RelaunchPlan
 from .values import format_duration, format_size, parse_count, parse_tres
 from .waiting import clock, dependency_ids, expected_start, why_waits
 
@@ -110,8 +110,8 @@ def describe_app(
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
     app_def = launch.app_def(notes) if launch is not None else None
-    relaunch = relaunch or RelaunchPlan()
-    roles = app_def.roles if app_def is not None else [*relaunch.roles]
+    relaunch = relaunch or RelaunchPlan([], {}, {})
+    roles = app_def.roles if app_def is not None else relaunch.roles
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = batch_output_end(log_files(app.first)[0])
@@ -142,8 +142,8 @@ def describe_app(
         image=roles[0].image if roles else "",
         log_dir=app.first.work_dir if launch is None or launch.is_script else launch.folder,
         insight_dir=str(Path(launch.insight, app.app_id)) if launch is not None and launch.insight else "",
-        cfg=dict(launch.cfg if launch is not None else relaunch.cfg),
-        not_known={**relaunch.not_known},
+        cfg=launch.cfg if launch is not None else relaunch.cfg,
+        not_known=relaunch.not_known,
         ports=served_ports(replicas),
     )
 

@@ -46,12 +46,12 @@ from .known_jobs import HISTORY_DAYS, KnownJobs
 from .launches import LaunchStore, RecordedLaunch, parse_launch
 from .log_files import with_files
 from .options import SlurmOpts
-from .relaunch import plan_relaunch
 from .replicas import Replica, find_replica, replicas_of
 from .request import SlurmRequest, check_app, make_request, masked_script, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
 from .steps import step_replicas
+from .submit_line import plan_relaunch
 from .usage import UsageSampler
 from .waiting import evidence, with_true_reason
 
@@ -206,7 +206,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         launch, plan = self._launches.find(app), None
         if launch is None:
             script = self._accounting.script(app.app_id)
-            plan = plan_relaunch(app, script, self._accounting.submit_line(app) if script else "")
+            plan = plan_relaunch(app.first, script, self._accounting.submit_line(app) if script else "")
         app, earlier = self._with_files(app, launch), self._accounting.earlier_runs(app)
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
@@ -372,7 +372,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """List requests that would start sooner than a pending job; see `SuggestsAlternatives`."""
         app, described = self._get(app_id), self.describe(app_id)
         if described is None or not described.roles:
-            raise SchedulerError(f"{app_id} cannot be asked about: its batch script is not known here")
+            raise SchedulerError(f"{app_id} cannot be asked about: its batch script or its sbatch command is unknown")
         opts = SlurmOpts.from_cfg(self.run_opts().resolve(described.cfg))
         return self._advisor.alternatives(app.first, AppDef(described.name, described.roles), opts)
 

@@ -200,6 +200,7 @@ def test_where_there_is_room(slurm, commands):
 def test_what_would_start_sooner(slurm, commands, tmp_path):
     partitions(commands, ("main*", "up", 4, "infinite"), ("spare", "up", 4, "infinite"))
     commands.answer("scontrol-write-batch_script-7", SCRIPT)
+    commands.accounted({"State": "PENDING", "SubmitLine": "sbatch train.sh"})
     commands.queue(
         {
             "State": "PENDING", "Reason": "Priority", "StartTime": str(SOON + 60), "NumNodes": "4",
@@ -218,6 +219,7 @@ def test_what_would_start_sooner(slurm, commands, tmp_path):
 def waiting_script(commands: SlurmCommands, tmp_path: Path, **fields: str) -> None:
     partitions(commands, ("main*", "up", 4, "infinite"), ("spare", "up", 4, "infinite"))
     commands.answer("scontrol-write-batch_script-7", SCRIPT)
+    commands.accounted({"State": "PENDING", "SubmitLine": "sbatch train.sh"})
     commands.queue(
         {
             "State": "PENDING",
@@ -256,5 +258,5 @@ def test_what_would_start_in_place_of_a_job_that_never_does(slurm, commands, tmp
 
 def test_of_a_job_without_a_script_nothing_is_asked(slurm, commands):
     commands.queue({"State": "PENDING"})
-    with pytest.raises(SchedulerError, match="its batch script is not known here"):
+    with pytest.raises(SchedulerError, match="its batch script or its sbatch command is unknown"):
         slurm.alternatives("7")
