@@ -131,18 +131,18 @@ def test_a_sentence(slurm, commands, text, sentence):
 @pytest.mark.parametrize(
     ("text", "fields", "told"),
     [
-        ("PartitionTimeLimit", {}, "it asks for 1h, and main allows 30m"),
-        ("PartitionNodeLimit", {"NumNodes": "9"}, "it asks for 9 nodes, and main allows 1 to 2 of its 3"),
-        ("PartitionConfig", {"NumCPUs": "99"}, "it asks for 99 CPUs on 1 nodes, and main has 12 on 3"),
+        ("PartitionTimeLimit", {}, "it asks for 1h, and the partition main allows 30m"),
+        ("PartitionNodeLimit", {"NumNodes": "9"}, "it asks for 9 nodes, and the partition main allows 1 to 2"),
+        ("PartitionConfig", {"NumCPUs": "99"}, "it asks for 99 CPUs, and the partition main has 12"),
         ("PartitionDown", {}, "its partition is down: choose another partition; the partition main is DOWN"),
         ("PartitionInactive", {}, "the partition main is DOWN"),
-        ("AccountNotAllowed", {}, "main allows gold, not silver"),
+        ("AccountNotAllowed", {}, "the partition main does not allow the account silver, only gold"),
         (
             "Job's account not permitted to use this partition (goldonly allows gold not silver)",
             {},
-            "its account may not use this partition: choose another account or partition; main allows gold, not silver",
+            "its account may not use this partition: choose another account or partition; the partition main does not allow the account silver, only gold",
         ),
-        ("QOSNotAllowed", {}, "main allows fast, not normal"),
+        ("QOSNotAllowed", {}, "the partition main does not allow the QOS normal, only fast"),
         ("BadConstraints", {"Feature": "v100"}, "it asks for v100"),
     ],
 )
@@ -430,11 +430,11 @@ DOWN = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher 
     ("allows", "told"),
     [
         ("AllowAccounts=gold AllowQos=ALL", "its account may not use this partition: choose another account or "
-         "partition; main allows gold, not silver"),
+         "partition; the partition main does not allow the account silver, only gold"),
         ("AllowAccounts=ALL AllowQos=vip", "its QOS may not use this partition: choose another QOS or partition; "
-         "main allows vip, not normal"),
+         "the partition main does not allow the QOS normal, only vip"),
         ("AllowAccounts=ALL DenyQos=normal", "its QOS may not use this partition: choose another QOS or partition; "
-         "main does not allow normal"),
+         "the partition main does not allow the QOS normal"),
         ("AllowAccounts=ALL AllowQos=ALL", "no node is open to it: they are down, drained"),
     ],
 )  # fmt: skip
