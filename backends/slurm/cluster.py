@@ -182,10 +182,6 @@ class Cluster:
         command = ("sacctmgr", "--noheader", "--parsable2", "show", "user", user, "format=defaultaccount")
         return self._ask(*command).strip().partition("\n")[0]
 
-    def job(self, job_id: str) -> dict[str, str]:
-        """Return the fields of a job that squeue does not have (`scontrol show job`)."""
-        return next((row for row in self._rows("job", job_id) if row.get("JobId") == job_id), {})
-
     def association(self, account: str, user: str) -> dict[str, str]:
         """Return the limits of a user in an account, and of the account, with their use."""
         found: dict[str, str] = {}

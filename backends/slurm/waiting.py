@@ -103,43 +103,29 @@ def dependency_ids(text: str) -> list[str]:
 
 
 def _resources(job: Job, cluster: Cluster) -> Iterator[str]:
-    asked, name = cluster.job(job.job_id), plain(job.partition)
-    required, excluded = (asked.get(key, "") for key in ("ReqNodeList", "ExcNodeList"))
-    nodes = [node for node in cluster.nodes(job.partition) if node.name not in expand_nodes(excluded)]
-    usable = [node for node in nodes if node.is_usable]
-    if not nodes:
-        return
-    # Newer versions have a field of its own for whole nodes.
-    if asked.get("Exclusive", "NODE" if asked.get("OverSubscribe") == "NO" else "") == "NODE":
-        free = sum(node.idle == node.cpus for node in usable)
-        yield f"{free} of {len(usable)} nodes of {name} are free, and it asks for {job.nodes} as a whole"
-    else:
-        idle, cpus = sum(node.idle for node in usable), sum(node.cpus for node in usable)
-        yield f"{idle} of {cpus} CPUs of {name} are free, and it asks for {job.cpus}"
-    names = expand_nodes(required)
-    if busy := [node for node in usable if node.name in names and node.idle < node.cpus]:
-        free_cpus = some_of([f"{plain(node.name)} with {node.idle} of {node.cpus} CPUs free" for node in busy])
-        yield f"it asks for {plain(required)}: {free_cpus}"
+    usable = [node for node in cluster.nodes(job.partition) if node.is_usable]
+    if usable:
+        free, idle = sum(node.idle == node.cpus for node in usable), sum(node.idle for node in usable)
+        yield (
+            f"{idle} of {sum(node.cpus for node in usable)} CPUs of {plain(job.partition)} are free, and "
+            f"{free} of {len(usable)} whole nodes; it asks for {job.cpus} CPUs on {job.nodes} node{'s' * (job.nodes != 1)}"
+        )
     gpus = sum(node.gpus for node in usable)
     if gpus and "gpu" in job.tres_per_node:
         yield f"{gpus - sum(node.gpus_used for node in usable)} of {gpus} GPUs are free"
-    if excluded:
-        yield f"it excludes {plain(excluded)}"
-    yield from _down_nodes(job, cluster, required)
+    yield from _down_nodes(job, cluster)
 
 
-def _down_nodes(job: Job, cluster: Cluster, required: str | None = None) -> Iterator[str]:
-    """Yield the nodes that cannot be used: those that the reason names, or that the job requires, or all."""
-    if found := _UNAVAILABLE.search(job.reason):
-        required = found["nodes"]
-    elif required is None:
-        required = cluster.job(job.job_id).get("ReqNodeList", "")
-    names = expand_nodes(required)
-    if lost := [
+def _down_nodes(job: Job, cluster: Cluster) -> Iterator[str]:
+    """Yield the nodes that cannot be used: those that the reason names, or all of the partition."""
+    found = _UNAVAILABLE.search(job.reason)
+    names = expand_nodes(found["nodes"]) if found else []
+    lost = [
         f"{plain(node.name)} is {node.state}" + (f" ({plain(node.reason)})" if node.reason else "")
         for node in cluster.nodes(job.partition)
         if not node.is_usable and (not names or node.name in names)
-    ]:
+    ]
+    if lost:
         yield some_of(lost)
 
 

@@ -128,7 +128,7 @@ DENIED = "Job violates accounting/QOS policy (job submit limit, user's size and/
 @pytest.mark.parametrize(
     ("err", "code", "levels", "hint"),
     [
-        (told(SOON), 0, ["warning"], "sbatch would accept it, but it would never start: ask for another number of nodes"),
+        (told(SOON), 0, ["warning"], "sbatch would accept it, but it would never start: ask for another number"),
         # The QOS denies what exceeds it, and partitions are enforced.
         (f"sbatch: error: QOSMaxNodePerUserLimit\nallocation failure: {DENIED}", 1, ["error", "warning"],
          "sbatch refuses it: ask for another number of nodes"),

@@ -114,7 +114,7 @@ def test_twenty_six_reasons(limited, real, submit, monkeypatch):
         submit("-q", "most"): "MaxJobsPU of the QOS most: 1 of 1 jobs in use",
         submit("-q", "group"): "GrpJobs of the QOS group: 1 of 1 jobs in use",
         submit("-q", "groupcpu"): "GrpTRES of the QOS groupcpu: 2 of 2 CPUs in use",
-        submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " are free, and it asks for 2 as a whole",
+        submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " whole nodes; it asks for ",
     }  # fmt: skip
     last = submit("-p", "main", "-N2", "--exclusive", "--nice=5000")
     expected[last] = "jobs that wait in main are ahead of it; its priority is "
