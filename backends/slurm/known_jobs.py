@@ -264,7 +264,6 @@ def _with_files(job: Job, seen: Job) -> Job:
         comment=job.comment or seen.comment,
         stdout=job.stdout or seen.stdout,
         stderr=job.stderr or seen.stderr,
-        ntasks=job.ntasks or seen.ntasks,
         restarts=seen.restarts if job.restarts is None else job.restarts,
     )
 

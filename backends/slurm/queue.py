@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 FIELDS = (
     "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "HetJobOffset", "Name", "UserName", "State", "Reason",
     "SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit", "Partition", "QOS", "Account", "NumNodes",
-    "NumCPUs", "NumTasks", "NodeList", "SchedNodes", "PriorityLong", "Dependency", "WorkDir", "Command", "Comment",
+    "NumCPUs", "NodeList", "SchedNodes", "PriorityLong", "Dependency", "WorkDir", "Command", "Comment",
     "STDOUT", "STDERR", "RestartCnt", "exit_code", "MinMemory", "tres-alloc", "tres-per-node", "Licenses", "Feature",
     "Reservation", "BatchFlag", "DerivedEC",
 )  # fmt: skip
@@ -38,7 +38,7 @@ _ATTRIBUTES = {
         "tres_per_node": "tres-per-node", "licenses": "Licenses", "features": "Feature", "reservation": "Reservation",
         "sluid": "SLUID",
     },
-    parse_count: {"nodes": "NumNodes", "cpus": "NumCPUs", "ntasks": "NumTasks"},
+    parse_count: {"nodes": "NumNodes", "cpus": "NumCPUs"},
     parse_duration: {"limit": "TimeLimit"},
     parse_integer: {"restarts": "RestartCnt"},
     parse_time: {

@@ -34,14 +34,14 @@ from ..shared.factories import accepted_arguments
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
-from .accounting import Accounting, Step
+from .accounting import Accounting
 from .actions import act, cancel, job_actions, run_beside, shell_command
 from .advice import Advisor
 from .client import Client
 from .cluster import Cluster
 from .dependencies import Chains
 from .describe import describe_app, list_row
-from .jobs import BATCH, App, parse_id
+from .jobs import BATCH, App, Job, parse_id
 from .known_jobs import HISTORY_DAYS, KnownJobs
 from .launches import LaunchStore, RecordedLaunch, parse_launch
 from .log_files import with_files
@@ -213,7 +213,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             found = evidence(waiting, self._cluster, self._jobs.apps())
             app = App(app.app_id, [with_true_reason(job, self._cluster) for job in app.jobs])
             return describe_app(app, launch, found, relaunch=plan, earlier=earlier)
-        steps: builtins.list[Step] = []
+        steps: builtins.list[Job] = []
         if is_terminal(app.state):
             app, steps = self._accounting.details(app)
         replicas = self._replicas(app, launch)

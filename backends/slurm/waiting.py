@@ -106,9 +106,10 @@ def _resources(job: Job, cluster: Cluster) -> Iterator[str]:
     usable = [node for node in cluster.nodes(job.partition) if node.is_usable]
     if usable:
         free, idle = sum(node.idle == node.cpus for node in usable), sum(node.idle for node in usable)
+        cpus, asked = sum(node.cpus for node in usable), f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
         yield (
-            f"{idle} of {sum(node.cpus for node in usable)} CPUs of {plain(job.partition)} are free, and "
-            f"{free} of {len(usable)} whole nodes; it asks for {job.cpus} CPUs on {job.nodes} node{'s' * (job.nodes != 1)}"
+            f"{idle} of {cpus} CPUs of {plain(job.partition)} are free, and {free} of {len(usable)} whole nodes; "
+            f"it asks for {job.cpus} CPUs on {asked}"
         )
     gpus = sum(node.gpus for node in usable)
     if gpus and "gpu" in job.tres_per_node:
