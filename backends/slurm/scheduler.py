@@ -237,7 +237,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """Return all jobs of this user, the latest first: those of the queue, and those of accounting."""
         apps = self._jobs.apps()
         shown, launches = self._launches.find_shown(apps)
-        chains = self._chains.find(apps, launches, self._jobs.submit_lines)
+        chains = self._chains.find(apps, launches, self._jobs.accounted())
         before, rows = self._rows, {}
         for app_id, app in shown.items():
             launch, after, kept = launches.get(app_id), chains.get(app_id, []), before.get(app_id)
@@ -349,7 +349,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def check(self) -> builtins.list[Finding]:
         """Return Slurm's version, its partitions, and how often it is asked; or why it cannot be used."""
-        found = self._cluster.findings(self._jobs.queue_answer.asks_per_minute())
+        found = self._cluster.findings()
         # Where there is no controller, accounting is the smaller trouble.
         is_reached = not any(finding.level == "error" for finding in found)
         return [*found, *(self._jobs.check_accounting() if is_reached else ())]
