@@ -18,7 +18,7 @@ from ...specs.errors import SchedulerError
 from ...specs.status import is_terminal
 from .client import Client
 from .commands import FIELD, TIMEOUT_S, CommandError
-from .jobs import App, Job, parse_fields
+from .jobs import App, Job, fill, parse_fields
 from .values import (
     parse_count,
     parse_duration,
@@ -114,7 +114,12 @@ class Accounting:
         rows = self._rows(app.app_id, "steps", [], app.finished_at, keep_s)
         records = {job.job_id: job for job in rows if not job.step}
         line = next((job.submit_line for job in records.values() if job.submit_line), "")
-        jobs = [_with_record(job, records.get(job.job_id), line) for job in app.jobs]
+        jobs = []
+        for job in app.jobs:
+            record = records.get(job.job_id, job)
+            if is_terminal(record.app_state):
+                job = fill(job, record, "cancelled_by", "failed_node", "elapsed", "tres", "cpus")
+            jobs.append(replace(job, submit_line=job.submit_line or line))
         return App(app.app_id, jobs), [job for job in rows if job.step]
 
     def submit_line(self, app: App) -> str:
@@ -218,21 +223,6 @@ def parse_rows(text: str) -> Iterator[Job]:
             continue
         first += len(fields)
         yield _job(row, raw, step, found)
-
-
-def _with_record(job: Job, record: Job | None, submit_line: str) -> Job:
-    """Complete a record of the queue by that of accounting."""
-    if record is None or not is_terminal(record.app_state):
-        return replace(job, submit_line=job.submit_line or submit_line)
-    return replace(
-        job,
-        cancelled_by=record.cancelled_by,
-        failed_node=record.failed_node,
-        elapsed=record.elapsed,
-        tres=record.tres or job.tres,
-        cpus=record.cpus or job.cpus,
-        submit_line=record.submit_line,
-    )
 
 
 def _job(row: dict[str, str], raw: str, step: str, found: re.Match[str]) -> Job:

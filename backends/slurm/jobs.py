@@ -266,6 +266,11 @@ def app_state(word: str) -> AppState:
     return _STATES.get(word, AppState.UNKNOWN)
 
 
+def fill(job: Job, other: Job, *names: str) -> Job:
+    """Return a record with the attributes of another one of the same job where it has none."""
+    return replace(job, **{name: getattr(job, name) or getattr(other, name) for name in names})
+
+
 def parse_fields(row: Mapping[str, str], names: Mapping[Any, Mapping[str, str]]) -> dict[str, Any]:
     """Return the attributes of a job from a record, by parser and attribute with the name of the field."""
     return {

@@ -23,7 +23,7 @@ from ..types import Finding
 from .accounting import NO_ACCOUNTING, Accounting, NoAccountingError, parse_history
 from .client import Client
 from .commands import CommandError, clean_environment
-from .jobs import GONE, LOST, App, Job, group
+from .jobs import GONE, LOST, App, Job, fill, group
 from .queue import has_same_states, parse_queue, queue_text
 from .shared_answer import ActionTimes, Answered, Intervals, SharedAnswer
 from .waiting import clock
@@ -218,7 +218,8 @@ class KnownJobs:
                 return record
             return replace(record, state=LOST)
         if record is not None and is_terminal(record.app_state) and not seen.accounted:
-            seen = self._left[job_id] = _with_files(record, seen)
+            names = ("command", "comment", "stdout", "stderr", "restarts")
+            seen = self._left[job_id] = fill(record, seen, *names)
         if is_terminal(seen.app_state):
             return seen
         return replace(seen, state=GONE if self._history_answer.text == NO_ACCOUNTING else LOST)
@@ -248,18 +249,6 @@ def _keep_tasks(jobs: dict[str, Job], before: Mapping[str, Job]) -> None:
         job = jobs.get(job_id) if seen.array_id else None
         if job is not None and not job.array_id and is_terminal(job.app_state):
             jobs[job_id] = replace(job, array_id=seen.array_id, tasks=seen.tasks)
-
-
-def _with_files(job: Job, seen: Job) -> Job:
-    """Complete a record of accounting by the last one of the queue."""
-    return replace(
-        job,
-        command=job.command or seen.command,
-        comment=job.comment or seen.comment,
-        stdout=job.stdout or seen.stdout,
-        stderr=job.stderr or seen.stderr,
-        restarts=seen.restarts if job.restarts is None else job.restarts,
-    )
 
 
 def _with_job(apps: Mapping[str, App], job_id: str) -> App | None:
