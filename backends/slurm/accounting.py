@@ -28,17 +28,10 @@ from .values import (
     parse_time,
     text_or_nothing,
 )
-from .versions import more_fields
+from .versions import LATER_FIELDS, more_fields
 
 logger = logging.getLogger(__name__)
 
-FIELDS = (
-    "JobIDRaw", "JobID", "JobName", "User", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible",
-    "Start", "End", "ElapsedRaw", "TimelimitRaw", "Partition", "QOS", "Account", "NNodes", "NCPUS", "NTasks",
-    "NodeList", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "WorkDir", "Comment",
-    "TRESUsageInTot",
-)  # fmt: skip
-"""The fields of sacct(1), for ``--format``; `versions` has those of releases after 20.11."""
 # The attributes of a job with the fields that have them, by parser.
 _ATTRIBUTES = {
     str: {"user": "User", "submit_line": "SubmitLine", "usage": "TRESUsageInTot"},
@@ -54,6 +47,11 @@ _ATTRIBUTES = {
     parse_time: {"submitted_at": "Submit", "eligible_at": "Eligible", "started_at": "Start", "finished_at": "End"},
 }  # fmt: skip
 
+FIELDS = (
+    "JobIDRaw", "JobID", "JobName", "State", "ExitCode", "DerivedExitCode", "TimelimitRaw",
+    *(name for names in _ATTRIBUTES.values() for name in names.values() if name not in LATER_FIELDS["sacct"]),
+)  # fmt: skip
+"""The fields of sacct(1), for ``--format``; `versions` has those of releases after 20.11."""
 NO_ACCOUNTING = "this cluster has no accounting"
 KEPT_S = 30.0
 """Seconds for which the records of a job are kept."""

@@ -13,7 +13,6 @@ from ...base.files import path_exists
 from ...specs.sbatch_options import script_options
 from .jobs import App, Job
 from .submit_line import submit_options
-from .versions import name_symbols
 
 _SYMBOL = re.compile(r"%(?P<width>\d*)(?P<letter>[A-Za-z%])")
 UNKNOWN = "\0"
@@ -76,7 +75,7 @@ def _existing(path: Path | None) -> Path | None:
 
 
 def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Replace the symbols of a file name as this version's sbatch(1) documents them, ``%5j`` with leading zeros.
+    """Replace the symbols of a file name as sbatch(1) of 26.05 documents them, ``%5j`` with leading zeros.
 
     A backslash turns the symbols off. What only the node knows, such as its short host name, becomes a null byte.
 
@@ -88,7 +87,6 @@ def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str
     """
     if "\\" in pattern:
         return pattern.replace("\\", "")
-    known = name_symbols()
     number = _NO_TASK if task is None else task
     values = {
         "j": job.job_id,
@@ -111,7 +109,7 @@ def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str
         width, letter = found["width"], found["letter"]
         if letter == "%":
             return found[0] if width else "%"
-        if letter not in known:
+        if letter not in values:
             return found[0]
         text = values[letter]
         # A name made of digits is no number.

@@ -13,18 +13,10 @@ from collections.abc import Callable, Mapping
 from .commands import FIELD, RECORD, ask
 from .jobs import Job, parse_fields
 from .values import parse_count, parse_duration, parse_exit, parse_integer, parse_time, text_or_nothing
-from .versions import more_fields
+from .versions import LATER_FIELDS, more_fields
 
 logger = logging.getLogger(__name__)
 
-FIELDS = (
-    "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "HetJobOffset", "Name", "UserName", "State", "Reason",
-    "SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit", "Partition", "QOS", "Account", "NumNodes",
-    "NumCPUs", "NodeList", "SchedNodes", "PriorityLong", "Dependency", "WorkDir", "Command", "Comment",
-    "STDOUT", "STDERR", "RestartCnt", "exit_code", "MinMemory", "tres-alloc", "tres-per-node", "Licenses", "Feature",
-    "Reservation", "BatchFlag", "DerivedEC",
-)  # fmt: skip
-"""The fields of squeue(1), for ``--Format``; `versions` has those of releases after 20.11."""
 # The attributes of a job with the fields that have them, by parser.
 _ATTRIBUTES = {
     str: {
@@ -45,6 +37,11 @@ _ATTRIBUTES = {
         "finished_at": "EndTime",
     },
 }  # fmt: skip
+FIELDS = (
+    *(name for names in _ATTRIBUTES.values() for name in names.values() if name not in LATER_FIELDS["squeue"]),
+    "ArrayJobID", "ArrayTaskID", "HetJobID", "HetJobOffset", "State", "exit_code", "BatchFlag", "DerivedEC",
+)  # fmt: skip
+"""The fields of squeue(1), for ``--Format``; `versions` has those of releases after 20.11."""
 # A job that waits has no exit status; squeue prints 0.
 _UNENDED = frozenset(("PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "RESIZING", "REQUEUED", "REQUEUE_HOLD"))
 
