@@ -34,13 +34,13 @@ def log_files(job: Job, task: int | None = None) -> tuple[Path | None, Path | No
     """
     if not job.is_batch:
         return None, None
-    if job.stdout or not job.accounted:
-        stdout = _log_file(job, job.stdout or _default(task), task)
-        stderr = _log_file(job, job.stderr, task) if job.stderr else None
-    else:
+    is_guess = job.accounted and not job.stdout
+    if is_guess:
         options = submit_options(job.submit_line)
-        stdout = _existing(_log_file(job, options.get("output") or _default(task), task))
-        stderr = _existing(_log_file(job, options["error"], task)) if options.get("error") else None
+        job = replace(job, stdout=options.get("output", ""), stderr=options.get("error", ""))
+    patterns = (job.stdout or _default(task), job.stderr)
+    found = [_log_file(job, pattern, task) if pattern else None for pattern in patterns]
+    stdout, stderr = (path if path and (not is_guess or path_exists(path)) else None for path in found)
     return stdout, None if stderr == stdout else stderr
 
 
@@ -51,27 +51,18 @@ def with_files(app: App, script: str) -> App:
         app: the app.
         script: its batch script, empty if unknown.
     """
-    return App(app.app_id, [_with_files(job, script) for job in app.jobs])
-
-
-def _with_files(job: Job, script: str) -> Job:
-    if job.stdout or not job.accounted or not job.is_batch:
-        return job
-    given = submit_options(job.submit_line)
-    if not script or "output" in given:
-        return job
-    in_script = script_options(script)
-    task = 0 if job.array_id else None
-    error = given.get("error") or in_script.get("error", "")
-    return replace(job, stdout=in_script.get("output") or _default(task), stderr=error)
+    in_script, jobs = script_options(script), []
+    for job in app.jobs:
+        given = submit_options(job.submit_line)
+        if script and job.accounted and job.is_batch and not job.stdout and "output" not in given:
+            stdout = in_script.get("output") or _default(0 if job.array_id else None)
+            job = replace(job, stdout=stdout, stderr=given.get("error") or in_script.get("error", ""))
+        jobs.append(job)
+    return App(app.app_id, jobs)
 
 
 def _default(task: int | None) -> str:
     return "slurm-%j.out" if task is None else "slurm-%A_%a.out"
-
-
-def _existing(path: Path | None) -> Path | None:
-    return path if path is not None and path_exists(path) else None
 
 
 def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str, str] = MappingProxyType({})) -> str:

@@ -361,20 +361,23 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Find what sbatch would accept and never start, what would go wrong on the nodes, and when it would start."""
         check_app(app)
-        return [*self._advisor.findings(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))]
+        return [*self._advisor.findings(app, self._opts(cfg))]
 
     def partitions(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[PartitionStatus]:
         """Return the partitions, with nodes and GPUs, limits, and when this app would start there."""
         check_app(app)
-        return self._advisor.partitions(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))
+        return self._advisor.partitions(app, self._opts(cfg))
 
     def alternatives(self, app_id: str) -> builtins.list[Alternative]:
         """List requests that would start sooner than a pending job; see `SuggestsAlternatives`."""
         app, described = self._get(app_id), self.describe(app_id)
         if described is None or not described.roles:
             raise SchedulerError(f"{app_id} cannot be asked about: its batch script or its sbatch command is unknown")
-        opts = SlurmOpts.from_cfg(self.run_opts().resolve(described.cfg))
+        opts = self._opts(described.cfg)
         return self._advisor.alternatives(app.first, AppDef(described.name, described.roles), opts)
+
+    def _opts(self, cfg: Mapping[str, CfgVal]) -> SlurmOpts:
+        return SlurmOpts.from_cfg(self.run_opts().resolve(cfg))
 
     # Lookups
 
