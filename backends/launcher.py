@@ -264,7 +264,7 @@ def earlier_launch(
     if described is None:
         raise UnknownAppException(handle)
     if not described.roles:
-        raise SchedulerError(f"{handle} cannot be launched again: its program or batch script is unknown")
+        raise SchedulerError(f"{handle} cannot be launched again: its command or its batch script is unknown")
     app = AppDef(name=described.name or described.app_id, roles=described.roles)
     return EarlierLaunch(app, parse_app_handle(handle).scheduler_backend, described.cfg, None, None)
 

@@ -11,14 +11,14 @@ import os
 import re
 import time
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePath
 
 from ...specs.errors import SchedulerError
 from ...specs.status import is_terminal
 from .client import Client
 from .commands import FIELD, TIMEOUT_S, CommandError
-from .jobs import App, Job, parse_fields
+from .jobs import App, Job, fill, parse_fields
 from .values import (
     parse_count,
     parse_duration,
@@ -26,33 +26,32 @@ from .values import (
     parse_integer,
     parse_size,
     parse_time,
-    parse_tres,
     text_or_nothing,
 )
-from .versions import more_fields
+from .versions import LATER_FIELDS, more_fields
 
 logger = logging.getLogger(__name__)
 
-FIELDS = (
-    "JobIDRaw", "JobID", "JobName", "User", "State", "ExitCode", "DerivedExitCode", "Reason", "Submit", "Eligible",
-    "Start", "End", "ElapsedRaw", "TimelimitRaw", "Partition", "QOS", "Account", "NNodes", "NCPUS", "NTasks",
-    "NodeList", "ReqMem", "MaxRSS", "TotalCPU", "AllocTRES", "WorkDir", "Comment",
-    "TRESUsageInTot",
-)  # fmt: skip
-"""The fields of sacct(1), for ``--format``; `versions` has those of releases after 20.11."""
 # The attributes of a job with the fields that have them, by parser.
 _ATTRIBUTES = {
-    str: {"user": "User", "submit_line": "SubmitLine"},
+    str: {"user": "User", "submit_line": "SubmitLine", "usage": "TRESUsageInTot"},
     text_or_nothing: {
         "reason": "Reason", "partition": "Partition", "qos": "QOS", "account": "Account", "node_list": "NodeList",
         "work_dir": "WorkDir", "comment": "Comment", "stdout": "StdOut", "stderr": "StdErr", "sluid": "SLUID",
         "memory": "ReqMem", "tres": "AllocTRES", "failed_node": "FailedNode",
     },
-    parse_count: {"nodes": "NNodes", "cpus": "NCPUS"},
+    parse_count: {"nodes": "NNodes", "cpus": "NCPUS", "ntasks": "NTasks"},
+    parse_duration: {"cpu_seconds": "TotalCPU"},
+    parse_size: {"max_rss": "MaxRSS"},
     parse_integer: {"restarts": "Restarts", "elapsed": "ElapsedRaw"},
     parse_time: {"submitted_at": "Submit", "eligible_at": "Eligible", "started_at": "Start", "finished_at": "End"},
 }  # fmt: skip
 
+FIELDS = (
+    "JobIDRaw", "JobID", "JobName", "State", "ExitCode", "DerivedExitCode", "TimelimitRaw",
+    *(name for names in _ATTRIBUTES.values() for name in names.values() if name not in LATER_FIELDS["sacct"]),
+)  # fmt: skip
+"""The fields of sacct(1), for ``--format``; `versions` has those of releases after 20.11."""
 NO_ACCOUNTING = "this cluster has no accounting"
 KEPT_S = 30.0
 """Seconds for which the records of a job are kept."""
@@ -72,45 +71,6 @@ _JOB = re.compile(r"(?P<id>\d+)(?:_(?P<tasks>\d+|\[[^\]]*\]?)|\+(?P<offset>\d+))
 
 class NoAccountingError(SchedulerError):
     """The cluster keeps no records of jobs that have left the queue."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """A step of a job: the batch script, or what one ``srun`` started.
-
-    Args:
-        job_id: the raw id of its job.
-        name: ``batch``, ``extern``, or a number.
-        label: the name of the step's program or of its ``--job-name``.
-        state: Slurm's word.
-        exit_code: the highest of its tasks; None if one was killed.
-        signal: the number of the signal that ended it, 0 for none.
-        tasks: how many tasks it had.
-        cpu_seconds: the CPU time of its processes.
-        max_rss: the peak memory of a task, in bytes; None if it was not measured.
-        gpu_util: the utilisation of its GPUs in percent, summed over GPUs and tasks; None if the site does not
-            gather it (slurm.conf(5): AccountingStorageTRES with gres/gpuutil).
-        gpu_memory: the GPU memory of all its tasks, in bytes; None likewise (gres/gpumem).
-        stdout: the pattern of its output file, empty if the version does not keep it or there is none.
-        stderr: the pattern of its error file, likewise.
-    """
-
-    job_id: str
-    name: str
-    label: str = ""
-    state: str = ""
-    exit_code: int | None = None
-    signal: int = 0
-    tasks: int = 0
-    cpu_seconds: float = 0.0
-    max_rss: int | None = None
-    gpu_util: int | None = None
-    gpu_memory: int | None = None
-    started_at: float | None = None
-    finished_at: float | None = None
-    node_list: str = ""
-    stdout: str = ""
-    stderr: str = ""
 
 
 class Accounting:
@@ -145,15 +105,20 @@ class Accounting:
             raise
         return parse_history(text)
 
-    def details(self, app: App) -> tuple[App, list[Step]]:
+    def details(self, app: App) -> tuple[App, list[Job]]:
         """Return an app completed by its records, and its steps; they are empty if accounting does not answer."""
         last_change = max((at for at in (app.submitted_at, app.started_at, app.finished_at) if at), default=0.0)
         keep_s = _LAG_S if time.time() - last_change < KEPT_S else KEPT_S
         rows = self._rows(app.app_id, "steps", [], app.finished_at, keep_s)
-        records = {job.job_id: job for job, step in rows if step is None}
+        records = {job.job_id: job for job in rows if not job.step}
         line = next((job.submit_line for job in records.values() if job.submit_line), "")
-        jobs = [_with_record(job, records.get(job.job_id), line) for job in app.jobs]
-        return App(app.app_id, jobs), [step for _, step in rows if step is not None]
+        jobs = []
+        for job in app.jobs:
+            record = records.get(job.job_id, job)
+            if is_terminal(record.app_state):
+                job = fill(job, record, "cancelled_by", "failed_node", "elapsed", "tres", "cpus")
+            jobs.append(replace(job, submit_line=job.submit_line or line))
+        return App(app.app_id, jobs), [job for job in rows if job.step]
 
     def submit_line(self, app: App) -> str:
         """Return the sbatch command of a job; empty if Slurm does not have it."""
@@ -174,7 +139,7 @@ class Accounting:
             return []
         rows = self._rows(app.app_id, "earlier runs", ["--allocations", "--duplicates"], app.restarts)
         # The last one is the present one.
-        return [job for job, _ in rows[:-1] if job.job_id == app.first.job_id]
+        return [job for job in rows[:-1] if job.job_id == app.first.job_id]
 
     def script(self, job_id: str) -> str:
         """Return the batch script of a job, which the controller or accounting keeps; empty if neither has it."""
@@ -197,9 +162,7 @@ class Accounting:
                 return text
         return ""
 
-    def _rows(
-        self, app_id: str, what: str, chosen: list[str], version: Hashable, keep_s: float = KEPT_S
-    ) -> list[tuple[Job, Step | None]]:
+    def _rows(self, app_id: str, what: str, chosen: list[str], version: Hashable, keep_s: float = KEPT_S) -> list[Job]:
         """Return the rows of a job, none if accounting does not answer.
 
         Args:
@@ -233,11 +196,11 @@ class Accounting:
 
 def parse_history(text: str) -> list[Job]:
     """Return the jobs of an answer of sacct."""
-    return [job for job, step in parse_rows(text) if step is None]
+    return [job for job in parse_rows(text) if not job.step]
 
 
-def parse_rows(text: str) -> Iterator[tuple[Job, Step | None]]:
-    """Yield the record of each row, and the step of a step's row; an incomplete row is skipped.
+def parse_rows(text: str) -> Iterator[Job]:
+    """Yield the record of each row, of a job or of a step; an incomplete row is skipped.
 
     Args:
         text: the output of sacct, behind a line with the names of its fields.
@@ -250,33 +213,17 @@ def parse_rows(text: str) -> Iterator[tuple[Job, Step | None]]:
     first, last = 0, len(values) - len(fields)
     while first < last:
         row = dict(zip(fields, values[first : first + len(fields)], strict=True))
-        raw, point, name = row["JobIDRaw"].lstrip("\n").partition(".")
+        raw, _, step = row["JobIDRaw"].lstrip("\n").partition(".")
         found = _JOB.match(row["JobID"])
         if (first and not values[first].startswith("\n")) or found is None or not raw.isdecimal():
             # A field had the mark in it, and that row is lost: go on with the next one.
             first += 1
             continue
         first += len(fields)
-        job = _job(row, raw, found)
-        yield job, _step(row, job, name) if point else None
+        yield _job(row, raw, step, found)
 
 
-def _with_record(job: Job, record: Job | None, submit_line: str) -> Job:
-    """Complete a record of the queue by that of accounting."""
-    if record is None or not is_terminal(record.app_state):
-        return replace(job, submit_line=job.submit_line or submit_line)
-    return replace(
-        job,
-        cancelled_by=record.cancelled_by,
-        failed_node=record.failed_node,
-        elapsed=record.elapsed,
-        tres=record.tres or job.tres,
-        cpus=record.cpus or job.cpus,
-        submit_line=record.submit_line,
-    )
-
-
-def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
+def _job(row: dict[str, str], raw: str, step: str, found: re.Match[str]) -> Job:
     # Such as `CANCELLED by 1000`, and `COMPLETED+` where a column was too narrow.
     state, _, by = row["State"].partition(" by ")
     code, number = parse_exit(row["ExitCode"])
@@ -288,6 +235,7 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
     program = row.get("SubmitLine", "").partition(" ")[0]
     return Job(
         job_id=raw,
+        step=step,
         array_id=found["id"] if tasks else "",
         tasks=(tasks or "").strip("[]"),
         het_id=found["id"] if offset else "",
@@ -303,27 +251,4 @@ def _job(row: dict[str, str], raw: str, found: re.Match[str]) -> Job:
         cancelled_by=by,
         accounted=True,
         **parse_fields(row, _ATTRIBUTES),
-    )
-
-
-def _step(row: dict[str, str], job: Job, name: str) -> Step:
-    used = parse_tres(row["TRESUsageInTot"])
-    util = used.get("gres/gpuutil", "")
-    return Step(
-        job_id=job.job_id,
-        name=name,
-        label=row["JobName"],
-        state=job.state,
-        exit_code=job.exit_code,
-        signal=job.signal,
-        tasks=parse_count(row["NTasks"]),
-        cpu_seconds=parse_duration(row["TotalCPU"]) or 0,
-        max_rss=parse_size(row["MaxRSS"]),
-        gpu_util=parse_count(util) if util else None,
-        gpu_memory=parse_size(used.get("gres/gpumem", "")),
-        started_at=job.started_at,
-        finished_at=job.finished_at,
-        node_list=job.node_list,
-        stdout=job.stdout,
-        stderr=job.stderr,
     )

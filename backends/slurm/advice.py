@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
@@ -21,7 +22,7 @@ from . import commands
 from .client import Client
 from .cluster import Cluster, Partition
 from .jobs import MOST_AHEAD_S, Job
-from .limits import PENDS, REFUSED, Asked, asked_for, exceeded_limits
+from .limits import REFUSED, asked_for, exceeded_limits, with_size
 from .options import SlurmOpts
 from .reasons import reason
 from .request import launch_findings, make_request
@@ -35,6 +36,7 @@ _LEAST_TIME_S = 120
 # From 25.05 on a letter or ` on cluster NAME` may follow the time.
 _START = re.compile(r"to start at (?P<at>\d+)\b.*? using \d+ processors on nodes (?P<nodes>\S+) in partition ")
 _REFUSAL = re.compile(r"^(?:sbatch: error: )?allocation failure: ", re.MULTILINE)
+PENDS = "sbatch would accept it, but it would never start"
 _NO_ESTIMATE = "Slurm gives no estimate of the start"
 # sbatch accepts some of these jobs, which then never start; it refuses all others.
 _UNCLEAR = ("Requested node configuration ", "Requested partition configuration ", "Required node ")
@@ -102,8 +104,9 @@ class Advisor:
             yield Finding("error", str(error), "change what sbatch rejects")
             return
         estimate = estimate or Estimate(None)
+        asked = asked_for(app, opts)
         default = next(iter(self._cluster.partition_names()), "")
-        limits = [*exceeded_limits(asked_for(app, opts), self._cluster, default)]
+        limits = [*exceeded_limits(replace(asked, partition=asked.partition or default), self._cluster)]
         if estimate.verdict == REFUSED:
             yield Finding("error", estimate.fault, REFUSED)
         elif estimate.fault and not limits:
@@ -157,8 +160,6 @@ class Advisor:
         Raises:
             SchedulerError: Slurm cannot be asked.
         """
-        gpus = parse_count(parse_tres(job.tres).get("gres/gpu", ""))
-        asked = Asked(job.partition, job.account, job.qos, job.limit, job.nodes, job.cpus, gpus)
         why, start, fault = reason(with_true_reason(job, self._cluster).reason), expected_start(job), ""
         if why.never:
             fault = why.sentence
@@ -166,12 +167,12 @@ class Advisor:
             start, fault = estimate.start, estimate.fault
         found = [Alternative({}, start, fault)]
         # A script decides itself what it does with fewer nodes.
-        for changes in _changes(self._cluster.partitions(), asked, script_of(app.roles) is not None):
+        for changes in _changes(self._cluster.partitions(), job, script_of(app.roles) is not None):
             estimate = self._estimate_or_fault(app, opts, changes)
             if estimate is None or estimate.start is None or (start is not None and estimate.start >= start):
                 continue
             # The estimate does not know the limits of accounts and QOS.
-            if not [*exceeded_limits(_changed(asked, changes), self._cluster, "")]:
+            if not [*exceeded_limits(_changed(job, changes), self._cluster)]:
                 found.append(Alternative(changes, estimate.start))
         return sorted(found, key=lambda item: (item.start is None, item.start or 0.0, len(item.changes)))
 
@@ -203,35 +204,32 @@ class Advisor:
             return Estimate(None, fault=str(error))
 
 
-def _changed(asked: Asked, changes: Mapping[str, str]) -> Asked:
-    """Return what a request asks for with other run options; fewer nodes have fewer CPUs and GPUs."""
-    nodes = parse_count(changes.get("nodes", "")) or asked.nodes
-    share = nodes / max(1, asked.nodes)
-    return asked._replace(
-        partition=changes.get("partition", asked.partition),
-        time=parse_duration(changes.get("time", "")) or asked.time,
-        nodes=nodes,
-        cpus=int(asked.cpus * share),
-        gpus=int(asked.gpus * share),
-    )
+def _changed(job: Job, changes: Mapping[str, str]) -> Job:
+    """Return a job with other run options; fewer nodes have fewer CPUs and GPUs."""
+    limit = parse_duration(changes.get("time", "")) or job.limit
+    changed = replace(job, partition=changes.get("partition", job.partition), limit=limit)
+    if nodes := parse_count(changes.get("nodes", "")):
+        gpus = parse_count(parse_tres(job.tres).get("gres/gpu", ""))
+        changed = with_size(changed, nodes, job.cpus * nodes // job.nodes, gpus * nodes // job.nodes)
+    return changed
 
 
-def _partition_fault(partition: Partition, asked: Asked) -> str:
+def _partition_fault(partition: Partition, asked: Job) -> str:
     """Return why a partition cannot start a launch even with all nodes free; empty if it can."""
     if not partition.is_up:
         return "closed"
-    if asked.time is not None and partition.max_time is not None and asked.time > partition.max_time:
+    if asked.limit is not None and partition.max_time is not None and asked.limit > partition.max_time:
         return "too short"
     return "too few nodes" if asked.nodes > partition.nodes else ""
 
 
-def _changes(partitions: list[Partition], asked: Asked, is_script: bool) -> Iterator[dict[str, str]]:
+def _changes(partitions: list[Partition], asked: Job, is_script: bool) -> Iterator[dict[str, str]]:
     chosen = (asked.partition or next((each.name for each in partitions if each.is_default), "")).split(",")
     others = [each.name for each in partitions if each.name not in chosen and not _partition_fault(each, asked)]
     yield from ({"partition": name} for name in others[: _MAX_ESTIMATES - 2])
     shorter = {}
-    if asked.time is not None and asked.time >= 2 * _LEAST_TIME_S:
-        minutes = asked.time // 120
+    if asked.limit is not None and asked.limit >= 2 * _LEAST_TIME_S:
+        minutes = asked.limit // 120
         shorter = {"time": f"{minutes // 60}:{minutes % 60:02d}:00"}
         yield shorter
     if is_script and asked.nodes > 1:

@@ -144,8 +144,8 @@ class Cluster:
             each.memory > _UNKNOWN_MB for each in found if each.name in named or (not partition and each.is_default)
         )
 
-    def findings(self, asks_per_minute: float) -> list[Finding]:
-        """Return the version, the partitions, and how often the controller is asked; or why it cannot be."""
+    def findings(self) -> list[Finding]:
+        """Return the version and the partitions, or why the controller cannot be asked."""
         try:
             version = plain(self._client.ask(["sinfo", "--version"])).strip()
             # Without a partition in its format sinfo has each node once.
@@ -154,10 +154,9 @@ class Cluster:
         except SchedulerError as error:
             return [Finding("error", str(error), "check with `scontrol ping`, or set SLURM_CONF")]
         names = ", ".join(plain(partition.name) for partition in partitions)
-        found = [Finding("ok", f"{version}: {nodes} nodes in the partitions {names}")]
         if not partitions:
-            found = [Finding("warning", f"{version}: it shows you no partition", "ask an administrator for access")]
-        return [*found, Finding("ok", f"the queue was asked for {asks_per_minute:.0f} times in the last minute")]
+            return [Finding("warning", f"{version}: it shows you no partition", "ask an administrator for access")]
+        return [Finding("ok", f"{version}: {nodes} nodes in the partitions {names}")]
 
     def partition(self, name: str) -> dict[str, str]:
         """Return the fields of a partition (`scontrol show partition`)."""
@@ -181,10 +180,6 @@ class Cluster:
         """Return the account of a user's jobs that name none; accounting is asked, not the controller."""
         command = ("sacctmgr", "--noheader", "--parsable2", "show", "user", user, "format=defaultaccount")
         return self._ask(*command).strip().partition("\n")[0]
-
-    def job(self, job_id: str) -> dict[str, str]:
-        """Return the fields of a job that squeue does not have (`scontrol show job`)."""
-        return next((row for row in self._rows("job", job_id) if row.get("JobId") == job_id), {})
 
     def association(self, account: str, user: str) -> dict[str, str]:
         """Return the limits of a user in an account, and of the account, with their use."""

@@ -5,58 +5,53 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .jobs import App
+from .jobs import App, Job
 from .launches import RecordedLaunch
-from .submit_line import submit_options
 
 # Those that order whole jobs one behind the other (sbatch(1), --dependency); `after` waits for a start only.
 _LINK = re.compile(r"(?:afterok|afterany|afternotok|aftercorr)((?::\d+(?:_\d+|_\*)?(?:\+\d+)?(?:\(\w+\))?)+)")
 _ID = re.compile(r":(\d+)")
+# In an sbatch command.
+_OPTION = re.compile(r" (?:-d ?|--d\w*[= ])(\S+)")
 
 
 class Chains:
     """The dependencies of jobs, kept as long as the jobs are known. It is used by one thread at a time."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, tuple[float | None, str]] = {}
+        # By id and time of submission: ids begin anew.
+        self._texts: dict[tuple[str, float | None], str] = {}
         self._apps: Mapping[str, App] = {}
         self._after: dict[str, list[str]] = {}
 
     def find(
-        self, apps: Mapping[str, App], launches: Mapping[str, RecordedLaunch], submit_lines: Mapping[str, str]
+        self, apps: Mapping[str, App], launches: Mapping[str, RecordedLaunch], accounted: Mapping[str, Job]
     ) -> dict[str, list[str]]:
         """Return the ids of the known jobs of the same user that each job was queued behind, the earliest first.
 
         Args:
             apps: all known jobs; the answer for the same object is kept.
             launches: the launches that were made here, whose options have the dependency.
-            submit_lines: the sbatch commands with a dependency that accounting has, by job.
+            accounted: the records of accounting, which have the sbatch command.
         """
-        if apps is self._apps:
-            return self._after
-        texts: dict[str, tuple[float | None, str]] = {}
-        likely = {*self._texts, *launches, *submit_lines}
-        for app_id, app in apps.items():
-            job = app.jobs[0]
-            if not (job.dependency or job.submit_line or app_id in likely):
-                continue
-            launch = launches.get(app_id)
-            text = job.dependency or (str(launch.cfg.get("dependency") or "") if launch is not None else "")
-            if not text and app_id in self._texts and self._texts[app_id][0] == app.submitted_at:
-                text = self._texts[app_id][1]
-            line = submit_lines.get(app_id) or job.submit_line
-            if not text and may_have_dependency(line):
-                text = submit_options(line).get("dependency", "")
-            if text:
-                texts[app_id] = app.submitted_at, text
-        self._apps, self._texts = apps, texts
-        self._after = _links(apps, {app_id: text for app_id, (_, text) in texts.items()})
+        if apps is not self._apps:
+            texts: dict[tuple[str, float | None], str] = {}
+            for app_id, app in apps.items():
+                key, record = (app_id, app.submitted_at), accounted.get(app_id, app.first)
+                if text := _dependency(app.first, launches.get(app_id), record) or self._texts.get(key, ""):
+                    texts[key] = text
+            self._apps, self._texts = apps, texts
+            self._after = _links(apps, {app_id: text for (app_id, _), text in texts.items()})
         return self._after
 
 
-def may_have_dependency(submit_line: str) -> bool:
-    """Return whether an sbatch command may name a dependency; parsing it takes much longer."""
-    return " -d" in submit_line or " --d" in submit_line
+def _dependency(job: Job, launch: RecordedLaunch | None, record: Job) -> str:
+    if job.dependency:
+        return job.dependency
+    if launch is not None and launch.cfg.get("dependency"):
+        return str(launch.cfg["dependency"])
+    found = _OPTION.search(record.submit_line)
+    return found[1] if found else ""
 
 
 def _links(apps: Mapping[str, App], texts: Mapping[str, str]) -> dict[str, list[str]]:

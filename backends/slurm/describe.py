@@ -13,17 +13,16 @@ from ...logs.text.sanitize import plain
 from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
 from ..shared.exit_reasons import signal_name, some_of
 from ..types import BY_TORCHX, DescribeAppResponse, ListAppResponse, StateChange
-from .accounting import Step
 from .ends import UNKNOWN_END, TaskEnd, asked_memory, batch_output_end, replica_ends, why_ended
-from .jobs import GONE, LOST, App, Job, app_state
+from .jobs import GONE, LOST, App, Job
 from .launches import RecordedLaunch
 from .log_files import log_files
 from .ports import served_ports
 from .reasons import code_of
-from .relaunch import RelaunchPlan
 from .replicas import Replica, is_torchx, replicas_of
 from .request import without_key
-from .values import format_duration, format_size, parse_count, parse_tres
+from .submit_line import RelaunchPlan
+from .values import format_duration, format_size, parse_count, parse_size, parse_tres
 from .waiting import clock, dependency_ids, expected_start, why_waits
 
 # The use of a shorter job (s) says nothing about the next one; a hint must save at least a quarter.
@@ -91,7 +90,7 @@ def describe_app(
     app: App,
     launch: RecordedLaunch | None,
     evidence: Sequence[str] = (),
-    steps: Sequence[Step] = (),
+    steps: Sequence[Job] = (),
     relaunch: RelaunchPlan | None = None,
     earlier: Sequence[Job] = (),
     replicas: Sequence[Replica] = (),
@@ -110,8 +109,8 @@ def describe_app(
     notes: list[str] = []
     by_torchx = launch is None and is_torchx(app)
     app_def = launch.app_def(notes) if launch is not None else None
-    relaunch = relaunch or RelaunchPlan()
-    roles = app_def.roles if app_def is not None else [*relaunch.roles]
+    relaunch = relaunch or RelaunchPlan([], {}, {})
+    roles = app_def.roles if app_def is not None else relaunch.roles
     batch_output = ""
     if app.state is AppState.FAILED and not app.is_array:
         batch_output = batch_output_end(log_files(app.first)[0])
@@ -142,8 +141,8 @@ def describe_app(
         image=roles[0].image if roles else "",
         log_dir=app.first.work_dir if launch is None or launch.is_script else launch.folder,
         insight_dir=str(Path(launch.insight, app.app_id)) if launch is not None and launch.insight else "",
-        cfg=dict(launch.cfg if launch is not None else relaunch.cfg),
-        not_known={**relaunch.not_known},
+        cfg=launch.cfg if launch is not None else relaunch.cfg,
+        not_known=relaunch.not_known,
         ports=served_ports(replicas),
     )
 
@@ -165,7 +164,7 @@ def _counts(app: App, launch: RecordedLaunch | None, by_torchx: bool) -> Counter
     return counts
 
 
-def _why(app: App, batch_output: str = "", steps: Sequence[Step] = ()) -> str:
+def _why(app: App, batch_output: str = "", steps: Sequence[Job] = ()) -> str:
     """Return why an app is in its state, empty if there is nothing to say."""
     if app.is_array and app.state is AppState.RUNNING:
         counts = _counts(app, None, by_torchx=False)
@@ -187,7 +186,7 @@ def _row_why(app: App) -> str:
     return f"{word}, start {clock(at)}: {why}" if at is not None else f"{word}: {why}"
 
 
-def _why_job(job: Job, batch_output: str = "", steps: Sequence[Step] = ()) -> str:
+def _why_job(job: Job, batch_output: str = "", steps: Sequence[Job] = ()) -> str:
     if job.state in _PASSING:
         return _PASSING[job.state]
     if job.state == "PENDING":
@@ -198,7 +197,7 @@ def _why_job(job: Job, batch_output: str = "", steps: Sequence[Step] = ()) -> st
     return why_ended(job, batch_output, steps)
 
 
-def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
+def efficiency(app: App, steps: Sequence[Job]) -> dict[str, str]:
     """Return the used share of CPUs and memory, as seff(1) computes it; empty for an array.
 
     For a job that succeeded after a while it says what would have been enough.
@@ -208,11 +207,11 @@ def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
         return found
     is_long = app.state is AppState.SUCCEEDED and (job.elapsed or 0) >= _SHORT_S
     if job.elapsed and job.cpus:
-        share = sum(step.cpu_seconds for step in steps) / (job.elapsed * job.cpus)
+        share = sum(step.cpu_seconds or 0 for step in steps) / (job.elapsed * job.cpus)
         enough = max(job.nodes, math.ceil(share * job.cpus), 1)
         hint = f": {enough} would have been enough" if is_long and enough <= job.cpus * _MUCH_LESS else ""
         found["cpu used"] = f"{100 * share:.0f} % of {job.cpus} cpu{hint}"
-    used, asked = max((step.max_rss or 0) * max(1, step.tasks) for step in steps), asked_memory(job)
+    used, asked = max((step.max_rss or 0) * max(1, step.ntasks) for step in steps), asked_memory(job)
     if used and asked:
         # With a fifth to spare, in steps that one would type.
         enough = math.ceil(used * 1.2 / _MEMORY_STEP) * _MEMORY_STEP
@@ -220,12 +219,13 @@ def efficiency(app: App, steps: Sequence[Step]) -> dict[str, str]:
         found["memory used"] = f"{format_size(used)} of {format_size(asked)}, {100 * used / asked:.0f} %{hint}"
     # Of GPUs by the step that used them most, if the site gathers it.
     gpus = parse_count(parse_tres(job.tres).get("gres/gpu", ""))
-    utils = [step.gpu_util for step in steps if step.gpu_util is not None]
+    usages = [parse_tres(step.usage) for step in steps]
+    utils = [parse_count(usage["gres/gpuutil"]) for usage in usages if usage.get("gres/gpuutil")]
     if utils and gpus:
         share = min(100, max(utils) // gpus)
         hint = ": ask for fewer GPUs, or give them more to do" if share < _IDLE_GPU_PERCENT else ""
         found["gpu used"] = f"{share} % of {gpus} gpu{hint}"
-    if memory := max(step.gpu_memory or 0 for step in steps):
+    if memory := max(parse_size(usage.get("gres/gpumem", "")) or 0 for usage in usages):
         found["gpu memory used"] = f"{format_size(memory)} in all tasks"
     return found
 
@@ -244,7 +244,7 @@ def _end_of(replica: Replica, is_only: bool) -> TaskEnd:
     job, step = replica.job, replica.step
     if step is not None:
         # Accounting has the highest code of a step's tasks.
-        is_known = step.tasks <= 1 or step.exit_code == 0
+        is_known = step.ntasks <= 1 or step.exit_code == 0
         return TaskEnd.of(step.exit_code, step.signal) if is_known else UNKNOWN_END
     if job.app_state is AppState.SUCCEEDED:
         return TaskEnd(0, 0)
@@ -259,12 +259,12 @@ def _replica_status(app: App, replica: Replica, end: TaskEnd) -> ReplicaStatus:
     state = job.app_state if app.is_array else app.state
     started_at, finished_at, reason = job.start, job.end, _why_job(job) if app.is_array else ""
     if step is not None:
-        state = app_state(step.state)
+        state = step.app_state
         started_at, finished_at = step.started_at, step.finished_at if is_terminal(state) else None
     if not is_terminal(state):
         end = UNKNOWN_END
     elif step is not None and step.exit_code != 0 and end == UNKNOWN_END:
-        reason = f"a task of {plain(step.label)}: {TaskEnd.of(step.exit_code, step.signal)}"
+        reason = f"a task of {plain(step.name)}: {TaskEnd.of(step.exit_code, step.signal)}"
     elif not reason and end.exit_code != 0:
         reason = str(end)
     return ReplicaStatus(

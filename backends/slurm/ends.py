@@ -12,8 +12,7 @@ from ...base.files import is_missing, read_tail
 from ...logs.text.sanitize import plain
 from ...specs.status import is_terminal
 from ..shared.exit_reasons import format_cancelled, format_exit
-from .accounting import Step
-from .jobs import Job, app_state
+from .jobs import Job
 from .log_files import log_files
 from .replicas import Replica
 from .submit_line import submit_options
@@ -92,7 +91,7 @@ def task_ends(batch_output: str) -> dict[int, TaskEnd]:
 
 
 def replica_ends(
-    batch_output: str, replicas: Sequence[Replica], steps: Sequence[Step]
+    batch_output: str, replicas: Sequence[Replica], steps: Sequence[Job]
 ) -> dict[tuple[str, int], TaskEnd]:
     """Return how replicas ended by srun's messages and accounting's steps, by role and number.
 
@@ -104,14 +103,14 @@ def replica_ends(
         replicas: all replicas of a job.
         steps: its steps; that of a role has its name.
     """
-    of_role = {step.label: step for step in steps}
+    of_role = {step.name: step for step in steps}
     has_steps = any(replica.step is not None for replica in replicas)
     asked = {(each.role, each.number): each for each in replicas if not has_steps or each.step is not None}
     step_of = {key: _ended_step(each.step or of_role.get(each.role)) for key, each in asked.items()}
     ends = {
         key: TaskEnd.of(step.exit_code, step.signal)
         for key, step in step_of.items()
-        if step is not None and (step.exit_code == 0 or step.tasks == 1)
+        if step is not None and (step.exit_code == 0 or step.ntasks == 1)
     }
     by_number: dict[int, list[tuple[str, int]]] = {}
     for key in asked:
@@ -128,18 +127,18 @@ def replica_ends(
     return ends
 
 
-def _ended_step(step: Step | None) -> Step | None:
-    return step if step is not None and is_terminal(app_state(step.state)) else None
+def _ended_step(step: Job | None) -> Job | None:
+    return step if step is not None and is_terminal(step.app_state) else None
 
 
-def _is_of(message: _TaskMessage, replica: Replica, step: Step | None) -> bool:
+def _is_of(message: _TaskMessage, replica: Replica, step: Job | None) -> bool:
     """Return whether srun's message may be of a replica, by its node, its step, and how that ended."""
     if replica.node and replica.node != message.node:
         return False
     if step is None:
         return True
     if message.step:
-        return step.name == message.step
+        return step.step == message.step
     # A step that exited has the highest code of its tasks.
     return step.exit_code is None or message.end.exit_code is None or message.end.exit_code <= step.exit_code
 
@@ -160,7 +159,7 @@ def _task_messages(batch_output: str) -> Iterator[_TaskMessage]:
             yield _TaskMessage(found["node"], task, end, found["step"] or "")
 
 
-def why_ended(job: Job, batch_output: str = "", steps: Sequence[Step] = ()) -> str:
+def why_ended(job: Job, batch_output: str = "", steps: Sequence[Job] = ()) -> str:
     """Return why a job ended, empty for one that succeeded or has not ended.
 
     Args:
@@ -214,7 +213,7 @@ def _cancelled(job: Job) -> str:
     return f"{format_cancelled(user_name(job.cancelled_by), None)} while it waited"
 
 
-def _failed(job: Job, batch_output: str, steps: Sequence[Step]) -> str:
+def _failed(job: Job, batch_output: str, steps: Sequence[Job]) -> str:
     if job.reason == "BadConstraints":
         return "no node has what it asked for: change its constraint or resources"
     if (job.signal == _LAUNCH_FAILED and not job.exit_code) or job.state == "LAUNCH_FAILED":
@@ -245,11 +244,11 @@ def _is_code(end: TaskEnd, job: Job) -> bool:
     return end.exit_code == job.exit_code
 
 
-def _out_of_memory(job: Job, steps: Sequence[Step]) -> str:
+def _out_of_memory(job: Job, steps: Sequence[Job]) -> str:
     """Say what was asked for, and the peak where it was measured: Slurm looks at it only now and then."""
-    killed = next((step for step in steps if step.signal == _OUT_OF_MEMORY and step.name.isdecimal()), None)
+    killed = next((step for step in steps if step.signal == _OUT_OF_MEMORY and step.step.isdecimal()), None)
     peak = killed.max_rss if killed is not None else max((step.max_rss or 0 for step in steps), default=0)
-    where = f" in step {killed.name} ({plain(killed.label)[:100]})" if killed is not None else ""
+    where = f" in step {killed.step} ({plain(killed.name)[:100]})" if killed is not None else ""
     asked = asked_memory(job)
     limit = f"the {format_size(asked)} that it asked for" if asked else ""
     if peak:

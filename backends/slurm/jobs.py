@@ -47,7 +47,7 @@ _ID = re.compile(r"(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}))?(?:\.(?P<step>\d{1,9}
 # Not frozen: that takes three times as long to make, and there may be ten thousands. Records are never changed.
 @dataclass(slots=True)
 class Job:
-    """One record of squeue or sacct: a job, a task of an array, the rest of an array, a component of a het job.
+    """One record of squeue or sacct: a job, an array's task, the rest of an array, a component of a het job, or a step.
 
     Args:
         job_id: the raw id, which every record has for itself.
@@ -68,6 +68,13 @@ class Job:
         is_batch: whether it has a batch script; False for what `srun` and `salloc` started, which writes no log.
         step_signal: the signal that ended one of its steps, 125 if that ran out of memory; 0 for none.
         sluid: the id that Slurm gives each run, empty before 24.11.
+        step: the name of a step: ``batch``, ``extern``, or a number; empty for a job. A step's `name` is that of its
+            program or its ``--job-name``, its `exit_code` the highest of its tasks.
+        ntasks: how many tasks a step had.
+        cpu_seconds: the CPU time of a step's processes.
+        max_rss: the peak memory of a task, in bytes; None if it was not measured.
+        usage: what a step used of trackable resources, as Slurm prints it. Sites may gather ``gres/gpuutil``, in
+            percent, and ``gres/gpumem`` (slurm.conf(5): AccountingStorageTRES), both summed over tasks.
     """
 
     job_id: str
@@ -89,7 +96,6 @@ class Job:
     account: str = ""
     nodes: int = 0
     cpus: int = 0
-    ntasks: int = 0
     node_list: str = ""
     scheduled_nodes: str = ""
     priority: str = ""
@@ -116,6 +122,11 @@ class Job:
     is_batch: bool = True
     step_signal: int = 0
     sluid: str = ""
+    step: str = ""
+    ntasks: int = 0
+    cpu_seconds: int | None = None
+    max_rss: int | None = None
+    usage: str = ""
 
     @property
     def app_id(self) -> str:
@@ -253,6 +264,11 @@ def _each_task_once(jobs: list[Job]) -> Iterator[Job]:
 def app_state(word: str) -> AppState:
     """Translate a state of Slurm to an AppState; UNKNOWN for a word that is no state."""
     return _STATES.get(word, AppState.UNKNOWN)
+
+
+def fill(job: Job, other: Job, *names: str) -> Job:
+    """Return a record with the attributes of another one of the same job where it has none."""
+    return replace(job, **{name: getattr(job, name) or getattr(other, name) for name in names})
 
 
 def parse_fields(row: Mapping[str, str], names: Mapping[Any, Mapping[str, str]]) -> dict[str, Any]:

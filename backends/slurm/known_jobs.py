@@ -23,8 +23,7 @@ from ..types import Finding
 from .accounting import NO_ACCOUNTING, Accounting, NoAccountingError, parse_history
 from .client import Client
 from .commands import CommandError, clean_environment
-from .dependencies import may_have_dependency
-from .jobs import GONE, LOST, App, Job, group
+from .jobs import GONE, LOST, App, Job, fill, group
 from .queue import has_same_states, parse_queue, queue_text
 from .shared_answer import ActionTimes, Answered, Intervals, SharedAnswer
 from .waiting import clock
@@ -67,7 +66,7 @@ class KnownJobs:
         folder = _answers_folder()
         self._client, self._accounting = client, accounting
         self.actions, self._departures = ActionTimes(folder / "acted"), ActionTimes(folder / "left")
-        self.queue_answer = SharedAnswer(
+        self._queue_answer = SharedAnswer(
             folder / ("queue-of-all" if all_users else "queue"),
             lambda: queue_text(all_users=all_users),
             intervals,
@@ -88,8 +87,6 @@ class KnownJobs:
         # The last records of jobs that have left the queue.
         self._left: TTLCache[str, Job] = TTLCache(MAX_LEFT, history_days * _DAY_S)
         self._grouped: tuple[tuple[float, float], dict[str, App]] = ((0.0, 0.0), {})
-        self.submit_lines: dict[str, str] = {}
-        """The sbatch commands with a dependency that accounting has, by job id."""
 
     def apps(self) -> dict[str, App]:
         """Return every app by its id.
@@ -133,6 +130,10 @@ class KnownJobs:
             jobs = [job for job in self._queued[1].values() if job_id in (job.app_id, job.job_id)]
         return _with_job(group(jobs), job_id)
 
+    def accounted(self) -> Mapping[str, Job]:
+        """Return accounting's records of the last `apps`, by raw job id."""
+        return self._accounted[1]
+
     def missing_jobs(self) -> str:
         """Return why `apps` may lack jobs that have left the queue; empty if accounting answers."""
         answer = self._history_answer
@@ -153,11 +154,11 @@ class KnownJobs:
             yield Finding("warning", missing, "it is asked again; `sacctmgr show cluster` says whether it answers")
 
     def _update_queue(self) -> None:
-        kept = self.queue_answer.kept()
+        kept = self._queue_answer.kept()
         if not self._queued[0] and time.time() - kept.answered_at < _DAY_S:
             # Jobs of the last answer of another session may have left the queue since.
             self._take_queue(kept)
-        self._take_queue(self.queue_answer.get())
+        self._take_queue(self._queue_answer.get())
 
     def _take_queue(self, answer: Answered) -> None:
         asked_at, before = self._queued
@@ -184,24 +185,17 @@ class KnownJobs:
 
     def _update_history(self) -> None:
         """Take accounting's answer, or the previous one while a query takes longer than `_HISTORY_WAIT_S`."""
-        if self._history_call is not None:
-            is_done = self._history_call.wait(0)
-        elif fresh := self._history.fresh():
-            self._history_answer, is_done = fresh, True
-        else:
+        wait_s = 0.0
+        if self._history_call is None:
             if not self._history_answer.asked_at:
                 self._history_answer = self._history.kept()
-            self._history_call = AwaitedCall(self._history.latest, "ask-accounting")
-            is_done = self._history_call.wait(_HISTORY_WAIT_S)
-        if is_done and self._history_call is not None:
+            wait_s, self._history_call = _HISTORY_WAIT_S, AwaitedCall(self._history.latest, "ask-accounting")
+        self._is_history_late = not self._history_call.wait(wait_s)
+        if not self._is_history_late:
             self._history_answer, self._history_call = self._history_call.result(), None
-        self._is_history_late = not is_done
         answer = self._history_answer
         if answer.answered_at != self._accounted[0]:
-            jobs = {job.job_id: job for job in parse_history(answer.text)}
-            self._accounted = answer.answered_at, jobs
-            lines = {job_id: job.submit_line for job_id, job in jobs.items()}
-            self.submit_lines = {job_id: line for job_id, line in lines.items() if may_have_dependency(line)}
+            self._accounted = answer.answered_at, {job.job_id: job for job in parse_history(answer.text)}
 
     def _group(self) -> dict[str, App]:
         """Return the apps of the last answers."""
@@ -224,7 +218,8 @@ class KnownJobs:
                 return record
             return replace(record, state=LOST)
         if record is not None and is_terminal(record.app_state) and not seen.accounted:
-            seen = self._left[job_id] = _with_files(record, seen)
+            names = ("command", "comment", "stdout", "stderr", "restarts")
+            seen = self._left[job_id] = fill(record, seen, *names)
         if is_terminal(seen.app_state):
             return seen
         return replace(seen, state=GONE if self._history_answer.text == NO_ACCOUNTING else LOST)
@@ -254,19 +249,6 @@ def _keep_tasks(jobs: dict[str, Job], before: Mapping[str, Job]) -> None:
         job = jobs.get(job_id) if seen.array_id else None
         if job is not None and not job.array_id and is_terminal(job.app_state):
             jobs[job_id] = replace(job, array_id=seen.array_id, tasks=seen.tasks)
-
-
-def _with_files(job: Job, seen: Job) -> Job:
-    """Complete a record of accounting by the last one of the queue."""
-    return replace(
-        job,
-        command=job.command or seen.command,
-        comment=job.comment or seen.comment,
-        stdout=job.stdout or seen.stdout,
-        stderr=job.stderr or seen.stderr,
-        ntasks=job.ntasks or seen.ntasks,
-        restarts=seen.restarts if job.restarts is None else job.restarts,
-    )
 
 
 def _with_job(apps: Mapping[str, App], job_id: str) -> App | None:

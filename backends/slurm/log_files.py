@@ -13,7 +13,6 @@ from ...base.files import path_exists
 from ...specs.sbatch_options import script_options
 from .jobs import App, Job
 from .submit_line import submit_options
-from .versions import name_symbols
 
 _SYMBOL = re.compile(r"%(?P<width>\d*)(?P<letter>[A-Za-z%])")
 UNKNOWN = "\0"
@@ -35,13 +34,13 @@ def log_files(job: Job, task: int | None = None) -> tuple[Path | None, Path | No
     """
     if not job.is_batch:
         return None, None
-    if job.stdout or not job.accounted:
-        stdout = _log_file(job, job.stdout or _default(task), task)
-        stderr = _log_file(job, job.stderr, task) if job.stderr else None
-    else:
+    is_guess = job.accounted and not job.stdout
+    if is_guess:
         options = submit_options(job.submit_line)
-        stdout = _existing(_log_file(job, options.get("output") or _default(task), task))
-        stderr = _existing(_log_file(job, options["error"], task)) if options.get("error") else None
+        job = replace(job, stdout=options.get("output", ""), stderr=options.get("error", ""))
+    patterns = (job.stdout or _default(task), job.stderr)
+    found = [_log_file(job, pattern, task) if pattern else None for pattern in patterns]
+    stdout, stderr = (path if path and (not is_guess or path_exists(path)) else None for path in found)
     return stdout, None if stderr == stdout else stderr
 
 
@@ -52,31 +51,22 @@ def with_files(app: App, script: str) -> App:
         app: the app.
         script: its batch script, empty if unknown.
     """
-    return App(app.app_id, [_with_files(job, script) for job in app.jobs])
-
-
-def _with_files(job: Job, script: str) -> Job:
-    if job.stdout or not job.accounted or not job.is_batch:
-        return job
-    given = submit_options(job.submit_line)
-    if not script or "output" in given:
-        return job
-    in_script = script_options(script)
-    task = 0 if job.array_id else None
-    error = given.get("error") or in_script.get("error", "")
-    return replace(job, stdout=in_script.get("output") or _default(task), stderr=error)
+    in_script, jobs = script_options(script), []
+    for job in app.jobs:
+        given = submit_options(job.submit_line)
+        if script and job.accounted and job.is_batch and not job.stdout and "output" not in given:
+            stdout = in_script.get("output") or _default(0 if job.array_id else None)
+            job = replace(job, stdout=stdout, stderr=given.get("error") or in_script.get("error", ""))
+        jobs.append(job)
+    return App(app.app_id, jobs)
 
 
 def _default(task: int | None) -> str:
     return "slurm-%j.out" if task is None else "slurm-%A_%a.out"
 
 
-def _existing(path: Path | None) -> Path | None:
-    return path if path is not None and path_exists(path) else None
-
-
 def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str, str] = MappingProxyType({})) -> str:
-    """Replace the symbols of a file name as this version's sbatch(1) documents them, ``%5j`` with leading zeros.
+    """Replace the symbols of a file name as sbatch(1) of 26.05 documents them, ``%5j`` with leading zeros.
 
     A backslash turns the symbols off. What only the node knows, such as its short host name, becomes a null byte.
 
@@ -88,7 +78,6 @@ def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str
     """
     if "\\" in pattern:
         return pattern.replace("\\", "")
-    known = name_symbols()
     number = _NO_TASK if task is None else task
     values = {
         "j": job.job_id,
@@ -111,7 +100,7 @@ def expand(pattern: str, job: Job, task: int | None = None, symbols: Mapping[str
         width, letter = found["width"], found["letter"]
         if letter == "%":
             return found[0] if width else "%"
-        if letter not in known:
+        if letter not in values:
             return found[0]
         text = values[letter]
         # A name made of digits is no number.

@@ -10,15 +10,14 @@ from ...specs.errors import InvalidRunConfigException
 from ..options import StructuredOpts
 
 _OPTION = re.compile(r"--(?P<name>[a-z][a-z0-9-]*)(?:=(?P<value>.*))?", re.DOTALL)
+# The run options that go to sbatch as they are.
+_NAMED = (
+    "account", "partition", "time", "constraint", "mail-user", "mail-type", "qos", "gres", "reservation", "nodelist",
+    "exclude", "dependency", "begin", "array", "signal",
+)  # fmt: skip
 # What the request itself says, and what would make sbatch do something else than submit.
 _OURS = {
-    **dict.fromkeys(
-        (
-            "account", "partition", "time", "comment", "constraint", "mail-user", "mail-type", "qos", "nodes", "gres",
-            "reservation", "exclude", "nodelist", "dependency", "array", "signal", "begin", "requeue", "no-requeue",
-        ),
-        "it is a run option of its own",
-    ),
+    **dict.fromkeys((*_NAMED, "comment", "nodes", "requeue", "no-requeue"), "it is a run option of its own"),
     "chdir": "set job_dir",
     "job-name": "it is the app's name",
     **dict.fromkeys(("ntasks", "cpus-per-task", "mem-per-cpu", "gpus-per-task"), "the roles say it"),
@@ -105,13 +104,9 @@ class SlurmOpts(StructuredOpts):
         Raises:
             InvalidRunConfigException: an option of ``sbatch_args`` cannot be given there.
         """
-        named = {
-            "account": self.account, "partition": self.partition, "time": self.time, "constraint": self.constraint,
-            "mail-user": self.mail_user, "mail-type": self.mail_type, "qos": self.qos, "gres": self.gres,
-            "reservation": self.reservation, "nodelist": self.nodelist, "exclude": self.exclude,
-            "dependency": self.dependency, "begin": self.begin, "array": self.array, "signal": self.signal,
-        }  # fmt: skip
-        yield from (f"--{name}={value}" for name, value in named.items() if value)
+        for name in _NAMED:
+            if value := getattr(self, name.replace("-", "_")):
+                yield f"--{name}={value}"
         for text in self.sbatch_args or ():
             yield self._checked(text)
 

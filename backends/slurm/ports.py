@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
-from ...base.files import open_file, read_tail, user_name
+from ...base.files import open_file, user_name
 from ...specs.status import AppState
 from ..types import PublishedPort
 from .replicas import Replica
 from .values import expand_nodes
 
 # Servers print it as they start; a log may be of gigabytes.
-_HEAD_BYTES, _TAIL_BYTES = 1 << 18, 1 << 16
+_HEAD_BYTES = 1 << 18
 _MAX_REPLICAS, _MAX_PORTS = 16, 8
-_URL = re.compile(rb"https?://(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>[1-9]\d{1,4})(?![\w.])")
+_URL = re.compile(r"https?://(?P<host>\[[0-9a-fA-F:]+\]|[\w.-]+):(?P<port>[1-9]\d{1,4})(?![\w.])")
 _LOOPBACK = frozenset(("localhost", "127.0.0.1", "[::1]"))
 _ANY = frozenset(("0.0.0.0", "[::]"))  # noqa: S104 - what a server prints
 
@@ -28,19 +27,20 @@ def served_ports(replicas: Iterable[Replica]) -> list[PublishedPort]:
 
     A URL of another machine is none of theirs. Steps whose output is in the batch script's file are found there.
     """
-    found: list[PublishedPort] = []
-    seen: set[tuple[str, int]] = set()
+    found: dict[tuple[str, int], PublishedPort] = {}
     running = [each for each in replicas if each.job.app_state is AppState.RUNNING and each.job.node_list]
     for replica in running[:_MAX_REPLICAS]:
         nodes = expand_nodes(replica.node or replica.job.node_list)
-        for path in filter(None, (replica.stdout, replica.stderr)):
-            for host, port in _urls(path):
-                node = _node_of(host, nodes)
-                if node and (node, port) not in seen and len(found) < _MAX_PORTS:
-                    seen.add((node, port))
-                    command = ssh_line(node, port, is_loopback=host in _LOOPBACK)
-                    found.append(PublishedPort(replica.role, replica.number, "", port, node, port, command))
-    return found
+        for url in _URL.finditer("".join(map(_head, filter(None, (replica.stdout, replica.stderr))))):
+            host, port = url["host"], int(url["port"])
+            is_local = host in _LOOPBACK
+            names = (host, host.partition(".")[0])
+            node = next((node for node in nodes if is_local or host in _ANY or node in names), "")
+            if node and port < 1 << 16 and len(found) < _MAX_PORTS:
+                command = ssh_line(node, port, is_loopback=is_local)
+                port_of = PublishedPort(replica.role, replica.number, "", port, node, port, command)
+                found.setdefault((node, port), port_of)
+    return [*found.values()]
 
 
 def ssh_line(node: str, port: int, *, is_loopback: bool) -> str:
@@ -52,34 +52,14 @@ def ssh_line(node: str, port: int, *, is_loopback: bool) -> str:
         is_loopback: whether it is on the node's loopback address alone: then ssh has to go on to the node itself.
     """
     login = f"{user_name()}@{platform.node()}"
-    if is_loopback:
-        return shlex.join(["ssh", "-N", "-L", f"{port}:localhost:{port}", "-J", login, f"{user_name()}@{node}"])
-    return shlex.join(["ssh", "-N", "-L", f"{port}:{node}:{port}", login])
+    target, *jump = ("localhost", "-J", login, f"{user_name()}@{node}") if is_loopback else (node, login)
+    return shlex.join(["ssh", "-N", "-L", f"{port}:{target}:{port}", *jump])
 
 
-def _node_of(host: str, nodes: list[str]) -> str:
-    """Return the node that a URL's host is, empty for another machine."""
-    if host in _LOOPBACK or host in _ANY:
-        return nodes[0] if nodes else ""
-    short = host.partition(".")[0]
-    return next((node for node in nodes if node in (host, short)), "")
-
-
-def _urls(path: Path) -> Iterator[tuple[str, int]]:
-    for text in dict.fromkeys((_head(path), read_tail(path, _TAIL_BYTES))):
-        for url in _URL.finditer(text):
-            if int(url["port"]) < 1 << 16:
-                yield url["host"].decode(), int(url["port"])
-
-
-def _head(path: Path) -> bytes:
+def _head(path: Path) -> str:
+    """Return the beginning of a log, empty where it cannot be read."""
     try:
-        descriptor = open_file(path)
+        with open(open_file(path), "rb") as file:  # noqa: PTH123 - of a descriptor
+            return file.read(_HEAD_BYTES).decode("utf-8", "replace") + "\n"
     except OSError:
-        return b""
-    try:
-        return os.read(descriptor, _HEAD_BYTES)
-    except OSError:
-        return b""
-    finally:
-        os.close(descriptor)
+        return ""

@@ -9,23 +9,14 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 
 from .commands import FIELD, RECORD, ask
 from .jobs import Job, parse_fields
 from .values import parse_count, parse_duration, parse_exit, parse_integer, parse_time, text_or_nothing
-from .versions import more_fields
+from .versions import LATER_FIELDS, more_fields
 
 logger = logging.getLogger(__name__)
 
-FIELDS = (
-    "JobID", "ArrayJobID", "ArrayTaskID", "HetJobID", "HetJobOffset", "Name", "UserName", "State", "Reason",
-    "SubmitTime", "EligibleTime", "StartTime", "EndTime", "TimeLimit", "Partition", "QOS", "Account", "NumNodes",
-    "NumCPUs", "NumTasks", "NodeList", "SchedNodes", "PriorityLong", "Dependency", "WorkDir", "Command", "Comment",
-    "STDOUT", "STDERR", "RestartCnt", "exit_code", "MinMemory", "tres-alloc", "tres-per-node", "Licenses", "Feature",
-    "Reservation", "BatchFlag", "DerivedEC",
-)  # fmt: skip
-"""The fields of squeue(1), for ``--Format``; `versions` has those of releases after 20.11."""
 # The attributes of a job with the fields that have them, by parser.
 _ATTRIBUTES = {
     str: {
@@ -38,7 +29,7 @@ _ATTRIBUTES = {
         "tres_per_node": "tres-per-node", "licenses": "Licenses", "features": "Feature", "reservation": "Reservation",
         "sluid": "SLUID",
     },
-    parse_count: {"nodes": "NumNodes", "cpus": "NumCPUs", "ntasks": "NumTasks"},
+    parse_count: {"nodes": "NumNodes", "cpus": "NumCPUs"},
     parse_duration: {"limit": "TimeLimit"},
     parse_integer: {"restarts": "RestartCnt"},
     parse_time: {
@@ -46,6 +37,11 @@ _ATTRIBUTES = {
         "finished_at": "EndTime",
     },
 }  # fmt: skip
+FIELDS = (
+    *(name for names in _ATTRIBUTES.values() for name in names.values() if name not in LATER_FIELDS["squeue"]),
+    "ArrayJobID", "ArrayTaskID", "HetJobID", "HetJobOffset", "State", "exit_code", "BatchFlag", "DerivedEC",
+)  # fmt: skip
+"""The fields of squeue(1), for ``--Format``; `versions` has those of releases after 20.11."""
 # A job that waits has no exit status; squeue prints 0.
 _UNENDED = frozenset(("PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "RESIZING", "REQUEUED", "REQUEUE_HOLD"))
 
@@ -80,7 +76,7 @@ def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, 
         known: what was returned before: what squeue says of most jobs is the same the next time.
     """
     jobs: dict[str, Job] = {}
-    head, *records = _records(text) or [""]
+    head, *records = text.split(RECORD)[:-1] or [""]
     fields = head.split(",")
     if not set(FIELDS) <= set(fields):
         return {}
@@ -98,23 +94,12 @@ def parse_queue(text: str, known: Mapping[str, Job] | None = None) -> dict[str, 
 
 def has_same_states(before: str, now: str) -> bool:
     """Return whether two answers of `queue_text` have the same jobs in the same states, whatever else changed."""
-    then, later = _records(before), _records(now)
-    if len(then) == len(later):
-        # Most of ten thousand records are equal and at the same index: only the others are split.
-        changed = [pair for pair in zip(then, later, strict=True) if pair[0] != pair[1]]
-        then, later = [old for old, _ in changed], [new for _, new in changed]
-    return _states(then) == _states(later)
+    return _states(before) == _states(now)
 
 
-@lru_cache(maxsize=2)
-def _records(text: str) -> list[str]:
-    """Return the records of an answer, each behind its line's end; an answer is compared, parsed, compared again."""
-    return text.split(RECORD)[:-1]
-
-
-def _states(records: list[str]) -> dict[str, str]:
+def _states(text: str) -> dict[str, str]:
     state = FIELDS.index("State")
-    split = (record.split(FIELD, state + 1) for record in records)
+    split = (record.split(FIELD, state + 1) for record in text.split(RECORD))
     return {values[0].strip(): values[state] for values in split if len(values) > state}
 
 

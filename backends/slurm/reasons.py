@@ -27,76 +27,71 @@ class Reason(NamedTuple):
     never: bool = False
 
 
-_REASONS = {
-    "None": Reason("the scheduler has not considered it yet"),
-    "Resources": Reason("it is next, and its resources are not free yet", "ask for less, or for less time"),
-    "Priority": Reason("jobs with a higher priority are ahead of it"),
-    "Dependency": Reason("it waits for other jobs"),
-    "DependencyNeverSatisfied": Reason(
-        "a job that it depends on did not end as required, so it never starts", "cancel it", True
-    ),
-    "BeginTime": Reason("its begin time has not come"),
-    "JobHeldUser": Reason("it is held by its user", "release it", True),
-    "JobHeldAdmin": Reason("it is held by an administrator", "ask them to release it", True),
-    "JobHoldMaxRequeue": Reason(
-        "its launch failed several times, and it is held", "check its nodes, then release it", True
-    ),
-    "JobArrayTaskLimit": Reason("its array runs as many tasks as it may at once", "raise the array's limit (%N)"),
-    "Licenses": Reason("the licences that it asks for are in use"),
-    "Reservation": Reason("its reservation has not begun"),
-    "ReservationDeleted": Reason("its reservation was deleted", "cancel it, and choose another reservation", True),
-    "ReservationInvalid": Reason("its reservation cannot be used", "choose another reservation", True),
-    "ReqNodeNotAvail": Reason(
-        "nodes that it asks for are down, drained or reserved", "choose other nodes, or ask for less time"
-    ),
-    "NodeDown": Reason("a node that it needs is down"),
-    "PartitionDown": Reason("its partition is down", "choose another partition"),
-    "PartitionInactive": Reason("its partition is inactive: it accepts and starts no jobs", "choose another partition"),
-    "PartitionTimeLimit": Reason("its time limit exceeds that of its partition", "ask for less time", True),
-    "PartitionNodeLimit": Reason(
-        "it asks for more or fewer nodes than its partition allows or has", "ask for another number of nodes", True
-    ),
-    "PartitionConfig": Reason(
-        "its partition can never run it: it asks for too much, or has no access", "ask for less", True
-    ),
-    "AccountNotAllowed": Reason("its account may not use this partition", "choose another account or partition", True),
-    "QOSNotAllowed": Reason("its QOS may not use this partition", "choose another QOS or partition", True),
-    "BadConstraints": Reason("no node has what it asks for", "change its constraint or resources", True),
-    "InvalidAccount": Reason("its account is no longer valid", "choose another account", True),
-    "InvalidQOS": Reason("its QOS is no longer valid", "choose another QOS", True),
-    "QOSUsageThreshold": Reason("its QOS requires a higher fair share than it has"),
-    "MaxMemPerLimit": Reason("it asks for more memory per CPU than is allowed", "ask for less memory", True),
-    "Cleaning": Reason("its last run is being cleaned up"),
-    "Prolog": Reason("its nodes are being prepared"),
-    "SchedDefer": Reason("the scheduler considers new jobs later"),
-    "SystemFailure": Reason("Slurm itself failed", "ask an administrator"),
-    "FrontEndDown": Reason("the front-end node is down"),
-    # Slurm also says this of an account or a QOS that may not use the partition, until it looks again.
-    "NodesDown": Reason(
-        "no node is open to it: they are down, drained or reserved for partitions of higher priority, "
-        "or its account or QOS may not use the partition",
-        "wait, or choose other nodes",
-    ),
-    "BurstBufferStageIn": Reason("its data is being copied to the burst buffer"),
-    "BurstBufferResources": Reason("the burst buffer is full"),
-    "JobLaunchFailure": Reason("it could not be launched", "check the folder of its output"),
-    "BurstBufferOperation": Reason("an operation of the burst buffer failed", "check its burst buffer options"),
-    "MaxRequeueExceeded": Reason("it was requeued as often as Slurm allows", "release it", True),
-    "MaxPoweredUpNodes": Reason("the cluster has powered up as many nodes as it may"),
-    "MpiPortsBusy": Reason("the ports that MPI needs on its nodes are in use"),
-    "PowerNotAvail": Reason("the power that its nodes need is not available"),
-    "PowerReserved": Reason("the power that its nodes need is reserved"),
-    "FedJobLock": Reason("the clusters of its federation decide which of them runs it"),
-    "AccountingPolicy": Reason("a limit of its account or QOS holds it back"),
-    "Constraints": Reason("no node has what it asks for", "change its constraint or resources", True),
-    "DeadLine": Reason("it cannot end before its deadline", "set a later deadline, or ask for less time", True),
-    # What a job that was requeued ended of.
-    "NonZeroExitCode": Reason("its last run failed"),
-    "RaisedSignal": Reason("its last run was ended by a signal"),
-    "OutOfMemory": Reason("its last run ran out of memory", "ask for more memory"),
-    "TimeLimit": Reason("its last run reached its time limit", "ask for more time"),
-    "InactiveLimit": Reason("its last run was inactive for longer than Slurm allows"),
-}
+# A line each: code, with ! where the job never starts as it is; sentence; hint. Slurm says NodesDown also of an
+# account or a QOS that may not use the partition, until it looks again. The last codes, from NonZeroExitCode on, are
+# the end of the last run of a job that was requeued.
+_TABLE = """
+None | the scheduler has not considered it yet
+Resources | it is next, and its resources are not free yet | ask for less, or for less time
+Priority | jobs with a higher priority are ahead of it
+Dependency | it waits for other jobs
+DependencyNeverSatisfied! | a job that it depends on did not end as required, so it never starts | cancel it
+BeginTime | its begin time has not come
+JobHeldUser! | it is held by its user | release it
+JobHeldAdmin! | it is held by an administrator | ask them to release it
+JobHoldMaxRequeue! | its launch failed several times, and it is held | check its nodes, then release it
+JobArrayTaskLimit | its array runs as many tasks as it may at once | raise the array's limit (%N)
+Licenses | the licences that it asks for are in use
+Reservation | its reservation has not begun
+ReservationDeleted! | its reservation was deleted | cancel it, and choose another reservation
+ReservationInvalid! | its reservation cannot be used | choose another reservation
+ReqNodeNotAvail | nodes that it asks for are down, drained or reserved | choose other nodes, or ask for less time
+NodeDown | a node that it needs is down
+PartitionDown | its partition is down | choose another partition
+PartitionInactive | its partition is inactive: it accepts and starts no jobs | choose another partition
+PartitionTimeLimit! | its time limit exceeds that of its partition | ask for less time
+PartitionNodeLimit! | it asks for more or fewer nodes than its partition allows or has | ask for another number of nodes
+PartitionConfig! | its partition can never run it: it asks for too much, or has no access | ask for less
+AccountNotAllowed! | its account may not use this partition | choose another account or partition
+QOSNotAllowed! | its QOS may not use this partition | choose another QOS or partition
+BadConstraints! | no node has what it asks for | change its constraint or resources
+InvalidAccount! | its account is no longer valid | choose another account
+InvalidQOS! | its QOS is no longer valid | choose another QOS
+QOSUsageThreshold | its QOS requires a higher fair share than it has
+MaxMemPerLimit! | it asks for more memory per CPU than is allowed | ask for less memory
+Cleaning | its last run is being cleaned up
+Prolog | its nodes are being prepared
+SchedDefer | the scheduler considers new jobs later
+SystemFailure | Slurm itself failed | ask an administrator
+FrontEndDown | the front-end node is down
+NodesDown | no node is open to it: they are down, drained or reserved for partitions of higher priority, or its account or QOS may not use the partition | wait, or choose other nodes
+BurstBufferStageIn | its data is being copied to the burst buffer
+BurstBufferResources | the burst buffer is full
+JobLaunchFailure | it could not be launched | check the folder of its output
+BurstBufferOperation | an operation of the burst buffer failed | check its burst buffer options
+MaxRequeueExceeded! | it was requeued as often as Slurm allows | release it
+MaxPoweredUpNodes | the cluster has powered up as many nodes as it may
+MpiPortsBusy | the ports that MPI needs on its nodes are in use
+PowerNotAvail | the power that its nodes need is not available
+PowerReserved | the power that its nodes need is reserved
+FedJobLock | the clusters of its federation decide which of them runs it
+AccountingPolicy | a limit of its account or QOS holds it back
+Constraints! | no node has what it asks for | change its constraint or resources
+DeadLine! | it cannot end before its deadline | set a later deadline, or ask for less time
+NonZeroExitCode | its last run failed
+RaisedSignal | its last run was ended by a signal
+OutOfMemory | its last run ran out of memory | ask for more memory
+TimeLimit | its last run reached its time limit | ask for more time
+InactiveLimit | its last run was inactive for longer than Slurm allows
+"""  # noqa: E501
+
+
+def _read(line: str) -> tuple[str, Reason]:
+    code, sentence, *hint = line.split(" | ")
+    return code.rstrip("!"), Reason(sentence, "".join(hint), code.endswith("!"))
+
+
+_REASONS = dict(map(_read, _TABLE.strip().splitlines()))
 # Texts that Slurm shows instead of the code.
 _TEXTS = (
     (re.compile(r"^Nodes required for job are DOWN", re.IGNORECASE), "NodesDown"),

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..shared.replicas import pick_replica
-from .accounting import Step
 from .jobs import BATCH, TASK, App, Job
 from .launches import RecordedLaunch
 from .log_files import log_files
@@ -38,7 +37,7 @@ class Replica:
     node: str = ""
     stdout: Path | None = None
     stderr: Path | None = None
-    step: Step | None = None
+    step: Job | None = None
 
 
 def is_torchx(app: App) -> bool:

@@ -34,24 +34,24 @@ from ..shared.factories import accepted_arguments
 from ..shared.secrets import mask_text
 from ..workspace.mixin import DirWorkspaceMixin
 from . import commands
-from .accounting import Accounting, Step
+from .accounting import Accounting
 from .actions import act, cancel, job_actions, run_beside, shell_command
 from .advice import Advisor
 from .client import Client
 from .cluster import Cluster
 from .dependencies import Chains
 from .describe import describe_app, list_row
-from .jobs import BATCH, App, parse_id
+from .jobs import BATCH, App, Job, parse_id
 from .known_jobs import HISTORY_DAYS, KnownJobs
 from .launches import LaunchStore, RecordedLaunch, parse_launch
 from .log_files import with_files
 from .options import SlurmOpts
-from .relaunch import plan_relaunch
 from .replicas import Replica, find_replica, replicas_of
 from .request import SlurmRequest, check_app, make_request, masked_script, name_faults
 from .script import launch_in
 from .shared_answer import Intervals
 from .steps import step_replicas
+from .submit_line import plan_relaunch
 from .usage import UsageSampler
 from .waiting import evidence, with_true_reason
 
@@ -206,14 +206,14 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         launch, plan = self._launches.find(app), None
         if launch is None:
             script = self._accounting.script(app.app_id)
-            plan = plan_relaunch(app, script, self._accounting.submit_line(app) if script else "")
+            plan = plan_relaunch(app.first, script, self._accounting.submit_line(app) if script else "")
         app, earlier = self._with_files(app, launch), self._accounting.earlier_runs(app)
         waiting = next((job for job in app.jobs if job.app_state is AppState.PENDING), None)
         if waiting is not None:
             found = evidence(waiting, self._cluster, self._jobs.apps())
             app = App(app.app_id, [with_true_reason(job, self._cluster) for job in app.jobs])
             return describe_app(app, launch, found, relaunch=plan, earlier=earlier)
-        steps: builtins.list[Step] = []
+        steps: builtins.list[Job] = []
         if is_terminal(app.state):
             app, steps = self._accounting.details(app)
         replicas = self._replicas(app, launch)
@@ -237,7 +237,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """Return all jobs of this user, the latest first: those of the queue, and those of accounting."""
         apps = self._jobs.apps()
         shown, launches = self._launches.find_shown(apps)
-        chains = self._chains.find(apps, launches, self._jobs.submit_lines)
+        chains = self._chains.find(apps, launches, self._jobs.accounted())
         before, rows = self._rows, {}
         for app_id, app in shown.items():
             launch, after, kept = launches.get(app_id), chains.get(app_id, []), before.get(app_id)
@@ -349,7 +349,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
 
     def check(self) -> builtins.list[Finding]:
         """Return Slurm's version, its partitions, and how often it is asked; or why it cannot be used."""
-        found = self._cluster.findings(self._jobs.queue_answer.asks_per_minute())
+        found = self._cluster.findings()
         # Where there is no controller, accounting is the smaller trouble.
         is_reached = not any(finding.level == "error" for finding in found)
         return [*found, *(self._jobs.check_accounting() if is_reached else ())]
@@ -361,20 +361,23 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """Find what sbatch would accept and never start, what would go wrong on the nodes, and when it would start."""
         check_app(app)
-        return [*self._advisor.findings(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))]
+        return [*self._advisor.findings(app, self._opts(cfg))]
 
     def partitions(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[PartitionStatus]:
         """Return the partitions, with nodes and GPUs, limits, and when this app would start there."""
         check_app(app)
-        return self._advisor.partitions(app, SlurmOpts.from_cfg(self.run_opts().resolve(cfg)))
+        return self._advisor.partitions(app, self._opts(cfg))
 
     def alternatives(self, app_id: str) -> builtins.list[Alternative]:
         """List requests that would start sooner than a pending job; see `SuggestsAlternatives`."""
         app, described = self._get(app_id), self.describe(app_id)
         if described is None or not described.roles:
-            raise SchedulerError(f"{app_id} cannot be asked about: its batch script is not known here")
-        opts = SlurmOpts.from_cfg(self.run_opts().resolve(described.cfg))
+            raise SchedulerError(f"{app_id} cannot be asked about: its batch script or its sbatch command is unknown")
+        opts = self._opts(described.cfg)
         return self._advisor.alternatives(app.first, AppDef(described.name, described.roles), opts)
+
+    def _opts(self, cfg: Mapping[str, CfgVal]) -> SlurmOpts:
+        return SlurmOpts.from_cfg(self.run_opts().resolve(cfg))
 
     # Lookups
 

@@ -31,10 +31,9 @@ _IDLE_FACTOR = 2.5
 _LONGEST_S = 120.0
 # After a failure it is asked again after twice this time, and twice as long after each further one.
 _FAILED_S, _LONGEST_FAILURE_S = 10.0, 60.0
-SLOW_FACTOR, QUICK_FACTOR = 20.0, 4.0
-"""An answer is asked for again after at least this multiple of the time it took; less after an action of the user's."""
+QUICK_ANSWER_S = 0.5
+"""Intervals grow in proportion where an answer takes longer than this."""
 _LOCK_CHECK_S = 0.05
-_ASKS_KEPT_S = 600.0
 
 
 class Intervals(NamedTuple):
@@ -61,7 +60,6 @@ class Answered:
         took: how long it took, in seconds.
         error: why the last question failed; empty if it did not.
         failures: how often in a row there was none.
-        asks: when it was asked for lately.
         changed_at: when an answer came that differs from the one before, in seconds since the epoch.
         answered_at: when `text` was asked for, in seconds since the epoch; 0 before the first answer.
     """
@@ -71,7 +69,6 @@ class Answered:
     took: float = 0.0
     error: str = ""
     failures: int = 0
-    asks: tuple[float, ...] = ()
     changed_at: float = 0.0
     answered_at: float = 0.0
 
@@ -160,23 +157,6 @@ class SharedAnswer:
             self._load()
             return self._known
 
-    def fresh(self) -> Answered | None:
-        """Return the last answer of all sessions; None if it is time to ask again, or another thread asks now."""
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
-            self._load()
-            return self._known if self._is_fresh() else None
-        finally:
-            self._lock.release()
-
-    def asks_per_minute(self) -> float:
-        """Return how often all sessions asked within the last minute."""
-        with self._lock:
-            self._load()
-            now = time.time()
-            return sum(now - 60 < at <= now for at in self._known.asks)
-
     def _is_fresh(self) -> bool:
         known, now = self._known, time.time()
         return 0 < known.asked_at <= now and now - known.asked_at < self._interval(known, now)
@@ -189,16 +169,13 @@ class SharedAnswer:
         acted = self._actions.last() if self._actions is not None else 0.0
         if acted > known.asked_at:
             return self._intervals.least
-        interval, factor = self._intervals.quick, QUICK_FACTOR
+        interval = self._intervals.quick
         if now - acted >= ACTION_S:
-            interval, factor = self._intervals.usual, SLOW_FACTOR
-            if now - known.changed_at >= CHANGE_S:
-                interval *= _IDLE_FACTOR
-        return max(interval, min(_LONGEST_S, factor * known.took))
+            interval = self._intervals.usual * (_IDLE_FACTOR if now - known.changed_at >= CHANGE_S else 1.0)
+        return max(interval, min(_LONGEST_S, interval * known.took / QUICK_ANSWER_S))
 
     def _refresh(self) -> None:
         before, asked_at, began = self._known, time.time(), time.monotonic()
-        asks = (*(at for at in before.asks if asked_at - _ASKS_KEPT_S < at <= asked_at), asked_at)
         try:
             text = self._ask()
         except SchedulerError as error:
@@ -207,7 +184,7 @@ class SharedAnswer:
             is_same = bool(before.asked_at) and self._is_same(before.text, text)
             changed_at = before.changed_at if is_same else asked_at
             known = Answered(text, changed_at=changed_at, answered_at=asked_at)
-        self._known = replace(known, asked_at=asked_at, took=time.monotonic() - began, asks=asks)
+        self._known = replace(known, asked_at=asked_at, took=time.monotonic() - began)
         self._store()
 
     def _store(self) -> None:

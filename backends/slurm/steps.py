@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from .accounting import Step
+from ...specs.sbatch_options import take_options
 from .jobs import App, Job
 from .log_files import UNKNOWN, expand, find_file
 from .replicas import Replica, node_of
@@ -17,9 +18,6 @@ from .values import expand_nodes
 # A job of thousands of short steps shows the last ones.
 _MAX_STEPS, _MAX_TASKS = 50, 4096
 _SRUN = re.compile(r"^\s*(?:exec\s+|time\s+)?srun\s+(?P<words>.*)$", re.MULTILINE)
-# Options of srun(1) that take a value in a word of their own.
-_WITH_VALUE = frozenset(("-n", "-N", "-c", "-o", "-e", "-p", "-t", "-w", "-x", "-J", "-D", "-m", "-r", "-A", "-G"))
-_FILES = {"-o": "output", "--output": "output", "-e": "error", "--error": "error"}
 
 
 class _Command(NamedTuple):
@@ -28,7 +26,7 @@ class _Command(NamedTuple):
     error: str
 
 
-def step_replicas(app: App, steps: Sequence[Step], script: str) -> list[Replica]:
+def step_replicas(app: App, steps: Sequence[Job], script: str) -> list[Replica]:
     """Return a replica for each task of each step; none where there is a single task, which is the batch itself.
 
     Args:
@@ -38,8 +36,8 @@ def step_replicas(app: App, steps: Sequence[Step], script: str) -> list[Replica]
     """
     if app.is_array or len(app.jobs) > 1:
         return []
-    numbered = sorted((step for step in steps if step.name.isdecimal()), key=lambda step: int(step.name))
-    if sum(max(1, step.tasks) for step in numbered) < 2:
+    numbered = sorted((step for step in steps if step.step.isdecimal()), key=lambda step: int(step.step))
+    if sum(max(1, step.ntasks) for step in numbered) < 2:
         return []
     commands = [*_commands(script)]
     found: list[Replica] = []
@@ -48,21 +46,21 @@ def step_replicas(app: App, steps: Sequence[Step], script: str) -> list[Replica]
     return found[:_MAX_TASKS]
 
 
-def _tasks(job: Job, step: Step, command: _Command | None) -> Iterator[Replica]:
+def _tasks(job: Job, step: Job, command: _Command | None) -> Iterator[Replica]:
     nodes = expand_nodes(step.node_list or job.node_list)
-    for rank in range(max(1, step.tasks)):
-        index = node_of(rank, step.tasks, nodes)
+    for rank in range(max(1, step.ntasks)):
+        index = node_of(rank, step.ntasks, nodes)
         node = nodes[index] if index is not None else ""
         symbols = {
             "t": str(rank),
-            "s": step.name,
-            "J": f"{job.job_id}.{step.name}",
+            "s": step.step,
+            "J": f"{job.job_id}.{step.step}",
             "n": UNKNOWN if index is None else str(index),
             "N": node.partition(".")[0] or UNKNOWN,
         }
         stdout = _file(job, step.stdout or (command.output if command else ""), symbols)
         stderr = _file(job, step.stderr or (command.error if command else ""), symbols)
-        yield Replica(f"step{step.name}", rank, job, node, stdout, None if stderr == stdout else stderr, step)
+        yield Replica(f"step{step.step}", rank, job, node, stdout, None if stderr == stdout else stderr, step)
 
 
 def _file(job: Job, pattern: str, symbols: Mapping[str, str]) -> Path | None:
@@ -77,12 +75,12 @@ def _file(job: Job, pattern: str, symbols: Mapping[str, str]) -> Path | None:
     return find_file(job.work_dir, path)
 
 
-def _command_of(step: Step, commands: Sequence[_Command], steps: int) -> _Command | None:
+def _command_of(step: Job, commands: Sequence[_Command], steps: int) -> _Command | None:
     """Return the command that started a step: the only one of its program, else that of its index."""
-    named = [command for command in commands if command.program == step.label]
+    named = [command for command in commands if command.program == step.name]
     if len(named) == 1:
         return named[0]
-    number = int(step.name)
+    number = int(step.step)
     found = commands[number] if len(commands) == steps and number < steps else None
     return found if not named or found in named else None
 
@@ -90,21 +88,8 @@ def _command_of(step: Step, commands: Sequence[_Command], steps: int) -> _Comman
 def _commands(script: str) -> Iterator[_Command]:
     """Yield the ``srun`` commands of a script in their order; commands in loops and functions count once."""
     for found in _SRUN.finditer(re.sub(r"\\\n\s*", " ", script)):
-        try:
-            words = shlex.split(found["words"], comments=True)
-        except ValueError:
-            continue
-        files, program, words_left = {"output": "", "error": ""}, "", iter(words)
-        for word in words_left:
-            name, sign, value = word.partition("=")
-            if not word.startswith("-"):
-                program = PurePath(word).name
-                break
-            short = word[:2]
-            if name in _FILES:
-                files[_FILES[name]] = value if sign else next(words_left, "")
-            elif not word.startswith("--") and short in _FILES:
-                files[_FILES[short]] = word[2:].removeprefix("=")
-            elif word in _WITH_VALUE:
-                next(words_left, "")
-        yield _Command(program, files["output"], files["error"])
+        with suppress(ValueError):
+            # Most options of srun are those of sbatch.
+            options, words = take_options(shlex.split(found["words"], comments=True))
+            program = PurePath(words[0]).name if words else ""
+            yield _Command(program, options.get("output", ""), options.get("error", ""))

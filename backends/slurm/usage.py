@@ -74,7 +74,7 @@ class UsageSampler:
         names: dict[tuple[str, str], str] = {}
         if len({replica.role for replica in running}) > len({replica.job.job_id for replica in running}):
             # Accounting has the names of steps while they run.
-            names = {(step.job_id, step.name): step.label for step in self._accounting.details(app)[1]}
+            names = {(step.job_id, step.step): step.name for step in self._accounting.details(app)[1]}
         found = []
         for replica in running:
             used, earlier = _of_replica(replica, now, names), _of_replica(replica, before, names)

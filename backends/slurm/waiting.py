@@ -7,14 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
-from ...base.errors import join_names
 from ...logs.text.sanitize import plain
 from ..shared.exit_reasons import some_of
 from .cluster import Cluster
 from .jobs import MOST_AHEAD_S, App, Job
-from .limit_use import find_limit
+from .limits import find_limit, partition_faults
 from .reasons import Reason, code_of, limit_of, reason
-from .values import expand_nodes, format_duration, parse_duration
+from .values import expand_nodes
 
 _DEPENDENCY = re.compile(r"(?P<kind>[a-z]+):(?P<id>\d+)(?:_(?:\d+|\*))?(?:\+\d+)?(?:\((?P<state>\w+)\))?")
 _UNAVAILABLE = re.compile(r"UnavailableNodes:(?P<nodes>\S+)")
@@ -22,13 +21,9 @@ _KINDS = {
     "after": "has begun", "afterany": "has ended", "afterok": "has succeeded", "afternotok": "has failed",
     "aftercorr": "has succeeded, task by task", "afterburstbuffer": "has copied its data",
 }  # fmt: skip
-# What the partition says of a reason, by its fields (`scontrol show partition`) and those of the job.
-_OF_PARTITION = {
-    **dict.fromkeys(("PartitionDown", "PartitionInactive"), "the partition {name} is {State}"),
-    "PartitionTimeLimit": "it asks for {limit}, and {name} allows {MaxTime}",
-    "PartitionNodeLimit": "it asks for {nodes} nodes, and {name} allows {MinNodes} to {MaxNodes} of its {TotalNodes}",
-    "PartitionConfig": "it asks for {cpus} CPUs on {nodes} nodes, and {name} has {TotalCPUs} on {TotalNodes}",
-}
+# The reasons for which the partition is asked; `PartitionConfig` may mean any of its limits.
+_ACCESS = ("AccountNotAllowed", "QOSNotAllowed")
+_OF_PARTITION = (*_ACCESS, "PartitionDown", "PartitionInactive", "PartitionTimeLimit", "PartitionNodeLimit")
 
 
 def evidence(job: Job, cluster: Cluster, known: Mapping[str, App]) -> list[str]:
@@ -43,8 +38,9 @@ def evidence(job: Job, cluster: Cluster, known: Mapping[str, App]) -> list[str]:
     found: list[str] = []
     if code in _EVIDENCE:
         found = [*_EVIDENCE[code](job, cluster)]
-    elif code in _OF_PARTITION:
-        found = [*_partition(job, cluster, _OF_PARTITION[code])]
+    elif code in (*_OF_PARTITION, "PartitionConfig"):
+        named = _OF_PARTITION if code == "PartitionConfig" else (code.replace("Inactive", "Down"),)
+        found = [fault.what for fault in partition_faults(job, cluster) if fault.code in (code, *named)]
     elif code.startswith("Dependency"):
         found = [*_dependencies(job, known)]
     elif limit and (use := find_limit(job, cluster, limit)):
@@ -75,7 +71,7 @@ def with_true_reason(job: Job, cluster: Cluster) -> Job:
     if job.state != "PENDING":
         return job
     if code == "NodesDown":
-        code = next((name for name in _ACCESS if any(_access(job, cluster, *_ACCESS[name]))), code)
+        code = next((fault.code for fault in partition_faults(job, cluster) if fault.code in _ACCESS), code)
     elif (limit := limit_of(code)) and not limit.is_of_one_job:
         use = find_limit(job, cluster, limit)
         if use is not None and use.is_alone:
@@ -107,43 +103,30 @@ def dependency_ids(text: str) -> list[str]:
 
 
 def _resources(job: Job, cluster: Cluster) -> Iterator[str]:
-    asked, name = cluster.job(job.job_id), plain(job.partition)
-    required, excluded = (asked.get(key, "") for key in ("ReqNodeList", "ExcNodeList"))
-    nodes = [node for node in cluster.nodes(job.partition) if node.name not in expand_nodes(excluded)]
-    usable = [node for node in nodes if node.is_usable]
-    if not nodes:
-        return
-    # Newer versions have a field of its own for whole nodes.
-    if asked.get("Exclusive", "NODE" if asked.get("OverSubscribe") == "NO" else "") == "NODE":
-        free = sum(node.idle == node.cpus for node in usable)
-        yield f"{free} of {len(usable)} nodes of {name} are free, and it asks for {job.nodes} as a whole"
-    else:
-        idle, cpus = sum(node.idle for node in usable), sum(node.cpus for node in usable)
-        yield f"{idle} of {cpus} CPUs of {name} are free, and it asks for {job.cpus}"
-    names = expand_nodes(required)
-    if busy := [node for node in usable if node.name in names and node.idle < node.cpus]:
-        free_cpus = some_of([f"{plain(node.name)} with {node.idle} of {node.cpus} CPUs free" for node in busy])
-        yield f"it asks for {plain(required)}: {free_cpus}"
+    usable = [node for node in cluster.nodes(job.partition) if node.is_usable]
+    if usable:
+        free, idle = sum(node.idle == node.cpus for node in usable), sum(node.idle for node in usable)
+        cpus, asked = sum(node.cpus for node in usable), f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
+        yield (
+            f"{idle} of {cpus} CPUs of {plain(job.partition)} are free, and {free} of {len(usable)} whole nodes; "
+            f"it asks for {job.cpus} CPUs on {asked}"
+        )
     gpus = sum(node.gpus for node in usable)
     if gpus and "gpu" in job.tres_per_node:
         yield f"{gpus - sum(node.gpus_used for node in usable)} of {gpus} GPUs are free"
-    if excluded:
-        yield f"it excludes {plain(excluded)}"
-    yield from _down_nodes(job, cluster, required)
+    yield from _down_nodes(job, cluster)
 
 
-def _down_nodes(job: Job, cluster: Cluster, required: str | None = None) -> Iterator[str]:
-    """Yield the nodes that cannot be used: those that the reason names, or that the job requires, or all."""
-    if found := _UNAVAILABLE.search(job.reason):
-        required = found["nodes"]
-    elif required is None:
-        required = cluster.job(job.job_id).get("ReqNodeList", "")
-    names = expand_nodes(required)
-    if lost := [
+def _down_nodes(job: Job, cluster: Cluster) -> Iterator[str]:
+    """Yield the nodes that cannot be used: those that the reason names, or all of the partition."""
+    found = _UNAVAILABLE.search(job.reason)
+    names = expand_nodes(found["nodes"]) if found else []
+    lost = [
         f"{plain(node.name)} is {node.state}" + (f" ({plain(node.reason)})" if node.reason else "")
         for node in cluster.nodes(job.partition)
         if not node.is_usable and (not names or node.name in names)
-    ]:
+    ]
+    if lost:
         yield some_of(lost)
 
 
@@ -188,30 +171,6 @@ def _features(job: Job, _cluster: Cluster) -> Iterator[str]:
         yield f"it asks for {plain(job.features)}"
 
 
-def _partition(job: Job, cluster: Cluster, template: str) -> Iterator[str]:
-    fields = {name: plain(value) for name, value in cluster.partition(job.partition).items()}
-    if not fields:
-        return
-    most = parse_duration(fields.get("MaxTime", ""))
-    limit = format_duration(job.limit) if job.limit else "no limit"
-    shown = {**fields, "name": plain(job.partition), "limit": limit, "nodes": job.nodes, "cpus": job.cpus}
-    if most is not None:
-        shown["MaxTime"] = format_duration(most)
-    if fields.get("MaxNodes") == "UNLIMITED":
-        shown["MaxNodes"] = fields.get("TotalNodes", "?")
-    yield template.format_map({key: shown.get(key, "?") for key in re.findall(r"{(\w+)}", template)})
-
-
-def _access(job: Job, cluster: Cluster, kind: str, attribute: str) -> Iterator[str]:
-    """Yield that the account or the QOS of a job may not use its partition."""
-    fields, name, value = cluster.partition(job.partition), plain(job.partition), getattr(job, attribute)
-    allowed, denied = (fields.get(f"{verb}{kind}", "").split(",") for verb in ("Allow", "Deny"))
-    if value and allowed not in ([""], ["ALL"]) and value not in allowed:
-        yield f"{name} allows {join_names(map(plain, allowed))}, not {plain(value)}"
-    elif value and value in denied:
-        yield f"{name} does not allow {join_names(map(plain, denied))}"
-
-
 def _dependencies(job: Job, known: Mapping[str, App]) -> Iterator[str]:
     conditions = []
     for found in _DEPENDENCY.finditer(job.dependency):
@@ -224,8 +183,6 @@ def _dependencies(job: Job, known: Mapping[str, App]) -> Iterator[str]:
         yield f"until {' and '.join(conditions)}"
 
 
-# The reasons of a refused access, with the field of the partition and the attribute of the job.
-_ACCESS = {"AccountNotAllowed": ("Accounts", "account"), "QOSNotAllowed": ("Qos", "qos")}
 _EVIDENCE: dict[str, Callable[[Job, Cluster], Iterator[str]]] = {
     **dict.fromkeys(("Resources", "NodesDown"), _resources),
     **dict.fromkeys(("ReqNodeNotAvail", "NodeDown"), _down_nodes),
@@ -235,6 +192,4 @@ _EVIDENCE: dict[str, Callable[[Job, Cluster], Iterator[str]]] = {
     "Licenses": _licences,
     "Reservation": _reservation,
     "BadConstraints": _features,
-    "AccountNotAllowed": lambda job, cluster: _access(job, cluster, *_ACCESS["AccountNotAllowed"]),
-    "QOSNotAllowed": lambda job, cluster: _access(job, cluster, *_ACCESS["QOSNotAllowed"]),
 }

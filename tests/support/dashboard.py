@@ -77,8 +77,7 @@ def _working() -> set[int]:
 @contextmanager
 def slurm_app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TorchXTuiApp]:
     """Give the application on Slurm's commands, or on programs that stand for them, asked five times a second."""
-    monkeypatch.setattr(shared_answer, "SLOW_FACTOR", 0.0)
-    monkeypatch.setattr(shared_answer, "QUICK_FACTOR", 0.0)
+    monkeypatch.setattr(shared_answer, "QUICK_ANSWER_S", NEVER)
     scheduler = SlurmScheduler("torchx", interval=0.2, quick_interval=0.2)
     app = make_app(scheduler, folder, name="slurm")
     monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["slurm"])

@@ -244,5 +244,5 @@ def test_missing_values_of_a_described_role_are_unknown(role, unknown):
     with pytest.raises(UnknownAppException):
         foreign_job(runner, "local_cwd://torchx/job-2")
     answers["local_cwd://torchx/job-3"] = DescribeAppResponse("job-3")
-    with pytest.raises(SchedulerError, match="its program or batch script is unknown"):
+    with pytest.raises(SchedulerError, match="its command or its batch script is unknown"):
         foreign_job(runner, "local_cwd://torchx/job-3")

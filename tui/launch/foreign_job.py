@@ -45,7 +45,7 @@ def foreign_job(runner: Runner, handle: str) -> ForeignJob:
     if described is None:
         raise UnknownAppException(handle)
     if not described.roles:
-        raise SchedulerError(f"{handle} cannot be launched again: its program or batch script is unknown")
+        raise SchedulerError(f"{handle} cannot be launched again: its command or its batch script is unknown")
     app = AppDef(described.name or described.app_id, described.roles)
     unknown = {role.name: _unknown(role) for role in app.roles}
     return ForeignJob(app, parse_app_handle(handle).scheduler_backend, described.cfg, unknown, described.not_known)

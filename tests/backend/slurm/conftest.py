@@ -6,7 +6,6 @@ from support.slurm_clock import Clock
 from support.slurm_cluster import OwnSlurm, private_slurm
 from support.slurm_commands import SlurmCommands
 
-from torchx_tui.backends.slurm import shared_answer
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 
 
@@ -17,10 +16,8 @@ def commands(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def slurm(commands, monkeypatch):
+def slurm(commands):
     """Give a scheduler that asks these programs anew each time, however long they take."""
-    monkeypatch.setattr(shared_answer, "SLOW_FACTOR", 0.0)
-    monkeypatch.setattr(shared_answer, "QUICK_FACTOR", 0.0)
     made = SlurmScheduler("torchx", interval=0, quick_interval=0)
     yield made
     made.close()

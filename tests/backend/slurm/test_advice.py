@@ -128,14 +128,14 @@ DENIED = "Job violates accounting/QOS policy (job submit limit, user's size and/
 @pytest.mark.parametrize(
     ("err", "code", "levels", "hint"),
     [
-        (told(SOON), 0, ["warning"], "sbatch would accept it, but it would never start: ask for fewer nodes"),
+        (told(SOON), 0, ["warning"], "sbatch would accept it, but it would never start: ask for another number"),
         # The QOS denies what exceeds it, and partitions are enforced.
         (f"sbatch: error: QOSMaxNodePerUserLimit\nallocation failure: {DENIED}", 1, ["error", "warning"],
-         "sbatch refuses it: ask for fewer nodes"),
+         "sbatch refuses it: ask for another number of nodes"),
         ("allocation failure: Node count specification invalid", 1, ["error", "warning"], "sbatch refuses it: ask for"),
         # sbatch itself accepts some of these.
         ("allocation failure: Requested node configuration is not available", 1, ["warning"],
-         "sbatch refuses it, or it never starts: ask for fewer nodes"),
+         "sbatch refuses it, or it never starts: ask for another number of nodes"),
     ],
 )  # fmt: skip
 def test_what_becomes_of_a_launch_over_a_limit(slurm, commands, err, code, levels, hint):
@@ -144,7 +144,7 @@ def test_what_becomes_of_a_launch_over_a_limit(slurm, commands, err, code, level
     commands.answer("sbatch", err=err, code=code)
     found = slurm.preflight(script_app(nodes="9"), {})
     assert [finding.level for finding in found] == levels
-    assert found[-1].what == "it asks for 9 nodes, and the partition main allows at most 3"
+    assert found[-1].what == "it asks for 9 nodes, and the partition main allows 1 to 3"
     assert found[-1].hint.startswith(hint)
 
 
@@ -153,7 +153,7 @@ def test_what_becomes_of_a_launch_over_a_limit(slurm, commands, err, code, level
     [
         ({"time": "2-0"}, {}, "it asks for 2d, and the partition main allows 1d"),
         ({"time": "2-0"}, {"time": "10"}, ""),
-        ({"nodes": "9"}, {}, "it asks for 9 nodes, and the partition main allows at most 3"),
+        ({"nodes": "9"}, {}, "it asks for 9 nodes, and the partition main allows 1 to 3"),
         ({"ntasks": "5", "cpus-per-task": "4"}, {}, "it asks for 20 CPUs, and the partition main has 12"),
         ({"nodes": "2", "ntasks-per-node": "8"}, {}, "it asks for 16 CPUs"),
         ({"account": "gold"}, {}, "the partition main does not allow the account gold"),
@@ -200,6 +200,7 @@ def test_where_there_is_room(slurm, commands):
 def test_what_would_start_sooner(slurm, commands, tmp_path):
     partitions(commands, ("main*", "up", 4, "infinite"), ("spare", "up", 4, "infinite"))
     commands.answer("scontrol-write-batch_script-7", SCRIPT)
+    commands.accounted({"State": "PENDING", "SubmitLine": "sbatch train.sh"})
     commands.queue(
         {
             "State": "PENDING", "Reason": "Priority", "StartTime": str(SOON + 60), "NumNodes": "4",
@@ -218,6 +219,7 @@ def test_what_would_start_sooner(slurm, commands, tmp_path):
 def waiting_script(commands: SlurmCommands, tmp_path: Path, **fields: str) -> None:
     partitions(commands, ("main*", "up", 4, "infinite"), ("spare", "up", 4, "infinite"))
     commands.answer("scontrol-write-batch_script-7", SCRIPT)
+    commands.accounted({"State": "PENDING", "SubmitLine": "sbatch train.sh"})
     commands.queue(
         {
             "State": "PENDING",
@@ -256,5 +258,5 @@ def test_what_would_start_in_place_of_a_job_that_never_does(slurm, commands, tmp
 
 def test_of_a_job_without_a_script_nothing_is_asked(slurm, commands):
     commands.queue({"State": "PENDING"})
-    with pytest.raises(SchedulerError, match="its batch script is not known here"):
+    with pytest.raises(SchedulerError, match="its batch script or its sbatch command is unknown"):
         slurm.alternatives("7")

@@ -79,6 +79,7 @@ def test_unknown_job_is_asked_for_again_after_a_while(slurm, commands, seconds):
 
 def test_script_is_asked_for_again_after_a_refusal(slurm, commands, seconds):
     commands.queue({})
+    commands.accounted({"State": "RUNNING", "SubmitLine": "sbatch train.sh"})
     commands.answer("scontrol-write-batch_script", err="slurm_write_batch_script error: Try again", code=1)
     assert not slurm.describe("7").roles
     commands.answer("scontrol-write-batch_script", "#!/bin/sh\nsleep 1\n")

@@ -41,13 +41,13 @@ def answers(commands, monkeypatch, tmp_path):
     ("asked", "told"),
     [
         ({"time": "1:00:00"}, "it asks for 1h, and the partition main allows 30m"),
-        ({"time": "25"}, "it asks for 25m, and the account silver allows 20m"),
-        ({"time": "15", "qos": "fast"}, "it asks for 15m, and the QOS fast allows 10m"),
-        ({"nodes": "3"}, "it asks for 3 nodes, and the partition main allows at most 2"),
+        ({"time": "25"}, "MaxWallPJ of the account silver: 20 minutes, and it asks for 25"),
+        ({"time": "15", "qos": "fast"}, "MaxWallPJ of the QOS fast: 10 minutes, and it asks for 15"),
+        ({"nodes": "3"}, "it asks for 3 nodes, and the partition main allows 1 to 2"),
         ({"cpu": 13}, "it asks for 13 CPUs, and the partition main has 12"),
-        ({"cpu": 10}, "it asks for 10 CPUs, and the account silver allows 9 (GrpTRES)"),
-        ({"cpu": 3, "qos": "fast"}, "it asks for 3 CPUs, and the QOS fast allows 2 (MaxTRESPJ)"),
-        ({"account": "bronze"}, "the partition main does not allow the account bronze"),
+        ({"cpu": 10}, "GrpTRES of the account silver: 9 CPUs, and it alone asks for 10: it never starts as it is"),
+        ({"cpu": 3, "qos": "fast"}, "MaxTRESPJ of the QOS fast: 2 CPUs, and it asks for 3"),
+        ({"account": "bronze"}, "the partition main does not allow the account bronze, only gold, silver"),
     ],
 )
 def test_a_limit(slurm, asked, told):

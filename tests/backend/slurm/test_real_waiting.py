@@ -97,8 +97,8 @@ def test_twenty_six_reasons(limited, real, submit, monkeypatch):
         array: "its array runs as many tasks as it may at once: raise the array's limit (%N); 1 at once",
         submit("-p", "quiet", "--reservation=later"): "the reservation later begins at ",
         submit("-p", "broken", "-w", "n3"): " (bad fan)",
-        submit("-p", "short"): "it asks for 30m, and short allows 1m",
-        submit("-p", "single", "-N2"): "it asks for 2 nodes, and single allows",
+        submit("-p", "short"): "it asks for 30m, and the partition short allows 1m",
+        submit("-p", "single", "-N2"): "it asks for 2 nodes, and the partition single allows",
         submit("-p", "closed"): "the partition closed is DOWN",
         asleep: "the partition asleep is INACTIVE",
         large: "it asks for 12 CPUs",
@@ -114,7 +114,7 @@ def test_twenty_six_reasons(limited, real, submit, monkeypatch):
         submit("-q", "most"): "MaxJobsPU of the QOS most: 1 of 1 jobs in use",
         submit("-q", "group"): "GrpJobs of the QOS group: 1 of 1 jobs in use",
         submit("-q", "groupcpu"): "GrpTRES of the QOS groupcpu: 2 of 2 CPUs in use",
-        submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " are free, and it asks for 2 as a whole",
+        submit("-p", "main", "-N2", "--exclusive", "--nice=-100"): " whole nodes; it asks for ",
     }  # fmt: skip
     last = submit("-p", "main", "-N2", "--exclusive", "--nice=5000")
     expected[last] = "jobs that wait in main are ahead of it; its priority is "

@@ -131,18 +131,19 @@ def test_a_sentence(slurm, commands, text, sentence):
 @pytest.mark.parametrize(
     ("text", "fields", "told"),
     [
-        ("PartitionTimeLimit", {}, "it asks for 1h, and main allows 30m"),
-        ("PartitionNodeLimit", {"NumNodes": "9"}, "it asks for 9 nodes, and main allows 1 to 2 of its 3"),
-        ("PartitionConfig", {"NumCPUs": "99"}, "it asks for 99 CPUs on 1 nodes, and main has 12 on 3"),
+        ("PartitionTimeLimit", {}, "it asks for 1h, and the partition main allows 30m"),
+        ("PartitionNodeLimit", {"NumNodes": "9"}, "it asks for 9 nodes, and the partition main allows 1 to 2"),
+        ("PartitionConfig", {"NumCPUs": "99"}, "it asks for 99 CPUs, and the partition main has 12"),
         ("PartitionDown", {}, "its partition is down: choose another partition; the partition main is DOWN"),
         ("PartitionInactive", {}, "the partition main is DOWN"),
-        ("AccountNotAllowed", {}, "main allows gold, not silver"),
+        ("AccountNotAllowed", {}, "the partition main does not allow the account silver, only gold"),
         (
             "Job's account not permitted to use this partition (goldonly allows gold not silver)",
             {},
-            "its account may not use this partition: choose another account or partition; main allows gold, not silver",
+            "its account may not use this partition: choose another account or partition; "
+            "the partition main does not allow the account silver, only gold",
         ),
-        ("QOSNotAllowed", {}, "main allows fast, not normal"),
+        ("QOSNotAllowed", {}, "the partition main does not allow the QOS normal, only fast"),
         ("BadConstraints", {"Feature": "v100"}, "it asks for v100"),
     ],
 )
@@ -217,7 +218,7 @@ def test_resources(slurm, commands):
         NumCPUs="4",
         **{"tres-per-node": "gres:gpu:2"},
     )
-    assert "1 of 8 CPUs of main are free, and it asks for 4" in told
+    assert "1 of 8 CPUs of main are free, and 0 of 2 whole nodes; it asks for 4 CPUs on 1 node" in told
     assert "1 of 4 GPUs are free" in told
     assert "n2 is drained (bad fan)" in told
     assert f"Slurm expects to start it at {clock(start)} on n1" in told
@@ -430,11 +431,11 @@ DOWN = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher 
     ("allows", "told"),
     [
         ("AllowAccounts=gold AllowQos=ALL", "its account may not use this partition: choose another account or "
-         "partition; main allows gold, not silver"),
+         "partition; the partition main does not allow the account silver, only gold"),
         ("AllowAccounts=ALL AllowQos=vip", "its QOS may not use this partition: choose another QOS or partition; "
-         "main allows vip, not normal"),
+         "the partition main does not allow the QOS normal, only vip"),
         ("AllowAccounts=ALL DenyQos=normal", "its QOS may not use this partition: choose another QOS or partition; "
-         "main does not allow normal"),
+         "the partition main does not allow the QOS normal"),
         ("AllowAccounts=ALL AllowQos=ALL", "no node is open to it: they are down, drained"),
     ],
 )  # fmt: skip
@@ -446,31 +447,19 @@ def test_what_may_not_use_the_partition_is_not_said_of_nodes(slurm, commands, al
     assert ("expects" in shown) is told.startswith("no node")
 
 
-@pytest.mark.parametrize(
-    ("asked", "told"),
-    [
-        # As scontrol of 22.05 to 24.11 says it, then as 26.05 does.
-        ("OverSubscribe=NO ExcNodeList=(null)", "1 of 3 nodes of main are free, and it asks for 2 as"),
-        ("OverSubscribe=NO Exclusive=NODE ReqNodeList=(null)", "1 of 3 nodes of main are free, and it asks for 2 as"),
-        ("OverSubscribe=NO Exclusive=NO ReqNodeList=(null)", "7 of 12 CPUs of main are free, and it asks for 8"),
-        ("OverSubscribe=OK ReqNodeList=n[1,3] ExcNodeList=n2",
-         "3 of 8 CPUs of main are free, and it asks for 8; it asks for n[1,3]: n1 with 0 of 4 CPUs free, n3 with 3 of "
-         "4 CPUs free; it excludes n2"),
-    ],
-)  # fmt: skip
-def test_whole_and_named_nodes(slurm, commands, asked, told):
+def test_free_cpus_and_whole_nodes(slurm, commands):
     commands.nodes(
         *({"NodeList": f"n{number}", "StateLong": "mixed", "CPUsState": f"{4 - idle}/{idle}/0/4"}
           for number, idle in ((1, 0), (2, 4), (3, 3))),
     )  # fmt: skip
-    commands.answer("scontrol-show-job-7", f"JobId=7 JobName=train {asked} Contiguous=0\n")
+    told = "7 of 12 CPUs of main are free, and 1 of 3 whole nodes; it asks for 8 CPUs on 2 nodes"
     assert told in why(slurm, commands, "Resources", NumCPUs="8", NumNodes="2")
 
 
 def test_nodes_of_several_partitions_count_once(slurm, commands):
     nodes = [{"NodeList": "n1", "Partition": name, "StateLong": "idle", "CPUsState": "0/4/0/4"} for name in "ab"]
     commands.nodes(*nodes)
-    assert "4 of 4 CPUs of a,b are free" in why(slurm, commands, "Resources", Partition="a,b")
+    assert "4 of 4 CPUs of a,b are free, and 1 of 1 whole nodes" in why(slurm, commands, "Resources", Partition="a,b")
 
 
 def test_a_requeued_job_says_when_it_starts_again(slurm, commands):

@@ -104,7 +104,7 @@ async def test_why_a_job_waits_is_said_with_its_evidence(app, commands):
         reason = job.screen.why.reason.splitlines()
         assert reason[:2] == [
             "its time limit exceeds that of its partition: ask for less time",
-            "  it asks for 2h, and main allows 1h",
+            "  it asks for 2h, and the partition main allows 1h",
         ]
         assert {"partition     main", "time limit    2h"} <= {*map(str.rstrip, reason)}
 
@@ -124,6 +124,7 @@ async def test_what_would_start_sooner_opens_the_form(app, commands, tmp_path, m
         {**WAITING, "Reason": "Priority", "StartTime": f"{start}", "TimeLimit": "2:00:00", "WorkDir": f"{tmp_path}"}
     )
     commands.answer("scontrol-write-batch_script-7", SCRIPT)
+    commands.accounted({"State": "PENDING", "SubmitLine": "sbatch train.sh"})
     rows = [f"{RECORD}{name}{FIELD}up{FIELD}3{FIELD}4000{FIELD}infinite\n" for name in ("main*", "spare")]
     commands.answer("sinfo", "".join(rows))
     commands.answer(

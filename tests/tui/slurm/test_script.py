@@ -85,15 +85,15 @@ async def test_script_is_picked_changed_and_launched_again(app, commands, script
 
 
 async def test_job_of_which_not_all_is_known_is_asked_about(app, commands):
-    """Nothing is submitted without a yes where Slurm does not tell how the job was submitted."""
-    commands.queue({"Name": "train.sh", "UserName": getpass.getuser(), "tres-per-node": "gres:gpu:2"})
+    """Nothing is submitted without a yes where quotes may be missing in the sbatch command."""
+    commands.queue({"Name": "train.sh", "UserName": getpass.getuser()})
+    commands.accounted({"State": "RUNNING", "SubmitLine": "sbatch --gres=gpu:2 train.sh two words"})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
     async with jobs_of(app, (100, 30)) as table:
         await table.dialog(RelaunchDialog, "r")
         text = table.dialog_text()
         assert "Parts of its launch are unknown:" in text
-        assert "the arguments of its script\n  - unknown\n  + none\n" in text
-        assert "+ --job-name=train.sh --nodes=1 --ntasks=1 --gres=gpu:2\n    --account=silver" in text
+        assert "the quotes in its sbatch command\n  - unknown\n  + sbatch --gres=gpu:2 SCRIPT two words\n" in text
         await table.back("escape")
         await table.dialog(RelaunchDialog, "r")
         assert not commands.calls("sbatch")
