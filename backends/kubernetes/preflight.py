@@ -14,7 +14,7 @@ from ..kube.api_server import ApiError, ApiServer
 from ..kube.kubeconfig import read_contexts
 from ..kube.objects import name_of, pods_path
 from ..kube.pod_template import node_labels
-from ..kube.rights import EXEC, EXEC_1_35, LOGS, PODS, Right, Rights, may
+from ..kube.rights import EXEC, EXEC_1_35, LOGS, PODS, Right, may
 from ..types import Finding
 from ..workspace.scripts import workspace_findings
 from .job_kind import JobKind
@@ -59,14 +59,14 @@ def _needed(kind: JobKind, version: tuple[int, int]) -> dict[Right, str]:
     return {**needed, EXEC_1_35: "no shell can be opened"} if version >= (1, 35) else needed
 
 
-def server_findings(server: ApiServer, kind: JobKind, namespace: str, rights: Rights) -> list[Finding]:
+def server_findings(server: ApiServer, kind: JobKind, namespace: str, missing: set[Right]) -> list[Finding]:
     """Check a server: its version, what runs the jobs, the namespace, rights; or say why it cannot be used.
 
     Args:
         server: the server.
         kind: the kind of jobs.
         namespace: the namespace that is listed; all of them if empty.
-        rights: what this user may do.
+        missing: gets the rights that this user does not have.
     """
     hint = "ask the cluster's administrator for this right"
     try:
@@ -77,7 +77,8 @@ def server_findings(server: ApiServer, kind: JobKind, namespace: str, rights: Ri
         if namespace and _is_missing(server, f"/api/v1/namespaces/{namespace}"):
             findings.append(Finding("error", f"there is no namespace {plain(namespace)}", "choose another one"))
         for right, words in _needed(kind, _version_of(answer)).items():
-            if not rights.allows(right):
+            if not may(server, right, namespace):
+                missing.add(right)
                 findings.append(Finding("warning", f"you may not {right}: {words}", hint))
     except SchedulerError as error:
         return [Finding("error", str(error))]

@@ -158,7 +158,8 @@ def test_a_service_account_that_is_missing_is_refused_before(server):
     for act in (lambda: launch(server.api(), VOLCANO, made), lambda: validate(server.api(), VOLCANO, made.resource)):
         with pytest.raises(AppDefError, match="there is no service account missing in default: correct service_accou"):
             act()
-    assert server.paths("POST") == []
+    # The dry run of the job alone.
+    assert [one.params for one in server.asked if one.method == "POST"] == [{"dryRun": "All"}]
     # Once a launch, however many pods name it.
     assert len(server.paths("GET")) == 2
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
 from backend.kubernetes.apps import role
 from backend.kubernetes.tables import table
 from support.scripted_server import scripted_server, status
 
-from torchx_tui.backends.kube import rights as kube_rights
-from torchx_tui.backends.kube.rights import EXEC, Right, Rights
+from torchx_tui.backends.kube.rights import Right, may
 from torchx_tui.backends.kubernetes.preflight import (
     cancel_right,
     known_values,
@@ -28,7 +26,7 @@ VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 NAMESPACE = "/api/v1/namespaces/default"
 QUEUE = f"{QUEUES}/main"
-LIST, CANCEL = Right("list", "jobs", "batch.volcano.sh"), cancel_right(KIND)
+CANCEL = cancel_right(KIND)
 NODES = "/api/v1/nodes"
 PODS = f"{NAMESPACE}/pods"
 CONTROLLER = "/api/v1/namespaces/volcano-system/pods"
@@ -159,7 +157,7 @@ def sound(server):
 
 def of_server(server, namespace="default"):
     api = server.api()
-    return [(one.level, one.what) for one in server_findings(api, KIND, namespace, Rights(api, namespace))]
+    return [(one.level, one.what) for one in server_findings(api, KIND, namespace, set())]
 
 
 def test_server_findings(sound):
@@ -190,8 +188,8 @@ def test_missing_rights(sound):
 
     sound.answers["POST", REVIEW] = review
     api = sound.api()
-    rights = Rights(api, "default")
-    assert [(one.level, one.what) for one in server_findings(api, KIND, "default", rights)][2:] == [
+    missing: set[Right] = set()
+    assert [(one.level, one.what) for one in server_findings(api, KIND, "default", missing)][2:] == [
         ("warning", "you may not get pods/log: logs are not shown"),
         ("warning", "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled"),
         ("warning", "you may not get pods/exec: no shell can be opened"),
@@ -206,24 +204,15 @@ def test_missing_rights(sound):
         "get - pods exec",
     ]
     assert {one["namespace"] for one in asked} == {"default"}
-    # Neither is asked for again.
-    assert [(rights.allows(right), rights.known_missing(right)) for right in (LIST, CANCEL)] == [
-        (True, False),
-        (False, True),
-    ]
-    assert len(asked) == 7
+    assert {right.verb for right in missing} == {"update", "get"}
 
 
-def test_rights_are_allowed_until_refused(sound):
-    rights = Rights(sound.api(), "")
-    assert not rights.known_missing(EXEC)
-    rights.refused(EXEC, "")
-    assert (rights.known_missing(EXEC), rights.allows(EXEC), sound.asked) == (True, False, [])
-    assert rights.allows(LIST)
-    assert "namespace" not in sound.asked[-1].body["spec"]["resourceAttributes"]
+def test_unanswered_review_counts_as_a_right(sound):
     for answer in (FORBIDDEN, (201, {}), (201, {"status": None})):
         sound.answers["POST", REVIEW] = answer
-        assert Rights(sound.api(), "default").allows(CANCEL)
+        assert may(sound.api(), CANCEL, "default")
+    assert may(sound.api(), CANCEL, "")
+    assert "namespace" not in sound.asked[-1].body["spec"]["resourceAttributes"]
 
 
 @pytest.mark.parametrize(
@@ -243,18 +232,6 @@ def test_exec_needs_create_from_kubernetes_1_35_on(sound, version, asked):
     sound.answers["POST", REVIEW] = review
     warnings = [what for level, what in of_server(sound) if level == "warning"]
     assert (verbs, warnings) == (asked, [f"you may not {verb} pods/exec: no shell can be opened" for verb in asked])
-
-
-def test_rights_are_read_again_after_five_minutes(sound, monkeypatch):
-    clock = SimpleNamespace()
-    monkeypatch.setattr(kube_rights, "time", clock)
-    rights = Rights(sound.api(), "default")
-    counts = []
-    for seconds in (1.0, 290.0, 310.0):
-        clock.monotonic = lambda seconds=seconds: seconds
-        assert rights.allows(LIST)
-        counts.append(sound.paths("POST").count(REVIEW))
-    assert counts == [1, 1, 2]
 
 
 def test_values_of_options(server, tmp_path, monkeypatch):
