@@ -69,7 +69,7 @@ def explain_refusal(error: ApiError, namespace: str, kind: JobKind, job: Kuberne
     return answer
 
 
-def describe_missing_account(account: str, namespace: str) -> str:
+def _describe_missing_account(account: str, namespace: str) -> str:
     """Describe a missing service account, with what to do."""
     return f"there is no service account {account} in {namespace}: correct service_account, or create it"
 
@@ -90,7 +90,7 @@ def _explain_admission(answer: str) -> str:
             f"{match['used']} is used, {match['most']} is the limit: ask for less, or wait until jobs have ended"
         )
     if match := _NO_ACCOUNT.search(answer):
-        return describe_missing_account(match["name"], "the namespace")
+        return _describe_missing_account(match["name"], "the namespace")
     if match := _NO_PRIORITY.search(answer):
         return f"there is no priority class {match['name']}: `kubectl get priorityclasses` lists them"
     return ""
@@ -193,16 +193,13 @@ def _refuse_missing_accounts(server: ApiServer, kind: JobKind, job: KubernetesOb
         BackendUnavailableError: the server cannot be asked.
     """
     for account in dict.fromkeys(dig(pod, "spec", "serviceAccountName") for _, pod in kind.replicas(job)):
-        if account and not has_account(server, namespace, account):
-            raise AppDefError(describe_missing_account(account, namespace))
-
-
-def has_account(server: ApiServer, namespace: str, account: str) -> bool:
-    """Return whether a service account exists; one that this user may not read counts as there."""
-    try:
-        return server.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}") is not None
-    except ApiError:
-        return True
+        try:
+            path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}"
+            if account and server.find(path) is None:
+                raise AppDefError(_describe_missing_account(account, namespace))
+        except ApiError:
+            # One that this user may not read counts as there.
+            continue
 
 
 def _was_sent(error: BaseException | None) -> bool:

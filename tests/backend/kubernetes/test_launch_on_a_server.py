@@ -110,11 +110,12 @@ class TestPreflight:
             "warning: there is no queue no-such",
             "warning: worker: no node has the labels example.com/no-such=x",
         ]
-        assert self.found(kubernetes_cluster, service_account="no-such", priority_class="no-such") == [
-            "error: there is no priority class no-such",
-            f"error: there is no service account no-such in {kubernetes_cluster.namespace}",
-        ]
-        assert self.found(kubernetes_cluster, namespace="no-such") == ["error: there is no namespace no-such"]
+        (said,) = self.found(kubernetes_cluster, service_account="no-such")
+        assert said.startswith("error: worker: there is no service account no-such in the namespace: ")
+        (said,) = self.found(kubernetes_cluster, priority_class="no-such")
+        assert said.startswith("error: worker: there is no priority class no-such: ")
+        (said,) = self.found(kubernetes_cluster, namespace="no-such")
+        assert said.startswith("error: worker: there is no namespace no-such: ")
 
     def test_what_the_server_has_against_pods(self, kubernetes_cluster):
         twice = role(mounts=[BindMount("/a", "/x"), BindMount("/b", "/x")])

@@ -98,19 +98,16 @@ def test_answer_of_the_server(server, ask, answer, level, words):
         (role(workspace=Workspace({"/home/me": ""})), {}, "error", "set image_repo"),
         (role(image="sha256:" + "a" * 64), {"image_repo": "example.com/x"}, None, ""),
         (role(workspace=Workspace({"/home/me": ""})), {"image_repo": "example.com/x"}, None, ""),
-        (role(), {"priority_class": "high"}, "error", "there is no priority class high"),
-        (role(), {"service_account": "me"}, "error", "there is no service account me in default"),
     ],
 )
 def test_request_that_cannot_run(server, made, options, level, words):
     assert_found(found(server, made, **options), *([(level, words)] if level else []))
 
 
-def test_right_to_launch_is_asked_for(server):
-    found(server)
-    (asked,) = [one.body for one in server.asked if one.path == REVIEW]
-    wanted = {"namespace": "default", "verb": "create", "group": "batch.volcano.sh", "resource": "jobs"}
-    assert (asked["kind"], asked["spec"]) == ("SelfSubjectAccessReview", {"resourceAttributes": wanted})
+def test_tried_pod_has_the_priority_class_and_the_account(server):
+    assert found(server, priority_class="high", service_account="me") == []
+    (spec,) = [one.body["spec"] for one in server.asked if one.path == PODS]
+    assert (spec["priorityClassName"], spec["serviceAccountName"]) == ("high", "me")
 
 
 def in_zone():
@@ -126,9 +123,9 @@ def test_labels_of_nodes(server, items, levels):
 
 
 def test_forbidden_checks_are_skipped(server):
-    for path in (VOLCANO, NAMESPACE, QUEUE, NODES, f"{NAMESPACE}/serviceaccounts/me"):
+    for path in (QUEUE, NODES):
         server.answers["GET", path] = FORBIDDEN
-    server.answers["POST", PODS] = server.answers["POST", REVIEW] = FORBIDDEN
+    server.answers["POST", PODS] = FORBIDDEN
     assert found(server, in_zone(), service_account="me") == []
 
 
