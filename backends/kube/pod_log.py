@@ -17,7 +17,7 @@ from ...specs.errors import BackendUnavailableError, SchedulerError
 from ..shared.stamped_log import UNKNOWN, LookWaits, Message, StampedLines, join_messages
 from .api_server import ApiError, describe_unavailable
 from .causes import pod_reason
-from .objects import KubernetesObject, name_of, pods_path, uid_of
+from .objects import KubernetesObject, dig, name_of, pods_path, uid_of
 from .pods import ContainerRun, main_container, run_of
 
 if TYPE_CHECKING:
@@ -236,7 +236,7 @@ class ContainerLog:
                 yield from self._unreadable(str(error))
 
     def _no_node(self) -> str:
-        node = plain(str((self._pod.get("spec") or {}).get("nodeName") or ""))
+        node = plain(dig(self._pod, "spec", "nodeName") or "")
         return f"the node {node} of {self._reading.name} does not give its log: is the node, and its kubelet, running?"
 
     def _params(self, part: Part | None, follow: bool, previous: bool) -> dict[str, Any]:

@@ -203,13 +203,13 @@ def role_of_template(name: str, template: KubernetesObject, main: str, lost: lis
         main: the name of its main container.
         lost: gets what a role cannot repeat.
     """
-    spec = template.get("spec") or {}
-    containers = spec.get("containers") or []
+    spec = template.get("spec", {})
+    containers = spec.get("containers", [])
     container = next((item for item in containers if item["name"] == main), {})
-    if len(containers) + len(spec.get("initContainers") or []) > 1:
+    if len(containers) + len(spec.get("initContainers", [])) > 1:
         lost.append(f"{name}: only its main container is launched again")
     # Without a command the image's own entrypoint gets the arguments.
-    entrypoint, *args = map(_literal, [*(container.get("command") or [MISSING]), *(container.get("args") or [])])
+    entrypoint, *args = map(_literal, [*(container.get("command") or [MISSING]), *container.get("args", [])])
     beyond = {key: value for key, value in spec.items() if key not in _OF_ROLE}
     return Role(
         name,
@@ -220,7 +220,7 @@ def role_of_template(name: str, template: KubernetesObject, main: str, lost: lis
         resource=_resource(container, spec),
         port_map={
             port.get("name") or str(port["containerPort"]): port["containerPort"]
-            for port in container.get("ports") or []
+            for port in container.get("ports", [])
             if port.get("containerPort")
         },
         mounts=_mounts_of(name, container, spec, lost),
@@ -235,8 +235,8 @@ def _literal(text: str) -> str:
 
 def _environment(role: str, container: KubernetesObject, lost: list[str]) -> dict[str, str]:
     env: dict[str, str] = {}
-    for variable in container.get("env") or []:
-        name, source = variable.get("name", ""), variable.get("valueFrom") or {}
+    for variable in container.get("env", []):
+        name, source = variable.get("name", ""), variable.get("valueFrom", {})
         if name in LAUNCH_VARIABLES:
             continue
         if not source:
@@ -251,8 +251,8 @@ def _environment(role: str, container: KubernetesObject, lost: list[str]) -> dic
 
 
 def _resource(container: KubernetesObject, spec: KubernetesObject) -> Resource:
-    resources = container.get("resources") or {}
-    wanted = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    resources = container.get("resources", {})
+    wanted = {**resources.get("requests", {}), **resources.get("limits", {})}
     cpu = cores(wanted.pop("cpu", None))
     memory = megabytes(wanted.pop("memory", None))
     gpu = cores(wanted.pop(GPU, None))
@@ -261,7 +261,7 @@ def _resource(container: KubernetesObject, spec: KubernetesObject) -> Resource:
         cpu=-1 if cpu is None else _whole(cpu),
         gpu=int(gpu or 0),
         memMB=-1 if memory is None else memory,
-        capabilities={key: value for key, value in (spec.get("nodeSelector") or {}).items() if is_node_label(key)},
+        capabilities={key: value for key, value in spec.get("nodeSelector", {}).items() if is_node_label(key)},
         devices=devices,
     )
 
@@ -274,7 +274,7 @@ def _mounts_of(role: str, container: KubernetesObject, spec: KubernetesObject, l
     volumes = {volume.get("name"): volume for volume in spec.get("volumes") or []}
     privileged = bool(dig(container, "securityContext", "privileged"))
     mounts: list[Mount] = []
-    for mount in container.get("volumeMounts") or []:
+    for mount in container.get("volumeMounts", []):
         name, target, read_only = mount.get("name", ""), mount.get("mountPath", ""), bool(mount.get("readOnly"))
         volume = volumes.get(name) or {}
         if path := dig(volume, "hostPath", "path"):

@@ -51,7 +51,7 @@ def forwarded_ports(context: str, namespace: str, pods: Mapping[Replica, Kuberne
                 continue
             local = _free_port(number, {one.host_port for one in ports})
             command = port_forward_line(context, namespace, name_of(pod), number, local)
-            name = str(port.get("name") or "")
+            name = port.get("name", "")
             ports.append(PublishedPort(replica.role, replica.number, name, number, "", local, command))
     return ports
 

@@ -99,7 +99,7 @@ class JobKind(ABC):
 
     @abstractmethod
     def checked(self, item: Any) -> KubernetesObject | None:
-        """Return a job without the values that have the wrong type, changed in place; None if it has no name."""
+        """Return a job; None if it does not have the shape of one."""
 
     @abstractmethod
     def pods_selector(self, job_name: str) -> str:

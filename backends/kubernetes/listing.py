@@ -242,4 +242,4 @@ class _Watch:
 
 
 def _version_of(job: KubernetesObject) -> str:
-    return str(job["metadata"].get("resourceVersion") or "")
+    return job["metadata"].get("resourceVersion", "")

@@ -225,7 +225,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             raise SchedulerError(f"the pod of {replica} of {app_id} does not exist: this needs a running replica")
         container = main_container(pod)
         if not run_of(pod, container).is_running:
-            phase = str(dig(pod, "status", "phase") or "unknown").lower()
+            phase = (dig(pod, "status", "phase") or "unknown").lower()
             raise SchedulerError(f"{replica} of {app_id} is {phase}: this needs a running replica")
         return pod, container
 

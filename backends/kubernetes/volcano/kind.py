@@ -67,7 +67,7 @@ class VolcanoJobs(JobKind):
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
         state, ended_at = app_state(job), finished_at(job, pods)
         makes_pods = not is_terminal(state) and phase_of(job) not in _ENDING
-        policies = [policy for one in (job.get("spec") or {}, *tasks_of(job)) for policy in one.get("policies") or []]
+        policies = [policy for one in (job.get("spec", {}), *tasks_of(job)) for policy in one.get("policies", [])]
         places = {"queue": dig(job, "spec", "queue"), "priority class": dig(job, "spec", "priorityClassName")}
         return JobStatus(
             state,
@@ -193,8 +193,8 @@ class VolcanoJobs(JobKind):
         # As Volcano notes a transition itself. It keeps it: else the time would be that of the phase before.
         ended = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         status = dig(job, "status") or {}
-        state = {**(status.get("state") or {}), "phase": "Aborted", "lastTransitionTime": ended}
-        conditions = [*(status.get("conditions") or []), {"status": "Aborted", "lastTransitionTime": ended}]
+        state = {**status.get("state", {}), "phase": "Aborted", "lastTransitionTime": ended}
+        conditions = [*status.get("conditions", []), {"status": "Aborted", "lastTransitionTime": ended}]
         return {**job, "status": {**status, "state": state, "conditions": conditions}}
 
     def explain_refusal(self, answer: str, *, is_unknown: bool) -> str:
@@ -270,7 +270,7 @@ def _together(replicas: Sequence[ReplicaStatus], default: str) -> str:
 
 def _reserved(pod: KubernetesObject, resource: str, unit: float) -> int | None:
     """Return by how much a container requests less than its limit; None if it does not say."""
-    for container in pod.get("containers") or []:
+    for container in pod.get("containers", []):
         limit = cores(dig(container, "resources", "limits", resource))
         request = cores(dig(container, "resources", "requests", resource))
         if limit is not None and request is not None:

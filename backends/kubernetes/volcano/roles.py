@@ -31,7 +31,7 @@ def _role(name: str, tasks: list[KubernetesObject], lost: list[str]) -> Role:
     commands = [_command(task) for task in tasks]
     if commands != commands[:1] * len(commands):
         lost.append(f"{name}: the arguments of its replicas differ: those of the first are used for all")
-    template = first.get("template") or {}
+    template = first.get("template", {})
     role = role_of_template(name, template, main_container(template, first.get("name", "")), lost)
     role.num_replicas = sum(count_of(task) for task in tasks)
     role.max_retries, role.retry_policy = _retries(first)
@@ -40,7 +40,7 @@ def _role(name: str, tasks: list[KubernetesObject], lost: list[str]) -> Role:
 
 
 def _command(task: KubernetesObject) -> tuple[object, object]:
-    own = main_container(task.get("template") or {}, task.get("name", ""))
+    own = main_container(task.get("template", {}), task.get("name", ""))
     containers = task_spec(task).get("containers") or []
     container = next((item for item in containers if item["name"] == own), {})
     return container.get("command"), container.get("args")

@@ -200,7 +200,7 @@ def test_look_sends_only_needed_requests(server):
 
 
 def test_look_checks_the_queue_of_an_ignored_job(server):
-    server.answers["GET", JOB] = 200, job("", queue=None)
+    server.answers["GET", JOB] = 200, job("")
     for answer, exists in (
         ((200, {}), True),
         (status(404, "NotFound", "no"), False),
