@@ -73,9 +73,11 @@ def test_the_server_keeps_what_is_needed_to_launch_it_again(kubernetes_cluster):
     assert read_app_def(job, []) == AppDef("job", given)
     notes: list[str] = []
     rebuilt = roles_of(job, notes)
+    for one in given:
+        one.max_retries, one.retry_policy, one.min_replicas = 0, RetryPolicy.APPLICATION, None
     # No limit and none asked for are the same to Kubernetes.
     given[0].resource = Resource(cpu=-1, gpu=0, memMB=64)
-    assert (rebuilt, notes) == (given, [])
+    assert (rebuilt, notes) == (given, ["c: its retries are not launched again"])
 
 
 def test_the_text_can_be_applied(kubernetes_cluster):
