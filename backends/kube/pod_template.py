@@ -99,7 +99,7 @@ def make_pod(
         "containers": [
             {
                 "command": [role.entrypoint, *role.args],
-                "env": [_variable(key, value) for key, value in role.env.items()],
+                "env": [_variable(key, str(value)) for key, value in role.env.items()],
                 "image": role.image,
                 "name": name,
                 "ports": [{"name": key, "containerPort": port} for key, port in role.port_map.items()],

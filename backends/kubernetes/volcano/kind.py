@@ -46,7 +46,6 @@ _MAX_QUEUES = 20
 # A pod of Volcano's controller, as its own installation labels it.
 _CONTROLLER = "/api/v1/namespaces/volcano-system/pods", "app=volcano-controller"
 _ENDING = ("Completing", "Aborting", "Terminating")
-_NO_QUEUE = re.compile(r'queues\.scheduling\.volcano\.sh "(?P<queue>[^"]+)" not found')
 _TASK_FIELD = re.compile(r"^(?:spec\.)?tasks?\[(?P<index>\d+)\]\.?(?:template\.)?")
 
 
@@ -54,6 +53,16 @@ class VolcanoJobs(JobKind):
     """Jobs of ``batch.volcano.sh/v1alpha1``."""
 
     group, version, resource = GROUP, VERSION, "jobs"
+    unknown = (
+        f"the cluster has no Volcano, which runs the jobs: there is no {GROUP}/{VERSION}; its administrator can "
+        "install it (https://volcano.sh)"
+    )
+    explanations = (
+        (
+            re.compile(r'queues\.scheduling\.volcano\.sh "(?P<queue>[^"]+)" not found'),
+            "there is no queue {queue}: choose another one; `kubectl get queues` lists them",
+        ),
+    )
 
     checked = staticmethod(checked_job)
 
@@ -196,16 +205,6 @@ class VolcanoJobs(JobKind):
         state = {**status.get("state", {}), "phase": "Aborted", "lastTransitionTime": ended}
         conditions = [*status.get("conditions", []), {"status": "Aborted", "lastTransitionTime": ended}]
         return {**job, "status": {**status, "state": state, "conditions": conditions}}
-
-    def explain_refusal(self, answer: str, *, is_unknown: bool) -> str:
-        if is_unknown:
-            return (
-                f"the cluster has no Volcano, which runs the jobs: there is no {GROUP}/{VERSION}; its administrator "
-                "can install it (https://volcano.sh)"
-            )
-        if match := _NO_QUEUE.search(answer):
-            return f"there is no queue {match['queue']}: choose another one; `kubectl get queues` lists them"
-        return ""
 
     def findings(self, server: ApiServer) -> list[Finding]:
         try:
