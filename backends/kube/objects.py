@@ -152,8 +152,7 @@ def items_of(answer: Mapping[str, Any]) -> list[Any]:
 
 def list_version(answer: Mapping[str, Any]) -> str:
     """Return the version of a list, from which a watch continues; empty if it has none."""
-    metadata = answer.get("metadata")
-    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    version = dig(answer, "metadata", "resourceVersion")
     return version if isinstance(version, str) else ""
 
 
