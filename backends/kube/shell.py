@@ -101,25 +101,20 @@ def run_command(
         try:
             code = running.exit_code() if is_whole else None
         except NoSuchProgramError as error:
-            raise SchedulerError(f"the image of {name}, {image_of(pod, container)}, has no {argv[0]}") from error
+            raise NoSuchProgramError(f"the image of {name}, {image_of(pod, container)}, has no {argv[0]}") from error
     return CommandOutput(code, out, err)
 
 
 def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: str) -> str:
     """Return the path of the best shell that a container has."""
-    metadata = pod["metadata"]
     try:
-        with run_in_pod(server, metadata["namespace"], metadata["name"], container, ["sh", "-c", _LOOK]) as running:
-            printed, _, is_whole = running.output(time.monotonic() + _TIMEOUT_S)
-            if not is_whole:
-                raise SchedulerError(
-                    f"the container of {name} does not answer within {_TIMEOUT_S:.0f} s: is it frozen?"
-                )
-            code = running.exit_code()
-        paths = printed.decode("utf-8", "replace").split() if code == 0 else []
+        look = run_command(server, pod, container, name, ["sh", "-c", _LOOK], _TIMEOUT_S)
     except NoSuchProgramError:
-        paths = []
-    if not paths:
+        look = CommandOutput(1, b"", b"")
+    if look.code is None:
+        raise SchedulerError(f"the container of {name} does not answer within {_TIMEOUT_S:.0f} s: is it frozen?")
+    paths = look.out.decode("utf-8", "replace").split()
+    if look.code or not paths:
         raise SchedulerError(
             f"the image of {name}, {image_of(pod, container)}, has no shell (neither bash nor sh): nothing to open"
         )
