@@ -64,16 +64,16 @@ _TRIES, _LONGEST_WAIT = 3, 3.0
 _MOST_CONNECTIONS = 8
 
 
-def describe_refusal(status: int, answer: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
+def describe_refusal(status: int, message: str, context: str, wait: float = 0.0) -> str:
     """Describe why a request was refused.
 
     Args:
         status: the HTTP status.
-        answer: the server's answer, a ``v1`` Status where it is one.
+        message: the server's own message.
         context: the context that was used.
         wait: the seconds after which a server that is busy wants to be asked again.
     """
-    message = plain(str(answer.get("message") or answer.get("reason") or f"HTTP {status}"))
+    message = plain(message) or f"HTTP {status}"
     if status == 401:
         return f"{_of(context)} does not know who you are: the token or certificate is wrong or expired; log in again"
     if status == 403 and (match := _FORBIDDEN.search(message)):
@@ -159,21 +159,17 @@ class ApiError(SchedulerError):
         status: the HTTP status.
         reason: the server's reason in one word, such as ``NotFound``.
         details: what it says besides, such as the fields at fault.
+        is_missing_right: whether the user lacks a right, not, say, a quota.
     """
 
-    def __init__(self, message: str, status: int, reason: str = "", details: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, status: int, reason: str, details: Mapping[str, Any], *, is_missing_right: bool
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
-        self.details = details or {}
-        self.is_missing_right = False
-        """Whether the user lacks a right, not, say, a quota."""
-
-    def explained(self, message: str) -> ApiError:
-        """Return the same refusal with another message."""
-        made = type(self)(message, self.status, self.reason, self.details)
-        made.is_missing_right = self.is_missing_right
-        return made
+        self.details = details
+        self.is_missing_right = is_missing_right
 
 
 class ForbiddenError(ApiError, NotAllowedError):
@@ -473,20 +469,25 @@ class ApiServer:
             wait: seconds after which the server wants to be asked again.
         """
         try:
-            status_object = msgspec.json.decode(answer, type=dict[str, Any])
+            refusal = msgspec.json.decode(answer, type=_Refusal)
         except msgspec.ValidationError:
-            status_object = {}
+            refusal = _Refusal()
         except (ValueError, RecursionError):
-            status_object = {"message": answer[:300].decode("utf-8", "replace").strip()}
-        words = describe_refusal(status, status_object, self.context, wait)
+            refusal = _Refusal(answer[:300].decode("utf-8", "replace").strip())
+        words = describe_refusal(status, refusal.message or refusal.reason, self.context, wait)
         if status == 401 or status >= 500:
             return BackendUnavailableError(words)
         made = ForbiddenError if status == 403 else ApiError
-        details = status_object.get("details")
-        reason = str(status_object.get("reason") or "")
-        error = made(words, status, reason, details if isinstance(details, dict) else {})
-        error.is_missing_right = status == 403 and bool(_FORBIDDEN.search(str(status_object.get("message") or "")))
-        return error
+        is_missing_right = status == 403 and bool(_FORBIDDEN.search(refusal.message))
+        return made(words, status, refusal.reason, refusal.details, is_missing_right=is_missing_right)
+
+
+class _Refusal(msgspec.Struct):
+    """A server's answer that refuses a request (``v1`` Status)."""
+
+    message: str = ""
+    reason: str = ""
+    details: dict[str, Any] = {}
 
 
 def _seconds(text: str | None) -> float:

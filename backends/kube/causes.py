@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...logs.text.sanitize import plain
@@ -39,33 +39,23 @@ LONGEST = 400
 TELLING = re.compile(r"Failed.*|NetworkNotReady|InspectFailed|Evict.*|Preempt.*")
 
 
-def explain_events(events: Iterable[KubernetesObject]) -> str:
-    """Return the message of the newest event that names a cause; empty if none does."""
-    telling = [event for event in sorted(events, key=event_time) if TELLING.fullmatch(event.get("reason", ""))]
-    return describe_event(telling[-1]) if telling else ""
-
-
 def describe_event(event: KubernetesObject) -> str:
     """Return an event's reason and message in one line."""
     message = _describe_start_error(without_go(event.get("message", "")))
     return plain(f"{event.get('reason') or ''}: {message}".strip())[:LONGEST]
 
 
-def pod_reason(
-    pod: KubernetesObject,
-    events: Iterable[KubernetesObject] = (),
-    explain: Callable[[Iterable[KubernetesObject]], str] = explain_events,
-) -> str:
+def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), cause: str = "") -> str:
     """Explain a pod's state; empty if there is nothing to say.
 
     Args:
         pod: the pod.
         events: those about it.
-        explain: returns the cause that events name, for schedulers with events of their own.
+        cause: what these events say of it.
     """
     status = pod.get("status", {})
     if status.get("phase") == "Pending":
-        return _pending_reason(pod, list(events), explain)
+        return _pending_reason(pod, events, cause)
     if status.get("phase") == "Failed":
         return _failed_reason(pod)
     for container in container_statuses(pod):
@@ -118,9 +108,7 @@ def together(reasons: list[tuple[str, str]]) -> str:
     return f"{reason}: {where}" + (f" and {same} more" if same else "")
 
 
-def _pending_reason(
-    pod: KubernetesObject, events: list[KubernetesObject], explain: Callable[[Iterable[KubernetesObject]], str]
-) -> str:
+def _pending_reason(pod: KubernetesObject, events: Iterable[KubernetesObject], cause: str) -> str:
     status = pod.get("status", {})
     for container in container_statuses(pod):
         waiting = dig(container, "state", "waiting") or {}
@@ -132,7 +120,7 @@ def _pending_reason(
     for condition in status.get("conditions", []):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _describe_unscheduled(condition)
-    if cause := explain(events):
+    if cause:
         return cause
     if status.get("containerStatuses"):
         return "its container is being created"

@@ -258,10 +258,7 @@ class CredentialPlugin:
 def _exec_info(settings: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = {"interactive": False}
     if settings.get("provideClusterInfo"):
-        spec["cluster"] = dict(cluster)
-        for extension in cluster.get("extensions") or ():
-            if extension.get("name") == "client.authentication.k8s.io/exec":
-                spec["cluster"]["config"] = extension.get("extension")
+        spec["cluster"] = cluster
     return {"apiVersion": settings.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
 
 

@@ -124,7 +124,8 @@ def validate(server: ApiServer, kind: JobKind, resource: Mapping[str, Any]) -> N
         words = explain_refusal(error, namespace, kind, job)
         if error.status in (400, 413, 422):
             raise AppDefError(f"The server would reject the job: {words}") from error
-        raise error.explained(words) from error
+        error.args = (words,)
+        raise
     # Last: only a job that the server would take is known to be of the right form.
     _refuse_missing_accounts(server, kind, job, namespace)
 
@@ -169,8 +170,8 @@ def launch(
     except ApiError as error:
         if error.status == 409 and _was_created(server, kind, made, error):
             return app_id
-        words = explain_refusal(error, namespace, kind, made)
-        raise error.explained(f"{app_id} was not launched: {words}") from error
+        error.args = (f"{app_id} was not launched: {explain_refusal(error, namespace, kind, made)}",)
+        raise
     return app_id
 
 

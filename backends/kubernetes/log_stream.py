@@ -83,8 +83,6 @@ class KubernetesLogStream:
         with self._iterating:
             try:
                 item = next(self._items)
-            except StopIteration:
-                raise
             except Exception:
                 if self._reading.is_stopped:
                     raise StopIteration from None
@@ -107,12 +105,9 @@ class KubernetesLogStream:
 
     def _note(self, part: Part) -> None:
         """Remember a position, and forget those in earlier runs and pods."""
-        pod, container, _ = part.name.split("/")
-        kept = {
-            name: known
-            for name, known in self._parts.items()
-            if name.split("/")[0] == pod and name.split("/")[1] != container
-        }
+        container, pod = part.name.rsplit("/", 1)[0], part.name.split("/")[0]
+        kept = {name: known for name, known in self._parts.items() if name.startswith(f"{pod}/")}
+        kept = {name: known for name, known in kept.items() if not name.startswith(f"{container}/")}
         kept[part.name] = part
         self._parts = kept
         self._cursor = PartsCursor(tuple(kept.values()))

@@ -172,7 +172,8 @@ class VolcanoJobs(JobKind):
         return "; ".join(parts) or job_message(job) or group.text
 
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
-        return pod_reason(pod, events, lambda events: summarize_events(events).text)
+        events = list(events)
+        return pod_reason(pod, events, summarize_events(events).text)
 
     # Launch and cancel
 
