@@ -175,15 +175,13 @@ def _mounts(role: Role) -> tuple[list[KubernetesObject], list[KubernetesObject]]
     volumes = [dict(_DSHM)]
     for number, mount in enumerate(role.mounts):
         name = f"mount-{number}"
-        volume: KubernetesObject
-        if isinstance(mount, BindMount):
-            volume, read_only = {"hostPath": {"path": mount.src_path}}, mount.read_only
+        if isinstance(mount, (BindMount, DeviceMount)):
+            volume: KubernetesObject = {"hostPath": {"path": mount.src_path}}
         elif isinstance(mount, VolumeMount):
-            volume, read_only = {"persistentVolumeClaim": {"claimName": mount.src}}, mount.read_only
-        elif isinstance(mount, DeviceMount):
-            volume, read_only = {"hostPath": {"path": mount.src_path}}, not set("wm") & set(mount.permissions)
+            volume = {"persistentVolumeClaim": {"claimName": mount.src}}
         else:
             raise AppDefError(f"Role {role.name}: {mount!r} is not a mount: use BindMount, VolumeMount or DeviceMount")
+        read_only = not set("wm") & set(mount.permissions) if isinstance(mount, DeviceMount) else mount.read_only
         mounts.append({"mountPath": mount.dst_path, "name": name, "readOnly": read_only})
         volumes.append({"name": name, **volume})
     return mounts, volumes

@@ -107,7 +107,7 @@ class ListedJobs:
         self._reflectors = {namespace: self._reflector(namespace)}
         # Namespaces that the server refused to list, which is logged once.
         self._refused: set[str] = set()
-        self._subscribers = Subscribers("kubernetes-watch", lambda on_change: _Watch(self, on_change))
+        self._subscribers = Subscribers("kubernetes-watch", self._start)
 
     @property
     def is_watched(self) -> bool:
@@ -178,14 +178,14 @@ class ListedJobs:
         """End every watch."""
         self._subscribers.close()
 
-    def start(self, on_change: Callable[[], None]) -> None:
-        """Watch every namespace."""
+    def _start(self, on_change: Callable[[], None]) -> _Watch:
         with self._lock:
             self._on_change = on_change
             for reflector in self._reflectors.values():
                 reflector.start("kubernetes-jobs")
+        return _Watch(self._stop)
 
-    def stop(self) -> None:
+    def _stop(self) -> None:
         """End the watches; the rows are listed from now on."""
         with self._lock:
             self._on_change = None
@@ -219,26 +219,13 @@ _NO_ROW = ListAppResponse("", AppState.UNKNOWN)
 
 
 class _Watch:
-    """What `Subscribers` starts and ends."""
+    """What `Subscribers` ends; the reflectors have threads of their own."""
 
-    def __init__(self, jobs: ListedJobs, on_change: Callable[[], None]) -> None:
-        self._jobs = jobs
-        self._on_change = on_change
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
+    def __init__(self, close: Callable[[], None]) -> None:
+        self.close = close
 
     def listen(self) -> None:
-        """Watch until `close`."""
-        with self._lock:
-            if not self._stop.is_set():
-                self._jobs.start(self._on_change)
-        self._stop.wait()
-
-    def close(self) -> None:
-        """End the watches, from any thread."""
-        with self._lock:
-            self._stop.set()
-            self._jobs.stop()
+        """Return at once."""
 
 
 def _version_of(job: KubernetesObject) -> str:

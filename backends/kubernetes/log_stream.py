@@ -11,7 +11,7 @@ from ...specs.errors import LogUnreadableError
 from ..kube.objects import KubernetesObject, uid_of
 from ..kube.pod_log import ContainerLog, Item, LogReading
 from ..kube.pods import before_others, main_container
-from ..shared.stamped_log import TOGETHER_NS, LookWaits
+from ..shared.stamped_log import LookWaits
 from .job_kind import Replica
 from .jobs import Jobs, JobSnapshot
 
@@ -34,7 +34,6 @@ class KubernetesLogStream:
         since: without a cursor, only lines from this time on, in nanoseconds since the epoch.
         follow: wait for more; else end at the present end.
         says: add notices.
-        together: lines printed within this time (ns) may be one record.
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class KubernetesLogStream:
         since: int | None = None,
         follow: bool = True,
         says: bool = True,
-        together: int = TOGETHER_NS,
     ) -> None:
         self._jobs = jobs
         self._app_id = app_id
@@ -56,7 +54,7 @@ class KubernetesLogStream:
         self._parts: dict[str, Part] = {part.name: part for part in cursor.parts} if cursor else {}
         self._reading = LogReading(
             jobs.server, self._look, str(self._replica), dict(self._parts), since,
-            follow, says, together,
+            follow, says,
         )  # fmt: skip
         self._cursor = cursor
         self._items = self._all_items()
@@ -138,7 +136,7 @@ class KubernetesLogStream:
             raise self._gone()
         self.is_complete = not reading.is_stopped
 
-    def _look(self, pod: KubernetesObject, not_before: float) -> KubernetesObject | None:
+    def _look(self, not_before: float) -> KubernetesObject | None:
         return self._jobs.snapshot(self._app_id, not_before).pods.get(self._replica)
 
     def _may_come(self, look: JobSnapshot, pod: KubernetesObject | None) -> bool:
