@@ -303,21 +303,17 @@ class ApiServer:
         """
         configuration = self._load().configuration
         try:
-            settings: list[Any] = list(configuration.auth_settings().values())
+            # The package's name of the header depends on its release.
+            token = str(configuration.get_api_key_with_prefix("BearerToken", "authorization") or "").strip()
         except Exception as error:  # whatever a token's source raises
             raise self._unavailable(error) from error
-        headers = {
-            str(setting["key"]): str(setting["value"]).strip()
-            for setting in settings
-            if setting["in"] == "header" and setting["value"]
-        }
         # The error of an HTTP client would quote the token.
-        if not all(value.isprintable() for value in headers.values()):
+        if not token.isprintable():
             raise BackendUnavailableError(
                 f"the token for {_of(self.context)} has a line break or a control character: correct it in the "
                 "kubeconfig, or in the program that prints it"
             )
-        return headers
+        return {"Authorization": token} if token else {}
 
     def close(self) -> None:
         """Close the connections that nobody uses, and end the program that is asked for a token; waits for nothing.

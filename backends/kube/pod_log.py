@@ -68,8 +68,7 @@ class LogReading:
     says: bool
     within_line: bool = False
     _stop: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _answers: set[StreamingResponse] = field(default_factory=set)
+    _answer: StreamingResponse | None = None
 
     @property
     def is_stopped(self) -> bool:
@@ -77,11 +76,10 @@ class LogReading:
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """End every answer at once; may be called from any thread."""
+        """End the answer that is read at once; may be called from any thread."""
         self._stop.set()
-        with self._lock:
-            for answer in self._answers:
-                answer.shut()
+        if (answer := self._answer) is not None:
+            answer.shut()
 
     def wait(self, seconds: float) -> None:
         """Wait, at most until `stop`."""
@@ -94,9 +92,7 @@ class LogReading:
         Raises:
             SchedulerError: the server refused, or went away.
         """
-        answer = self.server.open(path, params, accept="*/*")
-        with self._lock:
-            self._answers.add(answer)
+        answer = self._answer = self.server.open(path, params, accept="*/*")
         try:
             if self.is_stopped:
                 answer.shut()
@@ -107,8 +103,7 @@ class LogReading:
             reason = describe_unavailable(error, self.server.host, self.server.context)
             raise BackendUnavailableError(reason) from error
         finally:
-            with self._lock:
-                self._answers.discard(answer)
+            self._answer = None
             answer.close()
 
     def own_record(self, text: str, nanoseconds: int | None = None) -> Item:

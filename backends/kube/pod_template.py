@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from kubernetes.client import V1Pod
 
 
-# Characters and size of an amount that some machine may have.
-_LONGEST, _MAX_AMOUNT = 40, 1e21
+# More than any machine has.
+_MAX_AMOUNT = 1e21
 _DSHM: KubernetesObject = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 # Fields of a pod's spec that a role has; the others become its overlay.
 _OF_ROLE = {"containers", "initContainers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
@@ -43,9 +42,8 @@ def cores(quantity: Any) -> float | None:
     """Return a quantity as a number; None if it is not one, or more than any machine has."""
     from kubernetes.utils.quantity import parse_quantity
 
-    text = str(quantity).strip()
     try:
-        amount = float(parse_quantity(text)) if len(text) <= _LONGEST else math.inf
+        amount = float(parse_quantity(str(quantity).strip()))
     except (ValueError, ArithmeticError):
         return None
     return amount if abs(amount) < _MAX_AMOUNT else None

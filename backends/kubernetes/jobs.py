@@ -16,7 +16,7 @@ from ..kube.api_server import ApiServer
 from ..kube.objects import KubernetesObject, checked_pod, items_of, name_of, owners_of, pods_path, uid_of
 from ..kube.pods import MAIN
 from ..shared.replicas import pick_replica
-from .job_kind import JobKind, Replica
+from .job_kind import JobKind, JobStatus, Replica
 
 # Jobs whose latest snapshot is kept.
 _MAX_SNAPSHOTS = 64
@@ -40,19 +40,20 @@ class JobSnapshot(NamedTuple):
         began: when they were asked for, by the monotonic clock.
         job: the job; None once it is gone.
         pods: its pods by replica.
-        is_over: whether no pod will be made any more.
-        has_ended: whether the job is final, or gone.
-        may_restart: whether a pod that has ended may be replaced.
+        status: how the job is doing; None once it is gone.
         replicas: the replicas that the job asks for.
     """
 
     began: float
     job: KubernetesObject | None
     pods: Mapping[Replica, KubernetesObject]
-    is_over: bool
-    has_ended: bool
-    may_restart: bool
+    status: JobStatus | None
     replicas: list[Replica]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job is final, or gone."""
+        return self.status is None or is_terminal(self.status.state)
 
     def pick(self, app_id: str, role: str, k: int) -> Replica:
         """Return a replica.
@@ -149,9 +150,6 @@ class Jobs:
         began, kind = time.monotonic(), self.kind
         job = self.find(app_id)
         if job is None:
-            return JobSnapshot(began, None, {}, is_over=True, has_ended=True, may_restart=False, replicas=[])
-        status = kind.status(job)
-        return JobSnapshot(
-            began, job, self.by_replica(self.pods(job)), not status.makes_pods, is_terminal(status.state),
-            status.may_restart, [replica for replica, _ in kind.replicas(job)],
-        )  # fmt: skip
+            return JobSnapshot(began, None, {}, None, [])
+        replicas = [replica for replica, _ in kind.replicas(job)]
+        return JobSnapshot(began, job, self.by_replica(self.pods(job)), kind.status(job), replicas)

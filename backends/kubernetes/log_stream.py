@@ -141,10 +141,10 @@ class KubernetesLogStream:
 
     def _may_come(self, look: JobSnapshot, pod: KubernetesObject | None) -> bool:
         """Return whether a pod may still be made: the first one, or a replacement."""
-        if not self._reading.follow or look.is_over:
+        if not self._reading.follow or look.status is None or not look.status.makes_pods:
             return False
         # A deleted pod is replaced while its job runs.
-        return pod is None or "deletionTimestamp" in pod["metadata"] or look.may_restart
+        return pod is None or "deletionTimestamp" in pod["metadata"] or look.status.may_restart
 
     def _pod_items(self, pod: KubernetesObject) -> Iterator[Item]:
         for container in (*before_others(pod), main_container(pod)):
