@@ -23,6 +23,7 @@ from ...specs.errors import BackendUnavailableError, NotAllowedError, SchedulerE
 from ..shared.bounded_answer import read_answer
 from ..shared.streaming_response import StreamingResponse
 from .kubeconfig import CredentialPlugin, Login, in_cluster, is_set_up, kubeconfig_files, read_contexts, read_login
+from .objects import items_of, name_of
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient, Configuration
@@ -270,6 +271,14 @@ class ApiServer:
             if error.status != 404:
                 raise
         return None
+
+    def list_names(self, path: str, limit: int) -> list[str] | None:
+        """Return the names of objects that can be shown; None where they may not be listed."""
+        try:
+            items = items_of(self.request("GET", path, params={"limit": limit}))
+        except ApiError:
+            return None
+        return [name for item in items if plain(name := name_of(item)) == name]
 
     def open(
         self, path: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None, accept: str = JSON

@@ -144,10 +144,6 @@ class JobKind(ABC):
         """Return the name of the container that the replica runs in, by the pod's labels."""
 
     @abstractmethod
-    def restart_number(self, pod: KubernetesObject) -> int:
-        """Return how often the job had been restarted when a pod was made."""
-
-    @abstractmethod
     def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
         """Return the roles of a job whose AppDef is not kept; ``notes`` gets what a role cannot repeat."""
 

@@ -121,7 +121,7 @@ class KubernetesLogStream:
             pod = look.pods.get(self._replica)
             if pod is not None and uid_of(pod) != whole:
                 if last not in ("", uid_of(pod)) and reading.says:
-                    yield self._made_anew(pod)
+                    yield reading.own_record("was restarted in a new pod: its log continues")
                 last = whole = uid_of(pod)
                 yield from self._pod_items(pod)
                 waits = LookWaits()
@@ -149,11 +149,6 @@ class KubernetesLogStream:
     def _pod_items(self, pod: KubernetesObject) -> Iterator[Item]:
         for container in (*before_others(pod), main_container(pod)):
             yield from ContainerLog(self._reading, pod, container).items()
-
-    def _made_anew(self, pod: KubernetesObject) -> Item:
-        retry = self._jobs.kind.restart_number(pod)
-        which = f" (retry {retry})" if retry else ""
-        return self._reading.own_record(f"was restarted in a new pod{which}: its log continues")
 
     def _gone(self) -> LogUnreadableError:
         return LogUnreadableError(

@@ -97,19 +97,11 @@ def known_values(server: ApiServer) -> dict[str, list[str]]:
     try:
         values["context"] = list(read_contexts().names)
         for option, path in _CHOICE_PATHS.items():
-            if names := _list_names(server, path.format(namespace=server.namespace)):
+            if names := server.list_names(path.format(namespace=server.namespace), _MAX_CHOICES):
                 values[option] = names
     except (SchedulerError, ValueError):
         return values
     return values
-
-
-def _list_names(server: ApiServer, path: str) -> list[str]:
-    try:
-        items = server.request("GET", path, params={"limit": _MAX_CHOICES}).get("items") or []
-    except ApiError:
-        return []
-    return [name for item in items if plain(name := str(name_of(item))) == name]
 
 
 def launch_findings(

@@ -18,9 +18,6 @@ JOB_NAME = "volcano.sh/job-name"
 TASK = "volcano.sh/task-spec"
 """The pod's task: in jobs of TorchX and of this program the name of its main container as well."""
 TASK_INDEX = "volcano.sh/task-index"
-RETRY_COUNT = "volcano.sh/job-retry-count"
-"""An annotation: how often the job had been restarted when the pod was made."""
-
 _POLICIES = [shape(action=str, event=str)]
 _TASK = shape(
     name=str,

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from ....logs.text.sanitize import plain
 from ....specs.handles import normalize_str
 from ....specs.roles import AppDef
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiError, ApiServer
 from ...kube.causes import needs_events, pod_reason, together, waits
-from ...kube.objects import KubernetesObject, dig, name_of, number, uid_of
+from ...kube.objects import KubernetesObject, dig, name_of, uid_of
 from ...kube.pod_template import cores
 from ...kube.pods import main_container, pod_state
 from ...types import Finding, NameFault
@@ -24,7 +23,6 @@ from .jobs import (
     GROUP,
     JOB_NAME,
     QUEUES,
-    RETRY_COUNT,
     TASK,
     VERSION,
     checked_job,
@@ -112,9 +110,6 @@ class VolcanoJobs(JobKind):
 
     def main_container(self, pod: KubernetesObject) -> str:
         return main_container(pod, dig(pod, "metadata", "labels", TASK) or "")
-
-    def restart_number(self, pod: KubernetesObject) -> int:
-        return number(dig(pod, "metadata", "annotations") or {}, RETRY_COUNT)
 
     roles = staticmethod(roles_of)
 
@@ -279,9 +274,7 @@ def _reserved(pod: KubernetesObject, resource: str, unit: float) -> int | None:
 
 
 def _queues(server: ApiServer) -> str:
-    try:
-        items = server.request("GET", QUEUES, params={"limit": _MAX_QUEUES}).get("items") or []
-    except ApiError:
+    names = server.list_names(QUEUES, _MAX_QUEUES)
+    if names is None:
         return "queues not readable"
-    names = [plain(str(name_of(item))) for item in items]
     return f"queues {', '.join(names)}" if names else "no queue"

@@ -147,7 +147,7 @@ def named(*names):
 @pytest.fixture
 def sound(server):
     server.answers["GET", "/version"] = 200, {"gitVersion": "v1.33"}
-    server.answers["GET", QUEUES] = named("main", "other\x1b[2J")
+    server.answers["GET", QUEUES] = named("main", "other", "odd\x1b[2J")
     server.answers["POST", REVIEW] = 201, {"status": {"allowed": True}}
     return server
 
