@@ -116,12 +116,6 @@ class Reflector(Generic[T]):
         with self._lock:
             return dict(self._items)
 
-    def update(self, uid: str, change: Callable[[T], T]) -> None:
-        """Change what is kept of an object, if there is one."""
-        with self._lock:
-            if uid in self._items:
-                self._items[uid] = change(self._items[uid])
-
     def start(self, name: str) -> None:
         """Start `run` in a thread of this name."""
         self._is_running = True

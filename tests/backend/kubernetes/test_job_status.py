@@ -312,7 +312,7 @@ def test_row(phase, state, counts):
 
 def test_known_reason_is_valid_in_its_state():
     known = Known(AppState.RUNNING, "why", 7.0)
-    assert [row_of(VOLCANO, one, known).msg for one in (job(), job("Pending"))] == ["why", ""]
+    assert [known.put_into(row_of(VOLCANO, one)).msg for one in (job(), job("Pending"))] == ["why", ""]
 
 
 @pytest.mark.parametrize(

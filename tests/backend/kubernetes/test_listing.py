@@ -118,10 +118,8 @@ def test_watch_keeps_the_rows(scripted):
     assert scripted.listed() == [("ns:first", "PENDING", "")]
 
 
-def test_learnt_reason_is_of_a_version(scripted):
+def test_learnt_reason_is_of_a_state(scripted):
     scripted.watch()
-    scripted.rows.learn(job("first", 4, "Pending"), "an older one")
-    assert scripted.listed() == [("ns:first", "PENDING", "")]
     scripted.rows.learn(job("first", 5, "Pending"), "it waits", 7.0)
     assert scripted.listed() == [("ns:first", "PENDING", "it waits")]
     scripted.put(jobs_path("ns"), job("first", 8, "Pending"))
