@@ -15,12 +15,15 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
+import msgspec
+
 from ...base.timeouts import LimitedCaller
 from ...logs.text.sanitize import plain
 from ...specs.errors import BackendUnavailableError, NotAllowedError, SchedulerError
 from ..shared.bounded_answer import read_answer
 from ..shared.streaming_response import StreamingResponse
 from .kubeconfig import CredentialPlugin, Login, in_cluster, is_set_up, kubeconfig_files, read_contexts, read_login
+from .objects import items_of, name_of
 
 if TYPE_CHECKING:
     from kubernetes.client import ApiClient, Configuration
@@ -49,6 +52,8 @@ _UNAVAILABLE = {
     "ConnectionError EOFError ProtocolError": "{where} closed the connection during an answer: is it restarting?",
 }
 
+# What a user has instead of a program.
+_TOKENS = ("token", "tokenFile")
 JSON = "application/json"
 # Seconds in which a server takes a connection and begins to answer.
 TIMEOUT_S = 10.0
@@ -60,16 +65,16 @@ _TRIES, _LONGEST_WAIT = 3, 3.0
 _MOST_CONNECTIONS = 8
 
 
-def describe_refusal(status: int, answer: Mapping[str, Any], context: str, wait: float = 0.0) -> str:
+def describe_refusal(status: int, message: str, context: str, wait: float = 0.0) -> str:
     """Describe why a request was refused.
 
     Args:
         status: the HTTP status.
-        answer: the server's answer, a ``v1`` Status where it is one.
+        message: the server's own message.
         context: the context that was used.
         wait: the seconds after which a server that is busy wants to be asked again.
     """
-    message = plain(str(answer.get("message") or answer.get("reason") or f"HTTP {status}"))
+    message = plain(message) or f"HTTP {status}"
     if status == 401:
         return f"{_of(context)} does not know who you are: the token or certificate is wrong or expired; log in again"
     if status == 403 and (match := _FORBIDDEN.search(message)):
@@ -147,16 +152,6 @@ class _Loaded(NamedTuple):
     renew_at: float
 
 
-class _Request(NamedTuple):
-    method: str
-    path: str
-    params: Mapping[str, Any] | None
-    data: bytes | None
-    headers: Mapping[str, str]
-    timeout: float
-    is_stream: bool = False
-
-
 class ApiError(SchedulerError):
     """The server refused a request.
 
@@ -165,21 +160,17 @@ class ApiError(SchedulerError):
         status: the HTTP status.
         reason: the server's reason in one word, such as ``NotFound``.
         details: what it says besides, such as the fields at fault.
+        is_missing_right: whether the user lacks a right, not, say, a quota.
     """
 
-    def __init__(self, message: str, status: int, reason: str = "", details: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, message: str, status: int, reason: str, details: Mapping[str, Any], *, is_missing_right: bool
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
-        self.details = details or {}
-        self.is_missing_right = False
-        """Whether the user lacks a right, not, say, a quota."""
-
-    def explained(self, message: str) -> ApiError:
-        """Return the same refusal with another message."""
-        made = type(self)(message, self.status, self.reason, self.details)
-        made.is_missing_right = self.is_missing_right
-        return made
+        self.details = details
+        self.is_missing_right = is_missing_right
 
 
 class ForbiddenError(ApiError, NotAllowedError):
@@ -263,10 +254,14 @@ class ApiServer:
             BackendUnavailableError: it cannot be reached, or knows no such user, or answered with something else; the
                 message says why and what to do.
         """
-        data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": JSON}
-        _, answer = self._ask(_Request(method, path, params, data, headers, timeout or self._timeout))
-        return self._object(answer, path)
+        answer = self._ask(method, path, params, body, timeout)[1]
+        try:
+            return msgspec.json.decode(answer, type=dict[str, Any])
+        except (ValueError, RecursionError) as error:
+            raise BackendUnavailableError(
+                f"{self.host} answered {path} with something that is not an object: {answer[:80]!r}: "
+                "is there a proxy, or a login page, in between?"
+            ) from error
 
     def find(self, path: str, *, timeout: float | None = None) -> dict[str, Any] | None:
         """Return an object; None if it does not exist. See `request`."""
@@ -276,6 +271,14 @@ class ApiServer:
             if error.status != 404:
                 raise
         return None
+
+    def list_names(self, path: str, limit: int) -> list[str] | None:
+        """Return the names of objects that can be shown; None where they may not be listed."""
+        try:
+            items = items_of(self.request("GET", path, params={"limit": limit}))
+        except ApiError:
+            return None
+        return [name for item in items if plain(name := name_of(item)) == name]
 
     def open(
         self, path: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None, accept: str = JSON
@@ -291,10 +294,7 @@ class ApiServer:
         Raises:
             ApiError, BackendUnavailableError: see `request`.
         """
-        response, _ = self._ask(
-            _Request("GET", path, params, None, {"Accept": accept}, timeout or self._timeout, is_stream=True)
-        )
-        return StreamingResponse(response)
+        return StreamingResponse(self._ask("GET", path, params, None, timeout, accept, is_stream=True)[0])
 
     def configuration(self) -> Configuration:
         """Return where the server is, and how this user is known to it.
@@ -312,21 +312,17 @@ class ApiServer:
         """
         configuration = self._load().configuration
         try:
-            settings: list[Any] = list(configuration.auth_settings().values())
+            # The package's name of the header depends on its release.
+            token = str(configuration.get_api_key_with_prefix("BearerToken", "authorization") or "").strip()
         except Exception as error:  # whatever a token's source raises
             raise self._unavailable(error) from error
-        headers = {
-            str(setting["key"]): str(setting["value"]).strip()
-            for setting in settings
-            if setting["in"] == "header" and setting["value"]
-        }
         # The error of an HTTP client would quote the token.
-        if not all(value.isprintable() for value in headers.values()):
+        if not token.isprintable():
             raise BackendUnavailableError(
                 f"the token for {_of(self.context)} has a line break or a control character: correct it in the "
                 "kubeconfig, or in the program that prints it"
             )
-        return headers
+        return {"Authorization": token} if token else {}
 
     def close(self) -> None:
         """Close the connections that nobody uses, and end the program that is asked for a token; waits for nothing.
@@ -338,57 +334,61 @@ class ApiServer:
 
     # Inside
 
-    def _ask(self, request: _Request) -> tuple[Any, bytes]:
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, Any] | None,
+        body: Mapping[str, Any] | None,
+        timeout: float | None,
+        accept: str = JSON,
+        *,
+        is_stream: bool = False,
+    ) -> tuple[Any, bytes]:
         """Return urllib3's response and its body, which is unread for a stream. Raises ApiError if it is refused."""
-        logged_in_again = False
-        tries = 0
-        while True:
-            tries += 1
-            response, answer = self._send(request)
-            if response.status < 400:
-                return response, answer
-            if response.status == 401 and not logged_in_again:
-                # A token or a certificate may have been renewed in its file.
-                logged_in_again = True
-                self._replace(None)
-                continue
-            wait = _seconds(response.headers.get("Retry-After"))
-            if response.status == 429 and tries < _TRIES and wait <= _LONGEST_WAIT:
-                time.sleep(wait)
-                continue
-            raise self.refusal(response.status, answer, wait)
-
-    def _send(self, request: _Request) -> tuple[Any, bytes]:
         import urllib3
 
-        configuration, pool, _ = self._load()
-        query = f"?{urlencode(request.params)}" if request.params else ""
-        url = configuration.host.rstrip("/") + request.path + query
-        limits = urllib3.Timeout(connect=min(request.timeout, TIMEOUT_S), read=request.timeout)
-        own = {"User-Agent": "torchx-tui", "Accept": JSON, "Accept-Encoding": "identity"}
-        headers = {**own, **request.headers, **self.headers()}
-        again = request.method == "GET"
-
-        def exchange() -> tuple[Any, bytes]:
-            deadline = time.monotonic() + request.timeout * _WHOLE
+        seconds = timeout or self._timeout
+        asked = {
+            "body": None if body is None else json.dumps(body).encode(),
+            "timeout": urllib3.Timeout(connect=min(seconds, TIMEOUT_S), read=seconds),
             # urllib3 would read the body of a redirect without a limit, and send the token to another server.
-            response = pool.request(
-                request.method, url, body=request.data, headers=headers, timeout=limits, preload_content=False,
-                retries=False, redirect=False,
-            )  # fmt: skip
-            is_stream = request.is_stream and response.status < 400
-            return response, b"" if is_stream else read_answer(response, deadline)
-
+            "preload_content": False, "retries": False, "redirect": False,
+        }  # fmt: skip
+        own = {"User-Agent": "torchx-tui", "Accept": accept, "Accept-Encoding": "identity", "Content-Type": JSON}
+        query = f"?{urlencode(params)}" if params else ""
+        # How often it is asked again: after a token or a certificate may have been renewed in its file, when the
+        # server is busy, and on a new connection where a server that was started anew had closed the one that was kept.
+        left = {401: 1, 429: _TRIES - 1, "lost": int(method == "GET")}
         while True:
+            loaded = self._load()
+            url = f"{loaded.configuration.host.rstrip('/')}{path}{query}"
+            headers = {**own, **self.headers()}
+
+            def exchange(loaded: _Loaded = loaded, url: str = url, headers: Any = headers) -> tuple[Any, bytes]:
+                deadline = time.monotonic() + seconds * _WHOLE
+                response = loaded.pool.request(method, url, headers=headers, **asked)
+                is_unread = is_stream and response.status < 400
+                return response, b"" if is_unread else read_answer(response, deadline)
+
             try:
-                return self._caller.call(exchange, request.timeout * _WHOLE)
-            except (urllib3.exceptions.ProtocolError, ConnectionResetError) as error:
-                # A connection that was kept may have been closed by a server that was started anew.
-                if not again:
-                    raise self._unavailable(error) from error
-                again = False
+                response, answer = self._caller.call(exchange, seconds * _WHOLE)
             except Exception as error:  # whatever urllib3, ssl and the socket raise
+                is_lost = isinstance(error, (urllib3.exceptions.ProtocolError, ConnectionResetError))
+                if is_lost and left["lost"]:
+                    left["lost"] -= 1
+                    continue
                 raise self._unavailable(error) from error
+            if response.status < 400:
+                return response, answer
+            wait = _seconds(response.headers.get("Retry-After"))
+            if not left.get(response.status) or wait > _LONGEST_WAIT:
+                raise self.refusal(response.status, answer, wait)
+            left[response.status] -= 1
+            if response.status == 401:
+                self._replace(None)
+            else:
+                time.sleep(wait)
 
     def _load(self) -> _Loaded:
         """Log in where that is needed."""
@@ -428,9 +428,8 @@ class ApiServer:
             return made, math.inf
         context = self.context
         login = read_login(context)
-        if login is not None:
-            login.check_files()
-        if login is not None and _needs_plugin(login.user):
+        # A token takes precedence over a program, as in the package.
+        if login is not None and isinstance(login.user.get("exec"), dict) and not any(map(login.user.get, _TOKENS)):
             return made, self._log_in_by_plugin(login, made)
         # The package looks at KUBECONFIG when it is imported only, and takes the last of several current contexts.
         files = ":".join(str(path) for path in kubeconfig_files())
@@ -448,17 +447,12 @@ class ApiServer:
                 f"names for it, {error}"
             ) from error
         user = {name: value for name, value in login.user.items() if name != "exec"} | credential.user
-        cluster = dict(login.cluster)
-        for entry in (cluster, user):
-            for name in ("certificate-authority", "client-certificate", "client-key"):
-                if entry.get(name):
-                    entry[name] = str(login.folder / entry[name])
         names = {"cluster": "cluster", "user": "user"}
         config.load_kube_config_from_dict(
             {
                 "current-context": "context",
                 "contexts": [{"name": "context", "context": names}],
-                "clusters": [{"name": "cluster", "cluster": cluster}],
+                "clusters": [{"name": "cluster", "cluster": login.cluster}],
                 "users": [{"name": "user", "user": user}],
             },
             client_configuration=made,
@@ -480,36 +474,25 @@ class ApiServer:
             wait: seconds after which the server wants to be asked again.
         """
         try:
-            parsed = json.loads(answer)
-            status_object: dict[str, Any] = parsed if isinstance(parsed, dict) else {}
+            refusal = msgspec.json.decode(answer, type=_Refusal)
+        except msgspec.ValidationError:
+            refusal = _Refusal()
         except (ValueError, RecursionError):
-            status_object = {"message": answer[:300].decode("utf-8", "replace").strip()}
-        words = describe_refusal(status, status_object, self.context, wait)
+            refusal = _Refusal(answer[:300].decode("utf-8", "replace").strip())
+        words = describe_refusal(status, refusal.message or refusal.reason, self.context, wait)
         if status == 401 or status >= 500:
             return BackendUnavailableError(words)
         made = ForbiddenError if status == 403 else ApiError
-        details = status_object.get("details")
-        reason = str(status_object.get("reason") or "")
-        error = made(words, status, reason, details if isinstance(details, dict) else {})
-        error.is_missing_right = status == 403 and bool(_FORBIDDEN.search(str(status_object.get("message") or "")))
-        return error
-
-    def _object(self, answer: bytes, path: str) -> dict[str, Any]:
-        try:
-            parsed = json.loads(answer)
-        except (ValueError, RecursionError):
-            parsed = None
-        if not isinstance(parsed, dict):
-            raise BackendUnavailableError(
-                f"{self.host} answered {path} with something that is not an object: {answer[:80]!r}: "
-                "is there a proxy, or a login page, in between?"
-            )
-        return parsed
+        is_missing_right = status == 403 and bool(_FORBIDDEN.search(refusal.message))
+        return made(words, status, refusal.reason, refusal.details, is_missing_right=is_missing_right)
 
 
-def _needs_plugin(user: Mapping[str, Any]) -> bool:
-    """Return whether a user's credentials come from a program; a token takes precedence, as in the package."""
-    return isinstance(user.get("exec"), dict) and not (user.get("token") or user.get("tokenFile"))
+class _Refusal(msgspec.Struct):
+    """A server's answer that refuses a request (``v1`` Status)."""
+
+    message: str = ""
+    reason: str = ""
+    details: dict[str, Any] = {}
 
 
 def _seconds(text: str | None) -> float:

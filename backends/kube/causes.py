@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...logs.text.sanitize import plain
@@ -39,33 +39,23 @@ LONGEST = 400
 TELLING = re.compile(r"Failed.*|NetworkNotReady|InspectFailed|Evict.*|Preempt.*")
 
 
-def explain_events(events: Iterable[KubernetesObject]) -> str:
-    """Return the message of the newest event that names a cause; empty if none does."""
-    telling = [event for event in sorted(events, key=event_time) if TELLING.fullmatch(str(event.get("reason") or ""))]
-    return describe_event(telling[-1]) if telling else ""
-
-
 def describe_event(event: KubernetesObject) -> str:
     """Return an event's reason and message in one line."""
-    message = _describe_start_error(without_go(str(event.get("message") or "")))
+    message = _describe_start_error(without_go(event.get("message", "")))
     return plain(f"{event.get('reason') or ''}: {message}".strip())[:LONGEST]
 
 
-def pod_reason(
-    pod: KubernetesObject,
-    events: Iterable[KubernetesObject] = (),
-    explain: Callable[[Iterable[KubernetesObject]], str] = explain_events,
-) -> str:
+def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), cause: str = "") -> str:
     """Explain a pod's state; empty if there is nothing to say.
 
     Args:
         pod: the pod.
         events: those about it.
-        explain: returns the cause that events name, for schedulers with events of their own.
+        cause: what these events say of it.
     """
-    status = pod.get("status") or {}
+    status = pod.get("status", {})
     if status.get("phase") == "Pending":
-        return _pending_reason(pod, list(events), explain)
+        return _pending_reason(pod, events, cause)
     if status.get("phase") == "Failed":
         return _failed_reason(pod)
     for container in container_statuses(pod):
@@ -118,10 +108,8 @@ def together(reasons: list[tuple[str, str]]) -> str:
     return f"{reason}: {where}" + (f" and {same} more" if same else "")
 
 
-def _pending_reason(
-    pod: KubernetesObject, events: list[KubernetesObject], explain: Callable[[Iterable[KubernetesObject]], str]
-) -> str:
-    status = pod.get("status") or {}
+def _pending_reason(pod: KubernetesObject, events: Iterable[KubernetesObject], cause: str) -> str:
+    status = pod.get("status", {})
     for container in container_statuses(pod):
         waiting = dig(container, "state", "waiting") or {}
         if waiting.get("reason") and waiting["reason"] not in _STARTING:
@@ -129,10 +117,10 @@ def _pending_reason(
         ended = dig(container, "state", "terminated")
         if ended and ended.get("exitCode"):
             return f"the container {container.get('name')}, which prepares it, failed: {_ended(ended)}"
-    for condition in status.get("conditions") or []:
+    for condition in status.get("conditions", []):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return _describe_unscheduled(condition)
-    if cause := explain(events):
+    if cause:
         return cause
     if status.get("containerStatuses"):
         return "its container is being created"
@@ -140,7 +128,7 @@ def _pending_reason(
 
 
 def _describe_unscheduled(condition: Mapping[str, Any]) -> str:
-    message = plain(str(condition.get("message") or ""))[:LONGEST]
+    message = plain(condition.get("message", ""))[:LONGEST]
     if condition.get("reason") == "SchedulingGated":
         return f"held back by a scheduling gate: {message}"
     return f"cannot be scheduled: {message}" if message else "cannot be scheduled"
@@ -148,7 +136,7 @@ def _describe_unscheduled(condition: Mapping[str, Any]) -> str:
 
 def _describe_waiting(status: Mapping[str, Any], events: Iterable[KubernetesObject] = ()) -> str:
     waiting = dig(status, "state", "waiting") or {}
-    reason, message = waiting.get("reason") or "", plain(str(waiting.get("message") or ""))[:LONGEST]
+    reason, message = waiting.get("reason") or "", plain(waiting.get("message", ""))[:LONGEST]
     if reason in _NO_IMAGE:
         return plain(f"image {status.get('image')} cannot be pulled: {_describe_image_error(reason, message, events)}")
     words = _NOT_MADE.get(reason, reason)
@@ -160,9 +148,7 @@ def _describe_image_error(reason: str, message: str, events: Iterable[Kubernetes
         return "it is not on the node, and its pull policy is Never (ErrImageNeverPull)"
     if reason == "ImagePullBackOff":
         messages = [
-            str(event.get("message") or "")
-            for event in sorted(events, key=event_time)
-            if event.get("reason") == "Failed"
+            event.get("message", "") for event in sorted(events, key=event_time) if event.get("reason") == "Failed"
         ]
         pulls = [text for text in messages if text.startswith("Failed to pull")]
         message = plain(pulls[-1]) if pulls else message
@@ -171,8 +157,8 @@ def _describe_image_error(reason: str, message: str, events: Iterable[Kubernetes
 
 
 def _failed_reason(pod: KubernetesObject) -> str:
-    status = pod.get("status") or {}
-    text = plain(str(status.get("message") or ""))[:LONGEST]
+    status = pod.get("status", {})
+    text = plain(status.get("message", ""))[:LONGEST]
     if status.get("reason") == "Evicted":
         return f"evicted from its node: {text}"
     if status.get("reason") == "DeadlineExceeded":
@@ -180,7 +166,7 @@ def _failed_reason(pod: KubernetesObject) -> str:
     for container in (main_status(pod), *container_statuses(pod)):
         ended = terminated(container)
         if ended and ended.get("exitCode"):
-            return _ended(ended, _memory_limit(pod, str(container.get("name") or "")))
+            return _ended(ended, _memory_limit(pod, container.get("name", "")))
     return f"{status.get('reason')}: {text}" if status.get("reason") else text
 
 
@@ -189,7 +175,7 @@ def _ended(ended: Mapping[str, Any], limit: str = "") -> str:
     if ended.get("reason") == "OOMKilled":
         return f"out of memory: killed{f' at its limit of {limit}' if limit else ''} (exit {code})"
     words = format_exit(code if isinstance(code, int) else None)
-    message = plain(str(ended.get("message") or "")).strip()[:LONGEST]
+    message = plain(ended.get("message", "")).strip()[:LONGEST]
     if ended.get("reason") in ("ContainerCannotRun", "StartError"):
         return f"cannot be run: {_describe_start_error(message)}"
     return f"{words}: {message}" if message else words
@@ -205,7 +191,7 @@ def _describe_start_error(message: str) -> str:
 def _memory_limit(pod: KubernetesObject, container: str) -> str:
     for spec in dig(pod, "spec", "containers") or []:
         if spec.get("name") == container:
-            return str(dig(spec, "resources", "limits", "memory") or "")
+            return dig(spec, "resources", "limits", "memory") or ""
     return ""
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import signal
 import subprocess
@@ -16,12 +17,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from ...base.files import is_file, read_file
-from ...logs.source.log_times import nanoseconds_of
 from ...logs.text.sanitize import plain
 from ...specs.errors import BackendUnavailableError
 from ..shared.bounded_command import run_command
@@ -32,8 +35,8 @@ _IN_CLUSTER = ("KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT")
 _TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 
 
-# Keys whose values are paths.
-_USER_FILES, _CLUSTER_FILES = ("tokenFile", "client-certificate", "client-key"), ("certificate-authority",)
+# Keys whose values are paths, in entries of clusters and of users.
+_FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 
 TIMEOUT_S = 60.0
 """How long a program may take: some open a browser, in which somebody logs in."""
@@ -90,47 +93,41 @@ def read_contexts() -> Contexts:
     return Contexts(tuple(namespaces), current, given)
 
 
-@dataclass(frozen=True)
-class Login:
-    """Which server a context leads to, and as whom.
+class Login(NamedTuple):
+    """Which server a context leads to, and as whom; paths of files are absolute.
 
-    Args:
+    Attributes:
         cluster: the cluster's entry.
         user: the user's entry, empty where the context has none.
-        folder: the folder of the file that the cluster stands in, from which relative paths begin.
-        user_folder: the folder of the file with the user's entry.
+        folder: the folder of the file that the cluster stands in.
     """
 
-    cluster: Mapping[str, Any]
-    user: Mapping[str, Any]
+    cluster: dict[str, Any]
+    user: dict[str, Any]
     folder: Path
-    user_folder: Path
-
-    def check_files(self) -> None:
-        """Check the files that the entries name, since the kubernetes package would read any size, or wait for a pipe.
-
-        Raises:
-            OSError: a file cannot be read, is not a regular file, or is larger than 1 MB.
-        """
-        of_user = [self.user_folder / str(self.user[key]) for key in _USER_FILES if self.user.get(key)]
-        of_cluster = [self.folder / str(self.cluster[key]) for key in _CLUSTER_FILES if self.cluster.get(key)]
-        for path in of_user + of_cluster:
-            read_file(path)
 
 
 def read_login(context: str) -> Login | None:
     """Read the cluster and the user of a context; None if the context or its cluster is missing.
 
     Raises:
+        OSError: a file that an entry names cannot be read, is not a regular file, or is larger than 1 MB.
         ValueError: a file is no kubeconfig.
     """
     entries, _ = _read_entries()
-    settings, _ = entries["contexts"].get(context, ({}, None))
-    if settings.get("cluster") not in entries["clusters"]:
+    settings, _ = entries["contexts"].get(context, ({}, Path()))
+    cluster, user = (entries[f"{kind}s"].get(str(settings.get(kind))) for kind in ("cluster", "user"))
+    if cluster is None:
         return None
-    cluster, folder = entries["clusters"][settings["cluster"]]
-    user, user_folder = entries["users"].get(str(settings.get("user")), ({}, folder))
-    return Login(cluster, user, folder, user_folder)
+    return Login(_with_files(*cluster), _with_files(*user) if user else {}, cluster[1])
+
+
+def _with_files(entry: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Check the files that an entry names: the kubernetes package would read any size, or wait for a pipe."""
+    files = {key: folder / str(entry[key]) for key in _FILES if entry.get(key)}
+    for path in files.values():
+        read_file(path)
+    return {**entry, **{key: str(path) for key, path in files.items()}}
 
 
 def _read_entries() -> tuple[dict[str, dict[str, tuple[dict[str, Any], Path]]], str]:
@@ -192,7 +189,7 @@ class Credential(NamedTuple):
 
 
 class CredentialPlugin:
-    """Runs the credential programs of one server, without this program's terminal; for any thread.
+    """Runs the credential programs of one server, one at a time and without this program's terminal.
 
     Args:
         timeout: seconds that a program may take.
@@ -201,7 +198,7 @@ class CredentialPlugin:
     def __init__(self, timeout: float = TIMEOUT_S) -> None:
         self._timeout = timeout
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[bytes]] = set()
+        self._process: subprocess.Popen[bytes] | None = None
         self._closed = False
 
     def ask(self, settings: Mapping[str, Any], cluster: Mapping[str, Any], folder: Path) -> Credential:
@@ -235,11 +232,6 @@ class CredentialPlugin:
             raise BackendUnavailableError(
                 f"{name}, cannot be started: {plain(reason)}: {hint or 'is it installed, and in PATH?'}"
             ) from error
-        finally:
-            with self._lock:
-                self._running = {process for process in self._running if process.returncode is None}
-        if self._closed:
-            raise BackendUnavailableError(f"{name}, was stopped: its answer is no longer needed")
         if done.code is None:
             raise BackendUnavailableError(
                 f"{name}, gave no answer within {self._timeout:.0f} s: run it in a shell and see what it waits for"
@@ -249,34 +241,24 @@ class CredentialPlugin:
         return _parse_credential(done.out, str(settings.get("apiVersion") or ""), name)
 
     def close(self) -> None:
-        """Kill the programs that run, and start no other; does not wait."""
+        """Kill the program that runs, and start no other; does not wait."""
         with self._lock:
             self._closed = True
-            for process in self._running:
-                _kill_group(process)
+            # Once the program has ended, its number may be another's.
+            if self._process is not None and self._process.returncode is None:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, signal.SIGKILL)
 
     def _started(self, process: subprocess.Popen[bytes]) -> None:
-        with self._lock:
-            self._running.add(process)
-            if self._closed:
-                _kill_group(process)
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    if process.returncode is not None:
-        # Its number may be another's by now.
-        return
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
+        self._process = process
+        if self._closed:
+            self.close()
 
 
 def _exec_info(settings: Mapping[str, Any], cluster: Mapping[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = {"interactive": False}
     if settings.get("provideClusterInfo"):
-        spec["cluster"] = dict(cluster)
-        for extension in cluster.get("extensions") or ():
-            if extension.get("name") == "client.authentication.k8s.io/exec":
-                spec["cluster"]["config"] = extension.get("extension")
+        spec["cluster"] = cluster
     return {"apiVersion": settings.get("apiVersion"), "kind": "ExecCredential", "spec": spec}
 
 
@@ -285,28 +267,37 @@ def _stderr_text(errors: bytes) -> str:
     return f": {mask_text('', text)[-_LONGEST_MESSAGE:]}" if text else ""
 
 
+class _Status(msgspec.Struct, rename="camel"):
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: datetime | None = None
+
+
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    api_version: str
+    status: _Status
+
+
 def _parse_credential(output: bytes, version: str, name: str) -> Credential:
     try:
-        answer = json.loads(output)
-        status = answer["status"]
-        if answer["apiVersion"] != version:
-            raise BackendUnavailableError(
-                f"{name}, speaks {plain(str(answer['apiVersion']))}, and the kubeconfig wants {plain(version)}"
-            )
-        user = {}
-        if status.get("token"):
-            user["token"] = str(status["token"])
-        if status.get("clientCertificateData") and status.get("clientKeyData"):
-            user["client-certificate-data"] = _base64(status["clientCertificateData"])
-            user["client-key-data"] = _base64(status["clientKeyData"])
-        expires = status.get("expirationTimestamp")
-        expires_at = nanoseconds_of(str(expires)) / 1e9 if expires else float("inf")
-    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        answer = msgspec.json.decode(output, type=_ExecCredential)
+    except (ValueError, RecursionError) as error:
         raise BackendUnavailableError(f"{name}, printed no credential: it is not an ExecCredential") from error
+    if answer.api_version != version:
+        raise BackendUnavailableError(
+            f"{name}, speaks {plain(answer.api_version)}, and the kubeconfig wants {plain(version)}"
+        )
+    status = answer.status
+    user = {"token": status.token} if status.token else {}
+    if status.client_certificate_data and status.client_key_data:
+        user["client-certificate-data"] = _base64(status.client_certificate_data)
+        user["client-key-data"] = _base64(status.client_key_data)
     if not user:
         raise BackendUnavailableError(f"{name}, printed a credential with neither a token nor a certificate and key")
+    expires_at = status.expiration_timestamp.timestamp() if status.expiration_timestamp else math.inf
     return Credential(user, max(expires_at - _MARGIN_S, time.time() + _SHORTEST_S))
 
 
-def _base64(text: Any) -> str:
-    return base64.b64encode(str(text).encode()).decode("ascii")
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode("ascii")

@@ -1,106 +1,103 @@
-"""The shapes of what a server answers, checked once where it enters: a value of another type is as good as missing.
+"""Objects of an API server as plain data, and the shapes that this program relies on.
 
-Custom resources hold what any client wrote, and servers of other makes answer what they like. Everything behind this
-module may rely on the types that are listed here; fields that are not listed stay as they are.
+Custom resources hold what any client wrote, and servers of other makes answer what they like: an object of another
+shape is left out, and costs one row. Fields that are not listed may hold anything.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 KubernetesObject = dict[str, Any]
 """One object as an API server gives it: a pod, an event."""
 
 # Names of objects are DNS subdomains (RFC 1123); servers of other makes may allow more letters.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,252}")
+Name = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,252}\Z")]
+# Go writes a time that is not set as null.
+Time = str | None
+Texts = dict[str, str]
 
 
-_MISSING = object()
-_ENV = {"name": str, "value": str, "valueFrom": {"fieldRef": {"fieldPath": str}}}
-_STATE = {
-    "waiting": {"reason": str, "message": str},
-    "running": {"startedAt": str},
-    "terminated": {"exitCode": int, "reason": str, "message": str, "startedAt": str, "finishedAt": str},
-}
-_CONTAINER_STATUS = {"name": str, "image": str, "restartCount": int, "state": _STATE, "lastState": _STATE}
-_EVENT = {
-    "metadata": {"uid": str, "resourceVersion": str},
-    "involvedObject": {"kind": str, "name": str, "uid": str},
-    "reason": str,
-    "message": str,
-    "lastTimestamp": str,
-    "eventTime": str,
-}
+def shape(*needed: str, **fields: Any) -> Any:
+    """Return the type of objects with these fields, of which only some must be there; ``[kind]`` is a list."""
+    kinds = {name: list.__class_getitem__(kind[0]) if isinstance(kind, list) else kind for name, kind in fields.items()}
+    given = [(name, kind) if name in needed else (name, kind, None) for name, kind in kinds.items()]
+    return msgspec.defstruct("Shape", given, kw_only=True)
 
 
-class Needed:
-    """A string that is required: an object without it is dropped."""
-
-
-class TextMap:
-    """A mapping of strings to strings, such as labels."""
-
-
-_CONTAINER = {
-    "name": Needed,
-    "image": str,
-    "command": [str],
-    "args": [str],
-    "env": [_ENV],
-    "ports": [{"name": str, "containerPort": int, "protocol": str}],
-    "resources": {"limits": dict, "requests": dict},
-    "volumeMounts": [{"name": str, "mountPath": str}],
-    "securityContext": dict,
-    "restartPolicy": str,
-}
-POD_SPEC = {
-    "containers": [_CONTAINER],
-    "initContainers": [_CONTAINER],
-    "nodeName": str,
-    "nodeSelector": TextMap,
-    "restartPolicy": str,
-    "serviceAccountName": str,
-    "volumes": [{"name": str, "hostPath": {"path": str}, "persistentVolumeClaim": {"claimName": str}}],
-}
-METADATA = {
-    "name": Needed,
-    "namespace": str,
-    "uid": str,
-    "resourceVersion": str,
-    "creationTimestamp": str,
-    "deletionTimestamp": str,
-    "deletionGracePeriodSeconds": int,
-    "labels": TextMap,
-    "annotations": TextMap,
-    "ownerReferences": [{"uid": str}],
-    "managedFields": [{"time": str, "fieldsV1": dict}],
-}
-_POD = {
-    "metadata": METADATA,
-    "spec": POD_SPEC,
-    "status": {
-        "phase": str,
-        "reason": str,
-        "message": str,
-        "podIP": str,
-        "conditions": [{"type": str, "status": str, "reason": str, "message": str}],
-        "containerStatuses": [_CONTAINER_STATUS],
-        "initContainerStatuses": [_CONTAINER_STATUS],
-    },
-}
+_STATE = shape(
+    waiting=shape(reason=str, message=str),
+    running=shape(startedAt=Time),
+    terminated=shape(exitCode=int, reason=str, message=str, startedAt=Time, finishedAt=Time),
+)
+_STATUSES = [shape("name", name=Name, image=str, restartCount=int, state=_STATE, lastState=_STATE)]
+_CONTAINERS = [
+    shape(
+        "name",
+        name=Name,
+        image=str,
+        command=list[str],
+        args=list[str],
+        env=[shape(name=str, value=str, valueFrom=shape(fieldRef=shape(fieldPath=str)))],
+        ports=[shape(name=str, containerPort=int, protocol=str)],
+        resources=shape(limits=dict, requests=dict),
+        volumeMounts=[shape(name=str, mountPath=str)],
+        securityContext=dict,
+        restartPolicy=str,
+    )
+]
+POD_SPEC = shape(
+    containers=_CONTAINERS,
+    initContainers=_CONTAINERS,
+    nodeName=str,
+    nodeSelector=Texts,
+    restartPolicy=str,
+    serviceAccountName=str,
+    volumes=[shape(name=str, hostPath=shape(path=str), persistentVolumeClaim=shape(claimName=str))],
+)
+METADATA = shape(
+    "name",
+    name=Name,
+    namespace=Name,
+    uid=str,
+    resourceVersion=str,
+    creationTimestamp=Time,
+    deletionTimestamp=Time,
+    deletionGracePeriodSeconds=int,
+    labels=Texts,
+    annotations=Texts,
+    ownerReferences=[shape(uid=str)],
+    managedFields=[shape(time=Time, fieldsV1=dict)],
+)
+_POD = shape(
+    "metadata",
+    metadata=METADATA,
+    spec=POD_SPEC,
+    status=shape(
+        phase=str,
+        reason=str,
+        message=str,
+        podIP=str,
+        conditions=[shape(type=str, status=str, reason=str, message=str)],
+        containerStatuses=_STATUSES,
+        initContainerStatuses=_STATUSES,
+    ),
+)
+_EVENT = shape(involvedObject=shape(name=str, uid=str), reason=str, message=str, lastTimestamp=Time, eventTime=Time)
 
 
 def checked_pod(item: Any) -> KubernetesObject | None:
-    """Return a pod without the values that have the wrong type, changed in place; None if it has no name."""
+    """Return a pod; None if it does not have the shape of one."""
     return checked(item, _POD)
 
 
 def checked_event(item: Any) -> KubernetesObject | None:
-    """Return an event as `checked_pod` does a pod; None if it is not an object."""
-    return item if _fits(item, _EVENT) else None
+    """Return an event; None if it does not have the shape of one."""
+    return checked(item, _EVENT)
 
 
 def dig(item: Any, *path: str) -> Any:
@@ -115,7 +112,7 @@ def dig(item: Any, *path: str) -> Any:
 
 def uid_of(item: KubernetesObject) -> str:
     """Return an object's uid, which another one of the same name does not have."""
-    return str(item["metadata"].get("uid") or "")
+    return item["metadata"].get("uid", "")
 
 
 def name_of(item: KubernetesObject) -> str:
@@ -125,7 +122,7 @@ def name_of(item: KubernetesObject) -> str:
 
 def owners_of(item: KubernetesObject) -> list[str]:
     """Return the uids of what owns an object."""
-    return [owner.get("uid", "") for owner in item["metadata"].get("ownerReferences") or []]
+    return [owner.get("uid", "") for owner in item["metadata"].get("ownerReferences", [])]
 
 
 def pods_path(namespace: str, name: str = "") -> str:
@@ -155,52 +152,17 @@ def items_of(answer: Mapping[str, Any]) -> list[Any]:
 
 def list_version(answer: Mapping[str, Any]) -> str:
     """Return the version of a list, from which a watch continues; empty if it has none."""
-    metadata = answer.get("metadata")
-    version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
+    version = dig(answer, "metadata", "resourceVersion")
     return version if isinstance(version, str) else ""
 
 
-def checked(item: Any, shape: Mapping[str, Any]) -> KubernetesObject | None:
-    """Return an object without the values that a shape forbids, changed in place; None if it has no name."""
-    if not _fits(item, shape):
-        return None
-    metadata = item.get("metadata") or {}
-    namespace = metadata.get("namespace")
-    if not _NAME.fullmatch(metadata.get("name") or "") or (namespace and not _NAME.fullmatch(namespace)):
+def checked(item: Any, kind: Any) -> KubernetesObject | None:
+    """Return an object; None if it does not have this shape."""
+    try:
+        msgspec.convert(item, kind)
+    except (ValueError, RecursionError):
         return None
     return item
-
-
-def _fits(value: Any, shape: Any) -> bool:
-    """Return whether a value has a shape; its parts with another one are removed."""
-    if type(shape) is dict:
-        return type(value) is dict and _fit_fields(value, shape)
-    if type(shape) is list:
-        if type(value) is not list:
-            return False
-        value[:] = [item for item in value if _fits(item, shape[0])]
-        return True
-    if shape is TextMap:
-        if type(value) is not dict:
-            return False
-        for name in [name for name, text in value.items() if type(text) is not str]:
-            del value[name]
-        return True
-    return type(value) is (str if shape is Needed else shape)
-
-
-def _fit_fields(value: KubernetesObject, shape: Mapping[str, Any]) -> bool:
-    for name, part in shape.items():
-        field_value = value.get(name, _MISSING)
-        if field_value is _MISSING:
-            if part is Needed:
-                return False
-        # Most fields are plain and right: they cost no call, as a list may have ten thousand jobs.
-        elif type(field_value) is not part and not _fits(field_value, part):
-            del value[name]
-            if part is Needed:
-                return False
-    return True
 
 
 def sanitize_for_serialization(obj: object) -> Any:

@@ -77,16 +77,12 @@ def merged(there: Any, value: Any, key: str) -> Any:
     """Merge a value into the one that a key has, and return the result."""
     if there is None or value is None:
         return _fresh(value)
-    if isinstance(there, dict) and isinstance(value, Mapping):
+    if _word(there) != _word(value):
+        raise AppDefError(f"The overlay has {_word(value)} at {key}, which is {_word(there)}: PUT({key!r}) replaces it")
+    if isinstance(value, Mapping):
         apply_overlay(there, value)
         return there
-    if isinstance(there, (list, tuple)) and isinstance(value, list):
-        return [*there, *_fresh(value)]
-    if isinstance(there, (list, tuple)) and isinstance(value, tuple):
-        return _fresh(value)
-    if isinstance(there, (dict, list, tuple)) or isinstance(value, (Mapping, list, tuple)):
-        raise AppDefError(f"The overlay has {_word(value)} at {key}, which is {_word(there)}: PUT({key!r}) replaces it")
-    return value
+    return [*there, *_fresh(value)] if isinstance(value, list) else _fresh(value)
 
 
 def _fresh(value: Any) -> Any:
@@ -102,9 +98,7 @@ def _fresh(value: Any) -> Any:
 
 def joined(there: Any, value: Any, name: str, on: str) -> list[Any]:
     """Return the list ``there`` joined with another by a field of their mappings, see `JOIN`."""
-    if there is None:
-        there = []
-    for what in (there, value):
+    for what in (there := there or [], value):
         if not isinstance(what, (list, tuple)) or not all(isinstance(item, Mapping) for item in what):
             raise AppDefError(f"The overlay joins {name}: both must be lists of mappings, and one is {what!r:.60}")
     joined: list[Any] = [dict(item) for item in there]

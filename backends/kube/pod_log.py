@@ -14,10 +14,10 @@ from ...logs.source.log_place import LogPlace
 from ...logs.source.stream import Part, Record, TimeCursor
 from ...logs.text.sanitize import plain
 from ...specs.errors import BackendUnavailableError, SchedulerError
-from ..shared.stamped_log import UNKNOWN, LookWaits, Message, StampedLines, join_messages
+from ..shared.stamped_log import TOGETHER_NS, UNKNOWN, LookWaits, Message, StampedLines, join_messages
 from .api_server import ApiError, describe_unavailable
 from .causes import pod_reason
-from .objects import KubernetesObject, name_of, pods_path, uid_of
+from .objects import KubernetesObject, dig, name_of, pods_path, uid_of
 from .pods import ContainerRun, main_container, run_of
 
 if TYPE_CHECKING:
@@ -50,28 +50,25 @@ class LogReading:
 
     Args:
         server: the server.
-        look: returns a pod as of a time (monotonic clock) or later; None once it is gone.
+        look: returns the replica's pod as of a time (monotonic clock) or later; None once it is gone.
         name: the replica's, such as ``trainer/0``.
         parts: the positions to resume from, by the names of the parts.
         since: without a position, only lines from this time on (ns since the epoch).
         follow: wait for more; else end at the present end.
         says: add notices, such as of a restart.
-        together: lines printed within this time (ns) may be one record.
         within_line: whether what was read last ends within a line.
     """
 
     server: ApiServer
-    look: Callable[[KubernetesObject, float], KubernetesObject | None]
+    look: Callable[[float], KubernetesObject | None]
     name: str
     parts: Mapping[str, Part]
     since: int | None
     follow: bool
     says: bool
-    together: int
     within_line: bool = False
     _stop: threading.Event = field(default_factory=threading.Event)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _answers: set[StreamingResponse] = field(default_factory=set)
+    _answer: StreamingResponse | None = None
 
     @property
     def is_stopped(self) -> bool:
@@ -79,11 +76,10 @@ class LogReading:
         return self._stop.is_set()
 
     def stop(self) -> None:
-        """End every answer at once; may be called from any thread."""
+        """End the answer that is read at once; may be called from any thread."""
         self._stop.set()
-        with self._lock:
-            for answer in self._answers:
-                answer.shut()
+        if (answer := self._answer) is not None:
+            answer.shut()
 
     def wait(self, seconds: float) -> None:
         """Wait, at most until `stop`."""
@@ -96,9 +92,7 @@ class LogReading:
         Raises:
             SchedulerError: the server refused, or went away.
         """
-        answer = self.server.open(path, params, accept="*/*")
-        with self._lock:
-            self._answers.add(answer)
+        answer = self._answer = self.server.open(path, params, accept="*/*")
         try:
             if self.is_stopped:
                 answer.shut()
@@ -109,8 +103,7 @@ class LogReading:
             reason = describe_unavailable(error, self.server.host, self.server.context)
             raise BackendUnavailableError(reason) from error
         finally:
-            with self._lock:
-                self._answers.discard(answer)
+            self._answer = None
             answer.close()
 
     def own_record(self, text: str, nanoseconds: int | None = None) -> Item:
@@ -156,9 +149,8 @@ class ContainerLog:
         while not reading.is_stopped:
             run = run_of(self._pod, self._container)
             if run.number > begun:
-                yield from self._begin(run.number, begun)
+                yield from self._begin(run.number)
                 begun, waits = run.number, LookWaits()
-            asked = time.monotonic()
             if run.number > whole:
                 yield from self._read(run.number, follow=reading.follow and run.is_running)
                 if not run.is_running:
@@ -167,27 +159,16 @@ class ContainerLog:
                 return
             if not run.is_running:
                 yield from self._why_not(run)
-            # An answer that lasted has ended because the container has: that is looked at now.
-            lasted = run.is_running and time.monotonic() - asked >= waits.seconds
             asked = time.monotonic()
-            if lasted:
-                waits = LookWaits()
-            else:
-                reading.wait(waits.next())
-            if reading.is_stopped or not self._look(asked):
+            reading.wait(waits.next())
+            pod = None if reading.is_stopped else reading.look(asked)
+            if pod is None or uid_of(pod) != uid_of(self._pod):
                 return
-
-    def _look(self, not_before: float) -> bool:
-        """Look up the pod again; return False if it is gone."""
-        pod = self._reading.look(self._pod, not_before)
-        if pod is None or uid_of(pod) != uid_of(self._pod):
-            return False
-        self._pod = pod
-        return True
+            self._pod = pod
 
     # Notices
 
-    def _begin(self, number: int, before: int) -> Iterator[Item]:
+    def _begin(self, number: int) -> Iterator[Item]:
         """Read the rest of the previous run, and give notice of the next one."""
         if number <= 0:
             return
@@ -236,7 +217,7 @@ class ContainerLog:
                 yield from self._unreadable(str(error))
 
     def _no_node(self) -> str:
-        node = plain(str((self._pod.get("spec") or {}).get("nodeName") or ""))
+        node = plain(dig(self._pod, "spec", "nodeName") or "")
         return f"the node {node} of {self._reading.name} does not give its log: is the node, and its kubelet, running?"
 
     def _params(self, part: Part | None, follow: bool, previous: bool) -> dict[str, Any]:
@@ -272,7 +253,7 @@ class ContainerLog:
                 return None
             return reading.own_record("lost lines here: its node had dropped them before they were read", at).record
 
-        for record, cursor in join_messages(messages, place, reading.together, announce_lost if place.left else None):
+        for record, cursor in join_messages(messages, place, TOGETHER_NS, announce_lost if place.left else None):
             yield self._item(record, cursor, name, place, latest)
         # Of a pod that was deleted under a tail the log goes first.
         if name not in self._parts and "deletionTimestamp" not in self._pod["metadata"]:

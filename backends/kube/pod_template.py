@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
     from kubernetes.client import V1Pod
 
 
-# Characters and size of an amount that some machine may have.
-_LONGEST, _MAX_AMOUNT = 40, 1e21
+# More than any machine has.
+_MAX_AMOUNT = 1e21
 _DSHM: KubernetesObject = {"name": "dshm", "emptyDir": {"medium": "Memory"}}
 # Fields of a pod's spec that a role has; the others become its overlay.
 _OF_ROLE = {"containers", "initContainers", "nodeSelector", "restartPolicy", "serviceAccountName", "volumes"}
@@ -43,9 +42,8 @@ def cores(quantity: Any) -> float | None:
     """Return a quantity as a number; None if it is not one, or more than any machine has."""
     from kubernetes.utils.quantity import parse_quantity
 
-    text = str(quantity).strip()
     try:
-        amount = float(parse_quantity(text)) if len(text) <= _LONGEST else math.inf
+        amount = float(parse_quantity(str(quantity).strip()))
     except (ValueError, ArithmeticError):
         return None
     return amount if abs(amount) < _MAX_AMOUNT else None
@@ -99,7 +97,7 @@ def make_pod(
         "containers": [
             {
                 "command": [role.entrypoint, *role.args],
-                "env": [_variable(key, value) for key, value in role.env.items()],
+                "env": [_variable(key, str(value)) for key, value in role.env.items()],
                 "image": role.image,
                 "name": name,
                 "ports": [{"name": key, "containerPort": port} for key, port in role.port_map.items()],
@@ -175,15 +173,13 @@ def _mounts(role: Role) -> tuple[list[KubernetesObject], list[KubernetesObject]]
     volumes = [dict(_DSHM)]
     for number, mount in enumerate(role.mounts):
         name = f"mount-{number}"
-        volume: KubernetesObject
-        if isinstance(mount, BindMount):
-            volume, read_only = {"hostPath": {"path": mount.src_path}}, mount.read_only
+        if isinstance(mount, (BindMount, DeviceMount)):
+            volume: KubernetesObject = {"hostPath": {"path": mount.src_path}}
         elif isinstance(mount, VolumeMount):
-            volume, read_only = {"persistentVolumeClaim": {"claimName": mount.src}}, mount.read_only
-        elif isinstance(mount, DeviceMount):
-            volume, read_only = {"hostPath": {"path": mount.src_path}}, not set("wm") & set(mount.permissions)
+            volume = {"persistentVolumeClaim": {"claimName": mount.src}}
         else:
             raise AppDefError(f"Role {role.name}: {mount!r} is not a mount: use BindMount, VolumeMount or DeviceMount")
+        read_only = not set("wm") & set(mount.permissions) if isinstance(mount, DeviceMount) else mount.read_only
         mounts.append({"mountPath": mount.dst_path, "name": name, "readOnly": read_only})
         volumes.append({"name": name, **volume})
     return mounts, volumes
@@ -203,13 +199,13 @@ def role_of_template(name: str, template: KubernetesObject, main: str, lost: lis
         main: the name of its main container.
         lost: gets what a role cannot repeat.
     """
-    spec = template.get("spec") or {}
-    containers = spec.get("containers") or []
+    spec = template.get("spec", {})
+    containers = spec.get("containers", [])
     container = next((item for item in containers if item["name"] == main), {})
-    if len(containers) + len(spec.get("initContainers") or []) > 1:
+    if len(containers) + len(spec.get("initContainers", [])) > 1:
         lost.append(f"{name}: only its main container is launched again")
     # Without a command the image's own entrypoint gets the arguments.
-    entrypoint, *args = map(_literal, [*(container.get("command") or [MISSING]), *(container.get("args") or [])])
+    entrypoint, *args = map(_literal, [*(container.get("command") or [MISSING]), *container.get("args", [])])
     beyond = {key: value for key, value in spec.items() if key not in _OF_ROLE}
     return Role(
         name,
@@ -220,7 +216,7 @@ def role_of_template(name: str, template: KubernetesObject, main: str, lost: lis
         resource=_resource(container, spec),
         port_map={
             port.get("name") or str(port["containerPort"]): port["containerPort"]
-            for port in container.get("ports") or []
+            for port in container.get("ports", [])
             if port.get("containerPort")
         },
         mounts=_mounts_of(name, container, spec, lost),
@@ -235,8 +231,8 @@ def _literal(text: str) -> str:
 
 def _environment(role: str, container: KubernetesObject, lost: list[str]) -> dict[str, str]:
     env: dict[str, str] = {}
-    for variable in container.get("env") or []:
-        name, source = variable.get("name", ""), variable.get("valueFrom") or {}
+    for variable in container.get("env", []):
+        name, source = variable.get("name", ""), variable.get("valueFrom", {})
         if name in LAUNCH_VARIABLES:
             continue
         if not source:
@@ -251,8 +247,8 @@ def _environment(role: str, container: KubernetesObject, lost: list[str]) -> dic
 
 
 def _resource(container: KubernetesObject, spec: KubernetesObject) -> Resource:
-    resources = container.get("resources") or {}
-    wanted = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    resources = container.get("resources", {})
+    wanted = {**resources.get("requests", {}), **resources.get("limits", {})}
     cpu = cores(wanted.pop("cpu", None))
     memory = megabytes(wanted.pop("memory", None))
     gpu = cores(wanted.pop(GPU, None))
@@ -261,7 +257,7 @@ def _resource(container: KubernetesObject, spec: KubernetesObject) -> Resource:
         cpu=-1 if cpu is None else _whole(cpu),
         gpu=int(gpu or 0),
         memMB=-1 if memory is None else memory,
-        capabilities={key: value for key, value in (spec.get("nodeSelector") or {}).items() if is_node_label(key)},
+        capabilities={key: value for key, value in spec.get("nodeSelector", {}).items() if is_node_label(key)},
         devices=devices,
     )
 
@@ -274,7 +270,7 @@ def _mounts_of(role: str, container: KubernetesObject, spec: KubernetesObject, l
     volumes = {volume.get("name"): volume for volume in spec.get("volumes") or []}
     privileged = bool(dig(container, "securityContext", "privileged"))
     mounts: list[Mount] = []
-    for mount in container.get("volumeMounts") or []:
+    for mount in container.get("volumeMounts", []):
         name, target, read_only = mount.get("name", ""), mount.get("mountPath", ""), bool(mount.get("readOnly"))
         volume = volumes.get(name) or {}
         if path := dig(volume, "hostPath", "path"):

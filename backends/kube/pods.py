@@ -58,8 +58,8 @@ def run_of(pod: KubernetesObject, container: str) -> ContainerRun:
     """Return how a container is doing."""
     phase = dig(pod, "status", "phase")
     status = next((item for item in container_statuses(pod) if item.get("name") == container), {})
-    state: Mapping[str, Any] = status.get("state") or {}
-    count = int(status.get("restartCount") or 0)
+    state: Mapping[str, Any] = status.get("state", {})
+    count = dig(status, "restartCount") or 0
     if "running" in state:
         return ContainerRun(count, is_running=True, is_over=False)
     if "terminated" in state:
@@ -108,8 +108,8 @@ def pod_end(pod: KubernetesObject) -> float | None:
 
 def container_statuses(pod: KubernetesObject) -> list[Mapping[str, Any]]:
     """List the statuses of a pod's containers, those that prepare it first."""
-    status = pod.get("status") or {}
-    return [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    status = pod.get("status", {})
+    return [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]
 
 
 def main_status(pod: KubernetesObject) -> Mapping[str, Any]:
@@ -121,8 +121,8 @@ def main_status(pod: KubernetesObject) -> Mapping[str, Any]:
 
 def terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return how a container ended last; empty if it never did."""
-    now, before = status.get("state") or {}, status.get("lastState") or {}
-    return now.get("terminated") or before.get("terminated") or {}
+    now, before = status.get("state", {}), status.get("lastState", {})
+    return now.get("terminated") or before.get("terminated", {})
 
 
 def image_of(pod: KubernetesObject, container: str) -> str:

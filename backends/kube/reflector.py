@@ -16,16 +16,14 @@ from ...specs.errors import BackendUnavailableError, SchedulerError
 from ..shared.changes import retry_backoff
 from ..shared.streaming_response import StreamingResponse
 from .api_server import ApiError, ApiServer
-from .objects import items_of, list_version, uid_of
+from .objects import dig, items_of, list_version, uid_of
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _PAGE = 500
 # A broken server may announce pages without end.
-_MAX_PAGES, _LIST_S = 400, 120.0
-# How often a list is begun again that grew too old between two pages.
-_TRIES = 3
+_LIST_S = 120.0
 # The server ends a watch after this time; the next one goes on from its version.
 _WATCH_S = 300
 # A watch that lasted this long worked: the next one begins at once.
@@ -43,17 +41,13 @@ def list_pages(
     """
     query = {**(params or {}), "limit": _PAGE}
     deadline = time.monotonic() + _LIST_S
-    for _ in range(_MAX_PAGES):
+    while time.monotonic() < deadline:
         answer = server.request("GET", path, params=query)
         yield items_of(answer), list_version(answer)
-        metadata = answer.get("metadata")
-        following = metadata.get("continue") if isinstance(metadata, dict) else None
-        if not following:
+        query["continue"] = dig(answer, "metadata", "continue")
+        if not query["continue"]:
             return
-        if time.monotonic() > deadline:
-            raise BackendUnavailableError(f"{server.host} did not list {path} within {_LIST_S:.0f} s")
-        query["continue"] = following
-    raise BackendUnavailableError(f"{server.host} lists more than {_MAX_PAGES * _PAGE:,} objects: name a namespace")
+    raise BackendUnavailableError(f"{server.host} did not list {path} within {_LIST_S:.0f} s: name a namespace")
 
 
 class _WatchRefusedError(SchedulerError):
@@ -122,12 +116,6 @@ class Reflector(Generic[T]):
         with self._lock:
             return dict(self._items)
 
-    def update(self, uid: str, change: Callable[[T], T]) -> None:
-        """Change what is kept of an object, if there is one."""
-        with self._lock:
-            if uid in self._items:
-                self._items[uid] = change(self._items[uid])
-
     def start(self, name: str) -> None:
         """Start `run` in a thread of this name."""
         self._is_running = True
@@ -182,19 +170,12 @@ class Reflector(Generic[T]):
             return error
         return None
 
-    def _list(self, tries: int = _TRIES) -> None:
+    def _list(self) -> None:
         items: dict[str, T] = {}
         version = ""
-        try:
-            for page in list_pages(self._server, self._path, self._params):
-                objects, version = page
-                items.update((_key(item), kept) for item in objects if (kept := self._decoded(item)) is not None)
-        except ApiError as error:
-            # 410: it changed too much between two pages.
-            if error.status != 410 or tries == 1:
-                raise
-            self._list(tries - 1)
-            return
+        for page in list_pages(self._server, self._path, self._params):
+            objects, version = page
+            items.update((_key(item), kept) for item in objects if (kept := self._decoded(item)) is not None)
         with self._lock:
             self._items, self._version, self._error = items, version, None
             self._is_current = self._is_running

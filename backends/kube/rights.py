@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from typing import NamedTuple
 
 from .api_server import ApiError, ApiServer
 
 _PATH = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-# Rights change seldom.
-_KEPT_S = 300.0
 
 
 class Right(NamedTuple):
@@ -56,41 +52,3 @@ def may(server: ApiServer, right: Right, namespace: str, timeout: float | None =
     except ApiError:
         return True
     return bool((answer.get("status") or {}).get("allowed", True))
-
-
-class Rights:
-    """What this user may do in a namespace, remembered for five minutes.
-
-    Args:
-        server: the server.
-        namespace: the namespace; the whole cluster if empty.
-    """
-
-    def __init__(self, server: ApiServer, namespace: str) -> None:
-        self._server = server
-        self._namespace = namespace
-        self._known: dict[Right, tuple[bool, float]] = {}
-        self._lock = threading.Lock()
-
-    def known_missing(self, *rights: Right) -> bool:
-        """Return whether the server has said that one of these is not allowed; nothing is asked."""
-        with self._lock:
-            return not all(self._known.get(right, (True, 0.0))[0] for right in rights)
-
-    def refused(self, right: Right, namespace: str) -> None:
-        """Remember that the server refused something, unless that was in another namespace than ours."""
-        if namespace == self._namespace:
-            self._remember(right, False)
-
-    def allows(self, right: Right) -> bool:
-        """Return whether the server allows something. Raises as `may`."""
-        with self._lock:
-            allowed, asked_at = self._known.get(right, (True, 0.0))
-        if not asked_at or time.monotonic() - asked_at >= _KEPT_S:
-            allowed = may(self._server, right, self._namespace)
-            self._remember(right, allowed)
-        return allowed
-
-    def _remember(self, right: Right, allowed: bool) -> None:
-        with self._lock:
-            self._known[right] = allowed, time.monotonic()

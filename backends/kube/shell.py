@@ -14,23 +14,30 @@ from __future__ import annotations
 import json
 import math
 import os
-import select
-import socket
 import ssl
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode, urlsplit, urlunsplit
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
 
 from ...base.errors import TorchXTuiError
-from ...base.files import SOURCE
 from ...base.timeouts import LimitedCaller
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
-from ..shared.terminal_relay import READ, raw_terminal, read_keys, resize_events, terminal_size, write_all
+from ..shared.terminal_relay import (
+    READ,
+    raw_terminal,
+    read_keys,
+    resize_events,
+    terminal_size,
+    wait_readable,
+    write_all,
+)
 from .api_server import ApiServer, describe_unavailable
 from .objects import KubernetesObject, name_of, pods_path
 from .pods import image_of
@@ -51,7 +58,7 @@ KEYS, SCREEN, ERRORS, RESULT, SIZE = range(5)
 _PROTOCOL = "v4.channel.k8s.io"
 # Seconds in which the server takes the connection and the node begins the program.
 _TIMEOUT_S = 20.0
-_CONTINUED, _TEXT, _BINARY, _CLOSE, _PING = 0, 1, 2, 8, 9
+_CLOSE = 8
 # In a runtime's error if the program does not exist.
 _MISSING = ("executable file not found", "no such file", "not found in $PATH")
 # Ctrl-d: protocols before v5 cannot close stdin.
@@ -94,25 +101,20 @@ def run_command(
         try:
             code = running.exit_code() if is_whole else None
         except NoSuchProgramError as error:
-            raise SchedulerError(f"the image of {name}, {image_of(pod, container)}, has no {argv[0]}") from error
+            raise NoSuchProgramError(f"the image of {name}, {image_of(pod, container)}, has no {argv[0]}") from error
     return CommandOutput(code, out, err)
 
 
 def _find_shell(server: ApiServer, pod: KubernetesObject, container: str, name: str) -> str:
     """Return the path of the best shell that a container has."""
-    metadata = pod["metadata"]
     try:
-        with run_in_pod(server, metadata["namespace"], metadata["name"], container, ["sh", "-c", _LOOK]) as running:
-            printed, _, is_whole = running.output(time.monotonic() + _TIMEOUT_S)
-            if not is_whole:
-                raise SchedulerError(
-                    f"the container of {name} does not answer within {_TIMEOUT_S:.0f} s: is it frozen?"
-                )
-            code = running.exit_code()
-        paths = printed.decode("utf-8", "replace").split() if code == 0 else []
+        look = run_command(server, pod, container, name, ["sh", "-c", _LOOK], _TIMEOUT_S)
     except NoSuchProgramError:
-        paths = []
-    if not paths:
+        look = CommandOutput(1, b"", b"")
+    if look.code is None:
+        raise SchedulerError(f"the container of {name} does not answer within {_TIMEOUT_S:.0f} s: is it frozen?")
+    paths = look.out.decode("utf-8", "replace").split()
+    if look.code or not paths:
         raise SchedulerError(
             f"the image of {name}, {image_of(pod, container)}, has no shell (neither bash nor sh): nothing to open"
         )
@@ -132,7 +134,7 @@ class PodExec:
 
     def __init__(self, connection: websocket.WebSocket) -> None:
         self._connection: Any = connection
-        self._result: dict[str, Any] | None = None
+        self._result: bytes | None = None
 
     def fileno(self) -> int:
         """Return the descriptor to poll before `read`, unless `has_more` is true."""
@@ -154,12 +156,12 @@ class PodExec:
             kind, frame = self._connection.recv_data_frame(control_frame=True)
             if kind == _CLOSE or frame is None:
                 return None
-            if kind not in (_CONTINUED, _TEXT, _BINARY) or not frame.data:
+            if kind > _CLOSE or not frame.data:
                 continue
             channel, data = frame.data[0], bytes(frame.data[1:])
             if channel != RESULT:
                 return channel, data
-            self._result = _read_status(data)
+            self._result = data
 
     def output(self, deadline: float) -> tuple[bytes, bytes, bool]:
         """Read until the program or the deadline ends; return stdout, stderr and whether the program has ended.
@@ -169,26 +171,23 @@ class PodExec:
         """
         from websocket import WebSocketException
 
-        streams: dict[int, list[bytes]] = {SCREEN: [], ERRORS: []}
-        size, is_whole = 0, False
-        self._connection.deadline = deadline
+        streams = {SCREEN: bytearray(), ERRORS: bytearray()}
+        is_whole = False
         try:
-            while (left := deadline - time.monotonic()) > 0:
+            while not is_whole and (left := deadline - time.monotonic()) > 0:
                 if not self.has_more and not wait_readable([self.fileno()], left):
                     break
                 # Do not wait longer for an incomplete frame.
                 self._connection.settimeout(left)
                 frame = self.read()
-                if frame is None:
-                    is_whole = True
-                    break
-                streams.setdefault(frame[0], []).append(frame[1])
-                size += len(frame[1])
-                if size > RUN_BESIDE_BYTES:
+                is_whole = frame is None
+                if frame is not None:
+                    streams.setdefault(frame[0], bytearray()).extend(frame[1])
+                if sum(map(len, streams.values())) > RUN_BESIDE_BYTES:
                     raise SchedulerError(f"the command printed more than {RUN_BESIDE_BYTES >> 20} MB")
         except (OSError, WebSocketException) as error:
             raise SchedulerError(f"the connection to the pod broke off: {error}") from error
-        return b"".join(streams[SCREEN]), b"".join(streams[ERRORS]), is_whole
+        return bytes(streams[SCREEN]), bytes(streams[ERRORS]), is_whole
 
     def write(self, channel: int, data: bytes) -> None:
         """Send bytes on a channel."""
@@ -205,36 +204,34 @@ class PodExec:
             NoSuchProgramError: there is none of this name.
             SchedulerError: it could not be run, or the connection broke off before its end.
         """
-        result = self._result
-        if result is None:
+        if self._result is None:
             raise SchedulerError("the connection to the pod broke off: whether the program still runs is not known")
-        if result.get("status") == "Success":
-            return 0
-        message = str(result.get("message") or "it could not be run")
-        if "exit_code" in result:
-            return result["exit_code"]
-        if any(words in message for words in _MISSING):
-            raise NoSuchProgramError(message)
-        raise SchedulerError(message)
+        try:
+            result = msgspec.json.decode(self._result, type=_Status)
+            codes = [int(cause.message or 1) for cause in result.details.causes if cause.reason == "ExitCode"]
+        except (ValueError, RecursionError) as error:
+            raise SchedulerError("the server's message on how the program ended cannot be read") from error
+        if result.status == "Success" or codes:
+            return codes[0] if codes else 0
+        kind = NoSuchProgramError if any(text in result.message for text in _MISSING) else SchedulerError
+        raise kind(result.message or "it could not be run")
 
 
-def _read_status(data: bytes) -> dict[str, Any]:
-    """Return the server's message on how a program ended (``v1`` Status), with its exit code where it has one."""
-    try:
-        status = json.loads(data)
-        causes = (status.get("details") or {}).get("causes") or []
-        codes = [int(cause.get("message") or 1) for cause in causes if cause.get("reason") == "ExitCode"]
-        return {**status, **({"exit_code": codes[0]} if codes else {})}
-    except (ValueError, RecursionError, AttributeError, TypeError):
-        return {"message": "the server's message on how the program ended cannot be read"}
+class _Cause(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
 
 
-def wait_readable(descriptors: Iterable[int], seconds: float | None = None) -> list[int]:
-    """Wait until one of the descriptors can be read; `select.select` takes none above 1023."""
-    poll = select.poll()
-    for descriptor in descriptors:
-        poll.register(descriptor, select.POLLIN)
-    return [ready for ready, _ in poll.poll(None if seconds is None else max(0.0, seconds) * 1000)]
+class _Details(msgspec.Struct):
+    causes: list[_Cause] = []
+
+
+class _Status(msgspec.Struct):
+    """How a program ended, as the server says it (``v1`` Status)."""
+
+    status: str = ""
+    message: str = ""
+    details: _Details = msgspec.field(default_factory=_Details)
 
 
 @contextmanager
@@ -260,24 +257,19 @@ def run_in_pod(
     query += [("stdin", "true"), ("tty", "true")] if tty else []
     query += [("command", part) for part in command]
     settings = server.configuration()
-    parts = urlsplit(settings.host + pods_path(namespace, pod) + "/exec")
-    scheme = "wss" if parts.scheme == "https" else "ws"
-    address = urlunsplit((scheme, parts.netloc, parts.path, urlencode(query), ""))
+    # http becomes ws, and https wss.
+    address = f"ws{settings.host.removeprefix('http')}{pods_path(namespace, pod)}/exec?{urlencode(query)}"
     headers = [f"{name}: {value}" for name, value in server.headers().items()]
-    made: list[websocket.WebSocket] = []
     # A redirect would send the token to another server.
     connect = partial(
         websocket.create_connection, address, timeout=_TIMEOUT_S, header=headers, subprotocols=[_PROTOCOL],
-        sslopt=_tls(settings), redirect_limit=0, class_=_bounded_socket(made.append), **_proxy(settings),
+        sslopt=_tls(settings), redirect_limit=0, **_proxy(settings),
     )  # fmt: skip
     try:
         connection = LimitedCaller("kubernetes-exec").call(connect, 2 * _TIMEOUT_S)
     except websocket.WebSocketBadStatusException as error:
         raise server.refusal(error.status_code, bytes(error.resp_body or b"")) from error
     except Exception as error:  # whatever the websocket, TLS and the socket raise
-        # Closing the connection also ends a thread that waits for endless headers.
-        for one in made:
-            _shut(one)
         raise BackendUnavailableError(describe_unavailable(error, server.host, server.context)) from error
     # For the rest of a frame that has begun, and for a container that no longer takes what is typed.
     connection.settimeout(_TIMEOUT_S)
@@ -287,54 +279,19 @@ def run_in_pod(
         connection.close(timeout=0)
 
 
-def _bounded_socket(on_made: Callable[[websocket.WebSocket], object]) -> type[websocket.WebSocket]:
-    """Return a websocket class that refuses messages over 16 MB; the library itself has no limit.
-
-    Args:
-        on_made: called with each new websocket before it connects.
-    """
-    import websocket
-
-    class BoundedSocket(websocket.WebSocket):
-        deadline = math.inf
-        left = SOURCE
-
-        def __init__(self, **options: Any) -> None:
-            super().__init__(**options)
-            on_made(self)
-
-        def recv_data_frame(self, control_frame: bool = False) -> tuple[int, Any]:
-            self.left = SOURCE
-            return super().recv_data_frame(control_frame)
-
-        def _recv(self, bufsize: int) -> bytes:
-            data = super()._recv(bufsize)
-            self.left -= len(data)
-            if self.left < 0:
-                raise ConnectionError(f"a message has more than {SOURCE >> 20} MB")
-            if time.monotonic() > self.deadline:
-                raise TimeoutError("a message did not end in time")
-            return data
-
-    return BoundedSocket
-
-
-def _shut(connection: websocket.WebSocket) -> None:
-    if isinstance(connection.sock, socket.socket):
-        with suppress(OSError):
-            # Below TLS, since another thread reads the TLS stream.
-            socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
-
-
 def _tls(settings: Configuration) -> dict[str, Any]:
-    options: dict[str, Any] = {"cert_reqs": ssl.CERT_REQUIRED if settings.verify_ssl else ssl.CERT_NONE}
-    if not settings.verify_ssl:
-        options["check_hostname"] = False
-    for name, value in (("ca_certs", settings.ssl_ca_cert), ("certfile", settings.cert_file),
-                        ("keyfile", settings.key_file), ("server_hostname", settings.tls_server_name)):  # fmt: skip
-        if value:
-            options[name] = value
-    return options
+    given = {
+        "ca_certs": settings.ssl_ca_cert,
+        "certfile": settings.cert_file,
+        "keyfile": settings.key_file,
+        "server_hostname": settings.tls_server_name,
+    }
+    check = (
+        {"cert_reqs": ssl.CERT_REQUIRED}
+        if settings.verify_ssl
+        else {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
+    )
+    return {**check, **{name: value for name, value in given.items() if value}}
 
 
 def _proxy(settings: Configuration) -> dict[str, Any]:

@@ -11,22 +11,17 @@ from ..shared.kept_app_def import kept_text, read_kept
 from . import labels
 
 
-def app_def_annotations(
-    app: AppDef, session: str, submitted_at: float | None = None, built: Collection[str] = ()
-) -> dict[str, str]:
-    """Return the annotations that record a job's AppDef, its user and when it was submitted.
+def app_def_annotations(app: AppDef, session: str, built: Collection[str] = ()) -> dict[str, str]:
+    """Return the annotations that record a job's AppDef, and its user.
 
     Args:
         app: the AppDef, as it is launched.
         session: the session part of its handle.
-        submitted_at: seconds since the epoch; None if that is unknown yet.
         built: images that have the workspace of their role in them.
     """
     text, left_out = kept_text(app, labels.APP_DEF_LIMIT, built)
     kept = {labels.APP_DEF_LEFT_OUT: left_out} if left_out else {labels.APP_DEF: text}
     kept.update({labels.USER: user_name(), labels.SESSION: session})
-    if submitted_at is not None:
-        kept[labels.SUBMITTED_AT] = f"{submitted_at:.3f}"
     return kept
 
 

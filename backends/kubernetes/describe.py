@@ -11,7 +11,6 @@ from typing import NamedTuple
 from ...specs.errors import SchedulerError
 from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
 from ..kube.api_server import ApiError, ApiServer
-from ..kube.causes import waits
 from ..kube.objects import KubernetesObject, checked_event, dig, events_path, items_of, name_of, pods_path, uid_of
 from ..kube.pods import exit_code, main_container, main_status, pod_state, run_of, seconds_of, terminated
 from ..kube.reflector import Reflector
@@ -46,12 +45,12 @@ def forwarded_ports(context: str, namespace: str, pods: Mapping[Replica, Kuberne
             continue
         containers = dig(pod, "spec", "containers") or []
         for port in next((one.get("ports") or [] for one in containers if one["name"] == own), []):
-            number = int(port.get("containerPort") or 0)
+            number = port.get("containerPort", 0)
             if not number or port.get("protocol", "TCP") != "TCP":
                 continue
             local = _free_port(number, {one.host_port for one in ports})
             command = port_forward_line(context, namespace, name_of(pod), number, local)
-            name = str(port.get("name") or "")
+            name = port.get("name", "")
             ports.append(PublishedPort(replica.role, replica.number, name, number, "", local, command))
     return ports
 
@@ -160,7 +159,8 @@ def _replica(
     kind: JobKind, replica: Replica, pod: KubernetesObject | None, app: AppState, facts: JobFacts
 ) -> ReplicaStatus:
     if pod is None:
-        return _without_pod(replica, app)
+        state, reason = _WITHOUT_POD.get(app, (app, "its pod was deleted: how it ended is not known"))
+        return ReplicaStatus(replica.number, state, replica.role, "", reason=reason)
     own = main_status(pod)
     state, code, ended = pod_state(pod), exit_code(pod), terminated(own)
     running = dig(own, "state", "running") or {}
@@ -181,20 +181,15 @@ def _replica(
     )
 
 
-def _without_pod(replica: Replica, app: AppState) -> ReplicaStatus:
-    """Return a replica whose pod is not there yet, or was deleted."""
-    state, reason = app, "its pod was deleted: how it ended is not known"
-    if waits(app):
-        state, reason = AppState.PENDING, "has no pod yet"
-    elif app is AppState.RUNNING:
-        state, reason = AppState.PENDING, "has no pod: it is being restarted, or was removed"
-    elif app is AppState.SUCCEEDED:
-        reason = "its pod was deleted"
-    elif app is AppState.FAILED:
-        state = AppState.UNKNOWN
-    elif app is AppState.CANCELLED:
-        reason = "its pod was ended"
-    return ReplicaStatus(replica.number, state, replica.role, "", reason=reason)
+# The state of a replica whose pod is not there, by its job's state, and why.
+_WITHOUT_POD = {
+    AppState.SUBMITTED: (AppState.PENDING, "has no pod yet"),
+    AppState.PENDING: (AppState.PENDING, "has no pod yet"),
+    AppState.RUNNING: (AppState.PENDING, "has no pod: it is being restarted, or was removed"),
+    AppState.SUCCEEDED: (AppState.SUCCEEDED, "its pod was deleted"),
+    AppState.FAILED: (AppState.UNKNOWN, "its pod was deleted: how it ended is not known"),
+    AppState.CANCELLED: (AppState.CANCELLED, "its pod was ended"),
+}
 
 
 class _Followed(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -84,11 +85,15 @@ class JobKind(ABC):
         group: the API group.
         version: its version.
         resource: the plural that paths and rights use.
+        unknown: what is said of a server that does not know this kind.
+        explanations: patterns of refusals, and how each is said, with the pattern's groups.
     """
 
     group: str
     version: str
     resource: str
+    unknown: str
+    explanations: Sequence[tuple[re.Pattern[str], str]]
 
     # On the server
 
@@ -99,7 +104,7 @@ class JobKind(ABC):
 
     @abstractmethod
     def checked(self, item: Any) -> KubernetesObject | None:
-        """Return a job without the values that have the wrong type, changed in place; None if it has no name."""
+        """Return a job; None if it does not have the shape of one."""
 
     @abstractmethod
     def pods_selector(self, job_name: str) -> str:
@@ -137,10 +142,6 @@ class JobKind(ABC):
     @abstractmethod
     def main_container(self, pod: KubernetesObject) -> str:
         """Return the name of the container that the replica runs in, by the pod's labels."""
-
-    @abstractmethod
-    def restart_number(self, pod: KubernetesObject) -> int:
-        """Return how often the job had been restarted when a pod was made."""
 
     @abstractmethod
     def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
@@ -193,15 +194,6 @@ class JobKind(ABC):
     @abstractmethod
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         """Return a job whose status asks the controller to end it and keep it."""
-
-    @abstractmethod
-    def explain_refusal(self, answer: str, *, is_unknown: bool) -> str:
-        """Explain a refusal in the kind's own words, empty if it has none.
-
-        Args:
-            answer: the server's message.
-            is_unknown: the server does not know this kind at all.
-        """
 
     @abstractmethod
     def findings(self, server: ApiServer) -> list[Finding]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from cachetools import LRUCache
 
 from ...specs.errors import JobNotFoundError, SchedulerError
 from ...specs.status import is_terminal
@@ -13,9 +16,9 @@ from ..kube.api_server import ApiServer
 from ..kube.objects import KubernetesObject, checked_pod, items_of, name_of, owners_of, pods_path, uid_of
 from ..kube.pods import MAIN
 from ..shared.replicas import pick_replica
-from .job_kind import JobKind, Replica
+from .job_kind import JobKind, JobStatus, Replica
 
-# Snapshots that are kept, the latest.
+# Jobs whose latest snapshot is kept.
 _MAX_SNAPSHOTS = 64
 
 
@@ -37,19 +40,20 @@ class JobSnapshot(NamedTuple):
         began: when they were asked for, by the monotonic clock.
         job: the job; None once it is gone.
         pods: its pods by replica.
-        is_over: whether no pod will be made any more.
-        has_ended: whether the job is final, or gone.
-        may_restart: whether a pod that has ended may be replaced.
+        status: how the job is doing; None once it is gone.
         replicas: the replicas that the job asks for.
     """
 
     began: float
     job: KubernetesObject | None
     pods: Mapping[Replica, KubernetesObject]
-    is_over: bool
-    has_ended: bool
-    may_restart: bool
+    status: JobStatus | None
     replicas: list[Replica]
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job is final, or gone."""
+        return self.status is None or is_terminal(self.status.state)
 
     def pick(self, app_id: str, role: str, k: int) -> Replica:
         """Return a replica.
@@ -66,6 +70,14 @@ class JobSnapshot(NamedTuple):
         return pick_replica(app_id, roles, role, k)
 
 
+@dataclass
+class _Snapshots:
+    """The latest snapshot of a job; its lock is held while another is taken."""
+
+    lock: threading.Lock
+    latest: JobSnapshot | None = None
+
+
 class Jobs:
     """The jobs of one kind on a server; every method may be called from any thread.
 
@@ -77,8 +89,7 @@ class Jobs:
     def __init__(self, server: ApiServer, kind: JobKind) -> None:
         self.server = server
         self.kind = kind
-        self._snapshots: dict[str, JobSnapshot] = {}
-        self._locks: dict[str, threading.Lock] = {}
+        self._snapshots: LRUCache[str, _Snapshots] = LRUCache(_MAX_SNAPSHOTS)
         self._lock = threading.Lock()
 
     def find(self, app_id: str) -> KubernetesObject | None:
@@ -129,28 +140,16 @@ class Jobs:
             SchedulerError: the server did not answer, or may not tell.
         """
         with self._lock:
-            lock = self._locks.setdefault(app_id, threading.Lock())
-        with lock:
-            kept = self._snapshots.get(app_id)
-            if kept is not None and kept.began >= not_before:
-                return kept
-            taken = self._take_snapshot(app_id)
-        with self._lock:
-            self._snapshots.pop(app_id, None)
-            self._snapshots[app_id] = taken
-            while len(self._snapshots) > _MAX_SNAPSHOTS:
-                oldest = next(iter(self._snapshots))
-                del self._snapshots[oldest]
-                self._locks.pop(oldest, None)
-        return taken
+            taken = self._snapshots.setdefault(app_id, _Snapshots(threading.Lock()))
+        with taken.lock:
+            if taken.latest is None or taken.latest.began < not_before:
+                taken.latest = self._take_snapshot(app_id)
+            return taken.latest
 
     def _take_snapshot(self, app_id: str) -> JobSnapshot:
         began, kind = time.monotonic(), self.kind
         job = self.find(app_id)
         if job is None:
-            return JobSnapshot(began, None, {}, is_over=True, has_ended=True, may_restart=False, replicas=[])
-        status = kind.status(job)
-        return JobSnapshot(
-            began, job, self.by_replica(self.pods(job)), not status.makes_pods, is_terminal(status.state),
-            status.may_restart, [replica for replica, _ in kind.replicas(job)],
-        )  # fmt: skip
+            return JobSnapshot(began, None, {}, None, [])
+        replicas = [replica for replica, _ in kind.replicas(job)]
+        return JobSnapshot(began, job, self.by_replica(self.pods(job)), kind.status(job), replicas)

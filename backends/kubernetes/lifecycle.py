@@ -19,11 +19,24 @@ from .jobs import Jobs, make_app_id
 from .request import KubernetesJob
 
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request:\s*(?P<why>.*)', re.DOTALL)
-_QUOTA = re.compile(
-    r"exceeded quota: (?P<name>\S+), requested: (?P<asked>.+?), used: (?P<used>.+?), limited: (?P<most>.+)"
+# What an admission plug-in refuses, and how that is said.
+_EXPLANATIONS = (
+    (
+        re.compile(
+            r"exceeded quota: (?P<name>\S+), requested: (?P<asked>.+?), used: (?P<used>.+?), limited: (?P<most>.+)"
+        ),
+        "the quota {name} of the namespace does not allow it: {asked} is asked for, {used} is used, {most} is the "
+        "limit: ask for less, or wait until jobs have ended",
+    ),
+    (
+        re.compile(r'serviceaccount "(?P<name>[^"]+)" not found'),
+        "there is no service account {name} in the namespace: correct service_account, or create it",
+    ),
+    (
+        re.compile(r"no PriorityClass with name (?P<name>\S+) was found"),
+        "there is no priority class {name}: `kubectl get priorityclasses` lists them",
+    ),
 )
-_NO_ACCOUNT = re.compile(r'serviceaccount "(?P<name>[^"]+)" not found')
-_NO_PRIORITY = re.compile(r"no PriorityClass with name (?P<name>\S+) was found")
 # Complaints of a server that are shown.
 _MAX_COMPLAINTS = 4
 
@@ -50,13 +63,14 @@ def explain_refusal(error: ApiError, namespace: str, kind: JobKind, job: Kuberne
     if error.status == 404:
         if error.details.get("kind") == "namespaces":
             return f"there is no namespace {namespace}: choose another one, or `kubectl create namespace {namespace}`"
-        return answer if error.details.get("name") else kind.explain_refusal(answer, is_unknown=True)
+        return answer if error.details.get("name") else kind.unknown
     if error.status == 409 and error.reason == "AlreadyExists":
         return f"there is a job of this name in {namespace} already: launch it again, which gives it another name"
     if error.status == 413 or "request is too large" in answer:
         return describe_too_large(kind, job)
-    if words := kind.explain_refusal(answer, is_unknown=False) or _explain_admission(answer):
-        return words
+    for pattern, text in (*kind.explanations, *_EXPLANATIONS):
+        if match := pattern.search(answer):
+            return text.format(**match.groupdict())
     if match := _WEBHOOK.search(answer):
         parts = [part.strip() for part in re.split(r";\s*", plain(match["why"])) if part.strip(" .")]
         complaints = [_with_replica(part, kind, job) for part in parts[:_MAX_COMPLAINTS]]
@@ -69,31 +83,12 @@ def explain_refusal(error: ApiError, namespace: str, kind: JobKind, job: Kuberne
     return answer
 
 
-def describe_missing_account(account: str, namespace: str) -> str:
-    """Describe a missing service account, with what to do."""
-    return f"there is no service account {account} in {namespace}: correct service_account, or create it"
-
-
 def describe_too_large(kind: JobKind, job: KubernetesObject) -> str:
     """Describe a job of too many bytes, with what to do."""
     return (
         f"the job is too large for the server with its {kind.status(job).wanted} replicas, each of which is written "
         "out: ask for fewer, or move long arguments and variables into the image or a file"
     )
-
-
-def _explain_admission(answer: str) -> str:
-    """Describe what is missing, or used up, where an admission plug-in refused; empty for all else."""
-    if match := _QUOTA.search(answer):
-        return (
-            f"the quota {match['name']} of the namespace does not allow it: {match['asked']} is asked for, "
-            f"{match['used']} is used, {match['most']} is the limit: ask for less, or wait until jobs have ended"
-        )
-    if match := _NO_ACCOUNT.search(answer):
-        return describe_missing_account(match["name"], "the namespace")
-    if match := _NO_PRIORITY.search(answer):
-        return f"there is no priority class {match['name']}: `kubectl get priorityclasses` lists them"
-    return ""
 
 
 def _describe_cause(cause: Any, kind: JobKind, job: KubernetesObject) -> str:
@@ -129,7 +124,8 @@ def validate(server: ApiServer, kind: JobKind, resource: Mapping[str, Any]) -> N
         words = explain_refusal(error, namespace, kind, job)
         if error.status in (400, 413, 422):
             raise AppDefError(f"The server would reject the job: {words}") from error
-        raise error.explained(words) from error
+        error.args = (words,)
+        raise
     # Last: only a job that the server would take is known to be of the right form.
     _refuse_missing_accounts(server, kind, job, namespace)
 
@@ -174,8 +170,8 @@ def launch(
     except ApiError as error:
         if error.status == 409 and _was_created(server, kind, made, error):
             return app_id
-        words = explain_refusal(error, namespace, kind, made)
-        raise error.explained(f"{app_id} was not launched: {words}") from error
+        error.args = (f"{app_id} was not launched: {explain_refusal(error, namespace, kind, made)}",)
+        raise
     return app_id
 
 
@@ -193,16 +189,15 @@ def _refuse_missing_accounts(server: ApiServer, kind: JobKind, job: KubernetesOb
         BackendUnavailableError: the server cannot be asked.
     """
     for account in dict.fromkeys(dig(pod, "spec", "serviceAccountName") for _, pod in kind.replicas(job)):
-        if account and not has_account(server, namespace, account):
-            raise AppDefError(describe_missing_account(account, namespace))
-
-
-def has_account(server: ApiServer, namespace: str, account: str) -> bool:
-    """Return whether a service account exists; one that this user may not read counts as there."""
-    try:
-        return server.find(f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}") is not None
-    except ApiError:
-        return True
+        try:
+            path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}"
+            if account and server.find(path) is None:
+                raise AppDefError(
+                    f"there is no service account {account} in {namespace}: correct service_account, or create it"
+                )
+        except ApiError:
+            # One that this user may not read counts as there.
+            continue
 
 
 def _was_sent(error: BaseException | None) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...specs.status import AppState, is_terminal
@@ -34,6 +35,12 @@ class Known(NamedTuple):
     reason: str = ""
     finished_at: float | None = None
 
+    def put_into(self, row: ListAppResponse) -> ListAppResponse:
+        """Return the row of the job with what is known."""
+        if row.state is not self.state:
+            return row
+        return replace(row, msg=self.reason or row.msg, finished_at=row.finished_at or self.finished_at)
+
 
 class ListedJob(NamedTuple):
     """What is kept of a listed job."""
@@ -43,18 +50,10 @@ class ListedJob(NamedTuple):
     version: str
 
 
-def row_of(kind: JobKind, job: KubernetesObject, known: Known | None = None) -> ListAppResponse:
-    """Return the row of a job.
-
-    Args:
-        kind: its kind.
-        job: the job.
-        known: what its last description found out.
-    """
+def row_of(kind: JobKind, job: KubernetesObject) -> ListAppResponse:
+    """Return the row of a job, as far as a list says it."""
     status = kind.status(job)
     state = status.state
-    if known is None or known.state is not state:
-        known = Known(state)
     template = first_template(kind, job)
     return ListAppResponse(
         app_id=make_app_id(job),
@@ -62,14 +61,14 @@ def row_of(kind: JobKind, job: KubernetesObject, known: Known | None = None) -> 
         name=launched_name(job, template),
         submitted_at=submitted_at(job) or None,
         started_at=status.started_at,
-        finished_at=status.finished_at or known.finished_at,
+        finished_at=status.finished_at,
         # Counts are dropped when a job has ended, and while its pods end.
         replicas_running=0 if is_terminal(state) else status.running,
         replicas_wanted=status.wanted,
         replicas_succeeded=status.wanted if state is AppState.SUCCEEDED else status.succeeded,
         user=dig(job, "metadata", "annotations", labels.USER) or "",
         image=image_of(template),
-        msg=known.reason or status.message,
+        msg=status.message,
         foreign=dig(template, "metadata", "labels", labels.MANAGED_BY) != labels.TORCHX,
     )
 
@@ -107,7 +106,7 @@ class ListedJobs:
         self._reflectors = {namespace: self._reflector(namespace)}
         # Namespaces that the server refused to list, which is logged once.
         self._refused: set[str] = set()
-        self._subscribers = Subscribers("kubernetes-watch", lambda on_change: _Watch(self, on_change))
+        self._subscribers = Subscribers("kubernetes-watch", self._start)
 
     @property
     def is_watched(self) -> bool:
@@ -141,7 +140,7 @@ class ListedJobs:
         refused: list[ApiError] = []
         for namespace, reflector in reflectors:
             try:
-                rows += [listed.row for listed in reflector.items().values()]
+                rows += [self._known_row(listed) for listed in reflector.items().values()]
             except ApiError as error:
                 refused.append(error)
                 if namespace not in self._refused:
@@ -159,12 +158,11 @@ class ListedJobs:
 
     def learn(self, job: KubernetesObject, reason: str, finished_at: float | None = None) -> None:
         """Put what a description found out into the row of its job."""
-        uid, version = uid_of(job), _version_of(job)
-        known = self._known[uid] = Known(self._jobs.kind.state(job), reason, finished_at)
-        row = row_of(self._jobs.kind, job, known)
-        self._reflector_of(row.app_id).update(
-            uid, lambda listed: listed._replace(row=row) if listed.version == version else listed
-        )
+        self._known[uid_of(job)] = Known(self._jobs.kind.state(job), reason, finished_at)
+
+    def _known_row(self, listed: ListedJob) -> ListAppResponse:
+        known = self._known.get(listed.uid)
+        return known.put_into(listed.row) if known else listed.row
 
     def version(self, app_id: str) -> str:
         """Return the version of a job that a watch keeps; empty if no watch holds, or there is no such job."""
@@ -178,14 +176,14 @@ class ListedJobs:
         """End every watch."""
         self._subscribers.close()
 
-    def start(self, on_change: Callable[[], None]) -> None:
-        """Watch every namespace."""
+    def _start(self, on_change: Callable[[], None]) -> _Watch:
         with self._lock:
             self._on_change = on_change
             for reflector in self._reflectors.values():
                 reflector.start("kubernetes-jobs")
+        return _Watch(self._stop)
 
-    def stop(self) -> None:
+    def _stop(self) -> None:
         """End the watches; the rows are listed from now on."""
         with self._lock:
             self._on_change = None
@@ -203,7 +201,7 @@ class ListedJobs:
         if job is None:
             _log.warning("a job without a usable name is not shown: %.300r", item)
             return None
-        return ListedJob(row_of(self._jobs.kind, job, self._known.get(uid_of(job))), uid_of(job), _version_of(job))
+        return ListedJob(row_of(self._jobs.kind, job), uid_of(job), _version_of(job))
 
     def _listed(self, app_id: str) -> ListedJob:
         known = self._reflector_of(app_id).known().values()
@@ -219,27 +217,14 @@ _NO_ROW = ListAppResponse("", AppState.UNKNOWN)
 
 
 class _Watch:
-    """What `Subscribers` starts and ends."""
+    """What `Subscribers` ends; the reflectors have threads of their own."""
 
-    def __init__(self, jobs: ListedJobs, on_change: Callable[[], None]) -> None:
-        self._jobs = jobs
-        self._on_change = on_change
-        self._lock = threading.Lock()
-        self._stop = threading.Event()
+    def __init__(self, close: Callable[[], None]) -> None:
+        self.close = close
 
     def listen(self) -> None:
-        """Watch until `close`."""
-        with self._lock:
-            if not self._stop.is_set():
-                self._jobs.start(self._on_change)
-        self._stop.wait()
-
-    def close(self) -> None:
-        """End the watches, from any thread."""
-        with self._lock:
-            self._stop.set()
-            self._jobs.stop()
+        """Return at once."""
 
 
 def _version_of(job: KubernetesObject) -> str:
-    return str(job["metadata"].get("resourceVersion") or "")
+    return job["metadata"].get("resourceVersion", "")

@@ -11,7 +11,7 @@ from ...specs.errors import LogUnreadableError
 from ..kube.objects import KubernetesObject, uid_of
 from ..kube.pod_log import ContainerLog, Item, LogReading
 from ..kube.pods import before_others, main_container
-from ..shared.stamped_log import TOGETHER_NS, LookWaits
+from ..shared.stamped_log import LookWaits
 from .job_kind import Replica
 from .jobs import Jobs, JobSnapshot
 
@@ -34,7 +34,6 @@ class KubernetesLogStream:
         since: without a cursor, only lines from this time on, in nanoseconds since the epoch.
         follow: wait for more; else end at the present end.
         says: add notices.
-        together: lines printed within this time (ns) may be one record.
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class KubernetesLogStream:
         since: int | None = None,
         follow: bool = True,
         says: bool = True,
-        together: int = TOGETHER_NS,
     ) -> None:
         self._jobs = jobs
         self._app_id = app_id
@@ -56,7 +54,7 @@ class KubernetesLogStream:
         self._parts: dict[str, Part] = {part.name: part for part in cursor.parts} if cursor else {}
         self._reading = LogReading(
             jobs.server, self._look, str(self._replica), dict(self._parts), since,
-            follow, says, together,
+            follow, says,
         )  # fmt: skip
         self._cursor = cursor
         self._items = self._all_items()
@@ -83,8 +81,6 @@ class KubernetesLogStream:
         with self._iterating:
             try:
                 item = next(self._items)
-            except StopIteration:
-                raise
             except Exception:
                 if self._reading.is_stopped:
                     raise StopIteration from None
@@ -107,12 +103,9 @@ class KubernetesLogStream:
 
     def _note(self, part: Part) -> None:
         """Remember a position, and forget those in earlier runs and pods."""
-        pod, container, _ = part.name.split("/")
-        kept = {
-            name: known
-            for name, known in self._parts.items()
-            if name.split("/")[0] == pod and name.split("/")[1] != container
-        }
+        container, pod = part.name.rsplit("/", 1)[0], part.name.split("/")[0]
+        kept = {name: known for name, known in self._parts.items() if name.startswith(f"{pod}/")}
+        kept = {name: known for name, known in kept.items() if not name.startswith(f"{container}/")}
         kept[part.name] = part
         self._parts = kept
         self._cursor = PartsCursor(tuple(kept.values()))
@@ -128,7 +121,7 @@ class KubernetesLogStream:
             pod = look.pods.get(self._replica)
             if pod is not None and uid_of(pod) != whole:
                 if last not in ("", uid_of(pod)) and reading.says:
-                    yield self._made_anew(pod)
+                    yield reading.own_record("was restarted in a new pod: its log continues")
                 last = whole = uid_of(pod)
                 yield from self._pod_items(pod)
                 waits = LookWaits()
@@ -143,24 +136,19 @@ class KubernetesLogStream:
             raise self._gone()
         self.is_complete = not reading.is_stopped
 
-    def _look(self, pod: KubernetesObject, not_before: float) -> KubernetesObject | None:
+    def _look(self, not_before: float) -> KubernetesObject | None:
         return self._jobs.snapshot(self._app_id, not_before).pods.get(self._replica)
 
     def _may_come(self, look: JobSnapshot, pod: KubernetesObject | None) -> bool:
         """Return whether a pod may still be made: the first one, or a replacement."""
-        if not self._reading.follow or look.is_over:
+        if not self._reading.follow or look.status is None or not look.status.makes_pods:
             return False
         # A deleted pod is replaced while its job runs.
-        return pod is None or "deletionTimestamp" in pod["metadata"] or look.may_restart
+        return pod is None or "deletionTimestamp" in pod["metadata"] or look.status.may_restart
 
     def _pod_items(self, pod: KubernetesObject) -> Iterator[Item]:
         for container in (*before_others(pod), main_container(pod)):
             yield from ContainerLog(self._reading, pod, container).items()
-
-    def _made_anew(self, pod: KubernetesObject) -> Item:
-        retry = self._jobs.kind.restart_number(pod)
-        which = f" (retry {retry})" if retry else ""
-        return self._reading.own_record(f"was restarted in a new pod{which}: its log continues")
 
     def _gone(self) -> LogUnreadableError:
         return LogUnreadableError(

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...logs.text.sanitize import plain
-from ...specs.errors import AppDefError, BackendUnavailableError, NotAllowedError, SchedulerError
+from ...specs.errors import AppDefError, BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef
 from ..kube.api_server import ApiError, ApiServer
 from ..kube.kubeconfig import read_contexts
 from ..kube.objects import name_of, pods_path
 from ..kube.pod_template import node_labels
-from ..kube.rights import EXEC, EXEC_1_35, LOGS, PODS, Right, Rights, may
+from ..kube.rights import EXEC, EXEC_1_35, LOGS, PODS, Right, may
 from ..types import Finding
 from ..workspace.scripts import workspace_findings
 from .job_kind import JobKind
-from .lifecycle import describe_missing_account, describe_too_large, explain_refusal, has_account
+from .lifecycle import describe_too_large, explain_refusal
 from .request import KubernetesOpts
 
 # The objects that an option names; more are no help to choose from.
@@ -59,14 +59,14 @@ def _needed(kind: JobKind, version: tuple[int, int]) -> dict[Right, str]:
     return {**needed, EXEC_1_35: "no shell can be opened"} if version >= (1, 35) else needed
 
 
-def server_findings(server: ApiServer, kind: JobKind, namespace: str, rights: Rights) -> list[Finding]:
+def server_findings(server: ApiServer, kind: JobKind, namespace: str, missing: set[Right]) -> list[Finding]:
     """Check a server: its version, what runs the jobs, the namespace, rights; or say why it cannot be used.
 
     Args:
         server: the server.
         kind: the kind of jobs.
         namespace: the namespace that is listed; all of them if empty.
-        rights: what this user may do.
+        missing: gets the rights that this user does not have.
     """
     hint = "ask the cluster's administrator for this right"
     try:
@@ -77,7 +77,8 @@ def server_findings(server: ApiServer, kind: JobKind, namespace: str, rights: Ri
         if namespace and _is_missing(server, f"/api/v1/namespaces/{namespace}"):
             findings.append(Finding("error", f"there is no namespace {plain(namespace)}", "choose another one"))
         for right, words in _needed(kind, _version_of(answer)).items():
-            if not rights.allows(right):
+            if not may(server, right, namespace):
+                missing.add(right)
                 findings.append(Finding("warning", f"you may not {right}: {words}", hint))
     except SchedulerError as error:
         return [Finding("error", str(error))]
@@ -96,19 +97,11 @@ def known_values(server: ApiServer) -> dict[str, list[str]]:
     try:
         values["context"] = list(read_contexts().names)
         for option, path in _CHOICE_PATHS.items():
-            if names := _list_names(server, path.format(namespace=server.namespace)):
+            if names := server.list_names(path.format(namespace=server.namespace), _MAX_CHOICES):
                 values[option] = names
     except (SchedulerError, ValueError):
         return values
     return values
-
-
-def _list_names(server: ApiServer, path: str) -> list[str]:
-    try:
-        items = server.request("GET", path, params={"limit": _MAX_CHOICES}).get("items") or []
-    except ApiError:
-        return []
-    return [name for item in items if plain(name := str(name_of(item))) == name]
 
 
 def launch_findings(
@@ -126,20 +119,12 @@ def launch_findings(
     findings = list(_images(app, image_repo))
     findings += [finding for role in app.roles for finding in workspace_findings(role)]
     try:
-        findings += _cluster(server, kind, app, opts)
-        if not any(known.level == "error" for known in findings):
-            findings += _nodes(server, app)
-            findings += _pods(server, kind, app, opts)
-    except BackendUnavailableError as error:
-        findings.append(_finding(str(error)))
-    except AppDefError as error:
+        findings += kind.launch_findings(server, app, opts)
+        findings += _nodes(server, app)
+        findings += _pods(server, kind, app, opts)
+    except (BackendUnavailableError, AppDefError) as error:
         findings.append(Finding("error", str(error)))
     return findings
-
-
-def _finding(message: str) -> Finding:
-    what, _, hint = message.partition(": ")
-    return Finding("error", what, hint)
 
 
 def _images(app: AppDef, image_repo: str) -> Iterator[Finding]:
@@ -151,28 +136,6 @@ def _images(app: AppDef, image_repo: str) -> Iterator[Finding]:
             yield Finding("error", f"{role.name}: an image is built from its workspace, but nodes cannot pull it", hint)
         elif role.image.startswith("sha256:"):
             yield Finding("error", f"{role.name}: only the local Docker engine has its image {role.image:.19}", hint)
-
-
-def _cluster(server: ApiServer, kind: JobKind, app: AppDef, opts: KubernetesOpts) -> Iterator[Finding]:
-    """Yield what the cluster lacks: the kind of jobs, the namespace, the right to launch, and the like."""
-    namespace = opts.namespace
-    if _is_missing(server, f"/apis/{kind.group}/{kind.version}"):
-        what, _, hint = kind.explain_refusal("", is_unknown=True).partition(": ")
-        yield Finding("error", what, hint)
-        return
-    if _is_missing(server, f"/api/v1/namespaces/{namespace}"):
-        hint = f"choose another, or `kubectl create namespace {namespace}`"
-        yield Finding("error", f"there is no namespace {namespace}", hint)
-        return
-    if not may(server, Right("create", kind.resource, kind.group), namespace, _TIMEOUT_S):
-        what = f"you may not create {kind.resource}.{kind.group} in namespace {namespace}"
-        yield Finding("error", what, "ask the cluster's administrator for this right, or choose another namespace")
-    yield from kind.launch_findings(server, app, opts)
-    priority = opts.priority_class
-    if priority and _is_missing(server, f"/apis/scheduling.k8s.io/v1/priorityclasses/{priority}"):
-        yield Finding("error", f"there is no priority class {priority}", "`kubectl get priorityclasses` lists them")
-    if opts.service_account and not has_account(server, namespace, opts.service_account):
-        yield _finding(describe_missing_account(opts.service_account, namespace))
 
 
 def _nodes(server: ApiServer, app: AppDef) -> Iterator[Finding]:
@@ -189,27 +152,26 @@ def _nodes(server: ApiServer, app: AppDef) -> Iterator[Finding]:
 
 
 def _pods(server: ApiServer, kind: JobKind, app: AppDef, opts: KubernetesOpts) -> Iterator[Finding]:
-    """Yield what the server has against the pods, of which it is asked about the first of each role."""
+    """Yield what the server has against the first pod of each role, such as an account or a class that is missing."""
     job = kind.manifest(app, opts)
     if len(json.dumps(job)) > _MAX_BYTES:
         yield Finding("error", describe_too_large(kind, job))
         return
-    tried: set[str] = set()
+    first: dict[str, Any] = {}
     for replica, template in kind.replicas(job):
-        if replica.role in tried:
-            continue
-        tried.add(replica.role)
-        metadata = {**template["metadata"], "name": f"{name_of(job)}-{template['spec']['containers'][0]['name']}-0"}
-        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+        first.setdefault(replica.role, template)
+    for role, template in first.items():
+        spec = template["spec"] | ({"priorityClassName": opts.priority_class} if opts.priority_class else {})
+        metadata = {**template["metadata"], "name": f"{name_of(job)}-{spec['containers'][0]['name']}-0"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         try:
             server.request("POST", pods_path(opts.namespace), params={"dryRun": "All"}, body=pod, timeout=_TIMEOUT_S)
         except ApiError as error:
             # The controller makes the pods: this user need not be allowed to.
-            if isinstance(error, NotAllowedError) and error.is_missing_right:
+            if error.is_missing_right:
                 return
             level = "warning" if "quota" in str(error) else "error"
-            words = explain_refusal(error, opts.namespace, kind, job)
-            yield Finding(level, f"{replica.role}: {words}")
+            yield Finding(level, f"{role}: {explain_refusal(error, opts.namespace, kind, job)}")
 
 
 def _is_missing(server: ApiServer, path: str) -> bool:

@@ -27,7 +27,7 @@ from ..kube.api_server import TIMEOUT_S, ApiError, ApiServer
 from ..kube.objects import KubernetesObject, dig, sanitize_for_serialization
 from ..kube.pod_template import role_to_pod
 from ..kube.pods import MAIN, main_container, run_of
-from ..kube.rights import EXEC, EXEC_1_35, Right, Rights
+from ..kube.rights import EXEC, EXEC_1_35, Right
 from ..kube.shell import run_command, shell_command
 from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
@@ -40,7 +40,7 @@ from .labels import pod_labels
 from .lifecycle import abort, launch, remove, validate
 from .listing import ListedJobs
 from .log_stream import KubernetesLogStream
-from .preflight import cancel_right, delete_right, known_values, launch_findings, server_findings
+from .preflight import known_values, launch_findings, server_findings
 from .request import KubernetesJob, KubernetesOpts, make_request, masked
 from .volcano.kind import VOLCANO
 from .volcano.manifest import app_to_resource
@@ -110,7 +110,6 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._jobs = Jobs(self._server, self._kind)
         self._listed = ListedJobs(self._jobs, self._namespace)
         self._followed = FollowedJobs(self._jobs, lambda: self._listed.is_watched, self._listed.version)
-        self._rights = Rights(self._server, self._namespace)
         self.capabilities = _ALL
         self.context = self._server.context
 
@@ -200,7 +199,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `OpensShell`."""
-        with self._noting(EXEC, app_id):
+        with self._noting_refusal(app_id):
             pod, container = self._running_container(app_id, role_name, k)
             return shell_command(self._server, pod, container, f"{role_name}/{k}")
 
@@ -208,7 +207,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S
     ) -> CommandOutput:
         """Run a command in a replica's container; see `RunsCommands`."""
-        with self._noting(EXEC, app_id):
+        with self._noting_refusal(app_id):
             pod, container = self._running_container(app_id, role_name, k)
             return run_command(self._server, pod, container, f"{role_name}/{k}", argv, timeout_s)
 
@@ -226,7 +225,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             raise SchedulerError(f"the pod of {replica} of {app_id} does not exist: this needs a running replica")
         container = main_container(pod)
         if not run_of(pod, container).is_running:
-            phase = str(dig(pod, "status", "phase") or "unknown").lower()
+            phase = (dig(pod, "status", "phase") or "unknown").lower()
             raise SchedulerError(f"{replica} of {app_id} is {phase}: this needs a running replica")
         return pod, container
 
@@ -234,41 +233,26 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def cancel(self, app_id: str) -> None:
         """Let the controller end the job, which is kept; one that is final or unknown is left alone."""
-        with self._noting(cancel_right(self._kind), app_id):
-            self._followed.forget(app_id)
-            abort(self._jobs, app_id, self._listed.uid(app_id))
+        self._followed.forget(app_id)
+        abort(self._jobs, app_id, self._listed.uid(app_id))
 
     def delete(self, app_id: str) -> None:
         """Remove the job and its pods; an unknown one is nothing to remove."""
-        with self._noting(delete_right(self._kind), app_id):
-            self._followed.forget(app_id)
-            remove(self._jobs, app_id, self._listed.uid(app_id))
+        self._followed.forget(app_id)
+        remove(self._jobs, app_id, self._listed.uid(app_id))
 
     def _cancel_existing(self, app_id: str) -> None:
         self.cancel(app_id)
 
     @contextmanager
-    def _noting(self, right: Right, app_id: str) -> Iterator[None]:
-        """Stop offering what the server refuses in the listed namespace."""
+    def _noting_refusal(self, app_id: str) -> Iterator[None]:
+        """Stop offering shells once the server refuses one in the listed namespace."""
         try:
             yield
         except ApiError as error:
-            if error.status == 403:
-                self._rights.refused(right, split_app_id(app_id)[0])
-                self._learn_rights()
+            if error.status == 403 and self._namespace == split_app_id(app_id)[0]:
+                self.capabilities = replace(_ALL, shell=False)
             raise
-
-    def _learn_rights(self) -> None:
-        if not self._namespace:
-            # What is not allowed in the whole cluster may be in a namespace.
-            return
-        missing = self._rights.known_missing
-        self.capabilities = replace(
-            _ALL,
-            cancel=not missing(cancel_right(self._kind)),
-            delete=not missing(delete_right(self._kind)),
-            shell=not missing(EXEC, EXEC_1_35),
-        )
 
     # Logs
 
@@ -303,8 +287,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def check(self) -> builtins.list[Finding]:
         """Return the server's version, Volcano, its queues, and what is not allowed; or why it cannot be used."""
-        findings = server_findings(self._server, self._kind, self._namespace, self._rights)
-        self._learn_rights()
+        missing: set[Right] = set()
+        findings = server_findings(self._server, self._kind, self._namespace, missing)
+        # What is not allowed in the whole cluster may be in a namespace.
+        self.capabilities = replace(_ALL, shell=not self._namespace or not missing & {EXEC, EXEC_1_35})
         return findings
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:

@@ -63,8 +63,8 @@ def summarize_events(events: Iterable[KubernetesObject]) -> EventSummary:
     for event in in_order:
         if event_time(event) < since:
             continue
-        message = str(event.get("message") or "")
-        rank = _rank(str(event.get("reason") or ""), message)
+        message = event.get("message", "")
+        rank = _rank(event.get("reason", ""), message)
         if rank and rank >= best:
             best, text = rank, _said_by(event)
         gave_up = gave_up or _GAVE_UP in message
@@ -89,7 +89,7 @@ def _rank(reason: str, message: str) -> int:
 
 
 def _said_by(event: KubernetesObject) -> str:
-    message = without_go(str(event.get("message") or ""))
+    message = without_go(event.get("message", ""))
     if match := _OF_PODS.match(message):
         # Volcano lists all pods that it could not create; the first is enough.
         first = message[match.end() :].partition(" failed to create pod ")[0].removesuffix("]")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from ...kube.objects import METADATA, POD_SPEC, KubernetesObject, TextMap, checked, dig, number
+from ...kube.objects import METADATA, POD_SPEC, KubernetesObject, Texts, Time, checked, dig, number, shape
 from .. import labels
 from ..job_kind import MAX_REPLICAS, Replica
 
@@ -18,32 +18,31 @@ JOB_NAME = "volcano.sh/job-name"
 TASK = "volcano.sh/task-spec"
 """The pod's task: in jobs of TorchX and of this program the name of its main container as well."""
 TASK_INDEX = "volcano.sh/task-index"
-RETRY_COUNT = "volcano.sh/job-retry-count"
-"""An annotation: how often the job had been restarted when the pod was made."""
-
-_TASK = {
-    "name": str,
-    "replicas": int,
-    "minAvailable": int,
-    "maxRetry": int,
-    "policies": [{"action": str, "event": str}],
-    "template": {"metadata": {"labels": TextMap, "annotations": TextMap}, "spec": POD_SPEC},
-}
-_JOB = {
-    "metadata": METADATA,
-    "spec": {"queue": str, "priorityClassName": str, "policies": [{"action": str}], "tasks": [_TASK]},
-    "status": {
-        "state": {"phase": str, "reason": str, "message": str, "lastTransitionTime": str},
-        "conditions": [{"status": str, "lastTransitionTime": str}],
-        "running": int,
-        "succeeded": int,
-        "retryCount": int,
-    },
-}
+_POLICIES = [shape(action=str, event=str)]
+_TASK = shape(
+    name=str,
+    replicas=int,
+    minAvailable=int,
+    maxRetry=int,
+    policies=_POLICIES,
+    template=shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC),
+)
+_JOB = shape(
+    "metadata",
+    metadata=METADATA,
+    spec=shape(queue=str, priorityClassName=str, policies=_POLICIES, tasks=[_TASK]),
+    status=shape(
+        state=shape(phase=str, reason=str, message=str, lastTransitionTime=Time),
+        conditions=[shape(status=str, lastTransitionTime=Time)],
+        running=int,
+        succeeded=int,
+        retryCount=int,
+    ),
+)
 
 
 def checked_job(item: Any) -> KubernetesObject | None:
-    """Return a job without the values that have the wrong type, changed in place; None if it has no name."""
+    """Return a job; None if it does not have the shape of one."""
     return checked(item, _JOB)
 
 
@@ -65,7 +64,7 @@ def count_of(task: KubernetesObject) -> int:
 def replicas_of(job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
     """Yield the replicas of a job in order, each with its pod template; at most `MAX_REPLICAS`."""
     found = (
-        (replica_of_task(task, index), task.get("template") or {})
+        (replica_of_task(task, index), task.get("template", {}))
         for task in tasks_of(job)
         for index in range(count_of(task))
     )

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from ....logs.text.sanitize import plain
 from ....specs.handles import normalize_str
 from ....specs.roles import AppDef
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiError, ApiServer
 from ...kube.causes import needs_events, pod_reason, together, waits
-from ...kube.objects import KubernetesObject, dig, name_of, number, uid_of
+from ...kube.objects import KubernetesObject, dig, name_of, uid_of
 from ...kube.pod_template import cores
 from ...kube.pods import main_container, pod_state
 from ...types import Finding, NameFault
@@ -24,7 +23,6 @@ from .jobs import (
     GROUP,
     JOB_NAME,
     QUEUES,
-    RETRY_COUNT,
     TASK,
     VERSION,
     checked_job,
@@ -46,7 +44,6 @@ _MAX_QUEUES = 20
 # A pod of Volcano's controller, as its own installation labels it.
 _CONTROLLER = "/api/v1/namespaces/volcano-system/pods", "app=volcano-controller"
 _ENDING = ("Completing", "Aborting", "Terminating")
-_NO_QUEUE = re.compile(r'queues\.scheduling\.volcano\.sh "(?P<queue>[^"]+)" not found')
 _TASK_FIELD = re.compile(r"^(?:spec\.)?tasks?\[(?P<index>\d+)\]\.?(?:template\.)?")
 
 
@@ -54,6 +51,16 @@ class VolcanoJobs(JobKind):
     """Jobs of ``batch.volcano.sh/v1alpha1``."""
 
     group, version, resource = GROUP, VERSION, "jobs"
+    unknown = (
+        f"the cluster has no Volcano, which runs the jobs: there is no {GROUP}/{VERSION}; its administrator can "
+        "install it (https://volcano.sh)"
+    )
+    explanations = (
+        (
+            re.compile(r'queues\.scheduling\.volcano\.sh "(?P<queue>[^"]+)" not found'),
+            "there is no queue {queue}: choose another one; `kubectl get queues` lists them",
+        ),
+    )
 
     checked = staticmethod(checked_job)
 
@@ -67,7 +74,7 @@ class VolcanoJobs(JobKind):
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
         state, ended_at = app_state(job), finished_at(job, pods)
         makes_pods = not is_terminal(state) and phase_of(job) not in _ENDING
-        policies = [policy for one in (job.get("spec") or {}, *tasks_of(job)) for policy in one.get("policies") or []]
+        policies = [policy for one in (job.get("spec", {}), *tasks_of(job)) for policy in one.get("policies", [])]
         places = {"queue": dig(job, "spec", "queue"), "priority class": dig(job, "spec", "priorityClassName")}
         return JobStatus(
             state,
@@ -103,9 +110,6 @@ class VolcanoJobs(JobKind):
 
     def main_container(self, pod: KubernetesObject) -> str:
         return main_container(pod, dig(pod, "metadata", "labels", TASK) or "")
-
-    def restart_number(self, pod: KubernetesObject) -> int:
-        return number(dig(pod, "metadata", "annotations") or {}, RETRY_COUNT)
 
     roles = staticmethod(roles_of)
 
@@ -163,7 +167,8 @@ class VolcanoJobs(JobKind):
         return "; ".join(parts) or job_message(job) or group.text
 
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
-        return pod_reason(pod, events, lambda events: summarize_events(events).text)
+        events = list(events)
+        return pod_reason(pod, events, summarize_events(events).text)
 
     # Launch and cancel
 
@@ -193,19 +198,9 @@ class VolcanoJobs(JobKind):
         # As Volcano notes a transition itself. It keeps it: else the time would be that of the phase before.
         ended = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         status = dig(job, "status") or {}
-        state = {**(status.get("state") or {}), "phase": "Aborted", "lastTransitionTime": ended}
-        conditions = [*(status.get("conditions") or []), {"status": "Aborted", "lastTransitionTime": ended}]
+        state = {**status.get("state", {}), "phase": "Aborted", "lastTransitionTime": ended}
+        conditions = [*status.get("conditions", []), {"status": "Aborted", "lastTransitionTime": ended}]
         return {**job, "status": {**status, "state": state, "conditions": conditions}}
-
-    def explain_refusal(self, answer: str, *, is_unknown: bool) -> str:
-        if is_unknown:
-            return (
-                f"the cluster has no Volcano, which runs the jobs: there is no {GROUP}/{VERSION}; its administrator "
-                "can install it (https://volcano.sh)"
-            )
-        if match := _NO_QUEUE.search(answer):
-            return f"there is no queue {match['queue']}: choose another one; `kubectl get queues` lists them"
-        return ""
 
     def findings(self, server: ApiServer) -> list[Finding]:
         try:
@@ -270,7 +265,7 @@ def _together(replicas: Sequence[ReplicaStatus], default: str) -> str:
 
 def _reserved(pod: KubernetesObject, resource: str, unit: float) -> int | None:
     """Return by how much a container requests less than its limit; None if it does not say."""
-    for container in pod.get("containers") or []:
+    for container in pod.get("containers", []):
         limit = cores(dig(container, "resources", "limits", resource))
         request = cores(dig(container, "resources", "requests", resource))
         if limit is not None and request is not None:
@@ -279,9 +274,7 @@ def _reserved(pod: KubernetesObject, resource: str, unit: float) -> int | None:
 
 
 def _queues(server: ApiServer) -> str:
-    try:
-        items = server.request("GET", QUEUES, params={"limit": _MAX_QUEUES}).get("items") or []
-    except ApiError:
+    names = server.list_names(QUEUES, _MAX_QUEUES)
+    if names is None:
         return "queues not readable"
-    names = [plain(str(name_of(item))) for item in items]
     return f"queues {', '.join(names)}" if names else "no queue"

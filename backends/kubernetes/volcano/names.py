@@ -8,7 +8,7 @@ from ....specs.errors import AppDefError
 from ....specs.handles import normalize_str
 from ....specs.roles import AppDef, Role
 from ...api import check_launchable
-from ...kube.names import check_namespace, check_role
+from ...kube.names import check_namespace
 from ...types import NameFault
 
 # A pod's name becomes its host name, which is one label of a DNS name.
@@ -44,8 +44,6 @@ def check_app(app: AppDef, namespace: str) -> None:
     for fault in name_faults(app):
         if fault.refused:
             raise AppDefError(f"{fault.what} is {fault.name!r}: {fault.words}")
-    for role in app.roles:
-        check_role(role)
 
 
 def name_faults(app: AppDef) -> Iterator[NameFault]:

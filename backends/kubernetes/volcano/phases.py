@@ -26,7 +26,7 @@ _JOB_STATES = {
 
 def phase_of(job: KubernetesObject) -> str:
     """Return a job's phase, empty until Volcano has picked it up."""
-    return str(dig(job, "status", "state", "phase") or "")
+    return dig(job, "status", "state", "phase") or ""
 
 
 def app_state(job: KubernetesObject) -> AppState:
@@ -74,10 +74,10 @@ def finished_at(job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) ->
 
 def _transitions(job: KubernetesObject) -> list[tuple[str, float | None]]:
     """Return the phases that a job entered, and when."""
-    status = job.get("status") or {}
+    status = job.get("status", {})
     entered = [
         (condition.get("status") or "", condition.get("lastTransitionTime"))
-        for condition in status.get("conditions") or []
+        for condition in status.get("conditions", [])
     ]
     entered.append((phase_of(job), dig(status, "state", "lastTransitionTime")))
     return [(phase, seconds_of(when)) for phase, when in entered]
@@ -93,8 +93,8 @@ def _has_own_time(job: KubernetesObject) -> bool:
 
 def _phase_written_at(job: KubernetesObject) -> float | None:
     """Return when a job's phase was last written."""
-    for entry in job["metadata"].get("managedFields") or []:
-        status = (entry.get("fieldsV1") or {}).get("f:status")
+    for entry in job["metadata"].get("managedFields", []):
+        status = entry.get("fieldsV1", {}).get("f:status")
         state = status.get("f:state") if isinstance(status, dict) else None
         # Where the server does not know the fields of the state, it notes the whole of it.
         if isinstance(state, dict) and (not state or "f:phase" in state):

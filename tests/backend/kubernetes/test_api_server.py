@@ -18,7 +18,7 @@ from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 
 @table("refusals.yaml", "messages", "status answer message")
 def test_message_of_a_refusal(status, answer, message):
-    assert describe_refusal(status, answer, "prod", 2.0) == message
+    assert describe_refusal(status, answer.get("message", answer.get("reason", "")), "prod", 2.0) == message
 
 
 def named(name):

@@ -15,7 +15,7 @@ from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.kubernetes.volcano.roles import roles_of
 from torchx_tui.specs.mounts import BindMount, DeviceMount, VolumeMount
 from torchx_tui.specs.resources import Resource
-from torchx_tui.specs.roles import AppDef, RetryPolicy
+from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.status import MISSING
 
 
@@ -75,8 +75,6 @@ def test_roles_are_rebuilt_from_the_tasks():
         role(
             "trainer",
             num_replicas=3,
-            min_replicas=2,
-            max_retries=4,
             args=["-c", "echo $HOME"],
             env={"A": "1", "IP": "[FIELD_PATH]status.podIP"},
             port_map={"tb": 6006},
@@ -94,14 +92,16 @@ def test_roles_are_rebuilt_from_the_tasks():
                 DeviceMount("/dev/null", "/dev/x", "r"),
             ],
         ),
-        role("reader", resource=Resource(cpu=-1, gpu=0, memMB=-1), retry_policy=RetryPolicy.REPLICA, max_retries=1),
+        role("reader", resource=Resource(cpu=-1, gpu=0, memMB=-1)),
     ]
     assert rebuilt(*given) == (given, [])
 
 
-def test_a_role_that_is_started_anew_by_itself():
-    given = [role("a", max_retries=2, retry_policy=RetryPolicy.ROLE), role("b")]
-    assert rebuilt(*given)[0] == given
+def test_retries_of_foreign_tasks_are_noted():
+    assert rebuilt(role("a", max_retries=2), role("b")) == (
+        [role("a"), role("b")],
+        ["a: its retries are not launched again"],
+    )
 
 
 def test_fields_that_a_role_lacks_become_its_overlay():
@@ -159,15 +159,7 @@ def test_a_foreign_job():
     assert "/etc/x" in notes[1]
 
 
-@pytest.mark.parametrize("spec", [{}, None, {"tasks": []}, {"tasks": [{}]}, {"tasks": [{"template": {"spec": None}}]}])
+@pytest.mark.parametrize("spec", [{}, {"tasks": []}, {"tasks": [{}]}, {"tasks": [{"template": {"spec": {}}}]}])
 def test_half_a_job_is_no_error(spec):
     found = roles_of({"metadata": {}, "spec": spec})
-    assert [one.entrypoint for one in found] == [MISSING] * len((spec or {}).get("tasks", []))
-
-
-def test_what_a_webhook_adds_is_no_wish_of_the_app():
-    job = resource(role(num_replicas=2))
-    for task in job["spec"]["tasks"]:
-        task.update(maxRetry=3, minAvailable=1)
-    (found,) = roles_of(job)
-    assert (found.max_retries, found.min_replicas) == (0, None)
+    assert [one.entrypoint for one in found] == [MISSING] * len(spec.get("tasks", []))

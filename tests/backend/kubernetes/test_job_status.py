@@ -200,7 +200,7 @@ def test_look_sends_only_needed_requests(server):
 
 
 def test_look_checks_the_queue_of_an_ignored_job(server):
-    server.answers["GET", JOB] = 200, job("", queue=None)
+    server.answers["GET", JOB] = 200, job("")
     for answer, exists in (
         ((200, {}), True),
         (status(404, "NotFound", "no"), False),
@@ -312,7 +312,7 @@ def test_row(phase, state, counts):
 
 def test_known_reason_is_valid_in_its_state():
     known = Known(AppState.RUNNING, "why", 7.0)
-    assert [row_of(VOLCANO, one, known).msg for one in (job(), job("Pending"))] == ["why", ""]
+    assert [known.put_into(row_of(VOLCANO, one)).msg for one in (job(), job("Pending"))] == ["why", ""]
 
 
 @pytest.mark.parametrize(

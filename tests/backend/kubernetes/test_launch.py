@@ -155,12 +155,11 @@ def test_a_server_that_is_not_there():
 
 def test_a_service_account_that_is_missing_is_refused_before(server):
     made = request(role("a"), role("b"), service_account="missing")
-    words = "there is no service account missing in default: correct service_accou"
-    with pytest.raises(AppDefError, match=words):
-        launch(server.api(), VOLCANO, made)
-    assert server.paths("POST") == []
-    with pytest.raises(AppDefError, match=words):
-        validate(server.api(), VOLCANO, made.resource)
+    for act in (lambda: launch(server.api(), VOLCANO, made), lambda: validate(server.api(), VOLCANO, made.resource)):
+        with pytest.raises(AppDefError, match="there is no service account missing in default: correct service_accou"):
+            act()
+    # The dry run of the job alone.
+    assert [one.params for one in server.asked if one.method == "POST"] == [{"dryRun": "All"}]
     # Once a launch, however many pods name it.
     assert len(server.paths("GET")) == 2
 

@@ -73,9 +73,11 @@ def test_the_server_keeps_what_is_needed_to_launch_it_again(kubernetes_cluster):
     assert read_app_def(job, []) == AppDef("job", given)
     notes: list[str] = []
     rebuilt = roles_of(job, notes)
+    for one in given:
+        one.max_retries, one.retry_policy, one.min_replicas = 0, RetryPolicy.APPLICATION, None
     # No limit and none asked for are the same to Kubernetes.
     given[0].resource = Resource(cpu=-1, gpu=0, memMB=64)
-    assert (rebuilt, notes) == (given, [])
+    assert (rebuilt, notes) == (given, ["c: its retries are not launched again"])
 
 
 def test_the_text_can_be_applied(kubernetes_cluster):
@@ -110,11 +112,12 @@ class TestPreflight:
             "warning: there is no queue no-such",
             "warning: worker: no node has the labels example.com/no-such=x",
         ]
-        assert self.found(kubernetes_cluster, service_account="no-such", priority_class="no-such") == [
-            "error: there is no priority class no-such",
-            f"error: there is no service account no-such in {kubernetes_cluster.namespace}",
-        ]
-        assert self.found(kubernetes_cluster, namespace="no-such") == ["error: there is no namespace no-such"]
+        (said,) = self.found(kubernetes_cluster, service_account="no-such")
+        assert said.startswith("error: worker: there is no service account no-such in the namespace: ")
+        (said,) = self.found(kubernetes_cluster, priority_class="no-such")
+        assert said.startswith("error: worker: there is no priority class no-such: ")
+        (said,) = self.found(kubernetes_cluster, namespace="no-such")
+        assert said.startswith("error: worker: there is no namespace no-such: ")
 
     def test_what_the_server_has_against_pods(self, kubernetes_cluster):
         twice = role(mounts=[BindMount("/a", "/x"), BindMount("/b", "/x")])

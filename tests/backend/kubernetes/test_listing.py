@@ -77,6 +77,13 @@ class Scripted:
         self.message()
         return [one.path.rpartition("/")[2] for one in self.made.asked]
 
+    def follow(self):
+        """Return the paths that the first description asks for, with the watch of the pods."""
+        self.made.asked.clear()
+        self.message()
+        wait_until(lambda: PODS in self.streams, "the watch of the pods")
+        return [one.path.rpartition("/")[2] for one in self.made.asked]
+
     def listed(self):
         return [(row.app_id, row.state.name, row.msg) for row in self.rows.rows()]
 
@@ -111,10 +118,8 @@ def test_watch_keeps_the_rows(scripted):
     assert scripted.listed() == [("ns:first", "PENDING", "")]
 
 
-def test_learnt_reason_is_of_a_version(scripted):
+def test_learnt_reason_is_of_a_state(scripted):
     scripted.watch()
-    scripted.rows.learn(job("first", 4, "Pending"), "an older one")
-    assert scripted.listed() == [("ns:first", "PENDING", "")]
     scripted.rows.learn(job("first", 5, "Pending"), "it waits", 7.0)
     assert scripted.listed() == [("ns:first", "PENDING", "it waits")]
     scripted.put(jobs_path("ns"), job("first", 8, "Pending"))
@@ -130,7 +135,7 @@ def test_learnt_reason_is_of_a_version(scripted):
 def test_job_that_does_not_change_costs_no_request(scripted):
     scripted.watch()
     # The job, the list and the watch of its pods, and the events of the job and of its group.
-    assert sorted(scripted.cost()) == ["events", "events", "first", "pods", "pods"]
+    assert sorted(scripted.follow()) == ["events", "events", "first", "pods", "pods"]
     assert [scripted.cost() for _ in range(3)] == [[], [], []]
     watch = next(one for one in scripted.made.answers if one[1] == PODS)
     assert watch
@@ -141,7 +146,7 @@ def test_job_that_does_not_change_costs_no_request(scripted):
 
 def test_pod_of_an_earlier_job_changes_nothing(scripted):
     scripted.watch()
-    scripted.cost()
+    scripted.follow()
     scripted.put(PODS, pod(0, "uid-other"))
     scripted.put(PODS, pod(1))
     wait_until(lambda: "events" in scripted.cost(), "the second pod")
@@ -150,7 +155,7 @@ def test_pod_of_an_earlier_job_changes_nothing(scripted):
 
 def test_changed_job_is_read_again(scripted):
     scripted.watch()
-    scripted.cost()
+    scripted.follow()
     scripted.has(job("first", 8))
     scripted.put(jobs_path("ns"), scripted.job)
     wait_until(lambda: scripted.rows.version("ns:first") == "8", "the event")
@@ -174,14 +179,14 @@ def test_unwatched_job_is_read_each_time(scripted):
 
 def test_events_are_asked_for_again_after_a_while(scripted, monkeypatch):
     scripted.watch()
-    scripted.cost()
+    scripted.follow()
     monkeypatch.setattr(describe, "_EVENTS_S", 0.0)
     assert scripted.cost() == ["events", "events"]
 
 
 def test_forgotten_job_is_read_again(scripted):
     scripted.watch()
-    scripted.cost()
+    scripted.follow()
     for _ in range(2):
         scripted.followed.forget("ns:first")
     assert "first" in scripted.cost()

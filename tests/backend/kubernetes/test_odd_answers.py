@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import random
 
 import pytest
@@ -22,7 +23,6 @@ from torchx_tui.backends.kubernetes.listing import ListedJobs, row_of
 from torchx_tui.backends.kubernetes.scheduler import native_text
 from torchx_tui.backends.kubernetes.volcano.jobs import checked_job
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
-from torchx_tui.backends.kubernetes.volcano.roles import roles_of
 from torchx_tui.base.errors import TorchXTuiError
 
 CASES = 600
@@ -53,6 +53,12 @@ def api(server):
     made.close()
 
 
+def sent(document):
+    """Return a document as JSON has it: without its values that are no JSON."""
+    text = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace")
+    return json.loads(text, parse_constant=str)
+
+
 def assert_sound_row(row):
     assert ":" in row.app_id
     assert "\n" not in row.app_id
@@ -77,6 +83,7 @@ def test_odd_objects_are_described(api, chance):
         name = original["metadata"]["name"]
         job = checked_job(odd_document(chance, original) if number % 3 else copy.deepcopy(original))
         if job is None:
+            assert number % 3
             continue
         job["metadata"].setdefault("namespace", "default")
         mine = [pod for pod in recorded("Pod") if pod["metadata"]["labels"].get("volcano.sh/job-name") == name]
@@ -88,16 +95,15 @@ def test_odd_objects_are_described(api, chance):
         assert_sound_row(row_of(VOLCANO, job))
         assert isinstance(native_text(job, pods) if rows % 40 == 0 else "", str)
         rows += 1
-    # A job is left out only if it has no name.
-    assert rows > CASES * 0.85
+    assert rows > CASES * 0.5
 
 
 def test_odd_job_costs_one_row_of_a_list(server, api, chance):
     good = recorded("Job")[:3]
     for _ in range(100):
-        items = [*good, chance.choice([odd_document(chance, recorded("Job")[3]), odd_value(chance)])]
+        items = [*good, chance.choice([sent(odd_document(chance, recorded("Job")[3])), sent(odd_value(chance))])]
         chance.shuffle(items)
-        metadata = chance.choice([{"resourceVersion": "5"}, odd_value(chance)])
+        metadata = chance.choice([{"resourceVersion": "5"}, sent(odd_value(chance))])
         server.answers["GET", JOBS] = 200, {"kind": "JobList", "metadata": metadata, "items": items}
         rows = ListedJobs(Jobs(api, VOLCANO), "default").rows()
         assert {job["metadata"]["name"] for job in good} <= {row.app_id.partition(":")[2] for row in rows}
@@ -109,10 +115,10 @@ def test_odd_answers_to_a_description(server, api, chance):
     for _ in range(100):
         server.answers["GET", f"{JOBS}/x"] = (
             200,
-            chance.choice([odd_document(chance, recorded("Job")[0]), odd_value(chance)]),
+            sent(chance.choice([odd_document(chance, recorded("Job")[0]), odd_value(chance)])),
         )
         pod_list = {"items": [odd_document(chance, pod) for pod in recorded("Pod")]}
-        server.answers["GET", pods_path("default")] = 200, odd_document(chance, pod_list)
+        server.answers["GET", pods_path("default")] = 200, sent(odd_document(chance, pod_list))
         try:
             found = jobs.find("default:x")
             pods = [] if found is None else jobs.pods(found)
@@ -168,17 +174,11 @@ def test_odd_labels_and_annotations(text):
         assert_sound(describe(VOLCANO, JobFacts(found, {}, {}, None), 1.8e9))
 
 
-def test_odd_sources_of_variables_and_volumes():
-    env = [{"name": f"V{k}", "valueFrom": what} for k, what in enumerate(("odd", {"fieldRef": "odd"}))]
-    kinds = (("hostPath", "path"), ("persistentVolumeClaim", "claimName"))
-    sources = [{kind: what} for kind, field in kinds for what in ("odd", {field: 1})]
-    volumes = [{"name": f"v{k}", **source} for k, source in enumerate(sources)]
-    mounts = [{"name": volume["name"], "mountPath": "/x"} for volume in volumes]
-    spec = {"containers": [{"name": "c", "env": env, "volumeMounts": mounts}], "volumes": volumes}
-    job = checked_job({"metadata": {"name": "x"}, "spec": {"tasks": [{"template": {"spec": spec}}]}})
-    assert job is not None
-    (role,) = roles_of(job)
-    assert (role.env, role.mounts) == ({"V0": "", "V1": ""}, [])
+def test_mistyped_value_leaves_the_job_out():
+    job = copy.deepcopy(recorded("Job")[0])
+    assert checked_job(job) == recorded("Job")[0]
+    job["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["env"] = [{"name": "A", "value": 1}]
+    assert checked_job(job) is None
 
 
 def test_mistyped_number_of_replicas():

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
 from backend.kubernetes.apps import role
 from backend.kubernetes.tables import table
 from support.scripted_server import scripted_server, status
 
-from torchx_tui.backends.kube import rights as kube_rights
-from torchx_tui.backends.kube.rights import EXEC, Right, Rights
+from torchx_tui.backends.kube.rights import Right, may
 from torchx_tui.backends.kubernetes.preflight import (
     cancel_right,
     known_values,
@@ -28,7 +26,7 @@ VOLCANO = "/apis/batch.volcano.sh/v1alpha1"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 NAMESPACE = "/api/v1/namespaces/default"
 QUEUE = f"{QUEUES}/main"
-LIST, CANCEL = Right("list", "jobs", "batch.volcano.sh"), cancel_right(KIND)
+CANCEL = cancel_right(KIND)
 NODES = "/api/v1/nodes"
 PODS = f"{NAMESPACE}/pods"
 CONTROLLER = "/api/v1/namespaces/volcano-system/pods"
@@ -100,19 +98,16 @@ def test_answer_of_the_server(server, ask, answer, level, words):
         (role(workspace=Workspace({"/home/me": ""})), {}, "error", "set image_repo"),
         (role(image="sha256:" + "a" * 64), {"image_repo": "example.com/x"}, None, ""),
         (role(workspace=Workspace({"/home/me": ""})), {"image_repo": "example.com/x"}, None, ""),
-        (role(), {"priority_class": "high"}, "error", "there is no priority class high"),
-        (role(), {"service_account": "me"}, "error", "there is no service account me in default"),
     ],
 )
 def test_request_that_cannot_run(server, made, options, level, words):
     assert_found(found(server, made, **options), *([(level, words)] if level else []))
 
 
-def test_right_to_launch_is_asked_for(server):
-    found(server)
-    (asked,) = [one.body for one in server.asked if one.path == REVIEW]
-    wanted = {"namespace": "default", "verb": "create", "group": "batch.volcano.sh", "resource": "jobs"}
-    assert (asked["kind"], asked["spec"]) == ("SelfSubjectAccessReview", {"resourceAttributes": wanted})
+def test_tried_pod_has_the_priority_class_and_the_account(server):
+    assert found(server, priority_class="high", service_account="me") == []
+    (spec,) = [one.body["spec"] for one in server.asked if one.path == PODS]
+    assert (spec["priorityClassName"], spec["serviceAccountName"]) == ("high", "me")
 
 
 def in_zone():
@@ -128,9 +123,9 @@ def test_labels_of_nodes(server, items, levels):
 
 
 def test_forbidden_checks_are_skipped(server):
-    for path in (VOLCANO, NAMESPACE, QUEUE, NODES, f"{NAMESPACE}/serviceaccounts/me"):
+    for path in (QUEUE, NODES):
         server.answers["GET", path] = FORBIDDEN
-    server.answers["POST", PODS] = server.answers["POST", REVIEW] = FORBIDDEN
+    server.answers["POST", PODS] = FORBIDDEN
     assert found(server, in_zone(), service_account="me") == []
 
 
@@ -152,14 +147,14 @@ def named(*names):
 @pytest.fixture
 def sound(server):
     server.answers["GET", "/version"] = 200, {"gitVersion": "v1.33"}
-    server.answers["GET", QUEUES] = named("main", "other\x1b[2J")
+    server.answers["GET", QUEUES] = named("main", "other", "odd\x1b[2J")
     server.answers["POST", REVIEW] = 201, {"status": {"allowed": True}}
     return server
 
 
 def of_server(server, namespace="default"):
     api = server.api()
-    return [(one.level, one.what) for one in server_findings(api, KIND, namespace, Rights(api, namespace))]
+    return [(one.level, one.what) for one in server_findings(api, KIND, namespace, set())]
 
 
 def test_server_findings(sound):
@@ -190,8 +185,8 @@ def test_missing_rights(sound):
 
     sound.answers["POST", REVIEW] = review
     api = sound.api()
-    rights = Rights(api, "default")
-    assert [(one.level, one.what) for one in server_findings(api, KIND, "default", rights)][2:] == [
+    missing: set[Right] = set()
+    assert [(one.level, one.what) for one in server_findings(api, KIND, "default", missing)][2:] == [
         ("warning", "you may not get pods/log: logs are not shown"),
         ("warning", "you may not update jobs.batch.volcano.sh/status: nothing can be cancelled"),
         ("warning", "you may not get pods/exec: no shell can be opened"),
@@ -206,24 +201,15 @@ def test_missing_rights(sound):
         "get - pods exec",
     ]
     assert {one["namespace"] for one in asked} == {"default"}
-    # Neither is asked for again.
-    assert [(rights.allows(right), rights.known_missing(right)) for right in (LIST, CANCEL)] == [
-        (True, False),
-        (False, True),
-    ]
-    assert len(asked) == 7
+    assert {right.verb for right in missing} == {"update", "get"}
 
 
-def test_rights_are_allowed_until_refused(sound):
-    rights = Rights(sound.api(), "")
-    assert not rights.known_missing(EXEC)
-    rights.refused(EXEC, "")
-    assert (rights.known_missing(EXEC), rights.allows(EXEC), sound.asked) == (True, False, [])
-    assert rights.allows(LIST)
-    assert "namespace" not in sound.asked[-1].body["spec"]["resourceAttributes"]
+def test_unanswered_review_counts_as_a_right(sound):
     for answer in (FORBIDDEN, (201, {}), (201, {"status": None})):
         sound.answers["POST", REVIEW] = answer
-        assert Rights(sound.api(), "default").allows(CANCEL)
+        assert may(sound.api(), CANCEL, "default")
+    assert may(sound.api(), CANCEL, "")
+    assert "namespace" not in sound.asked[-1].body["spec"]["resourceAttributes"]
 
 
 @pytest.mark.parametrize(
@@ -243,18 +229,6 @@ def test_exec_needs_create_from_kubernetes_1_35_on(sound, version, asked):
     sound.answers["POST", REVIEW] = review
     warnings = [what for level, what in of_server(sound) if level == "warning"]
     assert (verbs, warnings) == (asked, [f"you may not {verb} pods/exec: no shell can be opened" for verb in asked])
-
-
-def test_rights_are_read_again_after_five_minutes(sound, monkeypatch):
-    clock = SimpleNamespace()
-    monkeypatch.setattr(kube_rights, "time", clock)
-    rights = Rights(sound.api(), "default")
-    counts = []
-    for seconds in (1.0, 290.0, 310.0):
-        clock.monotonic = lambda seconds=seconds: seconds
-        assert rights.allows(LIST)
-        counts.append(sound.paths("POST").count(REVIEW))
-    assert counts == [1, 1, 2]
 
 
 def test_values_of_options(server, tmp_path, monkeypatch):

@@ -82,7 +82,7 @@ def test_end_in_the_row_of_a_cancelled_job():
     job = job_of("cancelled")
     assert row_of(VOLCANO, job).finished_at is None
     # Known once its pods were read.
-    assert row_of(VOLCANO, job, Known(AppState.CANCELLED, "", 1.0)).finished_at == 1.0
+    assert Known(AppState.CANCELLED, "", 1.0).put_into(row_of(VOLCANO, job)).finished_at == 1.0
     # The time of the entry that wrote the phase.
     entry = {"time": "2026-11-22T15:10:26Z", "fieldsV1": {"f:status": {"f:state": {"f:phase": {}}}}}
     job["metadata"]["managedFields"] = [{"time": "2026-11-22T15:10:01Z", "fieldsV1": {"f:status": {}}}, entry]

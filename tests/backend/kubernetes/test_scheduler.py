@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
-from dataclasses import replace
 
 import pytest
 import yaml
@@ -99,8 +98,6 @@ def test_local_images_are_pushed(scheduler):
 
 
 def test_preflight_depends_on_the_options(server, scheduler):
-    for path in ("/apis/batch.volcano.sh/v1alpha1", "/api/v1/namespaces/default"):
-        server.answers["GET", path] = 200, {}
     app = AppDef("job", [role(image=f"sha256:{DIGEST}")])
     no_queue = "there is no queue q"
     no_image = f"worker: only the local Docker engine has its image sha256:{DIGEST[:12]}"
@@ -192,38 +189,36 @@ def test_new_job_of_a_listed_name_is_left_alone(with_job, scheduler):
     assert with_job.paths("PUT") == with_job.paths("DELETE") == []
 
 
-def test_refused_actions_are_no_longer_offered(with_job, scheduler):
-    can = scheduler.capabilities
-    assert all((can.cancel, can.delete, can.shell, can.retries))
-    acts = (
-        ("PUT", f"{JOB}/status", ("update", "jobs/status"), scheduler.cancel, "cancel"),
-        ("DELETE", JOB, ("delete", "jobs"), scheduler.delete, "delete"),
-        # A job that may not be read has no shell to offer.
-        ("GET", JOB, ("get", "jobs"), lambda app_id: scheduler.shell_command(app_id, "worker", 0), "shell"),
-    )
-    for method, path, right, act, name in acts:
-        with_job.answers[method, path] = status(403, "Forbidden", FORBIDDEN.format(*right))
-        with pytest.raises(NotAllowedError, match=f"alice may not {right[0]} {right[1]}"):
-            act("default:job-x")
-        can = replace(can, **{name: False})
-        assert scheduler.capabilities == can
-    review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    with_job.answers["GET", "/version"] = 200, {"gitVersion": "v1"}
-    with_job.answers["POST", review] = 201, {"status": {"allowed": False}}
-    assert scheduler.check()[0].level == "ok"
-    # Refused rights are not asked for.
-    assert with_job.paths("POST").count(review) == 4
-
-
-@pytest.mark.parametrize("options", [{}, {"all_namespaces": True}])
-def test_refusal_in_one_namespace_keeps_actions_of_others(with_job, make, options):
+@pytest.mark.parametrize(
+    ("options", "app_id", "is_offered"),
+    [
+        ({}, "default:job-x", False),
+        # Another namespace than the listed one.
+        ({}, "other:job-x", True),
+        ({"all_namespaces": True}, "other:job-x", True),
+    ],
+)
+def test_refused_shell_is_no_longer_offered(with_job, make, options, app_id, is_offered):
     scheduler = make(**options)
-    job = JOB.replace("default", "other")
-    with_job.answers["GET", job] = 200, on_server(namespace="other")
-    with_job.answers["PUT", f"{job}/status"] = status(403, "Forbidden", FORBIDDEN.format("update", "jobs/status"))
-    with pytest.raises(NotAllowedError):
-        scheduler.cancel("other:job-x")
-    assert scheduler.capabilities.cancel
+    assert scheduler.capabilities.shell
+    namespace = app_id.partition(":")[0]
+    # A job that may not be read has no shell to offer.
+    forbidden = status(403, "Forbidden", FORBIDDEN.format("get", "jobs"))
+    with_job.answers["GET", JOB.replace("default", namespace)] = forbidden
+    with pytest.raises(NotAllowedError, match="alice may not get jobs"):
+        scheduler.shell_command(app_id, "worker", 0)
+    assert scheduler.capabilities.shell is is_offered
+
+
+@pytest.mark.parametrize(("options", "is_offered"), [({}, False), ({"all_namespaces": True}, True)])
+def test_check_learns_whether_shells_are_allowed(with_job, make, options, is_offered):
+    scheduler = make(**options)
+    with_job.answers["GET", "/version"] = 200, {"gitVersion": "v1"}
+    review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    for allowed in (False, True):
+        with_job.answers["POST", review] = 201, {"status": {"allowed": allowed}}
+        assert scheduler.check()[0].level == "ok"
+        assert scheduler.capabilities.shell is (allowed or is_offered)
 
 
 def test_native_description(with_job, scheduler):

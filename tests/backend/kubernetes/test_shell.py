@@ -83,13 +83,13 @@ PODS = "/api/v1/namespaces/space/pods"
 EXEC = f"{PODS}/job-x-worker-0-0/exec"
 
 
-def pod(k, phase=None):
+def pod(k, **phase):
     labels = {"torchx.pytorch.org/role-name": "worker", "torchx.pytorch.org/replica-id": str(k)}
-    own = {"name": f"worker-{k}", "state": {"running": {}} if phase == "Running" else {"waiting": {}}}
+    own = {"name": f"worker-{k}", "state": {"running": {}} if phase == {"phase": "Running"} else {"waiting": {}}}
     return {
         "metadata": {"name": f"job-x-worker-{k}-0", "namespace": "space", "labels": labels},
         "spec": {"containers": [{"name": f"worker-{k}", "image": "busybox"}, {"name": "side", "image": "other"}]},
-        "status": {"phase": phase, "containerStatuses": [own]},
+        "status": {**phase, "containerStatuses": [own]},
     }
 
 
@@ -99,7 +99,7 @@ def server():
     with scripted_server() as made:
         job = make_job("job-x", replicas=3)
         made.answers["GET", "/apis/batch.volcano.sh/v1alpha1/namespaces/space/jobs/job-x"] = 200, job
-        made.answers["GET", PODS] = 200, {"items": [pod(0, "Running"), pod(1, "Pending")]}
+        made.answers["GET", PODS] = 200, {"items": [pod(0, phase="Running"), pod(1, phase="Pending")]}
         yield made
 
 

@@ -107,25 +107,6 @@ def test_one_request_a_page_and_none_while_a_watch_holds(cluster, proxy, watched
 
 
 @own_server
-def test_list_that_expires_between_pages_is_read_again(cluster, proxy, watched):
-    for number in range(501):
-        start(cluster, f"job-{number}")
-    gone: list[int] = []
-
-    def fault(asked):
-        if "continue" in asked.params and not gone:
-            # etcd drops its history: the server itself refuses to go on.
-            start(cluster, "later")
-            gone.append(cluster.compact())
-        return
-
-    proxy.fault = fault
-    assert len(watched.rows.rows()) == 502
-    assert gone
-    assert len(proxy.requests(lambda asked: "continue" in asked.params)) == 2
-
-
-@own_server
 def test_a_server_that_was_killed_in_mid_watch(cluster, monkeypatch):
     start(cluster, "before")
     watched = Watched(cluster.kubeconfig, cluster.namespace, monkeypatch)
