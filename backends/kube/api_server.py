@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from ...base.timeouts import LimitedCaller
+from ...base.typed_data import convert
 from ...logs.text.sanitize import plain
 from ...specs.errors import BackendUnavailableError, NotAllowedError, SchedulerError
 from ..shared.bounded_answer import read_answer
@@ -474,7 +475,7 @@ class ApiServer:
             wait: seconds after which the server wants to be asked again.
         """
         try:
-            refusal = msgspec.json.decode(answer, type=_Refusal)
+            refusal = convert(msgspec.json.decode(answer), _Refusal)
         except msgspec.ValidationError:
             refusal = _Refusal()
         except (ValueError, RecursionError):

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ...base.files import is_file, read_file
+from ...base.typed_data import convert
 from ...logs.text.sanitize import plain
 from ...specs.errors import BackendUnavailableError
 from ..shared.bounded_command import run_command
@@ -281,7 +282,7 @@ class _ExecCredential(msgspec.Struct, rename="camel"):
 
 def _parse_credential(output: bytes, version: str, name: str) -> Credential:
     try:
-        answer = msgspec.json.decode(output, type=_ExecCredential)
+        answer = convert(msgspec.json.decode(output), _ExecCredential)
     except (ValueError, RecursionError) as error:
         raise BackendUnavailableError(f"{name}, printed no credential: it is not an ExecCredential") from error
     if answer.api_version != version:

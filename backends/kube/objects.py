@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from ...base.typed_data import convert
+
 KubernetesObject = dict[str, Any]
 """One object as an API server gives it: a pod, an event."""
 
@@ -159,7 +161,7 @@ def list_version(answer: Mapping[str, Any]) -> str:
 def checked(item: Any, kind: Any) -> KubernetesObject | None:
     """Return an object; None if it does not have this shape."""
     try:
-        msgspec.convert(item, kind)
+        convert(item, kind)
     except (ValueError, RecursionError):
         return None
     return item

@@ -27,6 +27,7 @@ import msgspec
 
 from ...base.errors import TorchXTuiError
 from ...base.timeouts import LimitedCaller
+from ...base.typed_data import convert
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
 from ..shared.terminal_relay import (
@@ -207,7 +208,7 @@ class PodExec:
         if self._result is None:
             raise SchedulerError("the connection to the pod broke off: whether the program still runs is not known")
         try:
-            result = msgspec.json.decode(self._result, type=_Status)
+            result = convert(msgspec.json.decode(self._result), _Status)
             codes = [int(cause.message or 1) for cause in result.details.causes if cause.reason == "ExitCode"]
         except (ValueError, RecursionError) as error:
             raise SchedulerError("the server's message on how the program ended cannot be read") from error
