@@ -261,71 +261,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known are {', '.join(names)}" if names else "there is none"
 
 
-# TorchX's own calls ---------------------------------------------------------------------------------------------------
-
-
-def load(scheduler: str, f: TextIO, cfg: dict[str, CfgVal]) -> None:
-    """Add to run options what a file's section of the scheduler has; options that are given already stay.
-
-    What is no option of the scheduler is passed over with a line in the log.
-
-    Args:
-        scheduler: the scheduler's name, and that of the section.
-        f: the file.
-        cfg: the run options; it is changed.
-
-    Raises:
-        ConfigError: it is no INI file, or a value is not of its option's type.
-        UnknownSchedulerException: there is no such scheduler.
-    """
-    _add_options(_parse(f.read(), str(getattr(f, "name", CONFIG_FILE))), scheduler, cfg)
-
-
-def apply(scheduler: str, cfg: dict[str, CfgVal], dirs: list[str] | None = None) -> None:
-    """Add to run options what the files have for the scheduler, see `find_configs` and `load`."""
-    for path in find_configs(dirs):
-        _add_options(read_config(path), scheduler, cfg)
-
-
-def _add_options(sections: Sections, scheduler: str, cfg: dict[str, CfgVal]) -> None:
-    known = _run_opts(scheduler)
-    given = {known.canonical_key(name) or name for name in cfg}
-    values = sections.get(scheduler, {})
-    mine = {key: value for key, value in values.items() if known.canonical_key(key) not in given}
-    options, warnings, errors = section_options(mine, known)
-    if errors:
-        raise ConfigError(errors[0])
-    for warning in warnings:
-        logger.warning("%s", warning)
-    cfg.update({name: option_value(value, known) for name, value in options.items()})
-
-
-def load_sections(prefix: str, dirs: list[str] | None = None) -> dict[str, dict[str, str]]:
-    """Return the sections ``[PREFIX:NAME]`` of the files by name, their values as text.
-
-    Raises:
-        ConfigError: a file cannot be read, or is no INI file.
-    """
-    found: dict[str, dict[str, str]] = {}
-    for section, values in merged(read_config(path) for path in find_configs(dirs)).items():
-        before, _, name = section.partition(":")
-        if before and before == prefix and name:
-            found[name] = {key: value.text for key, value in values.items()}
-    return found
-
-
-def get_configs(prefix: str, name: str, dirs: list[str] | None = None) -> dict[str, str]:
-    """Return the values of the section ``[PREFIX:NAME]``; none where there is no such section."""
-    return load_sections(prefix, dirs).get(name, {})
-
-
-def get_config(prefix: str, name: str, key: str, dirs: list[str] | None = None) -> str | None:
-    """Return one value of the section ``[PREFIX:NAME]``, or None."""
-    return get_configs(prefix, name, dirs).get(key)
-
-
 def dump(f: TextIO, schedulers: list[str] | None = None, required_only: bool = False) -> None:
-    """Write a file that `load` reads: a section for each scheduler, its options at their defaults.
+    """Write a file with a section for each scheduler, its options at their defaults.
 
     Args:
         f: where it is written.

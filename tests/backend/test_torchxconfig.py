@@ -2,23 +2,20 @@
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from backend.tables import TABLES
 from hypothesis import given
 from hypothesis import strategies as st
+from support.torchxconfig import apply, load_sections
 
-from torchx_tui.backends import registry, torchxconfig
+from torchx_tui.backends import registry
 from torchx_tui.backends.local.request import LocalOpts
 from torchx_tui.backends.torchxconfig import (
     ConfigValue,
-    apply,
     dump,
     find_configs,
-    get_config,
-    get_configs,
-    load,
-    load_sections,
     nearest,
     option_value,
     read_config,
@@ -79,16 +76,18 @@ def test_the_environment_names_the_only_file(project, monkeypatch):
 )
 def test_values_become_run_options(project, text, given, cfg):
     write(project, f"[local_cwd]\n{text}")
-    apply("local_cwd", given)
+    apply("local_cwd", given, LocalOpts.as_runopts())
     assert given == cfg
 
 
-def test_an_unknown_key_is_skipped_with_a_hint(project, caplog):
+def test_an_unknown_key_is_skipped_with_a_hint(project):
+    path = write(project, "[local_cwd]\nlogdir = /x\nprepend_cwd = #FIXME:(bool) something\n")
     cfg = {}
-    load("local_cwd", io.StringIO("[local_cwd]\nlogdir = /x\nprepend_cwd = #FIXME:(bool) something\n"), cfg)
+    assert apply("local_cwd", cfg, LocalOpts.as_runopts()) == [
+        f"{path}:2: [local_cwd] logdir is not a run option of local_cwd; did you mean log_dir?",
+        f"{path}:3: [local_cwd] prepend_cwd must still be filled in",
+    ]
     assert cfg == {}
-    assert "[local_cwd] logdir is not a run option of local_cwd; did you mean log_dir?" in caplog.text
-    assert ".torchxconfig:3: [local_cwd] prepend_cwd must still be filled in" in caplog.text
 
 
 def test_hints_name_the_nearest_or_all_options():
@@ -104,10 +103,7 @@ def test_keys_are_case_sensitive(project):
         "[component:a.py:f]\nMsg = A=B,C=D\nmsg = -a b --c=d e\n[component:]\nx = 1\n[cli:run]\ncomponent=a.b\n",
     )
     assert load_sections("component") == {"a.py:f": {"Msg": "A=B,C=D", "msg": "-a b --c=d e"}}
-    assert get_configs("cli", "run") == {"component": "a.b"}
-    assert get_config("cli", "run", "component") == "a.b"
-    assert get_config("cli", "run", "scheduler") is None
-    assert get_config("cli", "list", "scheduler") is None
+    assert load_sections("cli") == {"run": {"component": "a.b"}}
 
 
 @pytest.mark.parametrize(("text", "words"), TABLES["torchxconfig"]["broken"])
@@ -131,11 +127,8 @@ def test_encodings_of_a_file(project):
 def test_a_value_of_a_wrong_type_is_named_with_its_line(project):
     path = write(project, "[local_cwd]\n# as it was\nprepend_cwd = maybe\n")
     with pytest.raises(ConfigError) as caught:
-        apply("local_cwd", {})
+        apply("local_cwd", {}, LocalOpts.as_runopts())
     assert str(caught.value).startswith(f"{path}:3: [local_cwd] prepend_cwd: `maybe` is not true or false")
-    with path.open() as file, pytest.raises(ConfigError) as again:
-        load("local_cwd", file, {})
-    assert str(again.value) == str(caught.value)
 
 
 def test_two_spellings_must_agree(project):
@@ -157,7 +150,7 @@ def test_a_written_file_is_read_again(project):
     with Path(".torchxconfig").open("w") as file:
         dump(file, ["local_cwd", "local_docker"])
     cfg = {}
-    apply("local_cwd", cfg)
+    apply("local_cwd", cfg, LocalOpts.as_runopts())
     assert cfg == {"log_dir": None, "prepend_cwd": False, "auto_set_cuda_visible_devices": False}
     assert cfg == dict(LocalOpts.as_runopts().resolve({}))
 
@@ -195,13 +188,15 @@ _TEXTS = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1)
 
 
 @given(text=_TEXTS, items=st.lists(_TEXTS.filter(lambda item: not set(item) & set(",;")), max_size=3))
-def test_any_default_is_read_back(text, items):
+def test_any_default_is_read_back(tmp_path_factory, text, items):
     known = runopts()
     known.add("text", str, "a text", text)
     known.add("items", list[str], "texts", items or None)
+    folder, cfg = tmp_path_factory.getbasetemp(), {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torchxconfig, "_run_opts", lambda _: known)
-        cfg = {}
-        load("any", io.StringIO(dumped(["any"])), cfg)
+        scheduler = SimpleNamespace(run_opts=lambda: known, close=lambda: None)
+        patch.setattr(registry, "create_scheduler", lambda *_: scheduler)
+        write(folder, dumped(["any"]))
+        apply("any", cfg, known, [folder])
     if text != "None" and items != ["None"] and not any(one.startswith("#FIXME") for one in [text, *items]):
         assert cfg == {"text": text, "items": items or None}

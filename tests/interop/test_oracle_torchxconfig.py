@@ -10,9 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from interop.oracle import WORDS, Refused, cases, check_example, each_difference, hold, outcome, theirs
+from support import torchxconfig
 
 import torchx_tui.specs as our_specs
-from torchx_tui.backends import torchxconfig
+from torchx_tui.backends import registry
+from torchx_tui.backends.torchxconfig import dump, find_configs
 
 pytestmark = pytest.mark.usefixtures("torchx")
 
@@ -60,13 +62,32 @@ class OneScheduler:
     def run_opts(self):
         return self.options
 
+    def close(self):
+        pass
+
+
+class Ours:
+    """Our functions by TorchX's names, with the options of one scheduler."""
+
+    find_configs = staticmethod(find_configs)
+    load_sections = staticmethod(torchxconfig.load_sections)
+
+    def __init__(self):
+        self.known = our_specs.runopts()
+
+    def apply(self, scheduler, cfg, dirs=None):
+        torchxconfig.apply(scheduler, cfg, self.known, dirs)
+
+    def dump(self, file, schedulers, required_only):
+        dump(file, schedulers, required_only)
+
 
 class World:
     """Home, current folder and another one with their files, TorchX's module and ours, each with one scheduler."""
 
     def __init__(self, folder):
         self.folder = folder
-        self.modules = theirs("torchx.runner.config"), torchxconfig
+        self.modules = theirs("torchx.runner.config"), Ours()
 
     @contextlib.contextmanager
     def holds(self, files, named=None, options=EVERY):
@@ -80,7 +101,9 @@ class World:
             config = self.modules[0]
             patch.setattr(config, "DEFAULT_CONFIG_DIRS", self.paths(["home", "cwd"]))
             patch.setattr(config, "_get_scheduler", lambda _: OneScheduler(theirs(), options))
-            patch.setattr(torchxconfig, "_run_opts", lambda _: OneScheduler(our_specs, options).run_opts())
+            ours = OneScheduler(our_specs, options)
+            self.modules[1].known = ours.run_opts()
+            patch.setattr(registry, "create_scheduler", lambda *_: ours)
             patch.setenv("HOME", str(self.folder / "home"))
             patch.chdir(self.folder / "cwd")
             if named is None:
@@ -104,12 +127,6 @@ def applied(config, cfg, dirs=None):
     return made
 
 
-def loaded(config, text, cfg):
-    made = dict(cfg)
-    config.load("sched", io.StringIO(text), made)
-    return made
-
-
 def dumped(config, required_only=False):
     file = io.StringIO()
     config.dump(file, ["sched"], required_only)
@@ -121,8 +138,6 @@ def asked(config, dirs, cfg):
     return [
         outcome(lambda: config.find_configs(dirs)),
         *(outcome(lambda one=one: config.load_sections(one, dirs)) for one in ("component", "cli", "a", "")),
-        outcome(lambda: config.get_configs("component", "a.b", dirs)),
-        outcome(lambda: config.get_config("cli", "run", "J", dirs)),
         outcome(lambda: applied(config, cfg, dirs)),
     ]
 
@@ -173,8 +188,8 @@ def text_fault(said, cfg, their, our):
 @given(TEXTS, CFGS)
 @cases(1000)
 def test_loading(world, text, cfg):
-    with world.holds({}):
-        their, our = (outcome(lambda one=one: loaded(one, text, cfg)) for one in world.modules)
+    with world.holds({"cwd": text}):
+        their, our = (outcome(lambda one=one: applied(one, cfg)) for one in world.modules)
     hold(AREA, their, our, lambda their, our: text_fault(text, cfg, their, our), (text, cfg))
 
 
