@@ -57,6 +57,8 @@ def plan_relaunch(job: Job, script: str, submit_line: str) -> RelaunchPlan | Non
         wrapped = wrapped.removesuffix("\n")
         for sign in ("=", " "):
             submit_line = submit_line.replace(f" --wrap{sign}{wrapped}", "", 1)
+    # The name may have blanks; the job has it.
+    submit_line, named = re.subn(rf" (?:--job-name[= ]|-J ?){re.escape(job.name)}(?= |$)", "", submit_line, count=1)
     program, *words = submit_line.split(" ")
     options, rest = take_options(words)
     if not script or PurePath(program).name != "sbatch" or "wrap" in options:
@@ -66,7 +68,8 @@ def plan_relaunch(job: Job, script: str, submit_line: str) -> RelaunchPlan | Non
         is_same = not rest and (mark or not job.command)
     else:
         # A word of an option with blanks is not the script. The job has the script's name, unless another was given.
-        name = job.command or ("" if "job-name" in {**script_options(script), **options} else job.name)
+        is_named = named or "job-name" in {**script_options(script), **options}
+        name = job.command or ("" if is_named else job.name)
         is_same = not name or PurePath(rest[0]).name == PurePath(name).name
     if not is_same:
         return None

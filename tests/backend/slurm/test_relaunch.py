@@ -104,6 +104,9 @@ def test_a_script_of_the_users(slurm, commands, tmp_path):
             [],
             {"comment": "why"},
         ),
+        # The record has a name with blanks, too.
+        ("sbatch -J my job --mem=1G train.sh", {"Name": "my job"}, ["--mem=1G"], [], {}),
+        ("sbatch --job-name=my job train.sh a", {"Name": "my job"}, [], ["a"], {}),
         # From standard input.
         ("sbatch --mem=50M", {"Command": "(null)"}, ["--mem=50M"], [], {}),
     ],
@@ -138,7 +141,6 @@ def test_a_wrapped_command_is_launched_again(slurm, commands):
         ("", {}),
         ("sbatch other.sh 1", {}),
         ("sbatch --comment=two words train.sh 1", {}),
-        ("sbatch -J my job train.sh", {"Name": "my job"}),
         ("sbatch", {}),
         ("srun train.sh", {}),
         ("sbatch --wrap train.sh", {}),
