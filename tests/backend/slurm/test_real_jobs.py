@@ -298,6 +298,8 @@ def test_a_script_of_the_users_is_read_and_launched_again(runner, real, cluster,
     end_of(real, app_id)
     assert lines(real, app_id, "batch") == ["script of odd name with \n"]
     assert real.log_files(app_id, "batch", 0)[Stream.STDOUT] == tmp_path / f"odd name-{app_id}.log"
+    # Accounting, which has the sbatch command, lags behind.
+    wait_until(lambda: real.describe(app_id).roles, "its sbatch command")
     again = runner.relaunch(f"slurm://torchx/{app_id}").rpartition("/")[2]
     assert again != app_id
     described = end_of(real, again)
