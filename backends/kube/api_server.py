@@ -12,13 +12,14 @@ import re
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlencode
 
-import msgspec
-
 from ...base.timeouts import LimitedCaller
 from ...base.typed_data import convert
+from ...base.validation import decode_json
 from ...logs.text.sanitize import plain
 from ...specs.errors import BackendUnavailableError, NotAllowedError, SchedulerError
 from ..shared.bounded_answer import read_answer
@@ -255,6 +256,8 @@ class ApiServer:
             BackendUnavailableError: it cannot be reached, or knows no such user, or answered with something else; the
                 message says why and what to do.
         """
+        import msgspec
+
         answer = self._ask(method, path, params, body, timeout)[1]
         try:
             return msgspec.json.decode(answer, type=dict[str, Any])
@@ -474,12 +477,10 @@ class ApiServer:
             answer: the body.
             wait: seconds after which the server wants to be asked again.
         """
-        try:
-            refusal = convert(msgspec.json.decode(answer), _Refusal)
-        except msgspec.ValidationError:
-            refusal = _Refusal()
-        except (ValueError, RecursionError):
-            refusal = _Refusal(answer[:300].decode("utf-8", "replace").strip())
+        refusal = _Refusal(answer[:300].decode("utf-8", "replace").strip())
+        with suppress(ValueError, RecursionError):
+            data, refusal = decode_json(answer), _Refusal()
+            refusal = convert(data, _Refusal)
         words = describe_refusal(status, refusal.message or refusal.reason, self.context, wait)
         if status == 401 or status >= 500:
             return BackendUnavailableError(words)
@@ -488,12 +489,13 @@ class ApiServer:
         return made(words, status, refusal.reason, refusal.details, is_missing_right=is_missing_right)
 
 
-class _Refusal(msgspec.Struct):
+@dataclass
+class _Refusal:
     """A server's answer that refuses a request (``v1`` Status)."""
 
     message: str = ""
     reason: str = ""
-    details: dict[str, Any] = {}
+    details: dict[str, Any] = field(default_factory=dict)
 
 
 def _seconds(text: str | None) -> float:

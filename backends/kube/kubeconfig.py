@@ -22,10 +22,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-
 from ...base.files import is_file, read_file
 from ...base.typed_data import convert
+from ...base.validation import decode_json
 from ...logs.text.sanitize import plain
 from ...specs.errors import BackendUnavailableError
 from ..shared.bounded_command import run_command
@@ -268,35 +267,37 @@ def _stderr_text(errors: bytes) -> str:
     return f": {mask_text('', text)[-_LONGEST_MESSAGE:]}" if text else ""
 
 
-class _Status(msgspec.Struct, rename="camel"):
+@dataclass
+class _Status:
     token: str = ""
-    client_certificate_data: str = ""
-    client_key_data: str = ""
-    expiration_timestamp: datetime | None = None
+    clientCertificateData: str = ""
+    clientKeyData: str = ""
+    expirationTimestamp: datetime | None = None
 
 
-class _ExecCredential(msgspec.Struct, rename="camel"):
-    api_version: str
+@dataclass
+class _ExecCredential:
+    apiVersion: str
     status: _Status
 
 
 def _parse_credential(output: bytes, version: str, name: str) -> Credential:
     try:
-        answer = convert(msgspec.json.decode(output), _ExecCredential)
+        answer = convert(decode_json(output), _ExecCredential)
     except (ValueError, RecursionError) as error:
         raise BackendUnavailableError(f"{name}, printed no credential: it is not an ExecCredential") from error
-    if answer.api_version != version:
+    if answer.apiVersion != version:
         raise BackendUnavailableError(
-            f"{name}, speaks {plain(answer.api_version)}, and the kubeconfig wants {plain(version)}"
+            f"{name}, speaks {plain(answer.apiVersion)}, and the kubeconfig wants {plain(version)}"
         )
     status = answer.status
     user = {"token": status.token} if status.token else {}
-    if status.client_certificate_data and status.client_key_data:
-        user["client-certificate-data"] = _base64(status.client_certificate_data)
-        user["client-key-data"] = _base64(status.client_key_data)
+    if status.clientCertificateData and status.clientKeyData:
+        user["client-certificate-data"] = _base64(status.clientCertificateData)
+        user["client-key-data"] = _base64(status.clientKeyData)
     if not user:
         raise BackendUnavailableError(f"{name}, printed a credential with neither a token nor a certificate and key")
-    expires_at = status.expiration_timestamp.timestamp() if status.expiration_timestamp else math.inf
+    expires_at = status.expirationTimestamp.timestamp() if status.expirationTimestamp else math.inf
     return Credential(user, max(expires_at - _MARGIN_S, time.time() + _SHORTEST_S))
 
 

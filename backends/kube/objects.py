@@ -7,10 +7,9 @@ shape is left out, and costs one row. Fields that are not listed may hold anythi
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Any
-
-import msgspec
+from typing import Annotated, Any, NewType
 
 from ...base.typed_data import convert
 
@@ -18,17 +17,39 @@ KubernetesObject = dict[str, Any]
 """One object as an API server gives it: a pod, an event."""
 
 # Names of objects are DNS subdomains (RFC 1123); servers of other makes may allow more letters.
-Name = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,252}\Z")]
+Name = NewType("Name", str)
 # Go writes a time that is not set as null.
 Time = str | None
 Texts = dict[str, str]
 
 
-def shape(*needed: str, **fields: Any) -> Any:
-    """Return the type of objects with these fields, of which only some must be there; ``[kind]`` is a list."""
-    kinds = {name: list.__class_getitem__(kind[0]) if isinstance(kind, list) else kind for name, kind in fields.items()}
-    given = [(name, kind) if name in needed else (name, kind, None) for name, kind in kinds.items()]
-    return msgspec.defstruct("Shape", given, kw_only=True)
+@dataclass(frozen=True)
+class Shape:
+    """Objects with these fields, of which only some must be there; a kind in a tuple is that of a list's items."""
+
+    needed: tuple[str, ...]
+    fields: tuple[tuple[str, Any], ...]
+
+
+def shape(*needed: str, **fields: Any) -> Shape:
+    """Return the shape of objects with these fields; ``[kind]`` is a list."""
+    kinds = {name: tuple(kind) if isinstance(kind, list) else kind for name, kind in fields.items()}
+    return Shape(needed, tuple(kinds.items()))
+
+
+@cache
+def _type(kind: Any) -> Any:
+    """Return msgspec's type, made at the first use: the Python of a component may have no msgspec."""
+    import msgspec
+
+    if kind is Name:
+        return Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,252}\Z")]
+    if isinstance(kind, tuple):
+        return list.__class_getitem__(_type(kind[0]))
+    if not isinstance(kind, Shape):
+        return kind
+    fields = [(name, _type(one)) if name in kind.needed else (name, _type(one), None) for name, one in kind.fields]
+    return msgspec.defstruct("Shape", fields, kw_only=True)
 
 
 _STATE = shape(
@@ -158,10 +179,10 @@ def list_version(answer: Mapping[str, Any]) -> str:
     return version if isinstance(version, str) else ""
 
 
-def checked(item: Any, kind: Any) -> KubernetesObject | None:
+def checked(item: Any, kind: Shape) -> KubernetesObject | None:
     """Return an object; None if it does not have this shape."""
     try:
-        convert(item, kind)
+        convert(item, _type(kind))
     except (ValueError, RecursionError):
         return None
     return item

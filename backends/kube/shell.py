@@ -19,15 +19,15 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urlsplit
 
-import msgspec
-
 from ...base.errors import TorchXTuiError
 from ...base.timeouts import LimitedCaller
 from ...base.typed_data import convert
+from ...base.validation import decode_json
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ..shared.bounded_command import RUN_BESIDE_BYTES, CommandOutput
 from ..shared.terminal_relay import (
@@ -208,7 +208,7 @@ class PodExec:
         if self._result is None:
             raise SchedulerError("the connection to the pod broke off: whether the program still runs is not known")
         try:
-            result = convert(msgspec.json.decode(self._result), _Status)
+            result = convert(decode_json(self._result), _Status)
             codes = [int(cause.message or 1) for cause in result.details.causes if cause.reason == "ExitCode"]
         except (ValueError, RecursionError) as error:
             raise SchedulerError("the server's message on how the program ended cannot be read") from error
@@ -218,21 +218,24 @@ class PodExec:
         raise kind(result.message or "it could not be run")
 
 
-class _Cause(msgspec.Struct):
+@dataclass
+class _Cause:
     reason: str = ""
     message: str = ""
 
 
-class _Details(msgspec.Struct):
-    causes: list[_Cause] = []
+@dataclass
+class _Details:
+    causes: list[_Cause] = field(default_factory=list)
 
 
-class _Status(msgspec.Struct):
+@dataclass
+class _Status:
     """How a program ended, as the server says it (``v1`` Status)."""
 
     status: str = ""
     message: str = ""
-    details: _Details = msgspec.field(default_factory=_Details)
+    details: _Details = field(default_factory=_Details)
 
 
 @contextmanager

@@ -101,7 +101,7 @@ def test_troubleshooting_quotes_what_the_program_prints(messages):
     printed = [*messages, (PROJECT / "Makefile").read_text()]
     quoted = _QUOTE.findall((PROJECT / "docs" / "troubleshooting.md").read_text(encoding="utf-8"))
     assert len(quoted) >= 20
-    parts = [part.strip(" .") for quote in quoted for part in quote.split("...")]
+    parts = [part.strip(" .:") for quote in quoted for part in quote.split("...")]
     missing = [part for part in parts if not any(part in text for text in printed)]
     assert missing == []
 

@@ -260,7 +260,7 @@ from torchx.components.component_test_base import ComponentTestCase
 from torchx.components.dist import _TORCH_DEBUG_FLAGS, ddp
 from torchx.components import utils
 from torchx.runner import Runner, get_runner
-from torchx.runner.config import apply, get_config, load_sections
+from torchx.runner.config import dump, find_configs
 from torchx.schedulers.docker_scheduler import LABEL_APP_ID, DockerScheduler
 from torchx.schedulers.kubernetes_scheduler import KubernetesScheduler, app_to_resource
 from torchx.schedulers.local_scheduler import LocalScheduler

@@ -28,7 +28,7 @@ def test_stopped_and_started_in_mid_run(docker, own_engine):
         with pytest.raises(BackendUnavailableError, match=r"was not found|has stopped"):
             ask()
     (finding,) = docker.scheduler.check()
-    assert (finding.level, finding.hint.startswith("Docker is not installed or not started")) == ("error", True)
+    assert (finding.level, finding.hint.startswith("Start it (`systemctl start docker`")) == ("error", True)
     own_engine.start()
     described = docker.ended(app_id)
     assert described.state == AppState.FAILED
