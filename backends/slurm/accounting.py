@@ -107,9 +107,7 @@ class Accounting:
 
     def details(self, app: App) -> tuple[App, list[Job]]:
         """Return an app completed by its records, and its steps; they are empty if accounting does not answer."""
-        last_change = max((at for at in (app.submitted_at, app.started_at, app.finished_at) if at), default=0.0)
-        keep_s = _LAG_S if time.time() - last_change < KEPT_S else KEPT_S
-        rows = self._rows(app.app_id, "steps", [], app.finished_at, keep_s)
+        rows = self._rows(app, "steps", [], app.finished_at)
         records = {job.job_id: job for job in rows if not job.step}
         line = next((job.submit_line for job in records.values() if job.submit_line), "")
         jobs = []
@@ -137,7 +135,7 @@ class Accounting:
         """Return the runs of a job before its requeues, the earliest first, as far as accounting has them."""
         if app.restarts <= 0 or app.is_array:
             return []
-        rows = self._rows(app.app_id, "earlier runs", ["--allocations", "--duplicates"], app.restarts)
+        rows = self._rows(app, "earlier runs", ["--allocations", "--duplicates"], app.restarts)
         # The last one is the present one.
         return [job for job in rows[:-1] if job.job_id == app.first.job_id]
 
@@ -162,19 +160,20 @@ class Accounting:
                 return text
         return ""
 
-    def _rows(self, app_id: str, what: str, chosen: list[str], version: Hashable, keep_s: float = KEPT_S) -> list[Job]:
+    def _rows(self, app: App, what: str, chosen: list[str], version: Hashable) -> list[Job]:
         """Return the rows of a job, none if accounting does not answer.
 
         Args:
             what: the rows, for the log file.
             chosen: options of sacct.
             version: kept rows of another version are old.
-            keep_s: seconds to keep the rows.
         """
+        last_change = max((at for at in (app.submitted_at, app.started_at, app.finished_at) if at), default=0.0)
+        keep_s = _LAG_S if time.time() - last_change < KEPT_S else KEPT_S
         try:
-            return [*parse_rows(self._ask([*chosen, "--jobs", app_id], _JOB_TIMEOUT_S, keep_s, version))]
+            return [*parse_rows(self._ask([*chosen, "--jobs", app.app_id], _JOB_TIMEOUT_S, keep_s, version))]
         except SchedulerError as error:
-            logger.info("accounting has no %s of %s: %s", what, app_id, error)
+            logger.info("accounting has no %s of %s: %s", what, app.app_id, error)
             return []
 
     def _ask(self, chosen: Sequence[str], timeout: float, keep_s: float, version: Hashable = None) -> str:

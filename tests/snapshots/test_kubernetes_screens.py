@@ -2,7 +2,7 @@
 
 import pytest
 from support.canned import MINUTE, CannedScheduler, busy_scheduler
-from support.dashboard import make_app, settled, until
+from support.dashboard import make_app, screen_text, settled, until
 from support.pictures import SIZES
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort
@@ -68,7 +68,11 @@ async def at_stuck(pilot) -> None:
 
 
 def test_contexts_and_what_is_stuck(snap_compare, app):
-    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=at_stuck)
+    async def with_logs(pilot):
+        await at_stuck(pilot)
+        await until(pilot, lambda: "its log cannot be read" in screen_text(app), "the logs")
+
+    assert snap_compare(app, terminal_size=SIZES["120x40"], run_before=with_logs)
 
 
 def test_job_that_is_stuck(snap_compare, app):
