@@ -54,7 +54,7 @@ _UNAVAILABLE = {
     "ConnectionError EOFError ProtocolError": "{where} closed the connection during an answer: is it restarting?",
 }
 
-# What a user has instead of a program.
+# Entries of a user that take precedence over a program.
 _TOKENS = ("token", "tokenFile")
 JSON = "application/json"
 # Seconds in which a server takes a connection and begins to answer.

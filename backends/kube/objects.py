@@ -25,7 +25,7 @@ Texts = dict[str, str]
 
 @dataclass(frozen=True)
 class Shape:
-    """Objects with these fields, of which only some must be there; a kind in a tuple is that of a list's items."""
+    """The types of an object's fields; only the needed ones must be there. A tuple of one type is a list of it."""
 
     needed: tuple[str, ...]
     fields: tuple[tuple[str, Any], ...]

@@ -85,8 +85,8 @@ class JobKind(ABC):
         group: the API group.
         version: its version.
         resource: the plural that paths and rights use.
-        unknown: what is said of a server that does not know this kind.
-        explanations: patterns of refusals, and how each is said, with the pattern's groups.
+        unknown: the message for a server that does not know this kind.
+        explanations: patterns of refusals with their messages, which use the pattern's groups.
     """
 
     group: str

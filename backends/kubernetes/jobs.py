@@ -52,7 +52,7 @@ class JobSnapshot(NamedTuple):
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job is final, or gone."""
+        """Whether the job has ended or was deleted."""
         return self.status is None or is_terminal(self.status.state)
 
     def pick(self, app_id: str, role: str, k: int) -> Replica:

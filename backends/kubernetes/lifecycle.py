@@ -19,7 +19,7 @@ from .jobs import Jobs, make_app_id
 from .request import KubernetesJob
 
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request:\s*(?P<why>.*)', re.DOTALL)
-# What an admission plug-in refuses, and how that is said.
+# Refusals of admission plug-ins with their messages.
 _EXPLANATIONS = (
     (
         re.compile(

@@ -289,7 +289,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         """Return the server's version, Volcano, its queues, and what is not allowed; or why it cannot be used."""
         missing: set[Right] = set()
         findings = server_findings(self._server, self._kind, self._namespace, missing)
-        # What is not allowed in the whole cluster may be in a namespace.
+        # A right that is missing in the whole cluster may be there in a namespace.
         self.capabilities = replace(_ALL, shell=not self._namespace or not missing & {EXEC, EXEC_1_35})
         return findings
 

@@ -27,7 +27,7 @@ _WORDS = {
 # The resources that a limit's name means, where they are called otherwise.
 _MEANT = {"memory": "mem", "nodes": "node", "gres": "gres/", "license": "license/", "bb": "bb/"}
 _PER = {"PerJob": "PJ", "PerUser": "PU", "PerAccount": "PA", "PerNode": "PN", "": ""}
-# What a launch may exceed by itself.
+# Limits that one launch can exceed.
 _CHECKED = [Limit("", "Max", "wall", "", "PerJob")] + [
     Limit("", kind, what, time, per)
     for (kind, time, per), what in itertools.product(
