@@ -316,8 +316,9 @@ class ApiServer:
         """
         configuration = self._load().configuration
         try:
-            # The package's name of the header depends on its release.
-            token = str(configuration.get_api_key_with_prefix("BearerToken", "authorization") or "").strip()
+            # The key of the token in `api_key` depends on the release of the package; this name does not.
+            setting = configuration.auth_settings().get("BearerToken")
+            token = str((setting and setting["value"]) or "").strip()
         except Exception as error:  # whatever a token's source raises
             raise self._unavailable(error) from error
         # The error of an HTTP client would quote the token.
