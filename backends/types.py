@@ -377,8 +377,6 @@ class Capabilities:
     """Facts about a scheduler that the launcher and the screens need; what it can do is in `abilities`.
 
     Attributes:
-        cancel: whether this user may cancel apps.
-        delete: whether this user may remove what is kept of them.
         shell: whether this user may open a shell in a replica.
         log_streams: the outputs that can be read.
         retries: `max_retries` of a role is honoured.
@@ -389,8 +387,6 @@ class Capabilities:
         logs_after_cancel: a sentence about an app's logs after it is cancelled; empty if they are kept.
     """
 
-    cancel: bool = True
-    delete: bool = True
     shell: bool = True
     log_streams: tuple[Stream, ...] = (Stream.COMBINED,)
     retries: bool = False

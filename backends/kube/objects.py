@@ -182,10 +182,27 @@ def list_version(answer: Mapping[str, Any]) -> str:
 def checked(item: Any, kind: Shape) -> KubernetesObject | None:
     """Return an object; None if it does not have this shape."""
     try:
-        convert(item, _type(kind))
-    except (ValueError, RecursionError):
+        if _fits(item, kind):
+            return item
+        # A client may write null for a field that is not set.
+        item = _without_nulls(item)
+        return item if _fits(item, kind) else None
+    except RecursionError:
         return None
-    return item
+
+
+def _fits(item: Any, kind: Shape) -> bool:
+    try:
+        convert(item, _type(kind))
+    except ValueError:
+        return False
+    return True
+
+
+def _without_nulls(item: Any) -> Any:
+    if isinstance(item, dict):
+        return {name: _without_nulls(value) for name, value in item.items() if value is not None}
+    return [_without_nulls(value) for value in item] if isinstance(item, list) else item
 
 
 def sanitize_for_serialization(obj: object) -> Any:

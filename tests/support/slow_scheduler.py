@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler
+from torchx_tui.backends.api import DescribeAppResponse, Finding, ListAppResponse, Scheduler
 from torchx_tui.backends.shared.progress import current_progress
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDryRunInfo, Role
@@ -25,8 +25,6 @@ FOLDER = Path(os.environ.get("SLOW_FOLDER", "."))
 
 class SlowScheduler(Scheduler[Any]):
     """Jobs that a test makes up."""
-
-    capabilities = Capabilities(delete=False)
 
     def list(self, cfg: Any = None) -> builtins.list[ListAppResponse]:
         now = time.time()

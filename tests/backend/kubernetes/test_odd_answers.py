@@ -110,6 +110,19 @@ def test_odd_job_costs_one_row_of_a_list(server, api, chance):
         assert len(rows) <= 4
 
 
+@pytest.mark.parametrize("field", ["spec", "status", "metadata.annotations", "status.state.reason"])
+def test_null_is_a_field_that_is_not_set(server, api, field):
+    job = copy.deepcopy(recorded("Job")[0])
+    *path, name = field.split(".")
+    outer = job
+    for part in path:
+        outer = outer.setdefault(part, {})
+    outer[name] = None
+    server.answers["GET", JOBS] = 200, {"kind": "JobList", "metadata": {}, "items": [job]}
+    (row,) = ListedJobs(Jobs(api, VOLCANO), "default").rows()
+    assert_sound_row(row)
+
+
 def test_odd_answers_to_a_description(server, api, chance):
     jobs = Jobs(api, VOLCANO)
     for _ in range(100):
