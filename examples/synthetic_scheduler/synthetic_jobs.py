@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from torchx_tui.backends.api import Capabilities, DescribeAppResponse, Finding, ListAppResponse, Scheduler
+from torchx_tui.backends.api import DescribeAppResponse, Finding, ListAppResponse, Scheduler
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDryRunInfo, Role
@@ -41,8 +41,6 @@ class SyntheticScheduler(Scheduler[Any]):
         jobs: how many there are.
         changing: the part of them that changes from one look to the next.
     """
-
-    capabilities = Capabilities(delete=False)
 
     def __init__(self, session_name: str, jobs: int = 1000, changing: float = 0.01) -> None:
         super().__init__("synthetic", session_name)
