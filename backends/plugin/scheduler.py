@@ -242,10 +242,10 @@ class TorchXWorkspaceScheduler(WorkspaceMixin[Any], TorchXScheduler):
             vars(role).update(vars(role_from_torchx(made)))
 
 
-def _overrides(plugin: Any, *methods: str) -> bool:
+def _overrides(plugin: Any, method: str) -> bool:
     from torchx.schedulers.api import Scheduler as TorchXBase
 
-    return any(getattr(type(plugin), name, None) is not getattr(TorchXBase, name, None) for name in methods)
+    return getattr(type(plugin), method, None) is not getattr(TorchXBase, method, None)
 
 
 def capabilities_of(plugin: Any) -> Capabilities:
@@ -256,8 +256,6 @@ def capabilities_of(plugin: Any) -> Capabilities:
     """
     has_logs = _overrides(plugin, "log_iter")
     return Capabilities(
-        cancel=_overrides(plugin, "cancel", "_cancel_existing"),
-        delete=_overrides(plugin, "delete", "_delete_existing"),
         log_streams=(Stream.COMBINED, Stream.STDOUT, Stream.STDERR) if has_logs else (),
         retries=True,
     )

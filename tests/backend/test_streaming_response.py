@@ -67,9 +67,16 @@ def test_reads_have_no_timeout():
         assert [client.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [30, 10, 3]
 
 
-@pytest.mark.parametrize("body", [b"5\r\nabc", b"3\r\nabc\r\n"])
-def test_a_broken_answer_is_an_error(body):
-    with answer(CHUNKED + body) as (server, _, made):
+@pytest.mark.parametrize(
+    "sent",
+    [
+        CHUNKED + b"5\r\nabc",
+        CHUNKED + b"3\r\nabc\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc",
+    ],
+)
+def test_a_broken_answer_is_an_error(sent):
+    with answer(sent) as (server, _, made):
         server.close()
         assert made.read() == b"abc"
         with pytest.raises(ConnectionResetError, match="connection broke"):
