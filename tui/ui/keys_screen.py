@@ -95,7 +95,7 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
         for title in order:
             text.append(f"{title}\n", f"bold {STYLES.text}")
             for row in self._groups[title]:
-                text.append(f"  {row.keys:<22}", f"bold {STYLES.accent}" if row.enabled else STYLES.faint)
+                text.append(f"  {row.keys:<21} ", f"bold {STYLES.accent}" if row.enabled else STYLES.faint)
                 text.append(f"{row.what}\n", STYLES.muted if row.enabled else STYLES.faint)
             text.append("\n")
         return text
