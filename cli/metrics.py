@@ -107,12 +107,12 @@ def _activity_of_job(runner: Runner, handle: str, settings: Settings) -> Activit
 
 
 def _activity_of_file(path: str, settings: Settings) -> Activity:
-    """Read one file: as a metric file where its name says so, else as a log."""
+    """Read one file: as a metric file if its content is that of one, else as a log."""
     from pathlib import Path
 
     from ..base.files import open_file
     from ..diagnosis.metrics.files import MetricFiles
-    from ..diagnosis.metrics.find import open_metric_file
+    from ..diagnosis.metrics.formats import open_metric_file
     from ..diagnosis.progress.activity import Activity
     from ..diagnosis.progress.reader import read_log
 
