@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import sys
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 _CHART_HEIGHT = 16
 _WIDEST_CHART = 120
-_SMOOTHING = 0.91
+_SMOOTHINGS = ("none", "light", "strong")
 
 
 def _add_metrics(parser: argparse.ArgumentParser) -> None:
@@ -39,23 +38,10 @@ def _add_metrics(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--plot", action="store_true", help="print a chart of each metric; of the loss if none is named")
     parser.add_argument(
         "--smoothing",
-        type=_weight,
-        default=_SMOOTHING,
-        metavar="0..1",
-        help=f"smoothing of charts; default: {_SMOOTHING}",
+        choices=_SMOOTHINGS,
+        default="light",
+        help="smoothing of charts from 50 points on; default: light",
     )
-
-
-def _weight(text: str) -> float:
-    import argparse
-
-    try:
-        weight = float(text)
-    except ValueError:
-        weight = math.nan
-    if not 0 <= weight < 1:
-        raise argparse.ArgumentTypeError(f"{text}: a number from 0 to less than 1 is needed, such as {_SMOOTHING}")
-    return weight
 
 
 def _metrics(arguments: Any, settings: Settings) -> int:
@@ -107,12 +93,12 @@ def _activity_of_job(runner: Runner, handle: str, settings: Settings) -> Activit
 
 
 def _activity_of_file(path: str, settings: Settings) -> Activity:
-    """Read one file: as a metric file where its name says so, else as a log."""
+    """Read one file: as a metric file if its content is that of one, else as a log."""
     from pathlib import Path
 
     from ..base.files import open_file
     from ..diagnosis.metrics.files import MetricFiles
-    from ..diagnosis.metrics.find import open_metric_file
+    from ..diagnosis.metrics.formats import open_metric_file
     from ..diagnosis.progress.activity import Activity
     from ..diagnosis.progress.reader import read_log
 
@@ -198,22 +184,25 @@ def _put_table(activity: Activity, series: Sequence[Series]) -> None:
 
 
 def _progress_line(activity: Activity) -> str:
-    line = ", ".join(activity.progress.words)
+    line = ", ".join(activity.words)
     return line[:1].upper() + line[1:]
 
 
-def _put_charts(activity: Activity, series: Sequence[Series], smoothing: float) -> None:
+def _put_charts(activity: Activity, series: Sequence[Series], smoothing: str) -> None:
     from ..diagnosis.metrics.chart import Options, draw_chart, wants_log
+    from ..diagnosis.metrics.series import Smoothing
     from .main import terminal_width
 
     if line := _progress_line(activity):
         put(line)
-    options = Options(smoothing, ascii=not str(sys.stdout.encoding).lower().startswith("utf"))
+    chosen = Smoothing[smoothing.upper()]
+    is_ascii = not str(sys.stdout.encoding).lower().startswith("utf")
     width = min(_WIDEST_CHART, terminal_width())
     for metric in series:
         log = wants_log(metric)
-        put(f"{metric.name}  {metric.printed}{'  log' if log else ''}  {metric.origin}")
-        for row in draw_chart([metric], width, _CHART_HEIGHT, Options(smoothing, log, ascii=options.ascii)):
+        words = (metric.name, metric.printed, chosen.of(metric).label, "log" if log else "", metric.origin)
+        put("  ".join(word for word in words if word))
+        for row in draw_chart([metric], width, _CHART_HEIGHT, Options(chosen, log, ascii=is_ascii)):
             print(_painted(row))
     if not series:
         put("No metrics to plot: no value occurs twice")

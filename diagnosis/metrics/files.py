@@ -3,97 +3,106 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from .find import modified, open_metric_file
+from ...base.files import path_exists
+from .formats import STATE, open_metric_file
 from .points import MetricFile
 from .series import Series
-from .tables import TrainerState
 
-_MOST_SERIES = 300
-# What the log printed so long after a file was written is not in the file yet (s): HF's Trainer writes its state with
-# each checkpoint only, Lightning its table every 100 rows.
+_MAX_SERIES = 300
+# Points printed this long after a file was written may be missing in it (s): HF's Trainer writes its state with each
+# checkpoint only, Lightning its table every 100 rows.
 _LAG_S = 5.0
+
+
+@dataclass
+class _Source:
+    """A file that is read, and its series."""
+
+    file: MetricFile
+    series: dict[str, Series] = field(default_factory=dict)
+    written: float = 0.0
 
 
 class MetricFiles:
     """The series of a job's metric files."""
 
     def __init__(self) -> None:
-        self._files: dict[Path, MetricFile] = {}
-        self._series: dict[Path, dict[str, Series]] = {}
-        self._written: dict[Path, float] = {}
+        self._sources: dict[Path, _Source] = {}
 
-    def add(self, paths: Iterable[Path]) -> None:
-        """Read these files too."""
+    def add(self, paths: Collection[Path]) -> None:
+        """Read these files too, and drop those that are gone or replaced by one of these.
+
+        A vanished file stays until others are found: between two checkpoints its curves do not disappear.
+        """
+        is_replaced = any(path.name == STATE for path in paths)
+        for path in self._sources.keys() - set(paths) if paths else ():
+            if not path_exists(path) or (is_replaced and path.name == STATE):
+                del self._sources[path]
         for path in paths:
-            if path not in self._files and (file := open_metric_file(path)) is not None:
-                self._files[path] = file
-                self._series[path] = {}
+            if path not in self._sources and (file := open_metric_file(path)) is not None:
+                self._sources[path] = _Source(file)
 
     def poll(self) -> bool:
-        """Read what was added since, of a long file a part; return whether there is more to read at once."""
+        """Read what was added since the last poll, a part of a long file; return whether there is more at once."""
         more = False
-        for path, file in self._files.items():
-            points, forget, again = file.poll()
+        for path, source in self._sources.items():
+            points, forget, again = source.file.poll()
             more = more or again
             if forget:
-                self._series[path] = {}
+                source.series = {}
             if points:
-                self._written[path] = modified(path)
-            series = self._series[path]
+                with suppress(OSError):
+                    source.written = path.stat().st_mtime
             for name, step, value, time in points:
-                if name not in series:
-                    if len(series) >= _MOST_SERIES:
+                if name not in source.series:
+                    if len(source.series) >= _MAX_SERIES:
                         continue
-                    series[name] = Series(name, path.name)
-                series[name].add(step, value, time)
+                    source.series[name] = Series(name, path.name)
+                source.series[name].add(step, value, time)
         return more
 
     @property
     def total(self) -> float | None:
-        """The last step, where a file tells it."""
-        totals = [file.total for file in self._files.values() if isinstance(file, TrainerState)]
-        return next((total for total in totals if total), None)
+        """The last step, if a file has it."""
+        return next((source.file.total for source in self._sources.values() if source.file.total), None)
 
     @property
     def failures(self) -> list[str]:
-        """What is wrong with files that cannot be read."""
-        return [file.failure for file in self._files.values() if file.failure]
+        """Why files cannot be read."""
+        return [source.file.failure for source in self._sources.values() if source.file.failure]
 
     def series(self) -> dict[str, Series]:
-        """Return the series by name; of several files that have a metric the one with most points counts."""
-        return {series.name: series for series, _ in self._best().values()}
+        """Return the series by name; if several files have a metric, the one with most points."""
+        return self.series_with({})
 
     def series_with(self, log: Mapping[str, Series]) -> dict[str, Series]:
-        """Return the series of files and log: of a metric that both have the file's, continued by the log."""
-        best = self._best()
-        found = {series.name: series for series, _ in best.values()}
-        for name, printed in log.items():
-            series, path = best.get(plain_name(name), (None, None))
-            if series is None or path is None:
-                found[name] = printed
-            else:
-                found[series.name] = _continued(series, printed, self._written[path] + _LAG_S)
-        return found
-
-    def _best(self) -> dict[str, tuple[Series, Path]]:
-        best: dict[str, tuple[Series, Path]] = {}
-        for path, series_of_file in self._series.items():
-            for name, series in series_of_file.items():
+        """Return the series of files and log; the log continues those that a file has."""
+        best: dict[str, tuple[Series, float]] = {}
+        for source in self._sources.values():
+            for name, series in source.series.items():
                 key = plain_name(name)
                 if key not in best or series.points > best[key][0].points:
-                    best[key] = series, path
-        return best
+                    best[key] = series, source.written
+        found = {series.name: series for series, _ in best.values()}
+        for name, printed in log.items():
+            if plain_name(name) in best:
+                series, written = best[plain_name(name)]
+                found[series.name] = _continued(series, printed, written + _LAG_S)
+            else:
+                found[name] = printed
+        return found
 
 
 def _continued(series: Series, log: Series, since: float) -> Series:
-    """Return a file's series, with what the log has of it since a time."""
-    if not len(log) or not log.times()[-1] > since:
-        return series
+    """Return a file's series, with the points that the log has of it since a time."""
     last = series.steps()[-1] if len(series) else -math.inf
-    late = [bucket for bucket in log.buckets() if bucket.time > since and bucket.step > last]
+    is_late = len(log) and log.times()[-1] > since
+    late = [bucket for bucket in log.buckets() if bucket.time > since and bucket.step > last] if is_late else []
     if not late:
         return series
     joined = series.copy()
@@ -104,5 +113,5 @@ def _continued(series: Series, log: Series, since: float) -> Series:
 
 
 def plain_name(name: str) -> str:
-    """Return a name by which a metric of a file and one of the log are the same: `train/loss` is `loss`."""
+    """Return the name by which a metric of a file and one of the log are the same: `train/loss` is `loss`."""
     return name.lower().removeprefix("train/").replace("eval/", "eval_")

@@ -1,4 +1,4 @@
-"""What readers of metric files give, and how they follow a file that grows."""
+"""The readers' common part: the points that they return, and how they follow a growing file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Point(NamedTuple):
         name: the metric's name in the file.
         step: its step.
         value: its value; may be nan or infinite.
-        time: when it was written (seconds since the epoch); nan where that is not known.
+        time: when it was written (seconds since the epoch); nan if that is not known.
     """
 
     name: str
@@ -34,39 +34,43 @@ class Point(NamedTuple):
 
 
 class ForeignFileError(ValueError):
-    """A file is not of the format that its name says, or is broken where it is read."""
+    """A file is not of the format that was recognised, or is broken."""
 
 
 class MetricFile(abc.ABC):
-    """A metric file, which its trainer may be writing.
-
-    Args:
-        path: the file.
-    """
+    """A metric file, which its trainer may be writing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.failure = ""
-        """Why it is no longer read; empty while it is."""
+        """Why it cannot be read; empty while it can."""
+        self.total: float | None = None
+        """The last step of the training, if the file has it."""
+        self._is_broken = False
 
     def poll(self) -> tuple[list[Point], bool, bool]:
-        """Read what was added since.
+        """Read what was added since the last poll.
 
         Returns:
             the new points, whether all earlier ones are to be forgotten, and whether there is more to read at once.
         """
-        if self.failure:
+        if self._is_broken:
             return [], False, False
+        reason = ""
         try:
             return self._poll()
+        except FileNotFoundError:
+            pass
         except OSError as error:
-            if not isinstance(error, FileNotFoundError):
-                self.failure = f"{self.path.name} cannot be read: {error.strerror or error}"
+            # It may pass, as ESTALE on NFS does: the next poll tries again.
+            reason = error.strerror or str(error)
         except ForeignFileError as error:
-            self.failure = f"{self.path.name} cannot be read: {error}"
-        except Exception as error:  # whatever a reader makes of hostile bytes: the other files are read all the same
+            reason, self._is_broken = str(error), True
+        except Exception as error:  # hostile bytes cost their own file only
             _log.exception("%s cannot be read", self.path)
-            self.failure = f"{self.path.name} cannot be read: {type(error).__name__}: {error}"
+            reason, self._is_broken = f"{type(error).__name__}: {error}", True
+        finally:
+            self.failure = f"{self.path.name} cannot be read: {reason}" if reason else ""
         return [], False, False
 
     @abc.abstractmethod
@@ -95,7 +99,7 @@ class GrowingFile(MetricFile):
             self._identity = identity
             data = os.pread(descriptor, READ_SIZE, self._offset)
             points, consumed = self._parse(data)
-            # A record that is longer than what was read at once is passed over, once all of it is there.
+            # A record longer than one read is skipped once all of it is there.
             if consumed > len(data) and self._offset + consumed > status.st_size:
                 consumed = 0
             if not consumed and len(data) == READ_SIZE:
@@ -107,18 +111,18 @@ class GrowingFile(MetricFile):
 
     @abc.abstractmethod
     def _parse(self, data: bytes) -> tuple[list[Point], int]:
-        """Return the points in the whole records that data begins with, and how many bytes these have."""
+        """Return the points in the whole records that data begins with, and the size of these records."""
 
     def _restart(self) -> None:
         """Forget what was read."""
 
     def _was_rewritten(self, descriptor: int) -> bool:
-        """Whether the file's beginning changed, so that all of it is to be read again."""
+        """Return whether the file's beginning changed, so that all of it is to be read again."""
         return False
 
 
 def to_number(value: Any) -> float | None:
-    """Convert a value of JSON, or of a cell; None if it is no number. A number as text counts, as in HF's version 5."""
+    """Convert a JSON value or a cell; None if it is not a number. HF's version 5 writes numbers as texts."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:

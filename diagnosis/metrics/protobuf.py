@@ -1,4 +1,4 @@
-"""The fields of a protocol buffer message, in place; all that the formats here need of them.
+"""The fields of a protocol buffer message, read in place.
 
 Source: https://protobuf.dev/programming-guides/encoding
 """
@@ -12,21 +12,17 @@ from typing import Any
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 _float = struct.Struct("<f").unpack_from
 _double = struct.Struct("<d").unpack_from
+Message = dict[tuple[int, int], Any]
+"""The fields of a message by number and wire type; the last one of repeated fields."""
 
 
 def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, Any]]:
     """Yield number, wire type and value of each field of a message.
 
-    Args:
-        data: what the message is in.
-        start: where it starts.
-        end: where it ends.
-
-    Yields:
-        for a varint its value; for bytes their start and end; for others their start.
+    The value of a varint is a number, that of bytes their start and end, others are their start.
 
     Raises:
-        ValueError: it is no message, or goes beyond its end.
+        ValueError: it is not a message, or goes beyond its end.
     """
     while start < end:
         key, start = _varint(data, start, end)
@@ -49,13 +45,18 @@ def fields(data: bytes, start: int, end: int) -> Iterator[tuple[int, int, Any]]:
         yield key >> 3, wire, value
 
 
+def read_message(data: bytes, start: int, end: int) -> Message:
+    """Return the fields of a message; see `fields`."""
+    return {(number, wire): value for number, wire, value in fields(data, start, end)}
+
+
 def read_float(data: bytes, start: int) -> float:
-    """Return the 32-bit float at a place."""
+    """Return the 32-bit float at a position."""
     return _float(data, start)[0]
 
 
 def read_double(data: bytes, start: int) -> float:
-    """Return the 64-bit float at a place."""
+    """Return the 64-bit float at a position."""
     return _double(data, start)[0]
 
 

@@ -1,21 +1,43 @@
-"""A value over a job's steps, in bounded memory: every point up to a number, then buckets of equally many."""
+"""One metric over a job's steps, in bounded memory, and its smoothing."""
 
 from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import accumulate, compress
 from typing import Any, NamedTuple
 
 MOST_BUCKETS = 2_000
-"""So many points are kept exactly. Beyond that two neighbours become a bucket, then four, and so on."""
+"""Points that are kept exactly. Beyond that, two neighbours become a bucket, then four, and so on."""
 LARGEST = 1e300
-"""Larger steps and values are drawn as this: sums and differences of the largest floats are infinite."""
+"""Limit of drawn steps and values: sums and differences of the largest floats are infinite."""
 _KEPT = ("name", "origin", "points", "gaps", "printed", "last", "best_low", "best_high", "width", "_filled")
 
 
+SMOOTHED_FROM = 50
+"""Fewest finite points that are smoothed."""
+
+
+class Smoothing(Enum):
+    """The standard deviation of the Gaussian that smooths a curve, as a share of the number of points."""
+
+    NONE = 0.0
+    LIGHT = 1 / 80
+    STRONG = 1 / 20
+
+    def of(self, series: Series) -> Smoothing:
+        """Return the smoothing that a series gets: none if it has few points."""
+        return self if series.points - series.gaps >= SMOOTHED_FROM else Smoothing.NONE
+
+    @property
+    def label(self) -> str:
+        return f"{self.name.lower()} smoothing" if self is not Smoothing.NONE else ""
+
+
 class Bucket(NamedTuple):
-    """One point, or what is kept of several neighbours.
+    """One point, or a summary of several neighbours.
 
     Attributes:
         step: the last one's step.
@@ -140,6 +162,10 @@ class Series:
         sums, counts = self._cells[_WIDTH + _SUM :: _WIDTH], self._cells[_WIDTH + _COUNT :: _WIDTH]
         return [total / count if count else math.nan for total, count in zip(sums, counts, strict=True)]
 
+    def smoothed(self, smoothing: Smoothing) -> list[float]:
+        """Return the smoothed mean of each bucket; nan where it has no finite value."""
+        return smoothed(self.means(), smoothing.of(self))
+
     def copy(self) -> Series:
         """Return a copy, which another thread may read while this one grows."""
         other = Series(self.name, self.origin)
@@ -194,20 +220,34 @@ def bounded(value: float) -> float:
     return max(min(value, LARGEST), -LARGEST)
 
 
-def smoothed(values: Iterable[float], weight: float) -> list[float]:
-    """Return the exponential moving average of values as TensorBoard draws it: without the bias of its start.
+def smoothed(values: Sequence[float], smoothing: Smoothing) -> list[float]:
+    """Smooth values by a centred Gaussian, which does not lag.
+
+    It is approximated by three moving averages. Beyond both ends the values are continued by straight lines.
 
     Args:
-        values: nan and infinite ones are passed by, and are nan in the result.
-        weight: how much of the average before is kept, from 0 to less than 1.
+        values: nan and infinite ones are left out, and are nan in the result.
+        smoothing: how much.
     """
-    result: list[float] = []
-    last, factor = 0.0, 1.0
-    for value in values:
-        if value - value != 0.0:
-            result.append(math.nan)
-            continue
-        last = last * weight + (1 - weight) * value
-        factor *= weight
-        result.append(last / (1 - factor))
-    return result
+    is_finite = [value - value == 0.0 for value in values]
+    known = list(compress(values, is_finite))
+    half = round(len(known) * smoothing.value)
+    if half:
+        # Running sums that hold a spike of 1e16 have no digits left for the values after it.
+        limit = 1e9 * sorted(map(abs, known))[len(known) // 2] or math.inf
+        known = [max(-limit, min(limit, value)) for value in known]
+        known = [*_extrapolated(known[::-1], half)[::-1], *known, *_extrapolated(known, half)]
+        width = 2 * half + 1
+        for _ in range(3):
+            sums = list(accumulate(known, initial=0.0))
+            known = [(end - begin) / width for begin, end in zip(sums, sums[width:], strict=False)]
+    finite = iter(known)
+    return [next(finite) if is_known else math.nan for is_known in is_finite]
+
+
+def _extrapolated(values: Sequence[float], half: int) -> list[float]:
+    """Return what follows values on the line through the means of their last two parts."""
+    count = 2 * half
+    before, last = sum(values[-2 * count : -count]) / count, sum(values[-count:]) / count
+    slope = (last - before) / count
+    return [last + slope * ((count - 1) / 2 + ahead) for ahead in range(1, 3 * half + 1)]

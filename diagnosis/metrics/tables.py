@@ -1,172 +1,223 @@
-"""Metrics in text: CSV with a header, a JSON object a line, and the `trainer_state.json` of HF's Trainer."""
+"""Metrics in text: tables with a header, a JSON object a line, whole JSON documents, and MLflow's file store."""
 
 from __future__ import annotations
 
+import abc
 import csv
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...base.files import SOURCE, read_file
 from .points import ForeignFileError, GrowingFile, MetricFile, Point, to_number
 
-_STEPS = ("step", "global_step", "_step", "iteration", "iter", "num_updates", "time/total_timesteps", "total_timesteps")
-_TIMES = ("timestamp", "_timestamp", "time_stamp", "wall_time")
+_STEPS = (
+    *("step", "steps", "global_step", "_step", "iteration", "iter", "num_updates", "current_steps"),
+    *("time/total_timesteps", "total_timesteps", "training_iteration"),
+)
 _EPOCH = "epoch"
+_TIMES = ("timestamp", "_timestamp", "time_stamp", "wall_time")
+_TOTALS = ("max_steps", "total_steps")
 _LONGEST_LINE = 65_536
 _MOST_COLUMNS = 2_000
+_MAX_DEPTH = 3
+_DVCLIVE = re.compile(r".*/plots/metrics/(.*/)")
+MLFLOW = re.compile(r"(.*/mlruns/[^/]+/[^/]+)/metrics/(.+)")
+"""The path of a metric in MLflow's file store: the folder of the run, and the name."""
 
 
-def _points(row: Mapping[str, Any], number: int) -> list[Point]:
-    """Return the points of one row.
+def row_points(row: Mapping[str, Any], number: int, x: str = "") -> tuple[list[Point], float | None]:
+    """Return the points of one row, and the last step if the row has it.
 
     Args:
-        row: names with values; a nested object has its names joined by `/`.
+        row: values by name; names of nested objects are joined by `/`.
         number: the row's number, for rows without a step.
+        x: the name of the step, if none of the usual ones is there.
     """
     flat = dict(_flat(row, ""))
-    step = next((flat[name] for name in _STEPS if name in flat), flat.get(_EPOCH, float(number)))
+    step = next((flat[name] for name in (*_STEPS, x, _EPOCH) if name in flat), float(number))
     time = next((flat[name] for name in _TIMES if name in flat), math.nan)
-    left_out = {*_STEPS, *_TIMES}
-    return [Point(name, step, value, time) for name, value in flat.items() if name not in left_out]
+    left_out = {*_STEPS, *_TIMES, *_TOTALS, x}
+    points = [Point(name, step, value, time) for name, value in flat.items() if name not in left_out]
+    return points, next((flat[name] for name in _TOTALS if name in flat), None)
 
 
-def _flat(row: Mapping[str, Any], prefix: str, depth: int = 0) -> Iterable[tuple[str, float]]:
+def has_step(names: Sequence[str]) -> bool:
+    """Return whether one of these names is usual for the step or the epoch."""
+    return not {*_STEPS, _EPOCH}.isdisjoint(names)
+
+
+def _flat(row: Mapping[str, Any], prefix: str, depth: int = 0) -> Iterator[tuple[str, float]]:
     for key, value in row.items():
         name = f"{prefix}{key}".strip()
-        if isinstance(value, dict) and depth < 3:
+        # Ray Tune repeats the whole configuration in each row.
+        if isinstance(value, dict) and key != "config" and depth < _MAX_DEPTH:
             yield from _flat(value, f"{name}/", depth + 1)
+        elif isinstance(value, str) and key.count("/") == value.count("/") == 1:
+            # ms-swift writes `"global_step/max_steps": "10/93"`.
+            yield from _flat(dict(zip(key.split("/"), value.split("/"), strict=True)), prefix, depth)
         elif name and (number := to_number(value)) is not None:
             yield name, number
 
 
-class CsvFile(GrowingFile):
-    """A CSV file with a header, as Lightning's CSVLogger, Stable-Baselines3 and ultralytics write them.
+class _LineFile(GrowingFile):
+    """A file with a row a line."""
 
-    Lightning writes all of it anew when a metric comes that the header does not have.
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._rows = 0
+
+    def _restart(self) -> None:
+        self._rows = 0
+
+    def _parse(self, data: bytes) -> tuple[list[Point], int]:
+        end = data.rfind(b"\n") + 1
+        points: list[Point] = []
+        for line in data[:end].splitlines(keepends=True):
+            if len(line) <= _LONGEST_LINE:
+                points += self._read(line)
+                self._rows += 1
+        return points, end
+
+    @abc.abstractmethod
+    def _read(self, line: bytes) -> list[Point]: ...
+
+    def _points(self, row: Mapping[str, Any], x: str = "") -> list[Point]:
+        points, total = row_points(row, self._rows, x)
+        self.total = total or self.total
+        return points
+
+
+class TableFile(_LineFile):
+    """A table whose header has names.
+
+    Its cells are separated by tabs, commas or semicolons; by blanks if the header begins with `#`. Lightning writes all
+    of it anew when a metric comes that the header does not have.
+
+    Args:
+        path: the file.
+        x: the name of the column with the step, if it is not a usual one.
+    """
+
+    def __init__(self, path: Path, x: str = "") -> None:
+        super().__init__(path)
+        self._x = x
+        self._header = b""
+        self._names: list[str] = []
+        # dvclive has a file a metric, in folders that are part of the name.
+        found = _DVCLIVE.match(path.as_posix())
+        self._prefix = found[1] if found else ""
+
+    def _restart(self) -> None:
+        super()._restart()
+        self._names = []
+
+    def _was_rewritten(self, descriptor: int) -> bool:
+        return os.pread(descriptor, len(self._header), 0) != self._header
+
+    def _read(self, line: bytes) -> list[Point]:
+        if self._names:
+            cells = zip(self._names, read_cells(line, self._header), strict=False)
+            points = self._points(dict(cells), self._x)
+            return [point._replace(name=self._prefix + point.name) for point in points]
+        self._header, self._names = line, read_header(line)
+        if not self._names:
+            raise ForeignFileError("its first line is not a header of names")
+        return []
+
+
+def read_header(line: bytes) -> list[str]:
+    """Return the names in the first line of a table; none if it is not a header."""
+    names = [name.strip() for name in read_cells(line.lstrip(b"# "), line)]
+    is_header = 2 <= len(names) <= _MOST_COLUMNS and not any(to_number(name) is not None for name in names)
+    return names if is_header else []
+
+
+def read_cells(line: bytes, header: bytes) -> list[str]:
+    """Return the cells of a line, separated as those of the header; none of a comment or a broken line."""
+    text = line.decode(errors="replace").rstrip("\r\n")
+    if header.startswith(b"#"):
+        return [] if text.startswith("#") else text.split()
+    delimiter = next((char for char in "\t,;" if char.encode() in header), "")
+    try:
+        return next(csv.reader([text], delimiter=delimiter), []) if delimiter else []
+    except csv.Error:
+        return []
+
+
+def rising_column(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return the name of the first column whose numbers rise from row to row; empty if there is none."""
+    for name, cells in zip(names, zip(*rows, strict=False), strict=False):
+        numbers = [number for number in map(to_number, cells) if number is not None]
+        if len(numbers) == len(rows) and numbers == sorted(set(numbers)):
+            return name
+    return ""
+
+
+class JsonLinesFile(_LineFile):
+    """A file with a JSON object a line, as detectron2's metrics.json and mmengine's scalars.json."""
+
+    def _read(self, line: bytes) -> list[Point]:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            return []
+        return self._points(row) if isinstance(row, dict) else []
+
+
+class JsonDocument(MetricFile):
+    """A JSON document that is written anew each time: HF's `trainer_state.json`, or sacred's `metrics.json`.
+
+    sacred has ``{"steps": [...], "values": [...]}`` by name; source: sacred/observers/file_storage.py.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        self._header_line = b""
-        self._names: list[str] = []
-        self._rows = 0
-
-    def _restart(self) -> None:
-        self._header_line, self._names, self._rows = b"", [], 0
-
-    def _was_rewritten(self, descriptor: int) -> bool:
-        return os.pread(descriptor, len(self._header_line), 0) != self._header_line
-
-    def _parse(self, data: bytes) -> tuple[list[Point], int]:
-        end = data.rfind(b"\n") + 1
-        lines = data[:end].decode(errors="replace").splitlines()
-        if not self._names and lines:
-            self._names = _header(lines.pop(0))
-            self._header_line = data[: data.find(b"\n") + 1]
-        points: list[Point] = []
-        for line in lines:
-            self._rows += 1
-            try:
-                cells = next(csv.reader([line]), [])
-            except csv.Error:
-                continue
-            row = {name: cell for name, cell in zip(self._names, cells, strict=False) if cell.strip()}
-            points += _points(row, self._rows)
-        return points, end
-
-
-def _header(line: str) -> list[str]:
-    try:
-        names = [name.strip() for name in next(csv.reader([line]), [])]
-    except csv.Error as error:
-        raise ForeignFileError(f"its first line is not a header: {error}") from None
-    if not 2 <= len(names) <= _MOST_COLUMNS or any(to_number(name) is not None for name in names):
-        raise ForeignFileError("its first line is not a header of names")
-    return names
-
-
-class JsonLinesFile(GrowingFile):
-    """A file with a JSON object a line, as detectron2's metrics.json and mmengine's scalars.json."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._rows = 0
-
-    def _restart(self) -> None:
-        self._rows = 0
-
-    def _parse(self, data: bytes) -> tuple[list[Point], int]:
-        end = data.rfind(b"\n") + 1
-        points: list[Point] = []
-        for line in data[:end].splitlines():
-            if len(line) > _LONGEST_LINE or not line.lstrip().startswith(b"{"):
-                continue
-            self._rows += 1
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            points += _points(row, self._rows)
-        return points, end
-
-
-class TrainerState(MetricFile):
-    """The `trainer_state.json` of a checkpoint of HF's Trainer: written whole with each checkpoint."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
         self._written = 0
-        self.total: float | None = None
-        """The last step."""
 
     def _poll(self) -> tuple[list[Point], bool, bool]:
         written = self.path.stat().st_mtime_ns
         if written == self._written:
             return [], False, False
         try:
-            state = json.loads(read_file(self.path, SOURCE))
+            document = json.loads(read_file(self.path, SOURCE))
         except (ValueError, RecursionError):
             return [], False, False  # it is being written
         self._written = written
-        rows = state.get("log_history") if isinstance(state, dict) else None
+        rows = document.get("log_history") if isinstance(document, dict) else None
         if not isinstance(rows, list):
-            raise ForeignFileError("it has no log_history")
-        self.total = to_number(state.get("max_steps"))
-        points = [point for number, row in enumerate(rows) if isinstance(row, dict) for point in _points(row, number)]
-        return points, True, False
+            return _sacred_points(document), True, False
+        self.total = to_number(document.get("max_steps"))
+        found = [row_points(row, number)[0] for number, row in enumerate(rows) if isinstance(row, dict)]
+        return [point for points in found for point in points], True, False
 
 
-class MlflowFile(GrowingFile):
+def _sacred_points(document: Any) -> list[Point]:
+    points = []
+    try:
+        for name, metric in document.items():
+            for step, value in zip(metric["steps"], metric["values"], strict=False):
+                if (number := to_number(value)) is not None:
+                    points.append(Point(name, float(step), number))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise ForeignFileError("it has neither log_history nor metrics with steps and values") from error
+    return points
+
+
+class MlflowFile(_LineFile):
     """One metric in MLflow's file store: a line a value, ``<ms since the epoch> <value> <step>``.
 
     Source: mlflow/store/tracking/file_store.py.
     """
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        parts = path.parts
-        self._name = "/".join(parts[mlflow_place(path) + 1 :])
-
-    def _parse(self, data: bytes) -> tuple[list[Point], int]:
-        size = data.rfind(b"\n") + 1
-        points = []
-        for line in data[:size].decode("utf-8", "replace").splitlines():
-            numbers = [to_number(cell) for cell in line.split()]
-            if len(numbers) not in (2, 3) or numbers[0] is None or numbers[1] is None:
-                continue
-            step = numbers[2] if len(numbers) == 3 else 0.0
-            points.append(Point(self._name, step or 0.0, numbers[1], numbers[0] / 1000))
-        return points, size
-
-
-def mlflow_place(path: Path) -> int:
-    """Return the place of ``metrics`` in a path ``.../mlruns/<id>/<run id>/metrics/...``; 0 where there is none."""
-    parts = path.parts
-    for number in range(len(parts) - 2, 2, -1):
-        if parts[number] == "metrics" and parts[number - 3] == "mlruns":
-            return number
-    return 0
+    def _read(self, line: bytes) -> list[Point]:
+        found = MLFLOW.match(self.path.as_posix())
+        cells = line.decode("utf-8", "replace").split()
+        time, value, step, *_ = [*map(to_number, cells), None, None, None]
+        if time is None or value is None or found is None:
+            return []
+        return [Point(found[2], step or 0.0, value, time / 1000)]

@@ -12,7 +12,7 @@ import struct
 from pathlib import Path
 
 from .points import ForeignFileError, GrowingFile, Point
-from .protobuf import BYTES, FIXED32, FIXED64, VARINT, fields, read_double, read_float
+from .protobuf import BYTES, FIXED32, FIXED64, VARINT, Message, fields, read_double, read_float, read_message
 
 _LENGTH = struct.Struct("<Q").unpack_from
 _HEAD, _FOOT = 12, 4
@@ -20,6 +20,7 @@ _LONGEST_RECORD = 1 << 30
 # Images and histograms have longer summaries than scalars.
 _LONGEST_SUMMARY = 65_536
 _FLOAT, _DOUBLE = 1, 2
+_CONTENT = {(_FLOAT, 4): read_float, (_DOUBLE, 8): read_double}
 # No writer makes empty records. A sparse file may have 100 GB of them.
 _MOST_EMPTY_RECORDS = 1_000
 
@@ -57,49 +58,37 @@ class EventFile(GrowingFile):
 
 
 def _scalars(data: bytes, start: int, end: int) -> list[Point]:
-    wall_time, step, summary = 0.0, 0, None
-    for number, wire, value in fields(data, start, end):
-        if number == 1 and wire == FIXED64:
-            wall_time = read_double(data, value)
-        elif number == 2 and wire == VARINT:
-            step = value if value < 1 << 63 else value - (1 << 64)
-        elif number == 5 and wire == BYTES:
-            summary = value
-    if summary is None or summary[1] - summary[0] > _LONGEST_SUMMARY:
+    event = read_message(data, start, end)
+    begin, stop = event.get((5, BYTES), (0, 0))
+    if stop - begin > _LONGEST_SUMMARY:
         return []
+    step = event.get((2, VARINT), 0)
+    step -= (step >> 63) << 64  # a negative one in two's complement
+    wall_time = read_double(data, event[1, FIXED64]) if (1, FIXED64) in event else 0.0
     points = []
-    for number, wire, place in fields(data, *summary):
-        if number == 1 and wire == BYTES:
-            tag, scalar = _value(data, *place)
+    for number, wire, place in fields(data, begin, stop):
+        if (number, wire) == (1, BYTES):
+            value = read_message(data, *place)
+            tag, scalar = _text(data, value.get((1, BYTES), (0, 0))), _scalar(data, value)
             if tag and scalar is not None:
                 points.append(Point(tag, float(step), scalar, wall_time))
     return points
 
 
-def _value(data: bytes, start: int, end: int) -> tuple[str, float | None]:
-    tag, scalar = "", None
-    for number, wire, value in fields(data, start, end):
-        if number == 1 and wire == BYTES:
-            tag = data[value[0] : value[1]].decode(errors="replace")
-        elif number == 2 and wire == FIXED32:
-            scalar = read_float(data, value)
-        elif number == 8 and wire == BYTES:
-            scalar = _tensor(data, *value)
-    return tag, scalar
+def _text(data: bytes, place: tuple[int, int]) -> str:
+    return data[slice(*place)].decode(errors="replace")
 
 
-def _tensor(data: bytes, start: int, end: int) -> float | None:
-    """Return the value of a tensor that is a scalar, as TensorFlow 2 writes them; None for others."""
-    dtype, content = _FLOAT, None
-    for number, wire, value in fields(data, start, end):
-        if number == 1 and wire == VARINT:
-            dtype = value
-        elif number == 4 and wire == BYTES and value[1] > value[0]:
-            content = value
-        elif number == 5 and wire in (FIXED32, BYTES):
-            return read_float(data, value[0] if wire == BYTES else value)
-        elif number == 6 and wire in (FIXED64, BYTES):
-            return read_double(data, value[0] if wire == BYTES else value)
-    if content is None or content[1] - content[0] != {_FLOAT: 4, _DOUBLE: 8}.get(dtype, 0):
-        return None
-    return read_double(data, content[0]) if dtype == _DOUBLE else read_float(data, content[0])
+def _scalar(data: bytes, value: Message) -> float | None:
+    """Return a simple value, or that of a tensor with one element, as TensorFlow 2 writes them; None for others."""
+    if (2, FIXED32) in value:
+        return read_float(data, value[2, FIXED32])
+    tensor = read_message(data, *value.get((8, BYTES), (0, 0)))
+    for number, wire, read in ((5, FIXED32, read_float), (6, FIXED64, read_double)):
+        if (number, wire) in tensor:
+            return read(data, tensor[number, wire])
+        if (number, BYTES) in tensor:
+            return read(data, tensor[number, BYTES][0])
+    begin, stop = tensor.get((4, BYTES), (0, 0))
+    read = _CONTENT.get((tensor.get((1, VARINT), _FLOAT), stop - begin))
+    return read(data, begin) if read else None

@@ -9,11 +9,12 @@ wandb/sdk/internal/datastore.py. CRCs are not checked.
 from __future__ import annotations
 
 import json
+import math
 import struct
 from pathlib import Path
 
 from .points import ForeignFileError, GrowingFile, Point, to_number
-from .protobuf import BYTES, VARINT, fields
+from .protobuf import BYTES, VARINT, fields, read_message
 
 _MAGIC = b":W&B"
 _HEAD = 7
@@ -85,33 +86,26 @@ class WandbFile(GrowingFile):
 def _history(record: bytes) -> list[Point]:
     points: list[Point] = []
     for number, wire, place in fields(record, 0, len(record)):
-        if number != 2 or wire != BYTES:
+        if (number, wire) != (2, BYTES):
             continue
         row: dict[str, float] = {}
         step = 0.0
         for item, item_wire, value in fields(record, *place):
-            if item == 1 and item_wire == BYTES:
-                name, scalar = _item(record, *value)
-                if scalar is not None:
-                    row[name] = scalar
-            elif item == 2 and item_wire == BYTES:
-                step = float(next((n for field, kind, n in fields(record, *value) if (field, kind) == (1, VARINT)), 0))
-        step, time = row.pop(_STEP, step), row.pop(_TIME, float("nan"))
+            if (item, item_wire) == (1, BYTES):
+                row.update(_item(record, *value))
+            elif (item, item_wire) == (2, BYTES):
+                step = float(read_message(record, *value).get((1, VARINT), 0))
+        step, time = row.pop(_STEP, step), row.pop(_TIME, math.nan)
         points += [Point(name, step, scalar, time) for name, scalar in row.items() if not name.startswith("_")]
     return points
 
 
-def _item(record: bytes, start: int, end: int) -> tuple[str, float | None]:
-    names, scalar = [], None
-    for number, wire, value in fields(record, start, end):
-        if wire != BYTES:
-            continue
-        text = record[value[0] : value[1]].decode(errors="replace")
-        if number in (1, 2):
-            names.append(text)
-        elif number == 16:
-            try:
-                scalar = to_number(json.loads(text))
-            except (ValueError, RecursionError):
-                scalar = None
-    return "/".join(names), scalar
+def _item(record: bytes, start: int, end: int) -> dict[str, float]:
+    texts = [
+        (n, record[slice(*value)].decode(errors="replace")) for n, w, value in fields(record, start, end) if w == BYTES
+    ]
+    try:
+        scalar = to_number(json.loads(dict(texts).get(16, "null")))
+    except (ValueError, RecursionError):
+        return {}
+    return {} if scalar is None else {"/".join(text for number, text in texts if number in (1, 2)): scalar}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Collection
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...base.errors import describe_error
 from ...base.processes import job_processes
 from ...logs.lines.blocks import LogBlock
 from ...specs.mounts import BindMount
@@ -24,6 +26,8 @@ from .tracker import Progress, ProgressTracker
 if TYPE_CHECKING:
     from ...backends.runner import Runner
     from ...backends.types import DescribeAppResponse
+
+_log = logging.getLogger(__name__)
 
 STEP, TOTAL = "step", "total"
 """The facts that are kept of a job beside its series."""
@@ -75,7 +79,8 @@ class Activity:
         series: its series by name; copies, which no other thread changes.
         observations: what should be known of it.
         is_read: all of the log that there was at the beginning was read.
-        failures: what is wrong with metric files.
+        failures: why metric files, or all of it, cannot be read.
+        average_rate: steps a second over the whole run, for a job that has ended; None if it is not known.
     """
 
     progress: Progress = field(default_factory=Progress)
@@ -83,6 +88,13 @@ class Activity:
     observations: tuple[Observation, ...] = ()
     is_read: bool = False
     failures: tuple[str, ...] = ()
+    average_rate: float | None = None
+
+    @property
+    def words(self) -> list[str]:
+        """The progress in phrases, for an ended job with its average rate."""
+        average = [f"{words} on average" for words in Progress(rate=self.average_rate).words]
+        return [*self.progress.words, *average]
 
     @property
     def main(self) -> Series | None:
@@ -94,8 +106,18 @@ class Activity:
         return next((observation for observation in self.observations if observation.kind in kinds), None)
 
     def at_end(self) -> Activity:
-        """Return what is still true once the job has ended: its last step and values, but no pace and no stall."""
-        return replace(self, progress=replace(self.progress, rate=None, seconds_left=None), observations=())
+        """Return what is still true once the job has ended: its last step, its values and its average rate."""
+        ended = replace(self.progress, rate=None, seconds_left=None)
+        return replace(self, progress=ended, observations=(), average_rate=self._average_rate())
+
+    def _average_rate(self) -> float | None:
+        """Return the steps a second between the first and the last point of the series that came furthest."""
+        for series in self.series.values():
+            points = [(at, step) for at, step in zip(series.times(), series.steps(), strict=True) if math.isfinite(at)]
+            if points and points[-1][1] == self.progress.step:
+                (began, first), (ended, last) = points[0], points[-1]
+                return (last - first) / (ended - began) if ended > began and last > first else None
+        return None
 
 
 def main_series(series: dict[str, Series]) -> Series | None:
@@ -127,6 +149,7 @@ class JobActivity:
         self.place = place
         self._tracker = tracker
         self._files = MetricFiles()
+        self._search_failure = ""
         self._stored, self._facts = load_series(handle)
         self._began_at = time.time()
 
@@ -139,10 +162,18 @@ class JobActivity:
         self._tracker.end_round()
 
     def find_files(self) -> list[Path]:
-        """Look for its metric files; may be called in any thread."""
+        """Look for its metric files; a failure of the search costs these only."""
         place = self.place
-        pids = [process.pid for process in job_processes(place.job_id, set())] if place.job_id else []
-        return find_metric_files(pids, place.folders, place.arguments, place.since, place.until)
+        try:
+            pids = [process.pid for process in job_processes(place.job_id, set())] if place.job_id else []
+            found = find_metric_files(pids, place.folders, place.arguments, place.since, place.until)
+        except Exception as error:
+            if not self._search_failure:
+                _log.exception("the metric files of %s are not found", self.handle)
+            self._search_failure = f"metric files are not found: {describe_error(error)}; see the log file"
+            return []
+        self._search_failure = ""
+        return found
 
     def read_files(self, paths: Collection[Path] = ()) -> bool:
         """Read what was added to its metric files; return whether there is more to read at once.
@@ -163,7 +194,8 @@ class JobActivity:
         """
         copies = {name: series.copy() for name, series in self._series().items()}
         observations = () if is_final else tuple(self._observations(copies, now, cores))
-        activity = Activity(self._progress(), copies, observations, self.is_read, tuple(self._files.failures))
+        failures = tuple(filter(None, (self._search_failure, *self._files.failures)))
+        activity = Activity(self._progress(), copies, observations, self.is_read, failures)
         return activity.at_end() if is_final else activity
 
     def save(self) -> None:

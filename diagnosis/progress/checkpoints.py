@@ -63,7 +63,7 @@ def _below(folder: Path) -> Iterator[Path]:
     while waiting:
         place, depth = waiting.popleft()
         # The listing itself, or what an entry is, may be what a network file system does not tell.
-        with suppress(OSError), os.scandir(place) as entries:
+        with suppress(OSError, ValueError), os.scandir(place) as entries:
             for entry in entries:
                 left -= 1
                 if left < 0:

@@ -7,10 +7,11 @@ import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...base.errors import TorchXTuiError
+from ...base.errors import TorchXTuiError, describe_error
 from ...base.threads import BackgroundThread
 from ...logs.lines.blocks import LogBlocks, LogTails, followed, log_paths, timed_end
 from ...logs.source.replica_log import ReplicaLog
@@ -98,6 +99,11 @@ class ActivityReader(BackgroundThread):
             self._publish()
             self._job.place = self._find_place()
             self._follow(blocks)
+        except Exception as error:
+            reason = f"progress and metrics are no longer read: {describe_error(error)}; see the log file"
+            self.latest = replace(self.latest, failures=(reason,))
+            self._notify()
+            raise
         finally:
             blocks.close()
             self._job.save()
@@ -288,7 +294,7 @@ def last_written(logs: Sequence[ReplicaLog]) -> tuple[float, int]:
     latest, size = 0.0, 0
     for log in logs:
         for path in log_paths(log):
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 state = path.stat()
                 latest, size = max(latest, state.st_mtime), size + state.st_size
     return latest, size

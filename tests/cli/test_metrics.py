@@ -83,8 +83,8 @@ class Screen(io.StringIO):
 @pytest.fixture
 def chart(command, tmp_path, monkeypatch):
     """Return a function that prints the charts of a loss over decades, with a gap, and of a learning rate."""
-    values = [10 / (1 + n) ** 1.5 if n != 7 else float("nan") for n in range(40)]
-    (tmp_path / "a.log").write_text("".join(f"step {n}/80 loss {v:.5f} lr 0.1\n" for n, v in enumerate(values)))
+    values = [10 / (1 + n) ** 1.5 if n != 7 else float("nan") for n in range(60)]
+    (tmp_path / "a.log").write_text("".join(f"step {n}/90 loss {v:.5f} lr 0.1\n" for n, v in enumerate(values)))
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     def printed(*words: str, screen: Screen | None = None) -> str:
@@ -103,9 +103,9 @@ def test_chart_in_a_pipe(chart):
     assert "\x1b" not in plain
     heads = [" ".join(line.split()) for line in plain.splitlines() if "log of a.log" in line]
     # A metric over decades has a logarithmic axis.
-    assert heads == ["loss 0.03953 log log of a.log", "lr 0.1 log of a.log"]
-    assert chart("loss", "lr", "--smoothing", "0.91") == plain
-    assert chart("loss", "lr", "--smoothing=0") != plain
+    assert heads == ["loss 0.02152 light smoothing log log of a.log", "lr 0.1 light smoothing log of a.log"]
+    assert chart("loss", "lr", "--smoothing", "light") == plain
+    assert chart("loss", "lr", "--smoothing=none") != plain
 
 
 @pytest.mark.parametrize(("columns", "width"), [("60", 60), ("200", 120)])
@@ -113,7 +113,7 @@ def test_chart_width(chart, monkeypatch, columns, width):
     """The loss alone, where no metric is named."""
     monkeypatch.setenv("COLUMNS", columns)
     summary, head, *rows = chart().splitlines()
-    assert (summary, head.split()[0], len(rows)) == ("Step 39 of 80, 48 %", "loss", 16)
+    assert (summary, head.split()[0], len(rows)) == ("Step 59 of 90, 65 %", "loss", 16)
     assert max(map(len, rows)) == width
     assert rows == [row.rstrip() for row in rows]
 

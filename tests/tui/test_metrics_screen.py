@@ -79,7 +79,7 @@ async def doing_of(app, handle=RUNNING, size=SIZE):
         yield job
 
 
-def training(folder, text, replicas=1, steps=40):
+def training(folder, text, replicas=1, steps=40, state=AppState.RUNNING):
     """Return a dashboard with one job, each replica of which logs two steps a second.
 
     Args:
@@ -87,9 +87,10 @@ def training(folder, text, replicas=1, steps=40):
         text: what stands behind the step; its `{k}` is the replica's number.
         replicas: how many there are.
         steps: how many each has logged.
+        state: the job's state.
     """
     scheduler = CannedScheduler(logs=folder / "logs")
-    scheduler.add("train-1", AppState.RUNNING, 900, replicas=replicas)
+    scheduler.add("train-1", state, 900 if state is AppState.RUNNING else 3_600, replicas=replicas)
     for k in range(replicas):
         words = text.format(k=k)
         lines = [(21.0 - step * 0.5, "o", f"step {step}/90 loss: 1.5 {words}\n") for step in range(steps)]
@@ -113,10 +114,12 @@ async def test_charts_are_saved_and_drawn_in_other_ways(app, tmp_path, monkeypat
             await page.press("S")
             await page.until(lambda count=count: len(list(tmp_path.glob("*.svg"))) == count, "the files")
         drawn = page.chart()
-        await page.press("s", "s")
-        await page.until(lambda: "ema" not in page.info() and page.chart() != drawn, "no smoothing")
+        # There are 40 points: too few to be smoothed.
+        await page.press("s")
+        await page.settled()
+        assert (page.info(), page.chart()) == ("", drawn)
         await page.press("L")
-        await page.until(lambda: "log" in page.info(), "the log scale")
+        await page.until(lambda: page.info() == "log", "the log scale")
         await page.press("t")
         await page.until(lambda: page.screen.summary().plain.startswith("x time"), "time")
         await page.press("enter")
@@ -132,6 +135,23 @@ async def test_charts_are_saved_and_drawn_in_other_ways(app, tmp_path, monkeypat
     assert first == second
     rows = list(csv.DictReader(io.StringIO(first)))
     assert [row["value"] for row in rows if row["metric"] == "loss"][:2] == ["1.9", "1.89"]
+
+
+async def test_smoothing_goes_through_none_light_and_strong(tmp_path):
+    """The title says it, and raw points are behind a smoothed curve."""
+    scheduler, app = training(tmp_path, "")
+    scheduler.write_log("train-1", 0, [(41.0 - n * 0.5, "o", f"step {n}/90 loss: {n % 7}\n") for n in range(80)])
+    async with jobs_of(app) as table:
+        page = await metrics(table, "p")
+        await page.until(lambda: page.charts() and page.first.rule.right.plain == "2", "all of the log")
+        seen = {}
+        for _ in range(4):
+            seen.setdefault(page.info(), set()).add(page.chart())
+            await page.press("s")
+            await page.settled()
+    assert list(seen) == ["light smoothing", "strong smoothing", ""]
+    assert [len(drawn) for drawn in seen.values()] == [1, 1, 1]
+    assert len(set.union(*seen.values())) == 3
 
 
 async def test_metrics_of_marked_jobs_are_overlaid(app):
@@ -269,8 +289,8 @@ async def test_as_many_values_stand_under_the_chart_as_fit(tmp_path):
 
 
 @pytest.mark.parametrize("key", ["p", "enter"])
-async def test_open_screen_drops_pace_when_job_ends(tmp_path, key):
-    """Its last step and part stay; also while the job's own description still says that it runs."""
+async def test_open_screen_shows_average_rate_when_job_ends(tmp_path, key):
+    """Instead of the pace and the time left; also while the job's own description still says that it runs."""
     scheduler, app = training(tmp_path, "", steps=41)
     async with jobs_of(app) as table:
         screen = await table.open({"p": MetricsScreen, "enter": JobScreen}[key], key)
@@ -282,7 +302,35 @@ async def test_open_screen_drops_pace_when_job_ends(tmp_path, key):
         scheduler.apps["train-1"] = replace(scheduler.apps["train-1"], state=AppState.SUCCEEDED)
         app.feed.refresh()
         await table.until(lambda: "Succeeded" in head(), "its end")
-        assert head().rstrip().endswith("step 40 of 90   44 %")
+        assert head().rstrip().endswith("step 40 of 90   44 %   2 it/s on average")
+
+
+async def test_ended_job_shows_duration_and_average_rate(tmp_path):
+    _, app = training(tmp_path, "", steps=41, state=AppState.SUCCEEDED)
+    async with jobs_of(app) as table:
+        page = await metrics(table, "p")
+        expected = " after 19m 58s   step 40 of 90   44 %   2 it/s on average"
+        await page.until(lambda: text_of(page.screen.state_line).endswith(expected), "its duration")
+
+
+FAILURE = "metrics.csv cannot be read: Permission denied"
+
+
+async def test_job_screen_names_files_that_cannot_be_read(app):
+    async with doing_of(app) as job:
+        job.screen.doing.show(Activity(failures=(FAILURE,)))
+        assert text_of(job.screen.doing._notes) == f"! M{FAILURE[1:]}"
+
+
+async def test_metrics_screen_names_files_that_cannot_be_read(app):
+    async with jobs_of(app, (160, 40)) as table:
+        table.table.move_to(RUNNING)
+        page = await metrics(table, "p")
+        await page.is_read()
+        activity = page.screen.activities[RUNNING]
+        page.screen.activities[RUNNING] = replace(activity, observations=(), failures=(FAILURE,))
+        page.screen.jobs_updated()
+        assert text_of(page.screen.state_line).endswith(f"   ! {FAILURE}")
 
 
 async def test_slow_replica_is_marked_with_its_evidence(tmp_path):

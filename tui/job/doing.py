@@ -31,7 +31,6 @@ from ..ui.theme import glyphs_of, now_of
 if TYPE_CHECKING:
     from ..messages import StacksTaken
 
-_OPTIONS = Options()
 _SPARK_WIDTH = 8
 # Names and files that the status line has room for.
 _MOST_NAMES, _MOST_FILES = 4, 2
@@ -76,13 +75,14 @@ class DoingPane(Pane):
         right = Text(end="")
         if main is not None:
             right.append(plain(main.printed), STYLES.text if math.isfinite(main.last) else STYLES.pending)
-            right.append(f" ema {_OPTIONS.smoothing:g}", STYLES.faint)
+            label = Options().smoothing.of(main).label
+            right.append(f" {label}" if label else "", STYLES.faint)
         self.rule.right = right
-        lines = Text("\n", end="").join(
-            Text(f"! {_capital(plain(observation.sentence))}", STYLES.pending) for observation in activity.observations
+        notes = [*(observation.sentence for observation in activity.observations), *activity.failures[:1]]
+        self._notes.update(
+            Text("\n", end="").join(Text(f"! {_capital(plain(note))}", STYLES.pending) for note in notes)
         )
-        self._notes.update(lines)
-        self._notes.display = bool(activity.observations)
+        self._notes.display = bool(notes)
         self._stacks.display = taken is not None
         if taken is not None:
             head = Text("\n", end="").append("Stacks", f"bold {STYLES.text}")
@@ -90,7 +90,7 @@ class DoingPane(Pane):
             self._stacks.update(head.append_text(finding_text(taken.found)))
         series = [main] if main else []
         log = main is not None and wants_log(main)
-        self.chart.show(series, Options(_OPTIONS.smoothing, log))
+        self.chart.show(series, Options(log=log))
         self._draw_values()
 
     def on_resize(self) -> None:

@@ -268,7 +268,7 @@ class JobScreen(JobActions):
         # The job is described a little later than the table shows that it has ended.
         activity = self.activity.at_end() if self.row.is_final else self.activity
         pause = activity.observed(Kind.QUIET, Kind.STALLED)
-        words = activity.progress.words
+        words = activity.words
         if pause is not None:
             left.append(f"   {pause.sentence.partition(';')[0]}", f"bold {STYLES.pending}")
             # The pace before the pause tells nothing of what is left.

@@ -1,4 +1,4 @@
-"""A chart of one metric, or of one metric of several jobs, under its title."""
+"""A chart of one metric, or of one metric of several jobs, with a title."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 from .legend import curve_style, value_at
 
+# From this width on, a title has room for the smoothing in full.
+_WIDE = 60
 _STYLE_OF = {
     Role.BLANK: "",
     Role.AXIS: STYLES.faint,
@@ -116,7 +118,9 @@ class ChartPane(Pane):
         """
         self.rule.active = chosen
         self.rule.title = Text(plain(name))
-        words = [f"ema {options.smoothing:g}"] if options.smoothing else []
+        labels = {options.smoothing.of(metric).label for metric in series}
+        # The last value is more important than the whole label.
+        words = [label if self.size.width >= _WIDE else label.partition(" ")[0] for label in labels - {""}]
         words += ["log"] if options.log else []
         self.rule.info = Text("  ".join(words))
         right = Text(end="")

@@ -13,7 +13,7 @@ from textual.widget import Widget
 from ...diagnosis.metrics.chart import LETTERS, Options, x_values
 from ...diagnosis.metrics.export import best_value, rank
 from ...diagnosis.metrics.scale import x_label
-from ...diagnosis.metrics.series import Series, smoothed
+from ...diagnosis.metrics.series import Series, Smoothing
 from ...logs.text.sanitize import plain
 from ..format import cut, state_word
 from ..rows import JobRow
@@ -28,9 +28,8 @@ _MOST_NAME, _LEAST_NAME, _MOST_VALUE = 24, 12, 12
 _FIGURE, _STEP = 11, 10
 # Cells of a row before the name, and of the words at its end.
 _BEFORE, _AFTER = 20, 12
-# A loss whose average is so many times its least one has left its course; of fewer points nothing is said.
-_DIVERGED, _FEWEST_POINTS = 1.1, 20
-_SMOOTHING = 0.91
+# A loss has diverged if its last mean is 10 % above its lowest one.
+_DIVERGED = 1.1
 _COLORS = 8
 # Sentences under the table about jobs that left the others.
 _MOST_SENTENCES = 2
@@ -237,12 +236,13 @@ def _words(series: Series | None, *, is_best: bool, has_diverged: bool) -> Text:
 
 
 def _turn(series: Series) -> float | None:
-    """Return the step from which on the average of a loss has risen; None where it has not."""
-    if best_value(series) != series.best_low:
+    """Return the step from which on the smoothed loss has risen; None if it has not, or of few points."""
+    if best_value(series) != series.best_low or Smoothing.STRONG.of(series) is Smoothing.NONE:
         return None
-    averages = zip(smoothed(series.means(), _SMOOTHING), series.steps(), strict=True)
-    known = [(average, step) for average, step in averages if average == average]
-    if len(known) < _FEWEST_POINTS:
-        return None
-    lowest, step = min(known)
-    return step if known[-1][0] > lowest * _DIVERGED > 0 else None
+    smooth = zip(series.smoothed(Smoothing.STRONG), series.steps(), strict=True)
+    known = [(value, step) for value, step in smooth if value == value]
+    # The curve is less smooth at its ends.
+    end = len(known) // 10 or 1
+    lowest, step = min(known[end:-end])
+    last = sum(value for value, _ in known[-end:]) / end
+    return step if last > lowest * _DIVERGED > 0 else None

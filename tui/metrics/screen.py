@@ -17,10 +17,11 @@ from textual.binding import Binding
 from textual.containers import Grid, Horizontal
 from textual.widgets import Static
 
+from ...base.durations import duration
 from ...diagnosis.metrics.chart import Options, wants_log, x_limits, x_values
 from ...diagnosis.metrics.export import rank, write_csv
 from ...diagnosis.metrics.files import plain_name
-from ...diagnosis.metrics.series import Series
+from ...diagnosis.metrics.series import Series, Smoothing
 from ...diagnosis.progress.activity import Activity, main_series
 from ...logs.text.sanitize import plain
 from ..format import age, count, cut
@@ -39,8 +40,6 @@ from .legend import LegendPane
 from .metric_list import MetricList
 from .readers import ActivityChanged, ActivityFailed, ActivityReaders
 
-# What `s` goes round through: no smoothing, then more and more.
-_SMOOTHINGS = (0.91, 0.97, 0.0, 0.6)
 # Charts are drawn so often at most while the job goes on (s).
 _REDRAW_S = 2.0
 # A narrower screen has the keys that are needed first, in short words.
@@ -107,7 +106,7 @@ class MetricsScreen(BaseScreen):
         self.legend = self.jobs_pane.legend
         self._hidden: set[str] = set()
         self._panes = [ChartPane() for _ in range(9)]
-        self.options = Options(_SMOOTHINGS[0])
+        self.options = Options()
         self._chosen: list[str] | None = None
         self._shown: list[str] = []
         self._log: dict[str, bool] = {}
@@ -281,11 +280,12 @@ class MetricsScreen(BaseScreen):
         # The reader learns a little later than the table that the job has ended.
         activity = activity.at_end() if first.is_final else activity
         left = state_text(first.state, self.glyphs)
-        seconds = first.age_seconds(self.clock())
-        left.append(f" {age(seconds)}" if seconds is not None and not first.is_final else "", STYLES.muted)
-        left.append("".join(f"   {words}" for words in activity.progress.words), STYLES.text)
-        for observation in activity.observations[:1]:
-            left.append(f"   ! {plain(observation.sentence)}", STYLES.pending)
+        seconds = first.duration_seconds if first.is_final else first.age_seconds(self.clock())
+        if seconds is not None:
+            left.append(f" {f'after {duration(seconds)}' if first.is_final else age(seconds)}", STYLES.muted)
+        left.append("".join(f"   {words}" for words in activity.words), STYLES.text)
+        for note in [*(observation.sentence for observation in activity.observations), *activity.failures][:1]:
+            left.append(f"   ! {plain(note)}", STYLES.pending)
         if left.cell_len > (room := max(1, self.app.size.width - 2)):
             left.truncate(room - 1, overflow="crop")
             left.append(self.glyphs.cut)
@@ -331,9 +331,9 @@ class MetricsScreen(BaseScreen):
         """Return how the charts are drawn."""
         cursor = next((component for component in self._listed() if component.name == self.left.list.cursor), None)
         words = ["x time" if self.options.by_time else "x step", "y 1st to 99th percentile"]
-        behind = "" if self._is_overlay else ", raw behind it"
-        words += [f"smoothing {self.options.smoothing:g}{behind}"] if self.options.smoothing else []
         if cursor is not None:
+            label = self.options.smoothing.of(cursor).label
+            words += [label if self._is_overlay else f"{label}, raw behind it"] if label else []
             joined = f", {cursor.width} joined in each" if cursor.width > 1 else ""
             words.append(f"{count(cursor.points, 'point')}{joined}")
         return Text("   ".join(words), STYLES.faint)
@@ -365,9 +365,10 @@ class MetricsScreen(BaseScreen):
         return [*choose, *ways, Hint("metrics.overlay", "Overlay jobs"), Hint("metrics.export", "Save"), *last]
 
     def action_smoothing(self) -> None:
-        """Take the next smoothing."""
-        at = _SMOOTHINGS.index(self.options.smoothing)
-        self.options = replace(self.options, smoothing=_SMOOTHINGS[(at + 1) % len(_SMOOTHINGS)])
+        """Change to the next smoothing: none, light, strong."""
+        levels = list(Smoothing)
+        level = levels[(levels.index(self.options.smoothing) + 1) % len(levels)]
+        self.options = replace(self.options, smoothing=level)
         self._draw()
 
     def action_log(self) -> None:

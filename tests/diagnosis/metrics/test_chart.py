@@ -8,7 +8,7 @@ import pytest
 
 from torchx_tui.diagnosis.metrics.chart import Options, Role, draw_chart, sparkline, wants_log
 from torchx_tui.diagnosis.metrics.scale import fit_scale, format_label, x_axis
-from torchx_tui.diagnosis.metrics.series import Series
+from torchx_tui.diagnosis.metrics.series import Series, Smoothing
 
 
 def make_series(values: list[float]) -> Series:
@@ -37,7 +37,7 @@ def test_every_series_has_a_chart_of_the_size(values, log, width, height):
 def test_a_spike_is_drawn_at_the_edge_and_squeezes_nothing():
     """Limits are those of 98 % of the values; smoothed ones that are far beyond are at the edge too."""
     values = [1.0 + n / 500 for n in range(500)]
-    for smoothing in (0.0, 0.91):
+    for smoothing in Smoothing:
         plain = rows_of(values, smoothing=smoothing)
         spiked = rows_of([*values[:250], 1e6, *values[251:]], smoothing=smoothing)
         assert [row[:6] for row in plain] == [row[:6] for row in spiked]
@@ -63,7 +63,7 @@ def test_raw_is_behind_the_smoothed_values():
     series = [make_series([float(n % 7) for n in range(300)])]
     roles = {span.role for row in draw_chart(series, 60, 10) for span in row}
     assert {Role.RAW, Role.SMOOTH, Role.AXIS} <= roles
-    roles = {span.role for row in draw_chart(series, 60, 10, Options(smoothing=0)) for span in row}
+    roles = {span.role for row in draw_chart(series, 60, 10, Options(Smoothing.NONE)) for span in row}
     assert Role.RAW not in roles
 
 

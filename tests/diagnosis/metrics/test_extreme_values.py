@@ -14,7 +14,7 @@ from torchx_tui.base.durations import duration
 from torchx_tui.diagnosis.metrics.chart import Options, draw_chart, sparkline, wants_log
 from torchx_tui.diagnosis.metrics.export import write_csv
 from torchx_tui.diagnosis.metrics.scale import fit_scale, format_label, x_axis, x_label
-from torchx_tui.diagnosis.metrics.series import MOST_BUCKETS, Series
+from torchx_tui.diagnosis.metrics.series import MOST_BUCKETS, Series, Smoothing
 from torchx_tui.diagnosis.progress.tracker import Progress
 
 LARGEST = 1.7976931348623157e308
@@ -24,7 +24,7 @@ EDGES = [
 ]
 FINITE = st.sampled_from(EDGES) | st.floats(allow_nan=False, allow_infinity=False)
 ANY = FINITE | st.floats()
-SMOOTHING = st.sampled_from([0.0, 0.6, 0.91, 0.999])
+SMOOTHING = st.sampled_from(Smoothing)
 
 
 def series_of(points: list[tuple[float, float, float]]) -> Series:

@@ -6,17 +6,17 @@ import json
 import math
 import os
 import random
-import sqlite3
+import shutil
 import struct
-import time
 from pathlib import Path
 
 import pytest
 
-from torchx_tui.diagnosis.metrics.databases import DatabaseFile
+from torchx_tui.diagnosis.metrics.files import MetricFiles
 from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
+from torchx_tui.diagnosis.metrics.formats import open_metric_file
 from torchx_tui.diagnosis.metrics.points import MetricFile, Point
-from torchx_tui.diagnosis.metrics.tables import CsvFile, JsonLinesFile, TrainerState
+from torchx_tui.diagnosis.metrics.tables import JsonDocument, JsonLinesFile, TableFile
 from torchx_tui.diagnosis.metrics.tfevents import EventFile
 from torchx_tui.diagnosis.metrics.wandb_log import WandbFile
 
@@ -25,8 +25,8 @@ READERS: list[tuple[type[MetricFile], str]] = [
     (EventFile, "hf.tfevents"),
     (EventFile, "lightning.tfevents"),
     (WandbFile, "offline.wandb"),
-    (CsvFile, "lightning_metrics.csv"),
-    (TrainerState, "trainer_state.json"),
+    (TableFile, "lightning_metrics.csv"),
+    (JsonDocument, "trainer_state.json"),
 ]
 
 
@@ -72,14 +72,14 @@ def test_wandb_history():
 
 def test_lightning_csv_with_sparse_columns():
     """Empty cells are no points."""
-    points = read_all(CsvFile(DATA / "lightning_metrics.csv"))
+    points = read_all(TableFile(DATA / "lightning_metrics.csv"))
     assert len(values_of(points, "train_loss")) > len(values_of(points, "val_loss")) > 0
     assert not any(point.name == "step" for point in points)
 
 
 def test_trainer_state_has_the_total():
     """HF's state tells the last step, and numbers that are texts count."""
-    file = TrainerState(DATA / "trainer_state.json")
+    file = JsonDocument(DATA / "trainer_state.json")
     assert values_of(read_all(file), "eval_loss")
     assert file.total == 80
 
@@ -121,7 +121,7 @@ def test_broken_files_raise_nothing(reader, name, seed, tmp_path):
     assert "\n" not in file.failure
 
 
-@pytest.mark.parametrize("reader", [EventFile, WandbFile, CsvFile, JsonLinesFile, TrainerState, DatabaseFile])
+@pytest.mark.parametrize("reader", [EventFile, WandbFile, TableFile, JsonLinesFile, JsonDocument])
 def test_what_is_no_regular_file_is_refused(reader, tmp_path):
     """A named pipe is not waited for, and a file that is not there yet is looked for again."""
     pipe, missing = reader(tmp_path / "pipe"), reader(tmp_path / "missing")
@@ -146,7 +146,7 @@ def test_csv_whose_header_is_rewritten_is_read_again(tmp_path):
     """Lightning adds a column by writing the file anew."""
     path = tmp_path / "metrics.csv"
     path.write_text("step,loss\n0,1.5\n")
-    file = CsvFile(path)
+    file = TableFile(path)
     assert values_of(file.poll()[0], "loss") == [(0, 1.5)]
     path.write_text("step,loss,acc\n0,1.5,\n1,1.25,0.5\n2,1.0,0.75\n")
     points, forget, _ = file.poll()
@@ -164,99 +164,6 @@ def test_json_lines_with_nested_names(tmp_path):
     assert values_of(points, "train/loss") == [(5, 1.25)]
     assert math.isnan(values_of(points, "loss")[0][1])
     assert {point.name for point in points} == {"train/loss", "loss"}
-
-
-def mlflow_database(path: Path, rows: list[tuple[str, float, int, str, int, bool]]) -> None:
-    """Write a store as MLflow's, as far as metrics go."""
-    with sqlite3.connect(path) as connection:
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS metrics (key VARCHAR(250) NOT NULL, value FLOAT NOT NULL,"
-            " timestamp BIGINT NOT NULL, run_uuid VARCHAR(32) NOT NULL, step BIGINT DEFAULT 0 NOT NULL,"
-            " is_nan BOOLEAN DEFAULT 0 NOT NULL)"
-        )
-        connection.executemany("INSERT INTO metrics VALUES (?, ?, ?, ?, ?, ?)", rows)
-    connection.close()
-
-
-def test_mlflow_store_of_several_runs(tmp_path):
-    """The newest run counts; nan and inf come back; later rows alone come with the next poll."""
-    path = tmp_path / "mlflow.db"
-    mlflow_database(path, [("loss", 9.0, 1000, "old", 0, False), ("loss", 2.5, 2000, "new", 1, False)])
-    file = DatabaseFile(path)
-    assert read_all(file) == [Point("loss", 1, 2.5, 2.0)]
-    mlflow_database(
-        path, [("loss", 0.0, 3000, "new", 2, True), ("loss", 1.7976931348623157e308, 4000, "new", 3, False)]
-    )
-    points, forget, _ = file.poll()
-    assert not forget
-    assert math.isnan(points[0].value)
-    assert points[1].value == math.inf
-
-
-def test_trackio_database(tmp_path):
-    """Rows of JSON, those that are broken left out."""
-    path = tmp_path / "project.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute(
-            "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step INT, metrics TEXT)"
-        )
-        rows = [("2026-11-22T09:00:00+00:00", "a", 1, '{"loss": 1.5, "note": "x"}'), ("?", "a", 2, "{")]
-        connection.executemany("INSERT INTO metrics (timestamp, run_name, step, metrics) VALUES (?, ?, ?, ?)", rows)
-    connection.close()
-    points = read_all(DatabaseFile(path))
-    assert [(point.name, point.step, point.value) for point in points] == [("loss", 1, 1.5)]
-
-
-def test_trackio_row_without_names_costs_itself(tmp_path):
-    path = tmp_path / "project.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute(
-            "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step INT, metrics TEXT)"
-        )
-        rows = [(json.dumps(value),) for value in ([1, 2], "x", None, 7, {"loss": [1], "lr": 0.5})]
-        connection.executemany("INSERT INTO metrics (run_name, step, metrics) VALUES ('a', 1, ?)", rows)
-    connection.close()
-    file = DatabaseFile(path)
-    assert [(point.name, point.value) for point in read_all(file)] == [("lr", 0.5)]
-    assert not file.failure
-
-
-ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT"
-HOSTILE_SCHEMAS = {
-    "view": f"CREATE VIEW metrics AS {ENDLESS} i AS id, '' AS timestamp, 'a' AS run_name, i AS step, '' AS metrics"
-    " FROM n",
-    "view of one slow step": "CREATE VIEW metrics AS SELECT 1 AS id, '' AS timestamp, 'a' AS run_name, 1 AS step, "
-    "replace(hex(zeroblob(100000000)), '0', 'ab') AS metrics",
-    "generated column": "CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp TEXT, run_name TEXT, step INT, "
-    "metrics TEXT AS (hex(zeroblob(100000000))))",
-}
-
-
-@pytest.mark.parametrize("schema", HOSTILE_SCHEMAS.values(), ids=HOSTILE_SCHEMAS)
-def test_databases_that_compute_are_refused(schema, tmp_path):
-    path = tmp_path / "project.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute(schema)
-        if schema.startswith("CREATE TABLE"):
-            connection.execute("INSERT INTO metrics (timestamp, run_name, step) VALUES ('', 'a', 1)")
-    connection.close()
-    file = DatabaseFile(path)
-    began = time.monotonic()
-    assert file.poll() == ([], False, False)
-    assert file.failure
-    assert time.monotonic() - began < 1.0
-
-
-@pytest.mark.skipif(not hasattr(sqlite3.Connection, "setlimit"), reason="Python 3.10 has no limits of SQLite")
-def test_database_with_a_huge_value_is_refused(tmp_path):
-    path = tmp_path / "project.db"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE metrics (id INTEGER PRIMARY KEY, timestamp, run_name, step, metrics)")
-        connection.execute("INSERT INTO metrics VALUES (1, '', 'a', 1, zeroblob(50000000))")
-    connection.close()
-    file = DatabaseFile(path)
-    assert file.poll() == ([], False, False)
-    assert "too big" in file.failure
 
 
 @pytest.mark.parametrize("reader", [EventFile, WandbFile])
@@ -279,19 +186,158 @@ def test_reader_that_fails_costs_its_file_only(tmp_path):
     assert file.failure == "x cannot be read: AttributeError: no such thing"
 
 
-def test_arguments_that_are_no_paths_are_passed_over(tmp_path):
+TEXT_FORMATS = {
+    # Keras' CSVLogger
+    "training.log": ("epoch,accuracy,loss\n0,0.25,1.5\n1,0.5,1.25\n", "loss", [(0, 1.5), (1, 1.25)]),
+    # separated by semicolons
+    "history.csv": ("epoch;loss\n1;1.5\n2;1.25\n", "loss", [(1, 1.5), (2, 1.25)]),
+    "dvclive/plots/metrics/train/loss.tsv": ("step\tloss\n0\t1.5\n1\t1.25\n", "train/loss", [(0, 1.5), (1, 1.25)]),
+    # DeePMD-kit
+    "lcurve.out": (
+        "#  step      rmse_val    rmse_trn\n# a comment\n      0      2.5e+01    2.0e+01\n    100  1.5e+01 1.0e+01\n",
+        "rmse_trn",
+        [(0, 20.0), (100, 10.0)],
+    ),
+    # sacred
+    "metrics.json": (
+        json.dumps({"loss": {"steps": [0, 10], "timestamps": ["2026-11-22", "2026-11-22"], "values": [1.5, 1.25]}}),
+        "loss",
+        [(0, 1.5), (10, 1.25)],
+    ),
+    # LLaMA-Factory, ms-swift, Ray Tune
+    "trainer_log.jsonl": (
+        '{"current_steps": 5, "total_steps": 90, "loss": 1.5, "elapsed_time": "0:00:09"}\n',
+        "loss",
+        [(5, 1.5)],
+    ),
+    "logging.jsonl": ('{"loss": 1.5, "global_step/max_steps": "10/90"}\n', "loss", [(10, 1.5)]),
+    "out": ('{"training_iteration": 3, "loss": 1.5, "config": {"lr": 1}}\n', "loss", [(3, 1.5)]),
+    # no usual name, neither of the file nor of its columns
+    "anything.txt": ("walltime,n,cost\n9,1,1.5\n9,2,1.25\n9,4,1.0\n", "cost", [(1, 1.5), (2, 1.25), (4, 1.0)]),
+}
+
+
+@pytest.mark.parametrize("name", TEXT_FORMATS)
+def test_metric_files_are_recognised_by_content(name, tmp_path):
+    text, metric, values = TEXT_FORMATS[name]
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    file = open_metric_file(path)
+    assert file is not None
+    assert values_of(read_all(file), metric) == values
+    assert not file.failure
+
+
+@pytest.mark.parametrize("name", ["trainer_log.jsonl", "logging.jsonl"])
+def test_total_is_read_from_rows(name, tmp_path):
+    path = tmp_path / name
+    path.write_text(TEXT_FORMATS[name][0])
+    file = open_metric_file(path)
+    assert file is not None
+    assert {point.name for point in read_all(file)} == {"loss"}
+    assert file.total == 90
+
+
+OTHER_TEXTS = {
+    "empty": "",
+    "log": "starting, with two words\nstep 1, loss 2\nstep 2, loss 1\nstep 3, loss 1\n",
+    "one row": "a,b\n1,2\n",
+    "nothing rises": "label,text\n3,a\n1,b\n2,c\n",
+    "summary of dvclive": '{\n    "step": 3,\n    "loss": 0.5\n}',
+    "configuration": '{"lr": 0.1, "seed": 3}\n',
+    "numbers": "1,2\n2,3\n3,4\n4,5\n",
+}
+
+
+@pytest.mark.parametrize("text", OTHER_TEXTS.values(), ids=OTHER_TEXTS)
+def test_other_texts_are_not_metric_files(text, tmp_path):
+    path = tmp_path / "x.txt"
+    path.write_text(text)
+    assert open_metric_file(path) is None
+
+
+def test_written_tables_are_found_among_open_files(tmp_path):
+    """A table that the job only reads is its data set, not its metrics."""
+    text, *_ = TEXT_FORMATS["anything.txt"]
+    for name in ("written.txt", "read.txt"):
+        (tmp_path / name).write_text(text)
+    with (tmp_path / "written.txt").open("a"), (tmp_path / "read.txt").open():
+        found = find_metric_files([os.getpid()], [], [], 0.0)
+    assert [path.name for path in found if path.parent == tmp_path] == ["written.txt"]
+
+
+def test_databases_of_several_jobs_are_not_read(tmp_path):
+    """No file says which of their runs is the job's."""
+    (tmp_path / "mlflow.db").write_bytes(b"SQLite format 3\0" + bytes(84))
     (tmp_path / "metrics.csv").write_text("step,loss\n1,2\n")
-    words = ["--note=" + "x" * 300, "/" + "y/" * 400, "--out=\ud800", f"--out={tmp_path}"]
-    assert find_metric_files([], [Folder(Path("/"))], words, 0.0) == [tmp_path / "metrics.csv"]
+    assert find_metric_files([], [Folder(tmp_path)], [], 0.0) == [tmp_path / "metrics.csv"]
 
 
-def test_other_databases_are_said(tmp_path):
-    """A database without metrics, and a file that is none."""
-    with sqlite3.connect(tmp_path / "a.db") as connection:
-        connection.execute("CREATE TABLE other (x INT)")
-    connection.close()
-    (tmp_path / "b.db").write_text("no database at all, but long enough to have a header" * 10)
-    for name in ("a.db", "b.db"):
-        file = DatabaseFile(tmp_path / name)
-        assert file.poll() == ([], False, False)
-        assert file.failure
+@pytest.mark.parametrize("reader", [TableFile, JsonDocument, EventFile])
+def test_read_error_is_tried_again(reader, tmp_path):
+    name = next(name for kind, name in READERS if kind is reader)
+    (tmp_path / name).mkdir()
+    file = reader(tmp_path / name)
+    assert file.poll() == ([], False, False)
+    assert "cannot be read" in file.failure
+    (tmp_path / name).rmdir()
+    (tmp_path / name).write_bytes((DATA / name).read_bytes())
+    assert file.poll()[0]
+    assert not file.failure
+
+
+def write_state(folder: Path, steps: int) -> Path:
+    """Write the state of a checkpoint with a loss for each step."""
+    folder.mkdir()
+    rows = [{"step": step, "loss": 1.5} for step in range(steps)]
+    (folder / "trainer_state.json").write_text(json.dumps({"log_history": rows}))
+    return folder / "trainer_state.json"
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_state_of_the_newest_checkpoint_replaces_others(tmp_path, is_deleted):
+    """Also that of a deleted checkpoint, which is shown until then."""
+    files = MetricFiles()
+    old = write_state(tmp_path / "checkpoint-9", 9)
+    files.add([old])
+    files.poll()
+    if is_deleted:
+        shutil.rmtree(old.parent)
+    files.add([])
+    files.poll()
+    assert files.series()["loss"].points == 9
+    new = write_state(tmp_path / "checkpoint-4", 4)
+    files.add([new])
+    files.poll()
+    assert files.series()["loss"].points == 4
+
+
+def test_vanished_file_is_dropped_when_others_are_found(tmp_path):
+    for name, values in (("a.csv", "1,2\n2,3\n3,4\n"), ("b.csv", "1,7\n")):
+        (tmp_path / name).write_text(f"step,loss\n{values}")
+    files = MetricFiles()
+    files.add([tmp_path / "a.csv"])
+    files.poll()
+    (tmp_path / "a.csv").unlink()
+    files.add([tmp_path / "b.csv"])
+    files.poll()
+    assert (files.series()["loss"].origin, files.failures) == ("b.csv", [])
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "word", [LONG, f"--out={LONG}/a", f"--out=/{LONG}", "--out=a\0b", "\ud800", "/" + "y/" * 4_000]
+)
+def test_arguments_that_cannot_be_paths_cost_nothing(word, tmp_path):
+    (tmp_path / "metrics.csv").write_text("step,loss\n1,2\n")
+    assert find_metric_files([], [Folder(tmp_path)], [word], 0.0) == [tmp_path / "metrics.csv"]
+
+
+@pytest.mark.parametrize("name", [LONG, "a\0b", "\ud800"])
+def test_folders_that_cannot_be_paths_cost_nothing(name, tmp_path):
+    (tmp_path / "metrics.csv").write_text("step,loss\n1,2\n")
+    places = [Folder(Path("/", name)), Folder(tmp_path), Folder(tmp_path / name, f"/{name}")]
+    assert find_metric_files([], places, ["--out=/a"], 0.0) == [tmp_path / "metrics.csv"]

@@ -8,7 +8,7 @@ import stat
 
 import pytest
 
-from torchx_tui.diagnosis.metrics.series import MOST_BUCKETS, Series, smoothed
+from torchx_tui.diagnosis.metrics.series import MOST_BUCKETS, SMOOTHED_FROM, Series, Smoothing
 from torchx_tui.diagnosis.metrics.store import load_series, metrics_path, save_series
 
 
@@ -44,12 +44,53 @@ def test_many_points_keep_extremes_means_and_order():
     assert series.last == values[-1]
 
 
-def test_smoothing_is_tensorboards():
-    """Without the bias of the start; what is not finite is passed by."""
-    assert smoothed([1.0, 1.0, math.nan, 1.0], 0.9)[:2] == pytest.approx([1.0, 1.0])
-    assert smoothed([0.0, 10.0], 0.5) == pytest.approx([0.0, 20 / 3])
-    assert smoothed([3.0, 4.0], 0.0) == [3.0, 4.0]
-    assert math.isnan(smoothed([1.0, math.inf], 0.5)[1])
+def test_few_points_are_not_smoothed():
+    noisy = [float(n % 2) for n in range(SMOOTHED_FROM - 1)]
+    assert make_series(noisy).smoothed(Smoothing.STRONG) == noisy
+    assert make_series([*noisy, math.nan]).smoothed(Smoothing.STRONG)[:-1] == noisy
+    assert make_series([*noisy, 1.0]).smoothed(Smoothing.STRONG) != [*noisy, 1.0]
+
+
+@pytest.mark.parametrize("smoothing", [Smoothing.LIGHT, Smoothing.STRONG])
+def test_smoothing_does_not_lag(smoothing):
+    """A straight line stays as it is, to its ends, and a step stays in its place."""
+    line = [2.0 * n for n in range(400)]
+    assert make_series(line).smoothed(smoothing) == pytest.approx(line)
+    step = make_series([0.0] * 200 + [1.0] * 200).smoothed(smoothing)
+    assert step[199] < 0.5 < step[200]
+    assert step[199] + step[200] == pytest.approx(1)
+
+
+@pytest.mark.parametrize("count", [200, 400, 2_000])
+@pytest.mark.parametrize("smoothing", [Smoothing.LIGHT, Smoothing.STRONG])
+def test_smoothing_width_grows_with_the_points(smoothing, count):
+    """One point becomes a Gaussian: its standard deviation is the same share of the curve, its sum is the point's."""
+    curve = make_series([float(n == count // 2) for n in range(count)]).smoothed(smoothing)
+    deviation = math.sqrt(sum(value * (n - count // 2) ** 2 for n, value in enumerate(curve)))
+    assert sum(curve) == pytest.approx(1)
+    assert deviation / count == pytest.approx(smoothing.value, abs=0.005)
+    assert max(curve) == curve[count // 2]
+
+
+def test_smoothed_ends_are_not_the_noise_of_one_point():
+    noisy = [1.0 + (-1) ** n for n in range(400)]
+    smooth = make_series(noisy).smoothed(Smoothing.STRONG)
+    assert (smooth[0], smooth[-1]) == pytest.approx((1, 1), abs=0.1)
+
+
+def test_smoothing_leaves_out_what_is_not_finite():
+    values = [1.0] * 50 + [math.nan, math.inf] + [1.0] * 50
+    smooth = make_series(values).smoothed(Smoothing.STRONG)
+    assert smooth[:50] + smooth[52:] == pytest.approx([1.0] * 100)
+    assert all(map(math.isnan, smooth[50:52]))
+
+
+def test_spike_does_not_spoil_the_smoothed_values_after_it():
+    values = [1.0 + n % 2 for n in range(400)]
+    values[100] = 1e30
+    smooth = make_series(values).smoothed(Smoothing.LIGHT)
+    assert smooth[100] > 1e6
+    assert smooth[150:390] == pytest.approx([1.5] * 240, rel=0.05)
 
 
 def test_series_come_back_from_disk(tmp_path, monkeypatch):

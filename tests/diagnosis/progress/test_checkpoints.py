@@ -56,4 +56,5 @@ def test_what_a_log_says_counts_first(tmp_path, line):
 
 def test_logs_and_folders_that_cannot_be_read(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    assert newest_checkpoint([tmp_path / "none"], [tmp_path / "pipe", tmp_path / "none.out"]) is None
+    folders = [tmp_path / name for name in ("none", "a\0b", "x" * 300)]
+    assert newest_checkpoint(folders, [tmp_path / "pipe", tmp_path / "none.out"]) is None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
 import subprocess
 import time
@@ -18,10 +20,13 @@ from torchx_tui.base.threads import report_thread_failures
 from torchx_tui.diagnosis.metrics import find, points
 from torchx_tui.diagnosis.metrics.files import MetricFiles
 from torchx_tui.diagnosis.metrics.find import Folder, find_metric_files
+from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.metrics.store import load_series
+from torchx_tui.diagnosis.progress import activity
 from torchx_tui.diagnosis.progress.activity import Activity, JobPlace
 from torchx_tui.diagnosis.progress.reader import ActivityReader, read_activity
 from torchx_tui.diagnosis.progress.stalls import Kind
+from torchx_tui.diagnosis.progress.tracker import Progress
 from torchx_tui.logs.lines.blocks import LogTails
 from torchx_tui.logs.source.replica_log import ReplicaLog
 
@@ -381,5 +386,50 @@ def test_reader_that_cannot_go_on_is_shown(folder):
         reader.start()
         assert reader.join(PATIENCE)
         assert shown == ["job-activity stopped: AttributeError: no such thing; see the log file"]
+        assert reader.latest.failures == (
+            "progress and metrics are no longer read: AttributeError: no such thing; see the log file",
+        )
     finally:
         restore()
+
+
+def test_failed_search_costs_the_metric_files_only(reader, folder, monkeypatch):
+    def fail(*_: object) -> list[Path]:
+        raise OSError(errno.ENAMETOOLONG, "File name too long")
+
+    monkeypatch.setattr(activity, "find_metric_files", fail)
+    write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 loss 2.0\n")
+    reader.start()
+    found = seen(reader, "the log", "loss", 2)
+    assert found.progress.step == 2
+    wait_until(lambda: reader.latest.failures, "the failure")
+    [failure] = reader.latest.failures
+    assert failure.startswith("metric files are not found: ")
+    assert "File name too long" in failure
+
+
+def test_argument_with_a_long_part_costs_nothing(folder):
+    """A path part of more than 255 characters is an error of the operating system, not a missing folder."""
+    write(folder / "metrics.csv", "step,acc\n1,0.5\n2,0.75\n")
+    write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 loss 2.0\n")
+    place = JobPlace(folders=(Folder(folder),), arguments=("--tags=" + "x" * 300, "/" + "y" * 300))
+    found = read_activity(HANDLE, [ReplicaLog("trainer", 0, stdout=folder / "0.log")], place, is_final=False)
+    assert (set(found.series), found.progress.step, found.failures) == ({"loss", "acc"}, 2, ())
+
+
+@pytest.mark.parametrize(
+    ("points", "words"),
+    [
+        ([(0, 100.0), (10, 105.0), (20, 110.0)], ["step 20", "2 it/s on average"]),
+        ([(0, 100.0), (20, 100.0)], ["step 20"]),
+        ([(0, math.nan), (20, math.nan)], ["step 20"]),
+        ([(0, 100.0), (5, 110.0)], ["step 20"]),
+    ],
+)
+def test_ended_job_has_its_average_rate(points, words):
+    """Not where its points have no times, or end before its last step."""
+    loss = Series("loss")
+    for step, at in points:
+        loss.add(step, 1.0, at)
+    running = Activity(Progress(20, rate=9.0, seconds_left=3.0), {"loss": loss})
+    assert running.at_end().words == words
