@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Collection
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...base.errors import describe_error
 from ...base.processes import job_processes
 from ...logs.lines.blocks import LogBlock
 from ...specs.mounts import BindMount
@@ -17,13 +19,15 @@ from ..metrics.files import MetricFiles
 from ..metrics.find import Folder, find_metric_files
 from ..metrics.series import Series
 from ..metrics.store import load_series, save_series
+from .slow import find_slow_replica
 from .stalls import Kind, Observation, check_loss, find_buffered_output, find_pause
-from .stragglers import find_slow_replica
 from .tracker import Progress, ProgressTracker
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
     from ...backends.types import DescribeAppResponse
+
+_log = logging.getLogger(__name__)
 
 STEP, TOTAL = "step", "total"
 """The facts that are kept of a job beside its series."""
@@ -129,20 +133,25 @@ class JobActivity:
         self._files = MetricFiles()
         self._stored, self._facts = load_series(handle)
         self._began_at = time.time()
+        self._search_failure = ""
 
     def feed(self, block: LogBlock) -> None:
         """Take in lines of its log."""
         self._tracker.feed(*block)
 
-    def end_round(self) -> None:
-        """Note how far each replica is: those that are looked at now and then were all looked at again."""
-        self._tracker.end_round()
-
     def find_files(self) -> list[Path]:
         """Look for its metric files; may be called in any thread."""
         place = self.place
         pids = [process.pid for process in job_processes(place.job_id, set())] if place.job_id else []
-        return find_metric_files(pids, place.folders, place.arguments, place.since, place.until)
+        try:
+            found = find_metric_files(pids, place.folders, place.arguments, place.since, place.until)
+        except (OSError, ValueError) as error:
+            # The log is followed all the same.
+            self._search_failure = f"Searching metric files failed: {describe_error(error)}"
+            _log.warning("metric files of %s", self.handle, exc_info=True)
+            return []
+        self._search_failure = ""
+        return found
 
     def read_files(self, paths: Collection[Path] = ()) -> bool:
         """Read what was added to its metric files; return whether there is more to read at once.
@@ -163,7 +172,8 @@ class JobActivity:
         """
         copies = {name: series.copy() for name, series in self._series().items()}
         observations = () if is_final else tuple(self._observations(copies, now, cores))
-        activity = Activity(self._progress(), copies, observations, self.is_read, tuple(self._files.failures))
+        failures = [self._search_failure] * bool(self._search_failure) + self._files.failures
+        activity = Activity(self._progress(), copies, observations, self.is_read, tuple(failures))
         return activity.at_end() if is_final else activity
 
     def save(self) -> None:
@@ -205,6 +215,5 @@ class JobActivity:
         if not any(found):
             since = tracker.printed_at or self.place.since or self._began_at
             found.append(find_buffered_output(self.size, since, now, cores))
-        paces = [printer.pace() for printer in tracker.printers()]
-        found.append(find_slow_replica(paces, now) if len(paces) > 1 else None)
+        found.append(find_slow_replica([rank.own_times() for rank in tracker.ranks()], now))
         return [item for item in found if item is not None] + check_loss(series)

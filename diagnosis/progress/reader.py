@@ -7,12 +7,13 @@ import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...base.errors import TorchXTuiError
+from ...base.errors import TorchXTuiError, describe_error
 from ...base.threads import BackgroundThread
-from ...logs.lines.blocks import LogBlocks, LogTails, followed, log_paths, timed_end
+from ...logs.lines.blocks import LogBlocks, followed, log_paths, read_ends, timed_end
 from ...logs.source.replica_log import ReplicaLog
 from .activity import Activity, JobActivity, JobPlace
 from .stalls import Kind, check_loss
@@ -37,9 +38,6 @@ PUBLISH_INTERVAL_S = 0.5
 _SAVE_INTERVAL_S = 120.0
 # How long the lines of a stream that were printed already are waited for (s).
 _STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
-# Of the logs that are not followed, so many ends of so many bytes are read every `FILE_INTERVAL_S`, for at most so
-# long (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
-_TAILS_IN_TURN, _TAIL_IN_TURN, _TURN_S = 32, 16_384, 0.1
 # The number of last pauses between steps to report.
 _MOST_PAUSES = 200
 # Duration of a CPU measurement (s).
@@ -91,13 +89,18 @@ class ActivityReader(BackgroundThread):
 
     def _run(self) -> None:
         blocks = LogBlocks(self.logs)
-        self._tails = LogTails(blocks.others, _TAIL_IN_TURN)
         # Reads the series of the last time, which are shown at once.
         self._job = JobActivity(self.handle, JobPlace(), self._tracker)
         try:
             self._publish()
             self._job.place = self._find_place()
             self._follow(blocks)
+        except Exception as error:
+            # The hook for exceptions that end threads logs it; the screen keeps showing it here.
+            failure = f"Reading stopped: {describe_error(error)}. See the log file."
+            self.latest = replace(self.latest, failures=(*self.latest.failures, failure))
+            self._on_change()
+            raise
         finally:
             blocks.close()
             self._job.save()
@@ -120,8 +123,6 @@ class ActivityReader(BackgroundThread):
                     paths = self._job.find_files()
                     find_at, find_pause = now + find_pause, min(find_pause * _FIND_GROWTH, _LAST_FIND_S)
                 polled_at = now
-                if not (more or more_in_files or self.is_final):
-                    self._read_tails()
                 more_in_files = self._job.read_files(paths)
                 more = more or more_in_files
             if not more:
@@ -147,16 +148,6 @@ class ActivityReader(BackgroundThread):
                 # Part of a log is not kept as its curves.
                 return True
         return more
-
-    def _read_tails(self) -> None:
-        """Read the ends of some of the other logs, which tell of slow replicas."""
-        rounds = self._tails.rounds
-        for block in self._tails.read(_TAILS_IN_TURN, _TURN_S):
-            self._job.feed(block)
-            if self._stop.wait(_PAUSE_S):
-                break
-        if self._tails.rounds != rounds:
-            self._job.end_round()
 
     def _publish(self) -> None:
         """Make what is known now the latest, at most so often; also where nothing came: that may be a stall."""
@@ -205,9 +196,6 @@ def read_activity(
             found, more = blocks.poll()
             for block in found:
                 job.feed(block)
-        if not is_final:
-            for block in LogTails(blocks.others, _TAIL).read(len(logs)):
-                job.feed(block)
     finally:
         blocks.close()
     paths = job.find_files()
@@ -251,7 +239,7 @@ def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
         logs: the replicas' logs.
         tracker: takes them in.
     """
-    for block in LogTails(logs, _TAIL, unfinished=True).read(len(logs)):
+    for block in read_ends(logs, _TAIL):
         tracker.feed(*block)
 
 

@@ -78,11 +78,10 @@ class DoingPane(Pane):
             right.append(plain(main.printed), STYLES.text if math.isfinite(main.last) else STYLES.pending)
             right.append(f" ema {_OPTIONS.smoothing:g}", STYLES.faint)
         self.rule.right = right
-        lines = Text("\n", end="").join(
-            Text(f"! {_capital(plain(observation.sentence))}", STYLES.pending) for observation in activity.observations
-        )
+        notes = [*(observation.sentence for observation in activity.observations), *activity.failures]
+        lines = Text("\n", end="").join(Text(f"! {_capital(plain(note))}", STYLES.pending) for note in notes)
         self._notes.update(lines)
-        self._notes.display = bool(activity.observations)
+        self._notes.display = bool(notes)
         self._stacks.display = taken is not None
         if taken is not None:
             head = Text("\n", end="").append("Stacks", f"bold {STYLES.text}")
