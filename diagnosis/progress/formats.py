@@ -105,6 +105,16 @@ FORMATS = (
         {"Train: 0 [  50/1251 (  4%)]  Loss: 6.78 (6.9)": "step 50/1251 epoch 0"},
     ),
     Format(
+        "epoch and step in brackets",
+        r"""^\s*\[(?:train:\s*)?(?P<epoch>\d+)
+        (?:/(?P<epochs>\d+)\]\s*\[(?P<step>\d+)/(?P<total>\d+)\]|,\s+(?P<step_2>\d+)(?:\s*/\s*(?P<total_2>\d+))?\])""",
+        {
+            "[0/25][50/1583]\tLoss_D: 1.69": "step 50/1583 epoch 0/25",
+            "[1,  2000] loss: 2.19": "step 2000 epoch 1",
+            "[train: 1, 5 / 125] FPS: 30.0": "step 5/125 epoch 1",
+        },
+    ),
+    Format(
         "epoch by its word",
         rf"""(?<!per\s)(?<!best\s)(?<![\w/])(?:epoch|^(?:train|valid|test)(?=\s\(\d+/\d+\)\s)){_AFTER_WORD}['"]?
         (?P<epoch>\d+(?:\.\d+)?)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?{_END}""",
