@@ -115,6 +115,14 @@ FORMATS = (
         },
     ),
     Format(
+        "ESPnet",
+        r"(?P<epoch>\d+)(?:/(?P<epochs>\d+))?epoch(?::\w+:\d+-(?P<step>\d+)batch|\s)",
+        {
+            "1epoch:train:51-100batch: iter_time=0.004": "step 100 epoch 1",
+            "1/20epoch started. Estimated time to finish: 19 hours, 31 minutes": "epoch 1/20",
+        },
+    ),
+    Format(
         "epoch by its word",
         rf"""(?<!per\s)(?<!best\s)(?<![\w/])(?:epoch|^(?:train|valid|test)(?=\s\(\d+/\d+\)\s)){_AFTER_WORD}['"]?
         (?P<epoch>\d+(?:\.\d+)?)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?{_END}""",
