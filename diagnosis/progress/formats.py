@@ -25,7 +25,7 @@ class Format:
         name: the trainers that print it, or its form.
         pattern: a regular expression with named groups: `POSITION`; `per`, the unit of the rate; `unit`, that of the
             step; `rest`, from where metrics follow. Case and white space in it do not count.
-        samples: lines, each with its position as `describe_position` returns it.
+        samples: lines, each with its position, such as `step 5/20 epoch 1/2`.
     """
 
     name: str

@@ -522,14 +522,3 @@ def _group(name: str) -> str:
 _FLAGS = re.VERBOSE | re.IGNORECASE
 _ROWS = [(row, re.compile(row.pattern, _FLAGS)) for row in FORMATS]
 _AT_START = re.compile(AT_START.pattern, _FLAGS)
-
-
-def describe_position(line: str) -> str:
-    """Return the position that a line tells, such as `step 5/20 epoch 1/2`; empty if it tells none."""
-    reading = LineReader().read(line.encode())
-    position = reading.position if reading else {}
-    words = []
-    for name, end in (("step", "total"), ("epoch", "epochs"), ("rate", "")):
-        if name in position:
-            words.append(f"{name} {position[name]:g}" + (f"/{position[end]:g}" if end in position else ""))
-    return " ".join(words)

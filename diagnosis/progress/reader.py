@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import TorchXTuiError, describe_error
 from ...base.threads import BackgroundThread
-from ...logs.lines.blocks import LogBlocks, followed, log_paths, read_ends, timed_end
+from ...logs.lines.blocks import LogBlock, LogBlocks, followed, log_paths, read_ends, timed_end
 from ...logs.source.replica_log import ReplicaLog
 from .activity import Activity, JobActivity, JobPlace
 from .stalls import Kind, check_loss
@@ -58,7 +58,7 @@ class ActivityReader(BackgroundThread):
         on_change: called in the thread when something changed; not again before `acknowledge`.
         denied: names that are no metrics.
         known: names that are metrics wherever they stand.
-        patterns: regular expressions for further lines, see `Patterns`.
+        patterns: regular expressions for further lines, see `user_format`.
         now: tells the time (seconds since the epoch).
     """
 
@@ -191,11 +191,7 @@ def read_activity(
         deadline = time.monotonic() + _STREAM_TIMEOUT_S
         while not blocks.caught_up and time.monotonic() < deadline:
             time.sleep(_STREAM_INTERVAL_S)
-        more = True
-        while more:
-            found, more = blocks.poll()
-            for block in found:
-                job.feed(block)
+        _feed_all(blocks, job.feed)
     finally:
         blocks.close()
     paths = job.find_files()
@@ -207,6 +203,14 @@ def read_activity(
     return job.snapshot(time.time(), is_final=is_final, cores=cores()) if found.observed(Kind.STALLED) else found
 
 
+def _feed_all(blocks: LogBlocks, feed: Callable[[LogBlock], object]) -> None:
+    more = True
+    while more:
+        found, more = blocks.poll()
+        for block in found:
+            feed(block)
+
+
 def read_log(
     path: Path, denied: Collection[str] = (), known: Collection[str] = (), patterns: Collection[str] = ()
 ) -> Activity:
@@ -216,16 +220,12 @@ def read_log(
         path: a regular file.
         denied: names that are no metrics.
         known: names that are metrics wherever they stand.
-        patterns: regular expressions for further lines, see `Patterns`.
+        patterns: regular expressions for further lines, see `user_format`.
     """
     tracker = ProgressTracker(denied, known, patterns)
     blocks = LogBlocks([ReplicaLog(path.name, 0, stdout=path)])
     try:
-        more = True
-        while more:
-            found, more = blocks.poll()
-            for data, time_of, _ in found:
-                tracker.feed(data, time_of, path.name)
+        _feed_all(blocks, lambda block: tracker.feed(*block))
     finally:
         blocks.close()
     series = {name: metric.copy() for name, metric in tracker.series().items()}

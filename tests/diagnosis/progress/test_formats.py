@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from torchx_tui.diagnosis.progress.formats import FORMATS
-from torchx_tui.diagnosis.progress.lines import describe_position
+from torchx_tui.diagnosis.progress.lines import LineReader
+
+
+def describe_position(line: str) -> str:
+    reading = LineReader().read(line.encode())
+    position = reading.position if reading else {}
+    words = []
+    for name, end in (("step", "total"), ("epoch", "epochs"), ("rate", "")):
+        if name in position:
+            words.append(f"{name} {position[name]:g}" + (f"/{position[end]:g}" if end in position else ""))
+    return " ".join(words)
+
 
 SAMPLES = [(row.name, line, position) for row in FORMATS for line, position in row.samples.items()]
 
