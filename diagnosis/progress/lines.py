@@ -19,7 +19,7 @@ from .formats import AT_START, BARS, FILL, FORMATS, POSITION, RUN_TOTAL
 
 # A number is no part of a word (`top5`, `Acc@1`). Its sign counts unless a word or number precedes it: `1-5` and
 # `2026-11-22` have none. The set of characters comes first and the context is checked afterwards: four times as fast.
-_AFTER_FIRST_DIGIT = r"\d*(?:(?:,\d{3})+(?![\d,])|,\d+(?![\d,\])]))?(?:\.\d*)?(?:[eE][-+]?\d+)?"
+_AFTER_FIRST_DIGIT = r"\d*(?:,(?:\d{3}(?:,\d{3})*(?![\d,])|\d+(?![\d,\])])))?\.?\d*(?:[eE][-+]?\d+)?"
 _AFTER_POINT = r"\d+(?:[eE][-+]?\d+)?"
 _AFTER_FIRST_LETTER = r"(?:an|aN|AN|nf|NF|nfinity)(?!\w| iterations| values?\b)"
 _NUMBER = re.compile(
@@ -276,7 +276,9 @@ class LineReader:
         if shape is NOTHING:
             return None
         numbers = parts[1::2]
-        position = {name: to_float(numbers[index]) * scale for name, (index, scale) in shape.position.items()}
+        position: dict[str, float] = {}
+        for name, (index, scale) in shape.position.items():
+            position[name] = to_float(numbers[index]) * scale
         if shape.inverse_rate and position.get("rate"):
             position["rate"] = 1 / position["rate"]
         if shape.has_left and (left := time_left(text)) is not None:

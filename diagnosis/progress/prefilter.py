@@ -32,7 +32,8 @@ def compile_needles(patterns: Collection[str] = (), text: bytes = _NEEDLES) -> A
     """
     # Each of them chooses by itself whether case counts.
     needles = b"|".join([b"(?:%b)" % each for each in (text, *(pattern.encode() for pattern in patterns))])
-    return compile_bytes(_WITHOUT_NAMES.sub(b"(?:", needles), captures=False)
+    # A match takes the rest of its line, so each line is found once.
+    return compile_bytes(b"(?:%b)[^\\n]*" % _WITHOUT_NAMES.sub(b"(?:", needles), captures=False)
 
 
 _compiled = compile_needles()
@@ -48,14 +49,10 @@ def candidate_lines(data: bytes, needles: Any = _compiled) -> Iterator[tuple[byt
         data: whole lines; the last one may lack its line feed.
         needles: finds the lines, by `compile_needles`.
     """
-    search, position, size = needles.search, 0, len(data)
-    while position < size and (match := search(data, position)) is not None:
-        start = data.rfind(b"\n", position, match.start()) + 1 or position
-        end = data.find(b"\n", match.start())
-        end = size if end < 0 else end
-        line = data[start:end]
+    for match in needles.finditer(data):
+        start = data.rfind(b"\n", 0, match.start()) + 1
+        line = data[start : match.end()]
         if b"\r" in line:
             yield from ((segment, start) for segment in line.split(b"\r") if segment.strip())
         else:
             yield line, start
-        position = end + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ...base.durations import duration
@@ -194,7 +194,8 @@ class Metric:
     """A metric of one rank: its points, and its last values if it is a time of the rank's own work."""
 
     def __init__(self, name: str, series: Series | None, times: deque[float] | None) -> None:
-        self.series, self.times, self.certain_points = series, times, 0
+        self.series, self.times = series, times
+        self.certain_points, self.is_certain = 0, False
         self.is_usual, self._is_core = is_usual(name), is_core(name)
 
     @property
@@ -209,7 +210,7 @@ class Metric:
     def is_shown(self, *, is_training: bool) -> bool:
         if self.series is None or self.series.points < _FEWEST_POINTS:
             return False
-        if self.certain_points >= _FEWEST_POINTS:
+        if self.is_certain:
             return True
         fewest = _FEWEST_POINTS if self.is_usual else _FEWEST_UNUSUAL_POINTS
         return is_training and self.varies and self.series.points >= fewest
@@ -232,7 +233,7 @@ class MetricStore:
 
     def add(
         self,
-        values: Iterable[tuple[str, float, str]],
+        values: Sequence[tuple[str, float, str]],
         at: float | None,
         time: float,
         *,
@@ -248,13 +249,14 @@ class MetricStore:
             is_certain: the line leaves no doubt that they are metrics.
             in_training: the log has a position, so usual names are metrics.
         """
+        self.points += len(values)
         for name, value, printed in values:
             metric = self.metrics.get(name) or self._create(name, is_certain=is_certain)
             if metric is None:
                 continue
-            self.points += 1
-            if is_certain or (in_training and metric.is_usual):
+            if not metric.is_certain and (is_certain or (in_training and metric.is_usual)):
                 metric.certain_points += 1
+                metric.is_certain = metric.certain_points >= _FEWEST_POINTS
             series = metric.series
             if series is not None:
                 series.add(series.points if at is None else at, value, time, printed)
@@ -311,7 +313,7 @@ class RankLog:
         self._left: float | None = None
         self._in_eval = False
         self._printed_at: float | None = None
-        self._printed: deque[tuple[Shape, list[str]]] = deque(maxlen=_MOST_PRINTED)
+        self._printed: deque[tuple[Shape, Sequence[tuple[str, float, str]]]] = deque(maxlen=_MOST_PRINTED)
         self._box: list[tuple[tuple[str, float, str], float]] | None = []
         self._box_names: set[str] = set()
 
@@ -331,33 +333,33 @@ class RankLog:
         if shape.is_box:
             self._apply_box(reading, time)
             return
-        self._rate = position.get("rate", self._rate) if shape.bar is None else self._rate
-        self._left = position.get("left", self._left)
-        step = position.get("step")
-        is_eval = shape.is_eval or self._is_in_eval(position)
-        if "epoch" in position and not is_eval:
-            self._take_epoch(position["epoch"], position.get("epochs"), is_alone=step is None)
         at = self.step
+        if position or self._in_eval:
+            is_eval = shape.is_eval or self._is_in_eval(position)
+            at = self._take_position(reading, time, is_eval=is_eval)
+            if values and "step" in position and self._is_repeated(reading, at):
+                return
+            if is_eval and not shape.is_eval:
+                values = [(eval_name(name), value, printed) for name, value, printed in values]
+        if values:
+            at = self._epoch if at is None else at
+            in_training = not shape.is_anchored and self.has_position
+            self.store.add(values, at, time, is_certain=shape.is_anchored, in_training=in_training)
+
+    def _take_position(self, reading: Reading, time: float, *, is_eval: bool) -> float | None:
+        """Take the position of a line; return the step of its values."""
+        shape, position, _ = reading
+        self._left = position.get("left", self._left)
+        if "epoch" in position and not is_eval:
+            self._take_epoch(position["epoch"], position.get("epochs"), is_alone="step" not in position)
         if shape.bar is not None:
-            at = self._take_bar(reading, time)
-        elif step is not None and not is_eval:
+            return self._take_bar(reading, time)
+        self._rate = position.get("rate", self._rate)
+        if "step" in position and not is_eval:
             self._take_step(self._lines, position, shape.in_epoch, time)
-            at = self.step
-        elif step is not None and position.keys().isdisjoint(("total", "epoch")):
-            at = step  # `validate step: 200` is the step that is evaluated
-        if not values:
-            return
-        texts = [printed for _, _, printed in values]
-        if step is not None and (
-            self._bars.is_redrawn(step, position.get("total"), texts)
-            if shape.is_drawn
-            else self._is_repeated(at, shape, texts)
-        ):
-            return
-        if is_eval and not shape.is_eval:
-            values = [(eval_name(name), value, printed) for name, value, printed in values]
-        at = self._epoch if at is None else at
-        self.store.add(values, at, time, is_certain=shape.is_anchored, in_training=self.has_position)
+        elif "step" in position and position.keys().isdisjoint(("total", "epoch")):
+            return position["step"]  # `validate step: 200` is the step that is evaluated
+        return self.step
 
     @property
     def has_position(self) -> bool:
@@ -436,16 +438,17 @@ class RankLog:
         if self.step != before and not math.isnan(time):
             self.moments.add(time, self.step or 0.0)
 
-    def _is_repeated(self, at: float | None, shape: Shape, texts: list[str]) -> bool:
-        """Return whether another rank, whose lines do not name it, has printed the same at this step."""
+    def _is_repeated(self, reading: Reading, at: float | None) -> bool:
+        """Return whether a bar is drawn again, or another rank, not named in its lines, has printed the same."""
+        shape, position, values = reading
+        if shape.is_drawn:
+            return self._bars.is_redrawn(position["step"], position.get("total"), [text for _, _, text in values])
         if at != self._printed_at:
             self._printed_at = at
             self._printed.clear()
-            self._printed.append((shape, texts))
-            return False
-        if any(shape is other and texts == same for other, same in self._printed):
+        elif (shape, values) in self._printed:
             return True
-        self._printed.append((shape, texts))
+        self._printed.append((shape, values))
         return False
 
     def _take_bar(self, reading: Reading, time: float) -> float | None:
