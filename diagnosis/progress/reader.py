@@ -225,7 +225,7 @@ def read_log(
     tracker = ProgressTracker(denied, known, patterns)
     blocks = LogBlocks([ReplicaLog(path.name, 0, stdout=path)])
     try:
-        _feed_all(blocks, lambda block: tracker.feed(*block))
+        _feed_all(blocks, lambda block: tracker.feed(block.data, block.time, path.name))
     finally:
         blocks.close()
     series = {name: metric.copy() for name, metric in tracker.series().items()}
