@@ -27,9 +27,8 @@ from torchx_tui.diagnosis.metrics.chart import Options, draw_chart
 from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.progress.activity import JobPlace
 from torchx_tui.diagnosis.progress.prefilter import candidate_lines
-from torchx_tui.diagnosis.progress.reader import _TAIL_IN_TURN, _TAILS_IN_TURN, ActivityReader
+from torchx_tui.diagnosis.progress.reader import ActivityReader
 from torchx_tui.diagnosis.progress.tracker import ProgressTracker
-from torchx_tui.logs.lines.blocks import LogTails
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.metric_list import MetricList
@@ -220,30 +219,6 @@ def memory_of_job() -> float:
     return size / 1e6 if len(tracker.series()) == _METRICS else math.nan
 
 
-def turn_times(folder: Path) -> tuple[float, float]:
-    """Return the milliseconds of CPU time to look at 32 replicas for the first time, and when each has a line more."""
-    logs = []
-    for k in range(_RANKS):
-        path = folder / f"{k}.log"
-        path.write_text("".join(f"step {step}/9999 loss 1.5 data_time: 0.02\n" for step in range(1_000)))
-        logs.append(ReplicaLog("bench", k, stdout=path))
-    tails, tracker = LogTails(logs, _TAIL_IN_TURN), ProgressTracker()
-
-    def turn() -> float:
-        began = time.process_time()
-        for block in tails.read(_TAILS_IN_TURN):
-            tracker.feed(*block)
-        return time.process_time() - began
-
-    first = [turn() for _ in range(_RANKS // _TAILS_IN_TURN)]
-    for log in logs:
-        assert log.stdout is not None
-        with log.stdout.open("a") as file:
-            file.write("step 1000/9999 loss 1.5 data_time: 0.02\n")
-    later = [turn() for _ in range(_RANKS // _TAILS_IN_TURN)]
-    return statistics.median(first) * 1e3, statistics.median(later) * 1e3
-
-
 def run() -> list[tuple[str, str]]:
     """Return the rows of the report."""
     rows = [("prefilter over a server's log", judged(prefilter_rate(), 200, " MB/s", at_least=True))]
@@ -253,7 +228,6 @@ def run() -> list[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as folder:
         without = ingest_rate(Path(folder), with_reader=False)
         beside = ingest_rate(Path(folder), with_reader=True)
-        first, later = turn_times(Path(folder))
     series = make_series()
     opened, frame = asyncio.run(screen_times(series))
     first_chart, all_points, again = dashboard_times()
@@ -268,7 +242,5 @@ def run() -> list[tuple[str, str]]:
         ("the same: key to all points", f"{all_points:.1f} s"),
         ("the same, when the job is known: key to the chart", judged(again * 1e3, 300, " ms")),
         ("one chart of 70 x 13 cells", f"{chart_time(series[0]):.1f} ms"),
-        (f"{_TAILS_IN_TURN} of {_RANKS} replicas looked at: for the first time", f"{first:.1f} ms"),
-        ("when each has a line more, every 2 s", f"{later:.1f} ms"),
         (f"memory of a job with {_METRICS} metrics and {_RANKS} ranks", f"{memory_of_job():.1f} MB"),
     ]

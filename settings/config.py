@@ -471,11 +471,11 @@ def _check_patterns(patterns: tuple[str, ...], path: Path) -> None:
 def _check_metric_patterns(patterns: tuple[str, ...], path: Path) -> None:
     """Refuse invalid patterns of metric lines."""
     if patterns:
-        from ..diagnosis.progress.patterns import compile_pattern
+        from ..diagnosis.progress.formats import user_format
 
         for pattern in patterns:
             try:
-                compile_pattern(pattern)
+                user_format(pattern)
             except ValueError as error:
                 raise ConfigError(f"{path}: metrics.patterns: {error}") from error
 

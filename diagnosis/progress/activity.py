@@ -19,8 +19,8 @@ from ..metrics.files import MetricFiles
 from ..metrics.find import Folder, find_metric_files
 from ..metrics.series import Series
 from ..metrics.store import load_series, save_series
+from .slow import find_slow_replica
 from .stalls import Kind, Observation, check_loss, find_buffered_output, find_pause
-from .stragglers import find_slow_replica
 from .tracker import Progress, ProgressTracker
 
 if TYPE_CHECKING:
@@ -149,17 +149,13 @@ class JobActivity:
         self.place = place
         self._tracker = tracker
         self._files = MetricFiles()
-        self._search_failure = ""
         self._stored, self._facts = load_series(handle)
         self._began_at = time.time()
+        self._search_failure = ""
 
     def feed(self, block: LogBlock) -> None:
         """Take in lines of its log."""
         self._tracker.feed(*block)
-
-    def end_round(self) -> None:
-        """Note how far each replica is: those that are looked at now and then were all looked at again."""
-        self._tracker.end_round()
 
     def find_files(self) -> list[Path]:
         """Look for its metric files; a failure of the search costs these only."""
@@ -237,6 +233,5 @@ class JobActivity:
         if not any(found):
             since = tracker.printed_at or self.place.since or self._began_at
             found.append(find_buffered_output(self.size, since, now, cores))
-        paces = [printer.pace() for printer in tracker.printers()]
-        found.append(find_slow_replica(paces, now) if len(paces) > 1 else None)
+        found.append(find_slow_replica([rank.own_times() for rank in tracker.ranks()], now))
         return [item for item in found if item is not None] + check_loss(series)

@@ -7,8 +7,8 @@ import math
 from collections import deque
 from statistics import median
 
-from .stragglers import KEPT_TIMES
-
+# Changes that the time of a step is taken from.
+_KEPT_TIMES = 32
 # The rate is that of so many last seconds.
 RATE_WINDOW_S = 300.0
 # The steps of so many last moments are kept.
@@ -92,8 +92,8 @@ class Moments:
         return [after - before for before, after in itertools.pairwise(times)]
 
     def step_times(self) -> list[float]:
-        """Return the seconds a step of the last `KEPT_TIMES` changes, the first ones first."""
-        last = list(self._moments)[-KEPT_TIMES - 1 :]
+        """Return the seconds a step of the last 32 changes, the first ones first."""
+        last = list(self._moments)[-_KEPT_TIMES - 1 :]
         steps = ((after[0] - before[0], after[1] - before[1]) for before, after in itertools.pairwise(last))
         return [seconds / made for seconds, made in steps if made > 0]
 

@@ -9,20 +9,22 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
-# Words of trainers; `50%|`; `5/20 [`; a row of a box table; a number at the start of a line; `name=1`; ` 3/10`.
+from .formats import compile_bytes
+
+# Words of trainers; `50%|`; `5/20 [`; a row of a box table; a number at the start of a line; `name=1`; `name: 1`;
+# rows of numbers alone.
 _NEEDLES = (
-    rb"(?i:loss|step|iter|epoch|it/s|s/it|\blr\b|\bacc|accura|\bauc|reward|\bscore: -?\d|learning.rate|\d%\||\d+/\d+ \["
-    rb"|\|\s+[a-z_/]+ +\| +-?\d|(?m:^)\[?\d+[\]:]?\t|=-?\d|\w/\w+: -?\d"
-    rb"|(?m:^) *\d+(?: +(?:\x1b\[\d*m)?[\d.]+[\d.:e+-]*(?:\x1b\[\d*m)?){2,}"
+    rb"(?i:loss|step|iter|epoch|it/s|s/it|\blr\b|\bacc|accura|\bauc|reward|episode|trial|learning.rate|\d%\||\d+/\d+ \["
+    rb"|\|\s+[a-z_/]+ +\| +-?\d|(?m:^)\[?\d+[\]:]?\t|=-?\d|[a-z]\d: -?\d|[a-z)\]'\"] ?[:=]>? ?['\"]?-?\d"
+    rb"|(?m:^)[ \t]*\[\d+[,/] *\d|(?m:^)[ \t]*\d+ \| [a-z]|(?m:^)eval\w* begin|(?m:^) *-?[\d.]+(?:,-?[\d.e+-]+){2,}"
+    rb"|(?m:^) *[\d.]+(?:/\d+| \([\d.]+%\))?(?:[ \t]+(?:\x1b\[\d*m)?[\d.]+[\d.:e+-]*(?:\x1b\[\d*m)?){2,}"
     rb"|(?m:^) +all(?: +[\d.]+){3,})"
 )
-
-
 _WITHOUT_NAMES = re.compile(rb"\(\?P<\w+>")
 
 
 def compile_needles(patterns: Collection[str] = (), text: bytes = _NEEDLES) -> Any:
-    """Return what finds the lines.
+    """Compile the pattern that finds the lines.
 
     Args:
         patterns: regular expressions for further lines.
@@ -30,37 +32,27 @@ def compile_needles(patterns: Collection[str] = (), text: bytes = _NEEDLES) -> A
     """
     # Each of them chooses by itself whether case counts.
     needles = b"|".join([b"(?:%b)" % each for each in (text, *(pattern.encode() for pattern in patterns))])
-    try:
-        import re2
-    except ImportError:
-        # There is no wheel for some systems; there it is slower.
-        return re.compile(_WITHOUT_NAMES.sub(b"(?:", needles))
-    options = re2.Options()
-    options.never_capture = True
-    options.log_errors = False
-    return re2.compile(_WITHOUT_NAMES.sub(b"(?:", needles), options)
+    # A match takes the rest of its line, so each line is found once.
+    return compile_bytes(b"(?:%b)[^\\n]*" % _WITHOUT_NAMES.sub(b"(?:", needles), captures=False)
 
 
 _compiled = compile_needles()
 
 
-def candidate_lines(data: bytes, needles: Any = _compiled) -> Iterator[bytes]:
-    """Yield the lines of a block that may tell progress, in order, without their ends.
+def candidate_lines(data: bytes, needles: Any = _compiled) -> Iterator[tuple[bytes, int]]:
+    """Yield the lines of a block that may tell progress, without their ends, and where each starts in the block.
 
-    What a carriage return overwrites counts as a line: each state of a progress bar has values of its own.
+    What a carriage return overwrites counts as a line: each state of a progress bar has values of its own. It has the
+    start of its whole line.
 
     Args:
         data: whole lines; the last one may lack its line feed.
-        needles: what finds the lines, by `compile_needles`.
+        needles: finds the lines, by `compile_needles`.
     """
-    search, position, size = needles.search, 0, len(data)
-    while position < size and (match := search(data, position)) is not None:
-        start = data.rfind(b"\n", position, match.start()) + 1 or position
-        end = data.find(b"\n", match.start())
-        end = size if end < 0 else end
-        line = data[start:end]
+    for match in needles.finditer(data):
+        start = data.rfind(b"\n", 0, match.start()) + 1
+        line = data[start : match.end()]
         if b"\r" in line:
-            yield from (segment for segment in line.split(b"\r") if segment.strip())
+            yield from ((segment, start) for segment in line.split(b"\r") if segment.strip())
         else:
-            yield line
-        position = end + 1
+            yield line, start

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import TorchXTuiError, describe_error
 from ...base.threads import BackgroundThread
-from ...logs.lines.blocks import LogBlocks, LogTails, followed, log_paths, timed_end
+from ...logs.lines.blocks import LogBlock, LogBlocks, followed, log_paths, read_ends, timed_end
 from ...logs.source.replica_log import ReplicaLog
 from .activity import Activity, JobActivity, JobPlace
 from .stalls import Kind, check_loss
@@ -38,9 +38,6 @@ PUBLISH_INTERVAL_S = 0.5
 _SAVE_INTERVAL_S = 120.0
 # How long the lines of a stream that were printed already are waited for (s).
 _STREAM_TIMEOUT_S, _STREAM_INTERVAL_S = 10.0, 0.05
-# Of the logs that are not followed, so many ends of so many bytes are read every `FILE_INTERVAL_S`, for at most so
-# long (s): these take 0.1 s where all their lines are new metrics, and 1 ms where each has a line more.
-_TAILS_IN_TURN, _TAIL_IN_TURN, _TURN_S = 32, 16_384, 0.1
 # The number of last pauses between steps to report.
 _MOST_PAUSES = 200
 # Duration of a CPU measurement (s).
@@ -61,7 +58,7 @@ class ActivityReader(BackgroundThread):
         on_change: called in the thread when something changed; not again before `acknowledge`.
         denied: names that are no metrics.
         known: names that are metrics wherever they stand.
-        patterns: regular expressions for further lines, see `Patterns`.
+        patterns: regular expressions for further lines, see `user_format`.
         now: tells the time (seconds since the epoch).
     """
 
@@ -92,7 +89,6 @@ class ActivityReader(BackgroundThread):
 
     def _run(self) -> None:
         blocks = LogBlocks(self.logs)
-        self._tails = LogTails(blocks.others, _TAIL_IN_TURN)
         # Reads the series of the last time, which are shown at once.
         self._job = JobActivity(self.handle, JobPlace(), self._tracker)
         try:
@@ -126,8 +122,6 @@ class ActivityReader(BackgroundThread):
                     paths = self._job.find_files()
                     find_at, find_pause = now + find_pause, min(find_pause * _FIND_GROWTH, _LAST_FIND_S)
                 polled_at = now
-                if not (more or more_in_files or self.is_final):
-                    self._read_tails()
                 more_in_files = self._job.read_files(paths)
                 more = more or more_in_files
             if not more:
@@ -153,16 +147,6 @@ class ActivityReader(BackgroundThread):
                 # Part of a log is not kept as its curves.
                 return True
         return more
-
-    def _read_tails(self) -> None:
-        """Read the ends of some of the other logs, which tell of slow replicas."""
-        rounds = self._tails.rounds
-        for block in self._tails.read(_TAILS_IN_TURN, _TURN_S):
-            self._job.feed(block)
-            if self._stop.wait(_PAUSE_S):
-                break
-        if self._tails.rounds != rounds:
-            self._job.end_round()
 
     def _publish(self) -> None:
         """Make what is known now the latest, at most so often; also where nothing came: that may be a stall."""
@@ -206,14 +190,7 @@ def read_activity(
         deadline = time.monotonic() + _STREAM_TIMEOUT_S
         while not blocks.caught_up and time.monotonic() < deadline:
             time.sleep(_STREAM_INTERVAL_S)
-        more = True
-        while more:
-            found, more = blocks.poll()
-            for block in found:
-                job.feed(block)
-        if not is_final:
-            for block in LogTails(blocks.others, _TAIL).read(len(logs)):
-                job.feed(block)
+        _feed_all(blocks, job.feed)
     finally:
         blocks.close()
     paths = job.find_files()
@@ -225,6 +202,14 @@ def read_activity(
     return job.snapshot(time.time(), is_final=is_final, cores=cores()) if found.observed(Kind.STALLED) else found
 
 
+def _feed_all(blocks: LogBlocks, feed: Callable[[LogBlock], object]) -> None:
+    more = True
+    while more:
+        found, more = blocks.poll()
+        for block in found:
+            feed(block)
+
+
 def read_log(
     path: Path, denied: Collection[str] = (), known: Collection[str] = (), patterns: Collection[str] = ()
 ) -> Activity:
@@ -234,16 +219,12 @@ def read_log(
         path: a regular file.
         denied: names that are no metrics.
         known: names that are metrics wherever they stand.
-        patterns: regular expressions for further lines, see `Patterns`.
+        patterns: regular expressions for further lines, see `user_format`.
     """
     tracker = ProgressTracker(denied, known, patterns)
     blocks = LogBlocks([ReplicaLog(path.name, 0, stdout=path)])
     try:
-        more = True
-        while more:
-            found, more = blocks.poll()
-            for data, time_of, _ in found:
-                tracker.feed(data, time_of, path.name)
+        _feed_all(blocks, lambda block: tracker.feed(block.data, block.time, path.name))
     finally:
         blocks.close()
     series = {name: metric.copy() for name, metric in tracker.series().items()}
@@ -257,7 +238,7 @@ def read_tail(logs: Sequence[ReplicaLog], tracker: ProgressTracker) -> None:
         logs: the replicas' logs.
         tracker: takes them in.
     """
-    for block in LogTails(logs, _TAIL, unfinished=True).read(len(logs)):
+    for block in read_ends(logs, _TAIL):
         tracker.feed(*block)
 
 

@@ -1,44 +1,47 @@
-"""Follows a job's log lines: how far it is, how fast, and its named values."""
+"""Follows a job's log lines: how far it is, how fast, and its metrics."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import defaultdict, deque
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from statistics import median
 
 from ...base.durations import duration
 from ..metrics.points import to_number
 from ..metrics.series import Series
-from .moments import MOST_MOMENTS, Moments
-from .patterns import PLACES, Patterns
-from .plain_table import PlainTable
+from .formats import POSITION, groups, user_format
+from .lines import NOTHING, LineReader, Reading, Shape, eval_name, is_core, is_own_time, is_usual
+from .moments import Moments
 from .prefilter import candidate_lines, compile_needles
-from .recipe import Recipe, Source
-from .redraw import Redraws
-from .shapes import Shapes
+from .slow import KEPT_TIMES, OwnTimes
 from .stalls import EXCUSES
-from .stragglers import KEPT_TIMES, Pace, is_own_time
+from .table import HEADER_BYTES, Table, may_be_row
 
-# A value is shown from its second point on: what is printed once is a setting or a result.
-FEWEST_POINTS = 2
-# Printers, such as ranks of one job, that are told apart, and those whose values are kept: of others only their pace.
-_MOST_PRINTERS, _MOST_KEPT_PRINTERS = 4096, 8
-_MOST_SERIES = 300
-# Names of times that are kept of each printer.
+# A metric is shown from its second point on: what is printed once is a setting or a result. Metrics of an unusual name
+# in lines without a position need a third.
+_FEWEST_POINTS, _FEWEST_UNUSUAL_POINTS = 2, 3
+# Ranks that are told apart, and those whose metrics are kept: of others only their times.
+_MOST_RANKS, _MOST_KEPT_RANKS = 4096, 8
+# Metrics that are kept of a rank; those of an unusual name in lines without a position leave room for others.
+_MOST_METRICS, _MOST_UNUSUAL_METRICS = 300, 100
 _MOST_TIMES = 4
-# A printer is far ahead with so many times as many values, and so many more.
+# Lines at one step that are compared with others.
+_MOST_PRINTED = 64
+# Another rank becomes the main one once it has 10 % + 8 more values. Ranks that print the same lead in turns by a line.
 _FAR_AHEAD, _MORE = 1.1, 8
-# Of the lines after the last step, so many bytes are looked at for what the job does instead.
-_EXCUSED_BY = 4096
-# Bars of what is no training.
+# Bytes after the last step that are searched for what the job does instead.
+_EXCUSED_BYTES = 4096
+# Bars of work beside the training.
 _SIDE_BAR = re.compile(
-    r"(?i)writ|load|sav|scan|download|fetch|shard|map|token|sanity|valid|eval|test|predict|warm|compil|epochs$|filter"
+    r"(?i)\b(?:writ|load|sav|scan|download|fetch|map|token|sanity|valid|val\b|eval|test|predict|warm|compil|filter|generat)"
+    r"|shard|epochs$"
 )
-_EPOCH_BAR = re.compile(r"(?i)epochs?$")
-_ETA = re.compile(r"(?i)\beta[:=]\s?(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
+_EPOCHS_BAR = re.compile(r"(?i)epochs?$")
+NAMED_POSITION = POSITION[:4]
+_NAMED = Shape({}, is_anchored=True)
+_EVAL_BEGINS = re.compile(rb"(?i)\s*eval\w* begin")
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,14 @@ class Progress:
     """How far a job is.
 
     Attributes:
-        step: the step; None where lines tell none.
-        total: the last step; None where it is not known.
-        epoch: the number of the epoch as it is printed; None where lines tell none.
-        epochs: how many epochs; None where that is not known.
-        rate: steps a second; None where it is not known.
-        seconds_left: how long until the last step; None where that is not known.
-        moved_at: when the step last changed (seconds since the epoch); None where that is not known.
+        step: the step; None where lines have none.
+        total: the last step; None if it is unknown.
+        epoch: the number of the epoch as printed; None where lines have none.
+        epochs: the number of epochs; None if it is unknown.
+        rate: steps a second; None if it is unknown.
+        seconds_left: the time until the last step; None if it is unknown.
+        moved_at: when the step last changed (seconds since the epoch); None if it is unknown.
+        in_epoch: step and total count one epoch, because the number of epochs is unknown.
     """
 
     step: float | None = None
@@ -62,17 +66,18 @@ class Progress:
     rate: float | None = None
     seconds_left: float | None = None
     moved_at: float | None = None
+    in_epoch: bool = False
 
     @property
     def fraction(self) -> float | None:
-        """The part that is done, from 0 to 1; None where the end is not known."""
-        if self.step is None or not self.total:
+        """The part of the run that is done, from 0 to 1; None if its end is unknown."""
+        if self.step is None or not self.total or self.in_epoch:
             return None
         return max(0.0, min(1.0, self.step / self.total))
 
     @property
     def percent(self) -> int | None:
-        """The part that is done in percent, rounded down; None where the end is not known."""
+        """The part of the run that is done in percent, rounded down; None if its end is unknown."""
         return None if self.fraction is None else math.floor(self.fraction * 100)
 
     @property
@@ -94,249 +99,402 @@ class Progress:
         return phrases
 
 
-class Printer:
+class StepCounter:
+    """A step that is counted over the whole run, though it may begin anew in each epoch."""
+
+    def __init__(self) -> None:
+        self.step: float | None = None
+        """The step of the run."""
+        self.raw = 0.0
+        """The step as printed."""
+        self.total: float | None = None
+        """The total as printed."""
+        self.in_epoch = False
+        """Whether step and total count one epoch."""
+        self.lines = 0
+        self._offset = 0.0
+        self._has_risen = False
+
+    def move(self, raw: float, total: float | None, epoch: float | None) -> bool:
+        """Take the step of a line; return whether it went back.
+
+        Args:
+            raw: the step as printed.
+            total: the total as printed.
+            epoch: the number of epochs before this one, if the step counts one epoch.
+        """
+        goes_back = self.step is not None and raw < self.raw
+        if goes_back:
+            was_at_end = self._has_risen if self.total is None else self.raw >= 0.9 * self.total
+            if epoch is not None or (raw < self.raw / 2 and was_at_end):
+                self._offset += self.total or self.raw
+        self._has_risen = (self._has_risen or (self.step is not None and raw > self.raw)) and not goes_back
+        self.total, self.in_epoch, self.raw = total or self.total, epoch is not None, raw
+        if epoch is not None and total:
+            self._offset = epoch * total
+        self.step = self._offset + raw
+        self.lines += 1
+        return goes_back
+
+    def leave_epochs(self) -> None:
+        """Take steps for those of the run, since they did not begin anew in another epoch."""
+        self._offset = 0.0
+
+
+class BarState:
+    """The progress bar that counts among all that are drawn."""
+
+    def __init__(self) -> None:
+        self.counter: StepCounter | None = None
+        """The steps of the bar that counts."""
+        self._key: tuple[str, float | None] = "", None
+        self._counters: dict[tuple[str, float | None], StepCounter] = {}
+        self._nested: set[tuple[str, float | None]] = set()
+        self._drawn: tuple[float, list[str]] = -1.0, []
+        self._is_same_step = self._is_first = False
+
+    def choose(self, name: str, total: float | None, *, in_epoch: bool) -> StepCounter | None:
+        """Return the counter of a bar if it is the one that counts.
+
+        Args:
+            name: the text before the bar.
+            total: where it ends.
+            in_epoch: it says that it counts one epoch.
+        """
+        key = name, total
+        if _SIDE_BAR.search(name) or key in self._nested:
+            return None
+        if self.counter is not None and key != self._key:
+            is_running = self._key[1] is not None and self.counter.raw < self._key[1]
+            if is_running and not in_epoch and (total or 0) < (self._key[1] or 0):
+                self._nested.add(key)
+                return None
+        self._key = key
+        self.counter = self._counters.setdefault(key, StepCounter())
+        return self.counter
+
+    def is_redrawn(self, step: float, total: float | None, printed: list[str]) -> bool:
+        """Return whether a state only repeats the values of the state before.
+
+        Many loops give a bar the values of a step, which draws it, and then count the step, which draws it again.
+        """
+        before, values = self._drawn
+        is_same_step = step == before
+        if is_same_step:
+            is_repeated = self._is_first or step == total
+        else:
+            is_repeated = self._is_same_step or (self._is_first and before == 0)
+        is_repeated = is_repeated and values == printed and step >= before
+        self._is_first = step < before or not values
+        self._drawn, self._is_same_step = (step, printed), is_same_step
+        return is_repeated
+
+
+class Metric:
+    """A metric of one rank: its points, and its last values if it is a time of the rank's own work."""
+
+    def __init__(self, name: str, series: Series | None, times: deque[float] | None) -> None:
+        self.series, self.times = series, times
+        self.certain_points, self.is_certain = 0, False
+        self.is_usual, self._is_core = is_usual(name), is_core(name)
+
+    @property
+    def varies(self) -> bool:
+        return self.series is not None and (self.series.best_low < self.series.best_high or self.series.gaps > 0)
+
+    @property
+    def is_result(self) -> bool:
+        """Whether it alone shows that this is the log of a training."""
+        return self._is_core and self.varies
+
+    def is_shown(self, *, is_training: bool) -> bool:
+        if self.series is None or self.series.points < _FEWEST_POINTS:
+            return False
+        if self.is_certain:
+            return True
+        fewest = _FEWEST_POINTS if self.is_usual else _FEWEST_UNUSUAL_POINTS
+        return is_training and self.varies and self.series.points >= fewest
+
+
+class MetricStore:
+    """The metrics of one rank.
+
+    Args:
+        label: the name of the rank, such as ``trainer/0``.
+        keeps: keep points; the times of its own work are kept anyway.
+    """
+
+    def __init__(self, label: str, *, keeps: bool) -> None:
+        self._label = label
+        self.keeps = keeps
+        self.points = 0
+        self.metrics: dict[str, Metric] = {}
+        self._unusual = 0
+
+    def add(
+        self,
+        values: Sequence[tuple[str, float, str]],
+        at: float | None,
+        time: float,
+        *,
+        is_certain: bool,
+        in_training: bool = False,
+    ) -> None:
+        """Add values.
+
+        Args:
+            values: name, value and text of each.
+            at: their step; None to number the points.
+            time: when they were printed (seconds since the epoch).
+            is_certain: the line leaves no doubt that they are metrics.
+            in_training: the log has a position, so usual names are metrics.
+        """
+        self.points += len(values)
+        for name, value, printed in values:
+            metric = self.metrics.get(name) or self._create(name, is_certain=is_certain)
+            if metric is None:
+                continue
+            if not metric.is_certain and (is_certain or (in_training and metric.is_usual)):
+                metric.certain_points += 1
+                metric.is_certain = metric.certain_points >= _FEWEST_POINTS
+            series = metric.series
+            if series is not None:
+                series.add(series.points if at is None else at, value, time, printed)
+            if metric.times is not None and math.isfinite(value):
+                metric.times.append(value)
+
+    def _create(self, name: str, *, is_certain: bool) -> Metric | None:
+        is_unusual = not is_certain and not is_usual(name)
+        if len(self.metrics) >= _MOST_METRICS or (is_unusual and self._unusual >= _MOST_UNUSUAL_METRICS):
+            return None
+        self._unusual += is_unusual
+        series = Series(name, f"log of {self._label}") if self.keeps else None
+        has_room = sum(metric.times is not None for metric in self.metrics.values()) < _MOST_TIMES
+        times = deque[float](maxlen=KEPT_TIMES) if has_room and is_own_time(name) else None
+        if series is None and times is None:
+            return None
+        metric = self.metrics[name] = Metric(name, series, times)
+        return metric
+
+    def shown(self, *, has_position: bool) -> dict[str, Series]:
+        """Return the series that are metrics of a training."""
+        is_training = has_position or any(metric.is_result for metric in self.metrics.values())
+        return {
+            name: metric.series
+            for name, metric in self.metrics.items()
+            if metric.series is not None and metric.is_shown(is_training=is_training)
+        }
+
+
+class RankLog:
     """What one replica, or one rank in its log, prints.
 
     Args:
-        label: what it is called, such as ``trainer/0``.
-        replica: whose log it is in.
-        keeps: keep its values; its steps are followed anyhow.
+        label: its name, such as ``trainer/0`` or ``trainer/0 rank 3``.
+        replica: the replica whose log it is in.
+        keeps: keep its metrics; its steps are followed anyway.
     """
 
-    def __init__(self, label: str, replica: str, keeps: bool) -> None:
+    def __init__(self, label: str, replica: str, *, keeps: bool) -> None:
         self.label, self.replica = label, replica
-        self.points = 0
-        self.keeps = keeps
-        self.moments = Moments(MOST_MOMENTS if keeps else KEPT_TIMES + 1)
-        self._rounds: Moments | None = None
-        self.series: dict[str, Series] = {}
+        self.moments = Moments()
+        self.store = MetricStore(label, keeps=keeps)
         self.step: float | None = None
-        self._own_times: dict[str, deque[float]] = {}
-        self._total: float | None = None
-        self._in_epoch = False
-        self._offset = 0.0
+        """The step of the run."""
+        self._lines = StepCounter()
+        self._bars = BarState()
         self._epoch: float | None = None
         self._epochs: float | None = None
-        self._counts_from_zero = False
+        self._first_epoch = 1.0
+        # Whether steps count one epoch, because `Epoch 1/5` on a line of its own came before the first of them.
+        self._is_epoch_above: bool | None = None
+        self._epoch_of_step: float | None = None
         self._rate: float | None = None
-        self._eta: tuple[float, float] | None = None
-        self._explicit = False
-        self._step_lines = 0
-        self._bar: tuple[str, float | None] | None = None
-        self._side_bars: set[tuple[str, float | None]] = set()
-        self._redraws = Redraws()
-        self._box: list[tuple[str, float, str, float]] | None = []
+        self._left: float | None = None
+        self._in_eval = False
+        self._printed_at: float | None = None
+        self._printed: deque[tuple[Shape, Sequence[tuple[str, float, str]]]] = deque(maxlen=_MOST_PRINTED)
+        self._box: list[tuple[tuple[str, float, str], float]] | None = []
         self._box_names: set[str] = set()
 
-    def apply(self, recipe: Recipe, parts: list[str], time: float) -> None:
+    @property
+    def _counter(self) -> StepCounter:
+        # Steps in words are those of the run, whatever bars count.
+        return self._lines if self._lines.lines or self._bars.counter is None else self._bars.counter
+
+    def apply(self, reading: Reading, time: float) -> None:
         """Take in a line.
 
         Args:
-            recipe: what its numbers mean.
-            parts: its parts, by `split_line`.
-            time: when it was printed (seconds since the epoch); nan where that is not known.
+            reading: what it says.
+            time: when it was printed (seconds since the epoch); nan if that is unknown.
         """
-        numbers = parts[1::2]
-        if recipe.is_box:
-            self._apply_box(recipe, numbers, time)
+        shape, position, values = reading
+        if shape.is_box:
+            self._apply_box(reading, time)
             return
-        if recipe.epoch is not None and not recipe.is_eval:
-            self._take_epoch(recipe.epoch.of(numbers), _of(recipe.epochs, numbers))
-        if recipe.has_eta and (left := _ETA.search("".join(parts))):
-            days, hours, minutes, seconds = (int(group or 0) for group in left.groups())
-            self._eta = (time, ((days * 24 + hours) * 60 + minutes) * 60 + seconds)
-        at = self.step or 0.0
-        if recipe.bar is not None:
-            is_main = self._take_bar(recipe, numbers, time)
-            at = self.step or 0.0 if is_main else at
-        elif recipe.step is not None:
-            at = self._take_step(recipe, numbers, time)
-        if recipe.rate is not None and recipe.bar is None:
-            self._rate = recipe.rate.of(numbers)
-        values = recipe.read_values(numbers)
-        if recipe.is_drawn and recipe.step is not None:
-            step, total = recipe.step.of(numbers), _of(recipe.total, numbers)
-            if self._redraws.take(step, total, [printed for _, _, printed in values]):
+        at = self.step
+        if position or self._in_eval:
+            is_eval = shape.is_eval or self._is_in_eval(position)
+            at = self._take_position(reading, time, is_eval=is_eval)
+            if values and "step" in position and self._is_repeated(reading, at):
                 return
-        for name, value, printed in values:
-            self._add(name, at, value, time, printed)
+            if is_eval and not shape.is_eval:
+                values = [(eval_name(name), value, printed) for name, value, printed in values]
+        if values:
+            at = self._epoch if at is None else at
+            in_training = not shape.is_anchored and self.has_position
+            self.store.add(values, at, time, is_certain=shape.is_anchored, in_training=in_training)
+
+    def _take_position(self, reading: Reading, time: float, *, is_eval: bool) -> float | None:
+        """Take the position of a line; return the step of its values."""
+        shape, position, _ = reading
+        self._left = position.get("left", self._left)
+        if "epoch" in position and not is_eval:
+            self._take_epoch(position["epoch"], position.get("epochs"), is_alone="step" not in position)
+        if shape.bar is not None:
+            return self._take_bar(reading, time)
+        self._rate = position.get("rate", self._rate)
+        if "step" in position and not is_eval:
+            self._take_step(self._lines, position, shape.in_epoch, time)
+        elif "step" in position and position.keys().isdisjoint(("total", "epoch")):
+            return position["step"]  # `validate step: 200` is the step that is evaluated
+        return self.step
+
+    @property
+    def has_position(self) -> bool:
+        return self._epoch is not None or self._bars.counter is not None or self._lines.lines >= _FEWEST_POINTS
+
+    def shown(self) -> dict[str, Series]:
+        """Return the series that are metrics of a training."""
+        return self.store.shown(has_position=self.has_position)
 
     def progress(self) -> Progress:
         """Return how far it is."""
-        step, total = self.step, self._total
-        if self._bar is None and self._step_lines < FEWEST_POINTS:
+        counter, bar = self._counter, self._bars.counter
+        step, total, in_epoch = counter.step, counter.total, counter.in_epoch
+        if bar is None and counter.lines < _FEWEST_POINTS:
             step = total = None
-        if total is not None and step is not None and step > total and not self._in_epoch:
+        elif in_epoch and self._epochs:
+            total = total * self._epochs if total else None
+        elif in_epoch and total:
+            step = counter.raw
+        elif total is None and bar is not None and bar.total and step is not None and bar.raw >= step - 1:
+            total = bar.total
+        if step is not None and total is not None and step > total:
             total = None  # each epoch has a bar of its own
-        if step is not None and self._in_epoch:
-            total = total * self._epochs if total and self._epochs else None
         if step is None and self._epoch is not None and self._epochs:
-            # Lines that tell epochs alone: the one that is printed has ended.
-            step, total = self._epoch + self._counts_from_zero, self._epochs
+            # Lines that have epochs alone: the one that is printed has ended.
+            step, total, in_epoch = self._epoch + 1 - self._first_epoch, self._epochs, False
+        in_epoch = in_epoch and total is not None and not self._epochs
         rate = self.moments.rate() or self._rate
         seconds = self.moments.step_seconds() or (1 / rate if rate else None)
-        left = (total - step) * seconds if total and seconds and step is not None and total >= step else None
-        if left is None and self._eta is not None:
-            left = self._eta[1]
-        return Progress(step, total, self._epoch, self._epochs, rate, left, self.moments.last)
+        left = None if in_epoch or not total or not seconds or step is None else (total - step) * seconds
+        if left is None and not in_epoch:
+            left = self._left
+        return Progress(step, total, self._epoch, self._epochs, rate, left, self.moments.last, in_epoch)
 
-    def pace(self) -> Pace:
-        """Return how fast it works."""
-        moments = self.moments
-        own = moments.step_times()
-        step_times = own if self._rounds is None else self._rounds.step_times()
-        return Pace(
-            self.label, self.replica, self.step or 0.0, moments.last or 0.0, moments.pauses(),
-            median(own) if own else math.nan, step_times, self._own_times,
-        )  # fmt: skip
+    def own_times(self) -> OwnTimes:
+        """Return the last times that it prints of its own work."""
+        times = {name: metric.times for name, metric in self.store.metrics.items() if metric.times}
+        return OwnTimes(self.label, self.replica, self.moments, times)
 
-    def end_round(self) -> None:
-        """Note how far it is; from then on its times between steps are means of those from one round to the next.
+    def begin_evaluation(self) -> None:
+        """Take steps with another total for an evaluation, until the next epoch."""
+        self._in_eval = self._lines.lines > 0
 
-        Replicas that are looked at now and then have no others, and medians of means compare with means alone.
-        """
-        if self._rounds is None:
-            self._rounds = Moments(KEPT_TIMES + 1)
-        if self.moments.last is not None and self.step is not None:
-            self._rounds.add(self.moments.last, self.step)
+    def _is_in_eval(self, position: dict[str, float]) -> bool:
+        if self._in_eval and ("epoch" in position or position.get("total", self._lines.total) == self._lines.total):
+            self._in_eval = False
+        return self._in_eval
 
-    def shown(self) -> dict[str, Series]:
-        """Return the series that have enough points to be some."""
-        return {name: series for name, series in self.series.items() if series.points >= FEWEST_POINTS}
-
-    def apply_named(self, groups: Mapping[str, str], time: float) -> None:
-        """Take in what a person's own pattern found in a line: values, and where they stand.
-
-        Args:
-            groups: numbers as they were printed, by name.
-            time: when the line was printed (seconds since the epoch).
-        """
-        numbers = {
-            name: number for name, text in groups.items() if (number := to_number(text.replace(",", ""))) is not None
-        }
-        if "epoch" in numbers:
-            self._take_epoch(numbers["epoch"], numbers.get("epochs"))
-        if "step" in numbers:
-            self._explicit = True
-            self._step_lines += 1
-            self._move(numbers["step"], numbers.get("total"), False, time)
-        for name, value in numbers.items():
-            if name not in PLACES:
-                self._add(name, self.step or 0.0, value, time, groups[name])
-
-    def _take_epoch(self, epoch: float, epochs: float | None) -> None:
+    def _take_epoch(self, epoch: float, epochs: float | None, *, is_alone: bool) -> None:
+        if is_alone and epochs and self._is_epoch_above is None and not self._counter.lines:
+            self._is_epoch_above = True
         self._epoch, self._epochs = epoch, epochs or self._epochs
-        self._counts_from_zero = self._counts_from_zero or epoch == 0
+        self._first_epoch = 0.0 if epoch == 0 else self._first_epoch
+        if self._epochs and epoch >= self._epochs and not self._first_epoch:
+            self._epochs = epoch + 1  # `Epoch 0/2` to `Epoch 2/2`
 
-    def _take_step(self, recipe: Recipe, numbers: list[str], time: float) -> float:
-        """Take the step of a line, and return where its values belong."""
-        assert recipe.step is not None
-        step, total = recipe.step.of(numbers), _of(recipe.total, numbers)
-        self._step_lines += 1
-        if recipe.is_eval:
-            # The batches of an evaluation are no steps; `validate step: 200` is the step that is evaluated.
-            return step if total is None and not recipe.in_epoch and recipe.epoch is None else self.step or 0.0
-        if not self._explicit:
-            self._explicit, self._offset = True, 0.0
-            self.step = None if self._bar is None else self.step
-        if total is None and self._bar is not None and self._bar[1] is not None:
-            total = self._bar[1]
-        self._move(step, total, recipe.in_epoch, time)
-        return self.step or 0.0
-
-    def _take_bar(self, recipe: Recipe, numbers: list[str], time: float) -> bool:
-        """Take the place of a progress bar; return whether it is the one that counts."""
-        assert recipe.step is not None
-        step, total = recipe.step.of(numbers), _of(recipe.total, numbers)
-        bar = (recipe.bar or "", total)
-        if _EPOCH_BAR.search(bar[0]) and not recipe.in_epoch:
-            self._epoch, self._epochs = step, total
-            return False
-        if _SIDE_BAR.search(bar[0]) or bar in self._side_bars:
-            return False
-        if self._bar is not None and bar != self._bar:
-            is_running = self.step is not None and self._bar[1] is not None and (self._raw() < self._bar[1])
-            if is_running and not recipe.in_epoch and (total or 0) < (self._bar[1] or 0):
-                self._side_bars.add(bar)
-                return False
-        self._bar = bar
-        if recipe.rate is not None and (rate := recipe.rate.of(numbers)) > 0:
-            self._rate = 1 / rate if recipe.inverse_rate else rate
-        if self._explicit:
-            # Its steps are printed in words; the bar tells where they end.
-            if self._total is None and total is not None and abs(step - self._raw()) <= 1:
-                self._total = total
-        else:
-            self._move(step, total, recipe.in_epoch, time)
-        return True
-
-    def _raw(self) -> float:
-        return (self.step or 0.0) - self._offset
-
-    def _move(self, step: float, total: float | None, in_epoch: bool, time: float) -> None:
-        before = self.step
-        if before is not None and step < self._raw():
-            was_at_end = self._total is None or self._raw() >= 0.9 * self._total
-            if in_epoch or (step < self._raw() / 2 and was_at_end):
-                self._offset += self._total or self._raw()
+    def _take_step(self, counter: StepCounter, position: dict[str, float], in_epoch: bool, time: float) -> None:
+        before, total = self.step, position.get("total")
+        if (
+            self._is_epoch_above
+            and not in_epoch
+            and self._epoch != self._epoch_of_step
+            and position["step"] > counter.raw > 0
+        ):
+            self._is_epoch_above = False
+            counter.leave_epochs()
+        self._epoch_of_step = self._epoch
+        is_in_epoch = in_epoch or bool(self._is_epoch_above and total)
+        epoch = max(0.0, (self._epoch or 0.0) - self._first_epoch) if is_in_epoch else None
+        went_back = counter.move(position["step"], total, epoch)
+        if counter is not self._counter:
+            return
+        self.step = counter.step
+        if went_back:
             self.moments.clear()
-        self._total, self._in_epoch = total or self._total, in_epoch
-        if in_epoch and total and self._epoch is not None:
-            self._offset = max(0.0, self._epoch - (not self._counts_from_zero)) * total
-        self.step = self._offset + step
         if self.step != before and not math.isnan(time):
-            self.moments.add(time, self.step)
+            self.moments.add(time, self.step or 0.0)
 
-    def _apply_box(self, recipe: Recipe, numbers: list[str], time: float) -> None:
-        """Take a row of a table: its values belong to the step, which is in a later or an earlier row."""
-        if recipe.step is not None:
-            self._explicit = True
-            self._step_lines += 1
-            self._move(recipe.step.of(numbers), None, False, time)
-            for name, value, printed, at in self._box or ():
-                self._add(name, self.step or 0.0, value, at, printed)
+    def _is_repeated(self, reading: Reading, at: float | None) -> bool:
+        """Return whether a bar is drawn again, or another rank, not named in its lines, has printed the same."""
+        shape, position, values = reading
+        if shape.is_drawn:
+            return self._bars.is_redrawn(position["step"], position.get("total"), [text for _, _, text in values])
+        if at != self._printed_at:
+            self._printed_at = at
+            self._printed.clear()
+        elif (shape, values) in self._printed:
+            return True
+        self._printed.append((shape, values))
+        return False
+
+    def _take_bar(self, reading: Reading, time: float) -> float | None:
+        """Take the position of a progress bar; return the step of its values."""
+        shape, position, _ = reading
+        name, total = shape.bar or "", position.get("total")
+        if _EPOCHS_BAR.search(name) and not shape.in_epoch:
+            self._epoch, self._epochs, self._first_epoch = position.get("step"), total, 0.0
+            self._is_epoch_above = True
+            return self.step
+        counter = self._bars.choose(name, total, in_epoch=shape.in_epoch)
+        if counter is None or "step" not in position:
+            return self.step
+        self._rate = position.get("rate") or self._rate
+        self._take_step(counter, position, shape.in_epoch, time)
+        return self.step
+
+    def _apply_box(self, reading: Reading, time: float) -> None:
+        """Take a row of a box table: its values belong to the step, which is in a later or an earlier row."""
+        if "step" in reading.position:
+            self._take_step(self._lines, reading.position, False, time)
+            for value, at in self._box or ():
+                self.store.add([value], self.step, at, is_certain=True)
             self._box = None
             return
-        for name, value, printed in recipe.read_values(numbers):
-            if name in self._box_names:
+        for value in reading.values:
+            if value[0] in self._box_names:
                 self._box_names, self._box = set(), []
-            self._box_names.add(name)
+            self._box_names.add(value[0])
             if self._box is None:
-                self._add(name, self.step or 0.0, value, time, printed)
-            elif len(self._box) < _MOST_SERIES:
-                self._box.append((name, value, printed, time))
-
-    def _add(self, name: str, at: float, value: float, time: float, printed: str) -> None:
-        self.points += 1
-        if is_own_time(name):
-            self._add_time(name, value)
-        if not self.keeps:
-            return
-        series = self.series.get(name)
-        if series is None:
-            if len(self.series) >= _MOST_SERIES:
-                return
-            series = self.series[name] = Series(name, f"log of {self.label}")
-        # Without any step the epoch tells where a point is, or its number.
-        elsewhere = series.points if self._epoch is None else self._epoch
-        series.add(at if self.step is not None else elsewhere, value, time, printed)
-
-    def _add_time(self, name: str, value: float) -> None:
-        times = self._own_times.get(name)
-        if times is None and len(self._own_times) < _MOST_TIMES:
-            times = self._own_times[name] = deque(maxlen=KEPT_TIMES)
-        if times is not None and math.isfinite(value):
-            times.append(value)
+                self.store.add([value], self.step, time, is_certain=True)
+            else:
+                self._box.append((value, time))
 
 
 class ProgressTracker:
     """Takes in the log of a job, block by block.
 
     Args:
-        denied: names that are no values.
-        known: names that are values wherever they stand.
-        patterns: regular expressions for further lines, see `Patterns`.
-        is_bounded: pass over lines rather than learn new shapes for long; for logs that are followed.
+        denied: names that are no metrics.
+        known: names that are metrics in any line.
+        patterns: regular expressions of further formats, see `user_format`.
+        is_bounded: limit the time for lines of new shapes; for logs that are followed.
+
+    Raises:
+        ValueError: a pattern is malformed.
     """
 
     def __init__(
@@ -347,95 +505,96 @@ class ProgressTracker:
         *,
         is_bounded: bool = False,
     ) -> None:
-        self._tables: defaultdict[str, PlainTable] = defaultdict(PlainTable)
-        self._patterns = Patterns(patterns) if patterns else None
+        self._formats = [user_format(pattern) for pattern in patterns]
         self._needles = compile_needles(patterns) if patterns else None
-        self._shapes = Shapes(denied, known, is_bounded=is_bounded)
-        self._printers: dict[tuple[str, int], Printer] = {}
-        self._main: Printer | None = None
+        self.lines = LineReader(denied, known, is_bounded=is_bounded)
+        self._tables: dict[str, Table] = {}
+        self._ends: dict[str, bytes] = {}
+        self._ranks: dict[tuple[str, int], RankLog] = {}
+        self._main: RankLog | None = None
         self.is_excused = False
         """Whether a line since the last step says that the job evaluates, saves or compiles."""
         self.printed_at: float | None = None
-        """When anything was printed last (seconds since the epoch); None where that is not known."""
+        """When anything was printed last (seconds since the epoch); None if that is unknown."""
 
     def feed(self, data: bytes, time: float = math.nan, replica: str = "") -> None:
         """Take in whole lines of one replica.
 
         Args:
             data: the lines.
-            time: when they were printed (seconds since the epoch); nan where that is not known.
-            replica: whose they are, such as ``trainer/0``.
+            time: when they were printed (seconds since the epoch); nan if that is unknown.
+            replica: the replica that printed them, such as ``trainer/0``.
         """
         if not math.isnan(time):
             self.printed_at = time if self.printed_at is None else max(time, self.printed_at)
         last_step = b""
-        for line in candidate_lines(data, self._needles) if self._needles else candidate_lines(data):
-            named = self._patterns.find(line) if self._patterns else None
-            named = named or self._tables[replica].read(line)
-            if named is not None:
-                printer = self._printer(replica, -1)
-                before = printer.step
-                printer.apply_named(named, time)
-                last_step = line if printer.step != before else last_step
+        for line, start in candidate_lines(data, self._needles) if self._needles else candidate_lines(data):
+            named = self._read_named(line, start, data, replica) if self._formats or may_be_row(line) else None
+            reading = named or self.lines.read(line)
+            if reading is None:
+                if _EVAL_BEGINS.match(line):
+                    self._rank(replica, -1).begin_evaluation()
                 continue
-            read = self._shapes.read(line)
-            if read is not None:
-                recipe, parts = read
-                printer = self._printer(replica, recipe.rank_of(parts[1::2]))
-                before = printer.step
-                printer.apply(recipe, parts, time)
-                last_step = line if printer.step != before else last_step
-        self._look_for_excuse(data, last_step)
-
-    def _look_for_excuse(self, data: bytes, last_step: bytes) -> None:
-        start = max(0, len(data) - _EXCUSED_BY)
+            number = int(reading.position.get("rank", reading.shape.rank))
+            rank = self._ranks.get((replica, number)) or self._rank(replica, number)
+            before = rank.step
+            rank.apply(reading, time)
+            last_step = line if rank.step != before else last_step
+        self._ends[replica] = data[-HEADER_BYTES:]
+        start = max(0, len(data) - _EXCUSED_BYTES)
         if last_step:
             self.is_excused = False
             start = max(start, data.rfind(last_step) + len(last_step))
         self.is_excused = self.is_excused or EXCUSES.search(data, start) is not None
 
-    @property
-    def main(self) -> Printer | None:
-        """The printer that prints most values: of several ranks the one that counts.
+    def _read_named(self, line: bytes, start: int, data: bytes, replica: str) -> Reading | None:
+        """Read a line by a pattern of the user's own, or as the row of a table."""
+        named = next((found for pattern in self._formats if (found := groups(pattern, line))), None)
+        is_certain = named is not None
+        if named is None:
+            before = data[max(0, start - HEADER_BYTES) : start] or self._ends.get(replica, b"")
+            table = self._tables.get(replica) or self._tables.setdefault(replica, Table())
+            named = table.read(line, before)
+        if named is None:
+            return None
+        numbers = {
+            name: number for name, text in named.items() if (number := to_number(text.replace(",", ""))) is not None
+        }
+        position = {name: number for name, number in numbers.items() if name in NAMED_POSITION}
+        values = [(name, number, named[name]) for name, number in numbers.items() if name not in NAMED_POSITION]
+        is_certain = is_certain or bool(position) or all(name.startswith("eval/") for name in named)
+        return Reading(_NAMED if is_certain else NOTHING, position, values)
 
-        Ranks that print the same take turns at being ahead by a line, so another is taken only when it is far ahead.
-        """
-        kept = (printer for printer in self._printers.values() if printer.keeps)
-        most = max(kept, key=lambda printer: printer.points, default=None)
-        if most is not None and (self._main is None or most.points > self._main.points * _FAR_AHEAD + _MORE):
+    @property
+    def main(self) -> RankLog | None:
+        """The rank that counts: the one with most values."""
+        kept = (rank for rank in self._ranks.values() if rank.store.keeps)
+        most = max(kept, key=lambda rank: rank.store.points, default=None)
+        if most is not None and (
+            self._main is None or most.store.points > self._main.store.points * _FAR_AHEAD + _MORE
+        ):
             self._main = most
         return self._main
 
     def progress(self) -> Progress:
-        """Return how far the job is, by the printer that counts."""
-        main = self.main
-        return main.progress() if main else Progress()
+        """Return how far the job is, by its main rank."""
+        return self.main.progress() if self.main else Progress()
 
     def series(self) -> dict[str, Series]:
-        """Return the series of the printer that counts, in the order in which they appeared."""
-        main = self.main
-        return main.shown() if main else {}
+        """Return the series of the main rank, in the order in which they appeared."""
+        return self.main.shown() if self.main else {}
 
-    def printers(self) -> list[Printer]:
-        """Return all that print."""
-        return list(self._printers.values())
+    def ranks(self) -> list[RankLog]:
+        """Return all ranks, and the replicas whose lines name no rank."""
+        return list(self._ranks.values())
 
-    def end_round(self) -> None:
-        """Note how far each printer is, see `Printer.end_round`."""
-        for printer in self._printers.values():
-            printer.end_round()
-
-    def _printer(self, replica: str, rank: int) -> Printer:
+    def _rank(self, replica: str, rank: int) -> RankLog:
         key = (replica, rank)
-        printer = self._printers.get(key)
-        if printer is None and len(self._printers) >= _MOST_PRINTERS:
+        found = self._ranks.get(key)
+        if found is None and len(self._ranks) >= _MOST_RANKS:
             key, rank = (replica, -1), -1
-            printer = self._printers.get(key)
-        if printer is None:
+            found = self._ranks.get(key)
+        if found is None:
             label = replica if rank < 0 else f"{replica} rank {rank}".strip()
-            printer = self._printers[key] = Printer(label, replica, len(self._printers) < _MOST_KEPT_PRINTERS)
-        return printer
-
-
-def _of(source: Source | None, numbers: list[str]) -> float | None:
-    return None if source is None else source.of(numbers)
+            found = self._ranks[key] = RankLog(label, replica, keeps=len(self._ranks) < _MOST_KEPT_RANKS)
+        return found

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -54,8 +53,6 @@ class LogBlocks(JobFiles):
 
     def __init__(self, logs: Sequence[ReplicaLog]) -> None:
         super().__init__(followed(logs), join_s=_JOIN_S)
-        self.others = list(logs[_MAX_REPLICAS - 1 : -1])
-        """The logs that are not read."""
         self._consumed: dict[int, int] = {}
         self._ends: dict[int, int] = {}
         # Bytes that existed before the first poll have a time only if an index beside the file has it.
@@ -101,58 +98,23 @@ class LogBlocks(JobFiles):
             self._consumed[segment.file] = at
 
 
-class LogTails:
-    """Reads the ends of logs in turns; the next time only what was added.
+def read_ends(logs: Iterable[ReplicaLog], most_bytes: int) -> Iterator[LogBlock]:
+    """Read the end of each log, an unfinished last line too: it may be the state of a progress bar.
 
     Logs that are streams are read from their spools while others, such as a log pane, read them.
 
     Args:
         logs: the replicas' logs.
-        most_bytes: the most bytes to read of a log at once.
-        unfinished: read an unfinished last line, too: it may be the state of a progress bar.
+        most_bytes: the most bytes to read of a log.
     """
-
-    def __init__(self, logs: Sequence[ReplicaLog], most_bytes: int, *, unfinished: bool = False) -> None:
-        self._logs = tuple(logs)
-        self._most_bytes = most_bytes
-        self._unfinished = unfinished
-        self._turn = 0
-        self._read_until: dict[Path, tuple[int, int]] = {}
-        self.rounds = 0
-        """How many times all logs were read."""
-
-    def read(self, most: int, seconds: float = math.inf) -> Iterator[LogBlock]:
-        """Read the ends of the next logs.
-
-        Args:
-            most: how many logs.
-            seconds: start no further log after this time, which includes the caller's work on the blocks.
-        """
-        deadline = time.monotonic() + seconds
-        for _ in range(min(most, len(self._logs))):
-            log = self._logs[self._turn]
-            for file in _files(log):
-                block = self._read_end(file, f"{log.role}/{log.replica}")
-                if block.data:
-                    yield block
-            self._turn = (self._turn + 1) % len(self._logs)
-            self.rounds += self._turn == 0
-            if time.monotonic() >= deadline:
-                break
-
-    def _read_end(self, file: GrowingFile, replica: str) -> LogBlock:
-        state = file.stat()
-        if state is None:
-            return LogBlock(b"", math.nan, replica)
-        inode, read_until = self._read_until.get(file.path, (state.inode, 0))
-        if inode != state.inode or read_until > state.size:
-            read_until = 0
-        start = max(read_until, state.size - self._most_bytes)
-        data = file.read(start, state.size - start) if start < state.size else b""
-        first = 0 if start == read_until else data.find(b"\n") + 1
-        last = len(data) if self._unfinished else max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
-        self._read_until[file.path] = state.inode, start + last
-        return LogBlock(data[first:last], state.written_at, replica)
+    for log in logs:
+        for file in _files(log):
+            state = file.stat()
+            if state is None or not state.size:
+                continue
+            start = max(0, state.size - most_bytes)
+            data = file.read(start, state.size - start)
+            yield LogBlock(data[data.find(b"\n") + 1 if start else 0 :], state.written_at, f"{log.role}/{log.replica}")
 
 
 def timed_end(log: ReplicaLog, most_bytes: int) -> list[LogBlock]:

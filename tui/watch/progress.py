@@ -80,7 +80,7 @@ class WatchedJob:
         if progress.step is not None and progress.step != moments.last_step:
             moments.add(printed_at, progress.step)
         left, seconds = progress.seconds_left, moments.step_seconds()
-        if seconds and progress.total and progress.step is not None:
+        if seconds and progress.fraction is not None and progress.total and progress.step is not None:
             left = max(0.0, progress.total - progress.step) * seconds
         pause = self._find_stall(printed_at, now)
         if pause is not None:

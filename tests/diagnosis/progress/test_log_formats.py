@@ -238,8 +238,8 @@ def _recognised(name: str) -> dict[str, Counter[float]]:
     tracker = ProgressTracker()
     tracker.feed((LOGS / f"{name}.log").read_bytes())
     values: dict[str, Counter[float]] = {}
-    for printer in tracker.printers():
-        for series in printer.shown().values():
+    for rank in tracker.ranks():
+        for series in rank.shown().values():
             column = [bucket.last for bucket in series.buckets() if bucket.count]
             values.setdefault(series.name, Counter()).update(column)
     return values

@@ -27,7 +27,7 @@ from torchx_tui.diagnosis.progress.activity import Activity, JobPlace
 from torchx_tui.diagnosis.progress.reader import ActivityReader, read_activity
 from torchx_tui.diagnosis.progress.stalls import Kind
 from torchx_tui.diagnosis.progress.tracker import Progress
-from torchx_tui.logs.lines.blocks import LogTails
+from torchx_tui.logs.lines.blocks import read_ends
 from torchx_tui.logs.source.replica_log import ReplicaLog
 
 HANDLE = "local_cwd://torchx/train-1"
@@ -133,60 +133,14 @@ def test_series_are_there_at_once_the_next_time(reader, folder):
     assert set(load_series(HANDLE)[0]) == {"loss"}
 
 
-def write_replicas(folder: Path, slow: int, number: int = 48) -> list[ReplicaLog]:
-    """Write the logs of many replicas, of which one loads its data slowly; return where they are."""
-    logs = []
-    # Nobody has stopped making steps, however long this takes.
-    began = time.time() + 3600
-    for k in range(number):
-        data_time = 0.06 if k == slow else 0.02
-        lines = [f"step {step}/999 loss 1.5 data_time: {data_time}\n" for step in range(60)]
-        starts = [0, *accumulate(map(len, lines))]
-        (folder / str(k)).mkdir()
-        write(folder / str(k) / "combined.log", "".join(lines))
-        index = "".join(f"{starts[n]} {began + n / 5:.3f} o\n" for n in range(60))
-        write(folder / str(k) / "combined.index", index)
-        logs.append(ReplicaLog("trainer", k, combined=folder / str(k) / "combined.log"))
-    return logs
-
-
-def test_all_of_many_replicas_are_compared(folder):
-    """Those that are not followed are looked at in turns; once for the shell."""
-    logs = write_replicas(folder, slow=33)
-    slow = "slow 3.0x: trainer/33, its data_time is 0.06, elsewhere 0.02"
-    once = read_activity(HANDLE, logs, JobPlace(), is_final=False)
-    assert [item.sentence for item in once.observations] == [slow]
-    reader = ActivityReader(HANDLE, logs, JobPlace, lambda: None)
-    reader.start()
-    wait_until(lambda: [item.sentence for item in reader.latest.observations] == [slow], "the slow replica")
-    reader.close()
-    assert reader.join(PATIENCE)
-
-
-def test_ends_are_read_in_turns(folder):
-    """A few at each, whole lines alone, what was added since; never what is no file, nor more than the last 64 kB."""
-    for k in range(3):
-        write(folder / f"{k}.log", f"first {k}\nhalf")
-    os.mkfifo(folder / "3.log")
-    tails = LogTails([ReplicaLog("a", k, stdout=folder / f"{k}.log") for k in range(5)], 65_536)
-
-    def read(most: int) -> list[tuple[bytes, str]]:
-        return [(block.data, block.replica) for block in tails.read(most)]
-
-    assert read(2) == [(b"first 0\n", "a/0"), (b"first 1\n", "a/1")]
-    assert (read(3), tails.rounds) == ([(b"first 2\n", "a/2")], 1)
-    write(folder / "0.log", " a line\n")
-    (folder / "1.log").write_text("new\n")
-    write(folder / "2.log", "x" * 100_000 + "\nlast\n")
-    assert read(5) == [(b"half a line\n", "a/0"), (b"new\n", "a/1"), (b"last\n", "a/2")]
-    assert (read(5), tails.rounds) == ([], 3)
-    write(folder / "0.log", "a\n")
-    write(folder / "1.log", "b\n")
-    # No time is left for the second.
-    assert [block.data for block in tails.read(5, seconds=0)] == [b"a\n"]
-    unfinished = LogTails([ReplicaLog("a", 0, stdout=folder / "4.log")], 100, unfinished=True)
-    write(folder / "4.log", "a\r b")
-    assert [block.data for block in unfinished.read(1)] == [b"a\r b"]
+def test_ends_of_logs_are_read(folder):
+    """Whole lines and an unfinished one, of each log that is a file."""
+    write(folder / "0.log", "first\nha")
+    write(folder / "1.log", "x" * 100 + "\nlast\r b")
+    os.mkfifo(folder / "2.log")
+    logs = [ReplicaLog("a", k, stdout=folder / f"{k}.log") for k in range(4)]
+    read = [(block.data, block.replica) for block in read_ends(logs, 50)]
+    assert read == [(b"first\nha", "a/0"), (b"last\r b", "a/1")]
 
 
 def test_output_in_a_buffer_is_recognised(reader, folder):
@@ -373,6 +327,19 @@ def test_pace_is_judged_once_the_log_is_read(folder, monkeypatch):
     assert reader.join(PATIENCE)
     assert len(seen_at) > 5
     assert [words for step, words in seen_at.items() if words and step != 399] == []
+
+
+def test_log_is_read_though_no_metric_file_is_found(reader, folder, monkeypatch):
+    """An argument may be no valid path; the failure is kept for the screen."""
+
+    def fail(*_: object) -> list[Path]:
+        raise OSError(36, "File name too long")
+
+    monkeypatch.setattr("torchx_tui.diagnosis.progress.activity.find_metric_files", fail)
+    write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 loss 2.25\n")
+    reader.start()
+    assert seen(reader, "the log", "loss", 2).progress.step == 2
+    wait_until(lambda: "File name too long" in "".join(reader.latest.failures), "the failure")
 
 
 def test_reader_that_cannot_go_on_is_shown(folder):
