@@ -6,23 +6,23 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .frames import Frame
+from ..frames import Frame
 
 
-class Doing(NamedTuple):
-    """An activity as a verb phrase, for one rank and for several."""
+class Wait(NamedTuple):
+    """A wait as a verb phrase, for one rank and for several."""
 
     one: str
     several: str
 
 
-def _waits_for(target: str) -> Doing:
-    return Doing(f"waits for {target}", f"wait for {target}")
+def _waits_for(target: str) -> Wait:
+    return Wait(f"waits for {target}", f"wait for {target}")
 
 
 _SUBPROCESS, _LOCK, _FILE_LOCK, _SOCKET = map(_waits_for, ("a subprocess", "a lock", "a file lock", "a socket"))
 _INPUT, _QUEUE, _THREAD = map(_waits_for, ("input", "a queue", "a thread"))
-_SLEEPS, _PIPE = Doing("sleeps", "sleep"), Doing("reads a pipe", "read a pipe")
+_SLEEPS, _PIPE = Wait("sleeps", "sleep"), Wait("reads a pipe", "read a pipe")
 # Libraries that wait in Python, matched against file and function of the library frames inside the user's innermost
 # frame. The first match counts: a queue waits for a condition, so general patterns come last.
 _FRAMES = (
@@ -60,8 +60,8 @@ _KERNEL = (
 )
 
 
-def describe_wait(frames: Sequence[Frame], source: str, kernel: str) -> Doing | None:
-    """Describe the wait of a process; return None if it is unknown.
+def find_wait(frames: Sequence[Frame], source: str, kernel: str) -> Wait | None:
+    """Find what a process waits for; return None if it is unknown.
 
     Args:
         frames: the frames of its main thread, innermost first.
@@ -73,8 +73,8 @@ def describe_wait(frames: Sequence[Frame], source: str, kernel: str) -> Doing | 
         if not frame.is_library:
             break
         inner.append(f"{frame.file}:{frame.function}")
-    for pattern, doing in _FRAMES:
+    for pattern, wait in _FRAMES:
         if any(re.search(pattern, call) for call in inner):
-            return doing
+            return wait
     texts = ((_SOURCES, source if not inner else ""), (_KERNEL, kernel))
-    return next((doing for table, text in texts for pattern, doing in table if text and re.search(pattern, text)), None)
+    return next((wait for table, text in texts for pattern, wait in table if text and re.search(pattern, text)), None)
