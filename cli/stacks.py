@@ -37,6 +37,7 @@ def _stacks(arguments: Any, settings: Settings) -> int:
     from ..diagnosis.stacks.conclusion import conclude
     from ..diagnosis.stacks.kept import keep_snapshot
     from ..diagnosis.stacks.rank_errors import read_rank_errors
+    from ..diagnosis.stacks.text import describe_unread
 
     with make_runner(settings) as runner:
         earlier = None
@@ -52,7 +53,7 @@ def _stacks(arguments: Any, settings: Settings) -> int:
         put_json(_as_data(snapshot, found))
     else:
         _print(snapshot, found, arguments.all)
-    for name, why in snapshot.unread:
+    for name, why in describe_unread(snapshot):
         say(f"not read: {name}: {why}")
     if snapshot.other_roles:
         say(f"{snapshot.role} only; other roles, for --role: {', '.join(snapshot.other_roles)}")
@@ -86,6 +87,8 @@ def _line(frame: Frame, snapshot: StackSnapshot) -> str:
 
 
 def _as_data(snapshot: StackSnapshot, found: Conclusion) -> dict[str, Any]:
+    from ..diagnosis.stacks.text import describe_unread
+
     return {
         "handle": snapshot.handle,
         "role": snapshot.role,
@@ -121,7 +124,7 @@ def _as_data(snapshot: StackSnapshot, found: Conclusion) -> dict[str, Any]:
             }
             for stack in snapshot.processes
         ],
-        "not_read": [{"what": what, "why": why} for what, why in snapshot.unread],
+        "not_read": [{"what": what, "why": why} for what, why in describe_unread(snapshot)],
     }  # fmt: skip
 
 

@@ -118,7 +118,7 @@ def explain_ranks(
     ends = _read_torchruns(logs)
     scheduler = runner.job(handle).scheduler
     has_files = isinstance(scheduler, KeepsLogFiles)
-    torchruns = add_errors(ends, described, len(logs)) if has_files else list(ends.values())
+    torchruns = add_errors(ends, described) if has_files else list(ends.values())
     by_torchrun = describe_torchruns(torchruns, error)
     by_ranks: list[str] = []
     seen: list[tuple[StackSnapshot, Conclusion]] = []

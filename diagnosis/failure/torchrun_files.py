@@ -10,12 +10,10 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from stat import S_ISDIR
-from typing import TYPE_CHECKING
 
 from ...backends.shared.exit_reasons import error_sentence
 from ...backends.types import DescribeAppResponse
@@ -23,32 +21,28 @@ from ...base.files import read_file, read_tail
 from ...logs.pattern.error_reader import read_last_error
 from .torchrun import RankEnd, TorchrunEnd
 
-if TYPE_CHECKING:
-    from ...specs.roles import Role
-
 logger = logging.getLogger(__name__)
 
-_ATTEMPT = re.compile(r"attempt_(\d{1,4})$")
-_LOG_DIR = re.compile(r"--?log[-_]dir[= ]['\"]?([^'\"\s]+)")
+_REPORTED = re.compile(r"(?P<run>/.+)/attempt_\d{1,4}/\d{1,7}/error\.json")
+_ATTEMPT = re.compile(r"attempt_(\d{1,4})")
 _MAX_NAMES, _TAIL_BYTES = 4096, 16 << 10
-# The clocks of a file server and of this machine may differ by this much.
-_CLOCK_TOLERANCE_S = 60.0
 
 
-def add_errors(
-    ends: Mapping[int, TorchrunEnd], described: DescribeAppResponse, replica_count: int
-) -> list[TorchrunEnd]:
+def add_errors(ends: Mapping[int, TorchrunEnd], described: DescribeAppResponse) -> list[TorchrunEnd]:
     """Add to the ends of a job's torchruns the errors that their ranks left in files of this machine.
+
+    The folder is the one in the report, or else the only one of a local job.
 
     Args:
         ends: the ends in the logs, by replica.
         described: the job.
-        replica_count: the number of its replicas; for a single one, files are read even without a report.
     """
-    folder = _run_folder(described) if replica_count == 1 else None
+    roots = [Path(described.log_dir, "torchelastic", role.name) for role in described.roles if described.log_dir]
+    runs = [root / name for root in roots for name in _names(root)]
     found = []
     for end in ends.values() or [TorchrunEnd()]:
-        run = next((path for failed in end.failed if (path := _reported_folder(failed))), folder)
+        paths = [path for failed in end.failed if (path := _REPORTED.fullmatch(failed.error_file))]
+        run = Path(paths[0]["run"]) if paths else runs[0] if len(runs) == 1 else None
         found.append(end if run is None else _complete(end, run) if ends else _without_report(run))
     return [end for end in found if end.failed or end.signal]
 
@@ -64,23 +58,23 @@ def read_error_file(folder: Path) -> str:
         return ""
 
 
-def _add_error(end: RankEnd, attempt: Path) -> RankEnd:
-    """Add the error that a failed rank wrote or printed."""
-    folder = attempt / str(end.local_rank)
-    printed = read_tail(folder / "stderr.log", _TAIL_BYTES).decode("utf-8", "replace") if not end.error else ""
-    return replace(end, error=end.error or read_error_file(folder)).with_error(read_last_error(printed))
-
-
 def _complete(end: TorchrunEnd, run: Path) -> TorchrunEnd:
-    last = len(end.earlier)
-    earlier = [failed and _add_error(failed, run / f"attempt_{n}") for n, failed in enumerate(end.earlier)]
-    failed = tuple(_add_error(failed, run / f"attempt_{last}") for failed in end.failed)
-    return replace(end, failed=failed, earlier=tuple(earlier))
+    """Add the errors that failed ranks wrote or printed."""
+
+    def add(failed: RankEnd, attempt: int) -> RankEnd:
+        if failed.error:
+            return failed
+        folder = run / f"attempt_{attempt}" / str(failed.local_rank)
+        printed = read_tail(folder / "stderr.log", _TAIL_BYTES).decode("utf-8", "replace")
+        return replace(failed, error=read_error_file(folder)).with_error(read_last_error(printed))
+
+    earlier = tuple(failed and add(failed, number) for number, failed in enumerate(end.earlier))
+    return replace(end, failed=tuple(add(failed, len(earlier)) for failed in end.failed), earlier=earlier)
 
 
 def _without_report(run: Path) -> TorchrunEnd:
     """Return the end of a torchrun that left no report, because it was killed."""
-    attempts = [int(found[1]) for name in _names(run) if (found := _ATTEMPT.match(name))]
+    attempts = [int(found[1]) for name in _names(run) if (found := _ATTEMPT.fullmatch(name))]
     last = run / f"attempt_{max(attempts, default=0)}"
     ranks = sorted(int(name) for name in _names(last) if name.isdigit() and len(name) < 8)
     errors = [(rank, read_error_file(last / str(rank))) for rank in ranks]
@@ -93,43 +87,3 @@ def _names(folder: Path) -> list[str]:
             return [entry.name for entry in islice(entries, _MAX_NAMES)]
     except OSError:
         return []
-
-
-def _reported_folder(failed: RankEnd) -> Path | None:
-    """Return the folder of the run that contains a rank's error file, if it is on this machine and this user's."""
-    path = Path(failed.error_file)
-    is_error_file = path.is_absolute() and path.name == "error.json" and path.parent.name == str(failed.local_rank)
-    run = path.parents[2] if is_error_file and _ATTEMPT.match(path.parent.parent.name) else None
-    return run if run is not None and _started_at(run) else None
-
-
-def _run_folder(described: DescribeAppResponse) -> Path | None:
-    """Return the only folder that can be the one of this job's run."""
-    since = (described.started_at or described.submitted_at or float("inf")) - _CLOCK_TOLERANCE_S
-    until = (described.finished_at or float("inf")) + _CLOCK_TOLERANCE_S
-    folders = {folder for role in described.roles for folder in _log_dirs(described, role)}
-    runs = {folder / name: _started_at(folder / name) for folder in folders for name in _names(folder)}
-    named = [run for run, at in runs.items() if at and run.name.startswith(f"{described.app_id}_")]
-    found = named or [run for run, at in runs.items() if at and since <= at <= until]
-    return found[0] if len(found) == 1 else None
-
-
-def _log_dirs(described: DescribeAppResponse, role: Role) -> Iterator[Path]:
-    """Yield the folders in which a role's torchrun may make one for its run."""
-    # A command line for a shell is one argument.
-    given = _LOG_DIR.findall(" ".join([role.entrypoint, *role.args])) or [*filter(None, [role.env.get("PET_LOG_DIR")])]
-    if not given and described.log_dir:
-        # The default of local jobs.
-        yield Path(described.log_dir, "torchelastic", role.name)
-    for text in given:
-        # A relative folder is below the job's working directory.
-        yield from (base / text for base in (Path(role.image), Path.cwd()) if (base / text).is_absolute())
-
-
-def _started_at(run: Path) -> float:
-    """Return the start of a run's first attempt, in seconds since the epoch; 0 if this user has no such run."""
-    try:
-        state = run.lstat()
-        return (run / "attempt_0").stat().st_mtime if S_ISDIR(state.st_mode) and state.st_uid == os.getuid() else 0.0
-    except (OSError, ValueError):
-        return 0.0

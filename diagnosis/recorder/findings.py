@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from .dump import Collective, Dump
 
-Kind = Literal["mismatch", "missing", "crossed", "p2p", "sources", "stuck", "unseen", "straggler", "agree"]
+Kind = Literal["mismatch", "missing", "crossed", "p2p", "sources", "stuck", "unseen", "straggler"]
 """What was found:
 
 mismatch: ranks called different collectives, types or sizes.
@@ -27,7 +27,6 @@ sources: all ranks are in a collective with a root, and it does not complete.
 stuck: all ranks are in a collective, and it does not complete.
 unseen: ranks wait in a collective; the recorders of other ranks are unknown.
 straggler: a rank is last again and again.
-agree: no rank waits.
 """
 
 DEFAULT_GROUP = "default_pg"
@@ -91,8 +90,7 @@ class Finding:
         since_ns: the start of the wait, in nanoseconds since the epoch; 0 if unknown.
         positions: of a mismatch, the ranks by what they called, the usual call last; of crossed groups, the ranks of
             each group; of one missing rank, its last collective.
-        others: of ``unseen``, the ranks without a dump; of ``stuck`` and ``sources``, the ranks that completed it; of
-            ``agree``, all ranks.
+        others: of ``unseen``, the ranks without a dump; of ``stuck`` and ``sources``, the ranks that completed it.
         lateness: of a straggler.
     """
 
@@ -125,7 +123,7 @@ class _ProcessGroup:
 
 
 def find(dumps: Mapping[int, Dump], world_size: int = 0, is_one_host: bool = True) -> list[Finding]:
-    """Return the findings in the dumps of all ranks, the likeliest cause first; empty without dumps.
+    """Return the findings in the dumps of all ranks, the likeliest cause first.
 
     Args:
         dumps: the dump of each rank.
@@ -137,10 +135,6 @@ def find(dumps: Mapping[int, Dump], world_size: int = 0, is_one_host: bool = Tru
     found += _unpaired(dumps, groups)
     if not found and is_one_host:
         found = [finding for group in groups for finding in _stragglers(group)]
-    longest = max(groups, key=lambda group: sum(map(len, group.calls.values())), default=None)
-    if not found and longest is not None:
-        last = max((call for calls in longest.calls.values() for call in calls.values()), key=lambda call: call.seq)
-        found = [Finding("agree", collective=last, others=tuple(sorted(longest.calls)))]
     return found
 
 

@@ -63,7 +63,7 @@ def conclude(
     is_long = is_held_up(snapshot, earlier, pace)
     is_one_host = len({stack.host for stack in snapshot.ranks.values()}) <= 1
     found = find(snapshot.dumps, snapshot.world_size, is_one_host)
-    settled = [each for each in found if each.kind != "agree" and _is_settled(each, snapshot, is_long)]
+    settled = [each for each in found if _is_settled(each, snapshot, is_long)]
     finding = next(iter(settled), None)
     if finding and finding.kind == "straggler" and all(each.activity is RankActivity.WAITS for each in groups):
         finding = None  # a rank that was slow before is not the one they wait for now

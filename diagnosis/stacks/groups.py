@@ -14,7 +14,7 @@ from enum import Enum
 
 from ..frames import Frame, Thread, main_frames, user_frame
 from .snapshot import StackSnapshot
-from .waits import Wait, find_wait
+from .waits import find_wait
 
 _WAITS = re.compile(
     r"(?:^|\.)(?:all_reduce\w*|_?all_?gather\w*|_?reduce_scatter\w*|broadcast\w*|barrier|monitored_barrier|all_to_all\w*"
@@ -98,7 +98,7 @@ class RankGroup:
     frame: Frame | None = None
     function: str = ""
     kernel: str = field(default="", compare=False)
-    wait: Wait | None = None
+    wait: str | None = None
 
 
 def rank_states(snapshot: StackSnapshot) -> dict[int, RankState]:

@@ -25,7 +25,7 @@ MAX_SOURCES = 40
 SOURCE_LINES = 4  # before and after the line of a frame
 THREADS = 8
 ANSWER_S, PYSPY_S, NATIVE_S, DUMP_S = 4.0, 10.0, 60.0, 3.0
-VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHX_TUI_INSIGHT", "TORCH_WORKER_SERVER_SOCKET",
+VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHX_TUI_INSIGHT",
              "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
              "SLURM_JOB_ID", "PATH")  # fmt: skip
 LOCK = threading.Lock()
@@ -186,31 +186,22 @@ def open_socket(process):
     """Return the connected socket of a rank's worker server."""
     if process.state in "Tt":
         raise NotRead("it is stopped by a signal")
-    folder, other = process.env.get("TORCHX_TUI_INSIGHT", ""), process.env.get("TORCH_WORKER_SERVER_SOCKET", "")
-    name = "%s.%d.sock" % (process.env.get("RANK"), process.pid)
-    paths = [other] if other else []
-    descriptor = -1
-    if folder not in ("", "0"):
-        try:
-            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-            paths.insert(0, "/proc/self/fd/%d/%s" % (descriptor, name))
-        except OSError:
-            pass
-    if not paths:
+    folder = process.env.get("TORCHX_TUI_INSIGHT", "")
+    if folder in ("", "0"):
         raise NotRead("the job was not launched with it")
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(ANSWER_S)
     try:
-        for path in paths:
-            connection = socket.socket(socket.AF_UNIX)
-            connection.settimeout(ANSWER_S)
-            try:
-                connection.connect(path)
-                return connection
-            except OSError:
-                connection.close()
-    finally:
-        if descriptor >= 0:
+        # The path of a socket has at most 107 bytes; one through a descriptor is short.
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            connection.connect("/proc/self/fd/%d/%s.%d.sock" % (descriptor, process.env.get("RANK"), process.pid))
+        finally:
             os.close(descriptor)
-    raise NotRead("no socket: torch.distributed is not imported there, or this torch has no worker server")
+    except OSError:
+        connection.close()
+        raise NotRead("no socket: torch.distributed is not imported there, or this torch has no worker server")
+    return connection
 
 
 def ask(connection, request):

@@ -98,11 +98,7 @@ def parse_snapshot(
         dumps=dumps,
         recorded_at=recorded_at,
         sources=sources,
-        unread=(
-            *((f"{role}/{reply.replica}", reply.error) for reply in replies if reply.error),
-            *((_name(stack), _why_unread(stack)) for stack in stacks if not stack.threads),
-            *((f"flight recorder of rank {rank}", why) for rank, why in faults.items() if rank not in dumps),
-        ),
+        faults={rank: why for rank, why in faults.items() if rank not in dumps},
         **others,
     )
 
@@ -156,18 +152,6 @@ def _process(rank: int, replica: int, line: Mapping[str, Any]) -> ProcessStack:
         tried=tuple((plain(str(way)), plain(str(why))) for way, why in pairs),
         threads=parse_faulthandler(printed) if isinstance(printed, str) else parse_pyspy(line.get("threads")),
     )
-
-
-def _name(stack: ProcessStack) -> str:
-    return f"rank {stack.rank}" if stack.is_main else f"{stack.name} of rank {stack.rank}"
-
-
-def _why_unread(stack: ProcessStack) -> str:
-    if stack.state == "D":
-        return f"the kernel holds it (D{f', {stack.waits_for}' if stack.waits_for else ''})"
-    reasons = [f"{way}: {reason}" for way, reason in stack.tried]
-    # The last way, py-spy, needs nothing from the job: its advice helps most.
-    return "; ".join(reasons[::-1]) or "it is not a Python process"
 
 
 def _rank(value: Any) -> int | None:

@@ -77,7 +77,7 @@ class StackSnapshot:
         dumps: the flight recorder of each rank that has a readable one.
         recorded_at: when the recorder of each rank was read, by the rank's own clock, in seconds since the epoch.
         sources: the source lines around the user's frames, by file and number.
-        unread: names of processes and recorders that were not read, and why.
+        faults: why the flight recorders of other ranks are not readable.
         at: its start, in seconds since the epoch.
         seconds: how long it took.
         other_roles: the other roles of the job.
@@ -94,7 +94,7 @@ class StackSnapshot:
     dumps: dict[int, Dump]
     recorded_at: dict[int, float]
     sources: dict[str, dict[int, str]]
-    unread: tuple[tuple[str, str], ...]
+    faults: dict[int, str]
     at: float = 0.0
     seconds: float = 0.0
     other_roles: tuple[str, ...] = ()

@@ -10,25 +10,24 @@ from ..ranks import name_ranks
 from ..recorder.dump import Collective
 from ..recorder.findings import DEFAULT_GROUP, Finding, RankPosition
 from .groups import STORE_KEY, RankActivity, RankGroup
-from .snapshot import Pace, ReplicaReply, StackSnapshot
+from .snapshot import Pace, ProcessStack, ReplicaReply, StackSnapshot
 
 MOVES = "the job is making progress"
-# The text for one rank and for several.
 _ACTIVITIES = {
-    RankActivity.EXITED: ("has exited", "have exited"),
-    RankActivity.STOPPED: ("is stopped by a signal", "are stopped by a signal"),
-    RankActivity.HELD: ("is held by the kernel", "are held by the kernel"),
-    RankActivity.LOADS: ("is in the data loader", "are in the data loader"),
-    RankActivity.SAVES: ("saves a checkpoint", "save a checkpoint"),
-    RankActivity.COMPILES: ("compiles", "compile"),
-    RankActivity.ELSEWHERE: ("is at", "are at"),
-    RankActivity.STARTING: ("is starting", "are starting"),
-    RankActivity.ENDING: ("is ending", "are ending"),
-    RankActivity.UNREAD: ("was not read", "were not read"),
-    RankActivity.ASYNC: ("waits for the device", "wait for the device"),
-    RankActivity.WAITS: ("waits for others", "wait for others"),
+    RankActivity.EXITED: "has exited",
+    RankActivity.STOPPED: "is stopped by a signal",
+    RankActivity.HELD: "is held by the kernel",
+    RankActivity.LOADS: "is in the data loader",
+    RankActivity.SAVES: "saves a checkpoint",
+    RankActivity.COMPILES: "compiles",
+    RankActivity.ELSEWHERE: "is at",
+    RankActivity.STARTING: "is starting",
+    RankActivity.ENDING: "is ending",
+    RankActivity.UNREAD: "was not read",
+    RankActivity.ASYNC: "waits for the device",
+    RankActivity.WAITS: "waits for others",
 }
-_SEVERAL_WORDS = {"waits": "wait", "has": "have", "is": "are"}
+_PLURALS = {"has": "have", "is": "are", "was": "were"}
 _MAX_NAMED, _MAX_GROUPS, _MAX_CHILDREN, _MAX_SHAPES = 3, 4, 4, 4
 _BROKEN_LINK = "a slow or broken link, or a kernel that hangs"
 
@@ -79,8 +78,6 @@ def describe_finding(found: Finding, *, is_live: bool = False, is_one_host: bool
             f"{blocking} came last in {late.last} of {late.rounds} collectives{_group_name(call)}: the others waited "
             f"{late.others_s:.1f} s of {late.span_s:.1f} s for it, it waited {late.own_s:.1f} s"
         )
-    if found.kind == "agree":
-        return f"all {len(found.others)} ranks agree up to collective #{call.seq}"
     reason = _BROKEN_LINK
     if found.kind == "sources":
         end = "source" if call.op.startswith(("broadcast", "scatter")) else "destination"
@@ -180,9 +177,7 @@ def describe_stacks(groups: Sequence[RankGroup], finding: str) -> str:
 
 def describe_activity(group: RankGroup) -> str:
     """Return what ranks do, without their line: ``waits for a subprocess``."""
-    if group.wait is not None:
-        return group.wait.several if len(group.ranks) > 1 else group.wait.one
-    return _ACTIVITIES[group.activity][len(group.ranks) > 1]
+    return _verb(group.ranks, group.wait or _ACTIVITIES[group.activity])
 
 
 def describe_group(group: RankGroup) -> str:
@@ -190,7 +185,7 @@ def describe_group(group: RankGroup) -> str:
     does = describe_activity(group)
     waits = group.activity is RankActivity.WAITS
     if waits and group.function:
-        does = f"{_verb(group.ranks, 'waits')} {'for' if group.function == STORE_KEY else 'in'} {group.function}"
+        does = _verb(group.ranks, f"waits {'for' if group.function == STORE_KEY else 'in'} {group.function}")
     does += f" ({group.kernel})" if group.kernel else ""
     if group.frame is None:
         return does
@@ -236,6 +231,24 @@ def describe_reading(snapshot: StackSnapshot) -> str:
     ways = ", ".join(f"{way} {count}" if len(counts) > 1 else way for way, count in counts.items())
     size = snapshot.world_size
     return f"{ways or 'nothing read'}, {sum(counts.values())} of {size} rank{'' if size == 1 else 's'}"
+
+
+def describe_unread(snapshot: StackSnapshot) -> list[tuple[str, str]]:
+    """Return what was not read, and why."""
+    replies = [(f"{snapshot.role}/{reply.replica}", reply.error) for reply in snapshot.replies if reply.error]
+    stacks = [
+        (f"rank {stack.rank}" if stack.is_main else f"{stack.name} of rank {stack.rank}", _why_unread(stack))
+        for stack in snapshot.processes
+        if not stack.threads
+    ]
+    return [*replies, *stacks, *((f"flight recorder of rank {rank}", why) for rank, why in snapshot.faults.items())]
+
+
+def _why_unread(stack: ProcessStack) -> str:
+    if stack.state == "D":
+        return f"the kernel holds it (D{f', {stack.waits_for}' if stack.waits_for else ''})"
+    # The last way, py-spy, needs nothing from the job: its advice helps most.
+    return "; ".join(f"{way}: {reason}" for way, reason in reversed(stack.tried)) or "it is not a Python process"
 
 
 def no_stacks(snapshot: StackSnapshot) -> str:
@@ -311,5 +324,7 @@ def with_error(sentence: str, error: str) -> str:
     return join(sentence, f"its error: {error}" if error else "")
 
 
-def _verb(ranks: Sequence[int], singular: str) -> str:
-    return singular if len(ranks) == 1 else _SEVERAL_WORDS[singular]
+def _verb(ranks: Sequence[int], phrase: str) -> str:
+    """Return a verb phrase in the singular or the plural."""
+    verb, space, rest = phrase.partition(" ")
+    return phrase if len(ranks) == 1 else f"{_PLURALS.get(verb) or verb.removesuffix('s')}{space}{rest}"

@@ -16,6 +16,7 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.insight import FOLDER, HOOK, insight_environment
 from torchx_tui.diagnosis.stacks.collect import take_snapshot
 from torchx_tui.diagnosis.stacks.conclusion import conclude
+from torchx_tui.diagnosis.stacks.text import describe_unread
 from torchx_tui.specs.roles import AppDef, Role
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
@@ -107,7 +108,7 @@ def test_without_py_spy_it_says_what_would_help(launch, monkeypatch, tmp_path):
     handle = start("import time\ntime.sleep(600)")
     wait_until(lambda: runner.job(handle).describe().state.name == "RUNNING", "the job")
     snapshot = wait_until(lambda: (snapshot := take_snapshot(runner, handle)).ranks and snapshot, "the rank")
-    ((who, why),) = snapshot.unread
+    ((who, why),) = describe_unread(snapshot)
     assert (who, "pip install py-spy" in why) == ("rank 0", True)
 
 

@@ -226,10 +226,6 @@ DONE, WAITS = {}, {"done": False}
             [[("recv 0<-1", 1, {**WAITS, "is_p2p": True})], [("all_reduce", 1, DONE)]],
             "p2p", (1,), "rank 0 waits to receive from rank 1, which has not sent", id="a receive without its send",
         ),
-        pytest.param(
-            [[("all_reduce", 3, DONE)], [("all_reduce", 3, DONE)]],
-            "agree", (), "all 2 ranks agree up to collective #3", id="nothing is wrong",
-        ),
     ],
 )  # fmt: skip
 def test_findings(dumps, kind, blocking, words):
@@ -288,3 +284,4 @@ def test_names_of_ranks():
     assert name_ranks([8, 0, 1, 2]) == "ranks 0-2, 8"
     assert name_ranks(range(0, 40, 2)).endswith("and 12 more")
     assert find({}, 4) == []
+    assert find({rank: calls(("all_reduce", 3, {})) for rank in range(2)}, 2) == []

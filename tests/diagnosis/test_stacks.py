@@ -16,7 +16,7 @@ from torchx_tui.diagnosis.stacks.kept import keep_snapshot, kept_snapshots
 from torchx_tui.diagnosis.stacks.pace import compare
 from torchx_tui.diagnosis.stacks.protocol import from_document, parse_snapshot, to_document
 from torchx_tui.diagnosis.stacks.snapshot import ReplicaReply
-from torchx_tui.diagnosis.stacks.text import describe_groups, describe_reading
+from torchx_tui.diagnosis.stacks.text import describe_groups, describe_reading, describe_unread
 from torchx_tui.logs.pattern.error_reader import read_last_error
 from torchx_tui.specs.status import AppState, ReplicaStatus
 
@@ -365,12 +365,12 @@ def test_foreign_output_is_harmless():
     found = conclude(snapshot)
     assert "\x1b" not in found.sentence
     assert snapshot.dumps == {}
-    assert "arrived damaged" in dict(snapshot.unread)["flight recorder of rank 0"]
-    assert all(text.isprintable() for name, why in snapshot.unread for text in (name, why))
+    assert "arrived damaged" in dict(describe_unread(snapshot))["flight recorder of rank 0"]
+    assert all(text.isprintable() for name, why in describe_unread(snapshot) for text in (name, why))
     assert snapshot.world_size == 1
     # The rank's recorder may be in a file.
     snapshot = parse_snapshot("a://b/c", "r", replies, recorded={0: Dump(())})
-    assert "flight recorder of rank 0" not in dict(snapshot.unread)
+    assert "flight recorder of rank 0" not in dict(describe_unread(snapshot))
 
 
 def test_replicas_that_cannot_be_asked_count_as_ranks():

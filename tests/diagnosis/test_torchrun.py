@@ -254,8 +254,7 @@ def test_real_run_with_errors_in_error_files_only(tmp_path, monkeypatch, options
 
 
 @needs_torch
-@pytest.mark.parametrize("has_folder", [True, False])
-def test_a_real_run_whose_torchrun_was_killed(tmp_path, has_folder):
+def test_a_real_run_whose_torchrun_was_killed(tmp_path):
     """It leaves no report: a rank's own error file tells what happened."""
     body = """
     if RANK == "1":
@@ -268,11 +267,9 @@ def test_a_real_run_whose_torchrun_was_killed(tmp_path, has_folder):
         time.sleep(0.05)
     os.kill(os.getppid(), signal.SIGKILL)
     """
-    options = ["--log-dir", str(tmp_path / "logs")] if has_folder else []
-    found = ended(tmp_path, body, "--redirects", "3", *options)
+    found = ended(tmp_path, body, "--redirects", "3")
     assert found[0] == "rank 1 failed: ValueError: bad batch"
-    folder = tmp_path / ("logs" if has_folder else "root")
-    assert found[1].startswith(f"torchrun left no report; its ranks' errors are in {folder}/")
+    assert found[1].startswith(f"torchrun left no report; its ranks' errors are in {tmp_path}/root/")
 
 
 # ---- Files of single ranks
@@ -289,35 +286,21 @@ def left(folder: Path, name: str = "42_x", **errors: object) -> Path:
     return folder / name
 
 
-def described(folder: Path, *args: str, env: dict[str, str] | None = None) -> DescribeAppResponse:
-    role = Role("trainer", str(folder), entrypoint="bash", args=list(args), env=env or {})
-    return DescribeAppResponse("42", AppState.FAILED, roles=[role], started_at=time.time())
-
-
-def test_log_folder_of_a_job(tmp_path, monkeypatch):
-    """By the id that torchrun was given, or the only one of the job's time."""
-    monkeypatch.chdir(tmp_path)
+def test_log_folder_of_a_job(tmp_path):
+    """The only run beside the logs of a local job, or the one in the report."""
     said = {"message": "ValueError: x", "extraInfo": {"timestamp": "1795354907"}}
-
-    def first(job: DescribeAppResponse, replicas: int = 1) -> str:
-        return next(iter(describe_torchruns(add_errors({}, job, replicas))), "")
-
-    assert first(described(tmp_path)) == ""
-    own = left(tmp_path / "logs", "none_y", a0_2=said)
-    for job in (
-        described(tmp_path, "-c", f"torchrun --log_dir={tmp_path}/logs 'a b.py'"),
-        described(tmp_path, "-m", "torch.distributed.run", "--log-dir", "logs"),
-        described(tmp_path, env={"PET_LOG_DIR": str(tmp_path / "logs")}),
-    ):
-        assert first(job) == "rank 2 failed: ValueError: x"
-        assert first(job, replicas=2) == ""
-    other = left(tmp_path / "logs", "none_z", a0_1=said)
-    assert first(job) == ""
-    shutil.rmtree(other)
-    os.utime(own / "attempt_0", (5, 5))
-    assert first(described(tmp_path, "--log-dir", "logs")) == ""
-    (tmp_path / "logs" / "42_link").symlink_to(own)
-    assert first(described(tmp_path, "--log-dir", "logs")) == ""
+    role = Role("trainer", str(tmp_path), entrypoint="bash")
+    job = DescribeAppResponse("42", AppState.FAILED, roles=[role], log_dir=str(tmp_path))
+    assert add_errors({}, job) == []
+    left(tmp_path / "torchelastic" / "trainer", "none_y", a0_2=said)
+    assert describe_torchruns(add_errors({}, job))[0] == "rank 2 failed: ValueError: x"
+    # Of two runs, either may be the last.
+    run = left(tmp_path / "torchelastic" / "trainer", "none_z", a0_1=said)
+    assert add_errors({}, job) == []
+    path = run / "attempt_0" / "1" / "error.json"
+    end = parse_torchrun(report((1, 1, 7, 10, "<N/A>")).replace("<N/A>", str(path), 1).splitlines())
+    assert end
+    assert describe_torchruns(add_errors({0: end}, job)) == ["rank 1 failed: exit 7, ValueError: x"]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from ...diagnosis.ranks import list_ranks
 from ...diagnosis.stacks.conclusion import Conclusion
 from ...diagnosis.stacks.groups import RankGroup
 from ...diagnosis.stacks.snapshot import ProcessStack, StackSnapshot
-from ...diagnosis.stacks.text import describe_activity, describe_reading
+from ...diagnosis.stacks.text import describe_activity, describe_reading, describe_unread
 from ...logs.text.sanitize import plain
 from ..format import count, cut
 from ..ui.glyphs import Glyphs
@@ -205,7 +205,7 @@ def how_text(snapshot: StackSnapshot, clock: str) -> Text:
 
 def unread_text(snapshot: StackSnapshot) -> Text:
     """Return what was not read, and why."""
-    unread = snapshot.unread
+    unread = describe_unread(snapshot)
     if not unread:
         return Text(end="")
     who, why = unread[0]

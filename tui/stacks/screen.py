@@ -24,7 +24,7 @@ from ...diagnosis.stacks.groups import RankGroup, group_ranks, rank_states
 from ...diagnosis.stacks.kept import keep_snapshot, kept_snapshots
 from ...diagnosis.stacks.rank_errors import read_rank_errors
 from ...diagnosis.stacks.snapshot import Pace, ProcessStack, StackSnapshot
-from ...diagnosis.stacks.text import describe_activity, describe_reading
+from ...diagnosis.stacks.text import describe_activity, describe_reading, describe_unread
 from ...logs.text.sanitize import plain
 from ..format import clock, count
 from ..messages import StacksTaken
@@ -315,7 +315,9 @@ class StacksScreen(BaseScreen):
                 )
             )
         else:
-            why = next((why for who, why in snapshot.unread if who == f"rank {rank}"), describe_activity(group))
+            why = next(
+                (why for who, why in describe_unread(snapshot) if who == f"rank {rank}"), describe_activity(group)
+            )
             text.append(plain(why), STYLES.muted)
         if stack is not None and self._all_threads:
             text.append_text(cells.threads_text(stack, self.glyphs, width))
