@@ -155,7 +155,8 @@ def _all_ended(
     first = tuple(sorted(_first_to_end(ends, errors) if lost else ()))
     if not first or len(first) * 2 > len(ends) > 1:
         return text.describe_unexplained_end(bool(ends)), ()
-    return text.describe_first_end(first, ends[first[0]], own.get(first[0], ""), lost), first
+    later = [rank for rank in lost if rank not in first]
+    return text.describe_first_end(first, ends[first[0]], own.get(first[0], ""), later), first
 
 
 def _first_to_end(ends: Mapping[int, ReplicaReply], errors: Mapping[int, ReadError]) -> set[int]:

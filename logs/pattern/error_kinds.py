@@ -100,6 +100,8 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
         r"|^(?:Aborted|Segmentation fault|Bus error)(?: \(core dumped\))?$",
         Role.WRAPPER,
     ),
+    # It may be a DistNetworkError, too.
+    ErrorKind("port in use", r"EADDRINUSE|[Aa]ddress already in use"),
     ErrorKind(
         "lost peer",
         r"\bncclRemoteError\b|remote process exited|[Cc]onnection (?:reset|closed) by (?:remote )?peer|Broken pipe"

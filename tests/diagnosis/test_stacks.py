@@ -301,7 +301,7 @@ def test_short_wait_is_no_finding():
         ([(1, "", 5.0), (1, "", 9.0), (1, "", 5.1)],
          {0: LOST, 1: "ValueError: nan\n", 2: LOST}, (1,), "rank 1 ended first (exit 1) with ValueError: nan; ranks"),
         ([(None, "SIGKILL", 5.0), (1, "", 6.0)], {1: LOST}, (0,), "rank 0 ended first (SIGKILL)"),
-        ([(1, "", 5.0), (1, "", 4.0)], {0: LOST, 1: LOST}, (1,), "rank 1 ended first (exit 1)"),
+        ([(1, "", 5.0), (1, "", 4.0)], {0: LOST, 1: LOST}, (1,), "(exit 1); rank 0 then lost the"),
         # Replicas that have nothing to do with each other.
         ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "no rank's end explains another's"),
         ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (), "no rank's end explains another's"),
