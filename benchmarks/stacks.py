@@ -62,8 +62,8 @@ async def seconds_to_groups(ranks: int, folder: Path) -> list[float]:
 
     def is_complete() -> bool:
         screen = app.screen
-        take = screen.take if isinstance(screen, StacksScreen) else None
-        return take is not None and sum(take.ways.values()) == ranks
+        snapshot = screen.snapshot if isinstance(screen, StacksScreen) else None
+        return snapshot is not None and sum(snapshot.ways.values()) == ranks
 
     try:
         async with app.run_test(size=(120, 40)) as pilot:

@@ -1,8 +1,9 @@
-"""The command `stacks`: where all ranks of a job stand, and which of them holds up the others."""
+"""The command `stacks`: the stacks of all ranks of a job, and the rank that blocks the others."""
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..settings.make_runner import make_runner
@@ -11,19 +12,19 @@ from .output import put, put_json, say
 if TYPE_CHECKING:
     import argparse
 
+    from ..diagnosis.frames import Frame
     from ..diagnosis.stacks.conclusion import Conclusion
-    from ..diagnosis.stacks.frames import Frame
-    from ..diagnosis.stacks.take import ProcessStack, Take
+    from ..diagnosis.stacks.snapshot import StackSnapshot
     from ..settings.config import Settings
 
 PAUSE_S = 2.0
-"""Two takes so far apart tell a job that hangs from one that is slow."""
+"""Seconds between the two snapshots that tell a job that hangs from one that is slow."""
 
 
 def _add_stacks(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("handle")
     parser.add_argument("--role", default="", help="the role; default: the first")
-    parser.add_argument("--once", action="store_true", help="take the stacks once, without checking for progress")
+    parser.add_argument("--once", action="store_true", help="read the stacks once, without checking for progress")
     parser.add_argument(
         "--native", action="store_true", help="include frames of C and C++; pauses each rank for seconds"
     )
@@ -32,35 +33,37 @@ def _add_stacks(parser: argparse.ArgumentParser) -> None:
 
 
 def _stacks(arguments: Any, settings: Settings) -> int:
+    from ..diagnosis.stacks.collect import take_snapshot
     from ..diagnosis.stacks.conclusion import conclude
-    from ..diagnosis.stacks.ended import error_texts
-    from ..diagnosis.stacks.kept import keep_take
-    from ..diagnosis.stacks.take import take_stacks
+    from ..diagnosis.stacks.kept import keep_snapshot
+    from ..diagnosis.stacks.rank_errors import read_rank_errors
+    from ..diagnosis.stacks.text import describe_unread
 
     with make_runner(settings) as runner:
         earlier = None
-        take = take_stacks(runner, arguments.handle, role=arguments.role, native=arguments.native)
-        if take.ranks and not arguments.once:
-            earlier = take
+        snapshot = take_snapshot(runner, arguments.handle, role=arguments.role, native=arguments.native)
+        if snapshot.ranks and not arguments.once:
+            earlier = snapshot
             time.sleep(PAUSE_S)
-            take = take_stacks(runner, arguments.handle, role=take.role, native=arguments.native)
-        found = conclude(take, earlier, error_texts(runner, take))
-    if take.ranks:
-        take.pace = found.pace
-        keep_take(take)
+            snapshot = take_snapshot(runner, arguments.handle, role=snapshot.role, native=arguments.native)
+        found = conclude(snapshot, earlier, read_rank_errors(runner, snapshot))
+    if snapshot.ranks:
+        keep_snapshot(replace(snapshot, pace=found.pace))
     if arguments.json:
-        put_json(_as_data(take, found))
+        put_json(_as_data(snapshot, found))
     else:
-        _print(take, found, arguments.all)
-    for who, why in take.not_read:
-        say(f"not read: {who}: {why}")
-    if take.other_roles:
-        say(f"{take.role} only; --role takes another: {', '.join(take.other_roles)}")
+        _print(snapshot, found, arguments.all)
+    for name, why in describe_unread(snapshot):
+        say(f"not read: {name}: {why}")
+    if snapshot.other_roles:
+        say(f"{snapshot.role} only; other roles, for --role: {', '.join(snapshot.other_roles)}")
     return 0
 
 
-def _print(take: Take, found: Conclusion, every_rank: bool) -> None:
-    from ..diagnosis.recorder.verdict import name_ranks
+def _print(snapshot: StackSnapshot, found: Conclusion, every_rank: bool) -> None:
+    from ..diagnosis.frames import main_frames
+    from ..diagnosis.ranks import name_ranks
+    from ..diagnosis.stacks.text import describe_group
 
     put(found.sentence)
     for detail in found.details:
@@ -68,45 +71,40 @@ def _print(take: Take, found: Conclusion, every_rank: bool) -> None:
     if found.pace:
         put(f"  {found.pace_sentence}")
     for group in found.groups:
-        where = f" {group.place.place}" if group.place and group.words.endswith(" at") else ""
-        put(f"\n{name_ranks(group.ranks)}: {group.words}{where}")
+        put(f"\n{name_ranks(group.ranks)}: {describe_group(group)}")
         for rank in group.ranks if every_rank else group.ranks[:1]:
-            stack = take.ranks.get(rank)
+            stack = snapshot.ranks.get(rank)
             if stack is not None:
                 put(f"  rank {rank}, pid {stack.pid} on {stack.host}, {stack.way or 'not read'}")
-            for frame in _frames(stack) if stack else group.frames:
-                put(_line(frame, take))
+            for frame in main_frames(stack.threads) if stack else group.frames:
+                put(_line(frame, snapshot))
 
 
-def _frames(stack: ProcessStack) -> tuple[Frame, ...]:
-    from ..diagnosis.stacks.frames import main_frames
-
-    return main_frames(stack.threads)
-
-
-def _line(frame: Frame, take: Take) -> str:
+def _line(frame: Frame, snapshot: StackSnapshot) -> str:
     line = f'    File "{frame.file}", line {frame.line}, in {frame.function}'
-    source = take.sources.get(frame.file, {}).get(frame.line, "").strip()
+    source = snapshot.sources.get(frame.file, {}).get(frame.line, "").strip()
     return f"{line}\n      {source}" if source else line
 
 
-def _as_data(take: Take, found: Conclusion) -> dict[str, Any]:
+def _as_data(snapshot: StackSnapshot, found: Conclusion) -> dict[str, Any]:
+    from ..diagnosis.stacks.text import describe_unread
+
     return {
-        "handle": take.handle,
-        "role": take.role,
-        "at": take.at,
-        "seconds": take.seconds,
-        "world_size": take.world_size,
+        "handle": snapshot.handle,
+        "role": snapshot.role,
+        "at": snapshot.at,
+        "seconds": snapshot.seconds,
+        "world_size": snapshot.world_size,
         "sentence": found.sentence,
-        "culprits": list(found.culprits),
+        "culprits": list(found.blocking),
         "pace": found.pace,
         "details": list(found.details),
         "groups": [
             {
-                "standing": group.standing.name,
+                "standing": group.activity.name,
                 "ranks": list(group.ranks),
-                "place": group.place.place if group.place else "",
-                "function": group.function or (group.place.function if group.place else ""),
+                "place": group.frame.location if group.frame else "",
+                "function": group.function or (group.frame.function if group.frame else ""),
             }
             for group in found.groups
         ],
@@ -124,9 +122,9 @@ def _as_data(take: Take, found: Conclusion) -> dict[str, Any]:
                     for thread in stack.threads
                 ],
             }
-            for stack in take.processes
+            for stack in snapshot.processes
         ],
-        "not_read": [{"what": what, "why": why} for what, why in take.not_read],
+        "not_read": [{"what": what, "why": why} for what, why in describe_unread(snapshot)],
     }  # fmt: skip
 
 

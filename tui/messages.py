@@ -112,8 +112,8 @@ class StacksTaken(Message):
     Attributes:
         handle: the job.
         at: when (seconds since the epoch).
-        how: in which ways how many of its ranks were read.
-        found: what it means.
+        how: how many of its ranks were read in which ways.
+        found: the conclusion.
     """
 
     handle: str

@@ -1,4 +1,4 @@
-"""How a process ended, and why, in words that every backend uses."""
+"""How a process ended, and why, as text for all backends."""
 
 from __future__ import annotations
 
@@ -56,15 +56,16 @@ def error_sentence(error: str) -> str:
         return ""
     message: Any = error
     try:
-        decoded = decode_json(error)
-        message = decoded["message"]
+        message = decode_json(error)["message"]
         message = message["message"] if isinstance(message, dict) else message
     except (ValueError, TypeError, KeyError):
         if error.startswith("{"):
             return ""
-    lines = [line for line in str(message).splitlines() if line.strip()]
-    # A traceback ends with what it is about; any other text begins with it.
-    return explain_output(str(message)).sentence if "Traceback (" in str(message) else shorten("".join(lines[:1]))
+    if not isinstance(message, str):
+        return ""
+    # A traceback ends with the error; any other text begins with it.
+    lines = [line for line in message.splitlines() if line.strip()]
+    return explain_output(message).sentence if "Traceback (" in message else shorten("".join(lines[:1]))
 
 
 def first_cause(errors: Iterable[tuple[T, OutputError]]) -> tuple[T, OutputError] | None:

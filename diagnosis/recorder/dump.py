@@ -1,4 +1,4 @@
-"""Reading dumps of PyTorch's flight recorder, of which nothing is trusted: pickles of others can run programs.
+"""Reader of PyTorch's flight recorder dumps. They are untrusted: a pickle can run programs.
 
 A dump is a pickle, ``_dump_fr_trace`` and the files that NCCL's watchdog writes, or JSON without stacks,
 ``_dump_fr_trace_json`` and the handler ``fr_trace_json`` of the worker server. Both have the form of torch's
@@ -16,52 +16,44 @@ from typing import Any
 
 from ...base.files import LARGE, read_file
 from ...base.validation import decode_json
+from ..frames import Frame, parse_frames
 
-_MOST_ENTRIES = 20_000
-_MOST_FRAMES = 64
-_MOST_RANKS = 1 << 20
-_MOST_TEXT = 400
+_MAX_ENTRIES = 20_000
+_MAX_ITEMS = 64
+_MAX_RANKS = 1 << 20
+_MAX_TEXT = 400
 # A dump of 2,000 collectives, the recorder's default, with stacks of 30 frames has 350,000 opcodes. A million take 2 s
 # and 100 MB; the 64 million of a hostile file would take minutes and gigabytes.
-_MOST_OPCODES, _MOST_STACK = 1_000_000, 100_000
+_MAX_OPCODES, _MAX_STACK = 1_000_000, 100_000
 # Opcodes between two checks of the stack.
 _STACK_CHECK = 1_024
 # Maximum values in the JSON form, which has no stacks.
-_MOST_VALUES = 2_000_000
+_MAX_VALUES = 2_000_000
 _GLOO = "gloo:"
 # A rank at the end of a file's name, where all writers put it: fr_3, nccl_trace_rank_3, fr.json.3.
 _RANK = re.compile(r"(\d{1,7})$")
 
 
 class DumpError(ValueError):
-    """The bytes are no dump of the flight recorder; the message says why, and can be shown."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """A line of Python that a collective was called from."""
-
-    function: str
-    file: str
-    line: int
+    """The bytes are not a flight recorder dump; the message says why and is safe to show."""
 
 
 @dataclass(frozen=True)
 class Collective:
     """One call of a rank to the communication library.
 
-    Args:
+    Attributes:
         group: the name of its process group.
-        description: what the group is for, such as ``default_pg``.
+        description: the purpose of the group, such as ``default_pg``.
         seq: its number among the group's collectives, or among the group's sends and receives.
-        op: what it does, such as ``all_reduce``.
+        op: the operation, such as ``all_reduce``.
         sizes: the shapes of its inputs.
         dtypes: the types of its inputs.
         is_p2p: whether it is a send or a receive.
-        is_done: whether it is over on this rank.
-        state: the recorder's word: scheduled, started, completed.
-        created_ns: when this rank called it, in nanoseconds since the epoch; 0 if not known.
-        calls: where it was called from, innermost first; empty in the JSON form.
+        is_done: whether it has completed on this rank.
+        state: the recorder's state: scheduled, started, completed.
+        created_ns: time of the call, in nanoseconds since the epoch; 0 if unknown.
+        frames: the calling stack, innermost first; empty in the JSON form.
     """
 
     group: str
@@ -74,16 +66,16 @@ class Collective:
     is_done: bool = False
     state: str = ""
     created_ns: int = 0
-    calls: tuple[Call, ...] = ()
+    frames: tuple[Frame, ...] = ()
 
 
 @dataclass(frozen=True)
 class Dump:
-    """What one rank's recorder holds: its latest collectives, the oldest first.
+    """The contents of one rank's recorder.
 
-    Args:
-        collectives: the calls.
-        members: the ranks of each group by name, of those groups whose members the dump tells.
+    Attributes:
+        collectives: its latest calls, oldest first.
+        members: the ranks of each process group whose members are recorded, by name.
     """
 
     collectives: tuple[Collective, ...]
@@ -100,26 +92,25 @@ class _Opcodes(dict[int, Any]):
 
     def __init__(self, handlers: dict[int, Any], unpickler: Any) -> None:
         super().__init__(handlers)
-        self._left = _MOST_OPCODES
+        self._left = _MAX_OPCODES
         self._unpickler = unpickler
 
     def __getitem__(self, code: int) -> Any:
         self._left -= 1
         if self._left < 0:
-            raise pickle.UnpicklingError(f"it has more than {_MOST_OPCODES:,} opcodes")
+            raise pickle.UnpicklingError(f"it has more than {_MAX_OPCODES:,} opcodes")
         if (
             not self._left % _STACK_CHECK
-            and max(len(self._unpickler.stack), len(self._unpickler.metastack)) > _MOST_STACK
+            and max(len(self._unpickler.stack), len(self._unpickler.metastack)) > _MAX_STACK
         ):
-            raise pickle.UnpicklingError(f"its stack has more than {_MOST_STACK:,} items")
+            raise pickle.UnpicklingError(f"its stack has more than {_MAX_STACK:,} items")
         return super().__getitem__(code)
 
 
 class _PlainUnpickler(pickle._Unpickler):  # pyrefly: ignore
-    """Reads pickles of containers, numbers and texts; every other opcode is refused before it does anything.
+    """Unpickler of containers, numbers and texts that refuses every other opcode.
 
-    It is the unpickler that is written in Python: the one in C sets memory aside for whatever number of remembered
-    objects a pickle names.
+    It extends the unpickler written in Python, since the one in C allocates memory for any memo index a pickle names.
     """
 
     dispatch = {
@@ -160,7 +151,7 @@ def read_dump(path: Path, limit: int = LARGE) -> Dump:
 
 
 def rank_of_file(name: str) -> int | None:
-    """Return the rank that a dump's file name ends in; None where it ends in no number."""
+    """Return the rank at the end of a dump's file name; None if there is no number."""
     found = _RANK.search(name)
     return int(found[1]) if found else None
 
@@ -169,20 +160,20 @@ def parse_dump(data: bytes) -> Dump:
     """Parse a dump, pickle or JSON.
 
     Raises:
-        DumpError: it is none.
+        DumpError: it is not a dump.
     """
     try:
         if data[:1] not in (b"{", b"["):
             value = _PlainUnpickler(data).load()
-        elif data.count(b",") > _MOST_VALUES:
-            raise ValueError(f"it has more than {_MOST_VALUES:,} values")
+        elif data.count(b",") > _MAX_VALUES:
+            raise ValueError(f"it has more than {_MAX_VALUES:,} values")
         else:
             value = decode_json(data)
     except KeyError as error:
         # The dispatch table has no such opcode.
-        raise DumpError(f"it has more than plain data (opcode {error}): nothing of it was run") from error
-    except Exception as error:  # whatever broken bytes make of an unpickler
-        raise DumpError(f"it is not a dump of the flight recorder: {str(error)[:_MOST_TEXT]}") from error
+        raise DumpError(f"it has an opcode that dumps do not use ({error}); nothing was run") from error
+    except Exception as error:  # broken bytes can raise anything in an unpickler
+        raise DumpError(f"it is not a dump of the flight recorder: {str(error)[:_MAX_TEXT]}") from error
     return _dump_of(value)
 
 
@@ -191,13 +182,13 @@ def _dump_of(value: Any) -> Dump:
         raise DumpError("it is not a dump of the flight recorder: it has no list of entries")
     if "entries" not in value and "pg_status" not in value:
         raise DumpError("it is not a dump of the flight recorder: it has neither entries nor pg_status")
-    entries = value.get("entries", [])[-_MOST_ENTRIES:]
+    entries = value.get("entries", [])[-_MAX_ENTRIES:]
     collectives = [collective for entry in entries if (collective := _collective_of(entry)) is not None]
     return Dump(tuple(collectives), _members_of(value.get("pg_config")))
 
 
 def _collective_of(entry: Any) -> Collective | None:
-    """Return an entry; None for one that is broken, which costs this one only."""
+    """Parse an entry; return None for a malformed one."""
     if not isinstance(entry, dict):
         return None
     group, name = entry.get("process_group"), entry.get("profiling_name")
@@ -206,7 +197,7 @@ def _collective_of(entry: Any) -> Collective | None:
     if not isinstance(group, (list, tuple)) or len(group) != 2 or not isinstance(name, str) or type(seq) is not int:
         return None
     state = _text(entry.get("state"))
-    # gloo never leaves the state scheduled, and retires what is over.
+    # gloo's entries stay scheduled; completed ones are retired.
     is_done = state == "completed" or (entry.get("retired") is True and name.startswith(_GLOO))
     created = entry.get("time_created_ns")
     return Collective(
@@ -220,19 +211,12 @@ def _collective_of(entry: Any) -> Collective | None:
         is_done,
         state,
         created if type(created) is int else 0,
-        tuple(call for frame in _items(entry.get("frames")) if (call := _call_of(frame)) is not None),
+        parse_frames(entry.get("frames"), _MAX_ITEMS),
     )
 
 
-def _call_of(frame: Any) -> Call | None:
-    if not isinstance(frame, dict):
-        return None
-    line = frame.get("line")
-    return Call(_text(frame.get("name")), _text(frame.get("filename")), line if type(line) is int else 0)
-
-
 def _members_of(config: Any) -> dict[str, frozenset[int]]:
-    """Return who is in which group; gloo has one nameless entry, of whichever group was made last."""
+    """Return the ranks of each named group; gloo has one nameless entry, for the group that was made last."""
     members = {}
     for name, group in config.items() if isinstance(config, dict) else ():
         if isinstance(group, dict) and _text(group.get("name") or name):
@@ -243,9 +227,9 @@ def _members_of(config: Any) -> dict[str, frozenset[int]]:
 
 
 def _ranks(value: Any) -> list[int]:
-    """Return ranks that are written as ``[0, 1]``, in a text or a list."""
+    """Parse ranks, written as ``[0, 1]`` in a text or a list."""
     if isinstance(value, str):
-        return [int(number) for number in re.findall(r"\d{1,7}", value[: 8 * _MOST_RANKS])]
+        return [int(number) for number in re.findall(r"\d{1,7}", value[: 8 * _MAX_RANKS])]
     return [item for item in _items(value) if type(item) is int]
 
 
@@ -254,8 +238,8 @@ def _sizes(value: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def _items(value: Any) -> list[Any]:
-    return list(value[:_MOST_FRAMES]) if isinstance(value, (list, tuple)) else []
+    return list(value[:_MAX_ITEMS]) if isinstance(value, (list, tuple)) else []
 
 
 def _text(value: Any) -> str:
-    return str(value)[:_MOST_TEXT] if isinstance(value, (str, int)) else ""
+    return str(value)[:_MAX_TEXT] if isinstance(value, (str, int)) else ""

@@ -1,20 +1,20 @@
-"""Groups of ranks that stand in one place, the outliers first, and a sentence of what that means.
+"""Groups of ranks that do the same in the same line.
 
-Only the main thread counts. Ranks that wait for others are put together by the user's line that they wait in; wrappers
-and line numbers within libraries make no difference. That a group is small is no reason to suspect it: where most ranks
-are stuck and few wait, the few are the healthy ones.
+Only main threads count. Ranks that wait for others are grouped by the user's line in which they wait; wrappers and line
+numbers within libraries make no difference. A small group is not suspect for its size: if most ranks are stuck and few
+wait, the few are healthy.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ..recorder.verdict import name_ranks
-from .frames import Frame, Thread, main_frames
-from .waits import Doing, describe_wait
+from ..frames import Frame, Thread, main_frames, user_frame
+from .snapshot import StackSnapshot
+from .waits import find_wait
 
 _WAITS = re.compile(
     r"(?:^|\.)(?:all_reduce\w*|_?all_?gather\w*|_?reduce_scatter\w*|broadcast\w*|barrier|monitored_barrier|all_to_all\w*"
@@ -22,15 +22,15 @@ _WAITS = re.compile(
     r"|finalize_backward|_verify_param\w*|init_process_group|new_group|_new_process_group_helper"
     r"|store_based_barrier|_store_based_barrier|rendezvous)$"
 )
-# A call into C++ has no frame: the user's line alone tells that it waits.
+# A call into C++ has no frame: only the user's source line shows the wait.
 _WAITS_IN_C = re.compile(r"\.(wait|barrier|all_?reduce|broadcast|all_?gather\w*|reduce_scatter\w*)\(")
 _STORE = re.compile(r"(?i)store\w*(?:\(\))?\.(?:get|wait)\(")
-_STORE_KEY = "a key of the store"
-# Where all ranks stand when kernels are launched ahead of them: it says nothing of who is late.
-_ASYNC = re.compile(r"(?:^|\.)(?:synchronize|item|cpu|tolist|step|clip_grad_norm_?|_to_copy|nonzero|is_nonzero)$")
+STORE_KEY = "a key of the store"
+# Where all ranks wait when kernels are launched ahead of time: it does not show which rank is late.
+_DEVICE = re.compile(r"(?:^|\.)(?:synchronize|item|cpu|tolist|step|clip_grad_norm_?|_to_copy|nonzero|is_nonzero)$")
 _TORCH = re.compile(r"/torch/")
 _DISTRIBUTED = re.compile(r"/torch/(?:distributed|autograd|_C)|^torch/|/torch/nn/parallel/|/deepspeed/|/megatron/")
-_NOISE = re.compile(
+_WRAPPER = re.compile(
     r"_exception_logger\.<locals>\.wrapper|^wrapper$|^_?wrapped|^inner$|^<module>$|^_call_impl$|^_wrapped_call_impl$"
     r"|^decorate_context$|_run_code|_run_module_as_main|_bootstrap"
 )
@@ -40,41 +40,37 @@ _COMPILES = re.compile(r"/torch/_inductor/|/torch/_dynamo/|/triton/")
 _IMPORTS = re.compile(r"^<frozen (?:importlib|zipimport|site)|/importlib/\w+\.py$|/lib/python[\d.]+/site\.py$")
 # Functions at the end of a process: they end threads and process groups, and run the callbacks of `atexit`.
 _ENDS = re.compile(r"(?:^|\.)(?:destroy_process_group|_shutdown|_exit_function|_python_exit|_run_exitfuncs)$")
-# How many of the innermost frames tell that a rank waits, or saves a checkpoint.
-_WAIT_DEPTH, _SAVE_DEPTH = 4, 8
+# The innermost frames that show a wait, a checkpoint, a compilation.
+_WAIT_DEPTH, _SAVE_DEPTH, _COMPILE_DEPTH = 4, 8, 12
 
 
-class Standing(Enum):
-    """What a rank does, by its stack; the value is told of one rank or of several."""
+class RankActivity(Enum):
+    """What a rank does, by its stack. The order is that of the groups; the values are stable words."""
 
-    EXITED = ("has exited", "have exited")
-    STOPPED = ("is stopped by a signal", "are stopped by a signal")
-    HELD = ("is held by the kernel", "are held by the kernel")
-    LOADS = ("is in the data loader", "are in the data loader")
-    SAVES = ("saves a checkpoint", "save a checkpoint")
-    COMPILES = ("compiles", "compile")
-    ELSEWHERE = ("is", "are")
-    STARTING = ("is starting", "are starting")
-    ENDING = ("is ending", "are ending")
-    UNREAD = ("was not read", "were not read")
-    ASYNC = ("waits for the device", "wait for the device")
-    WAITS = ("waits for others", "wait for others")
-
-    def words(self, count: int) -> str:
-        """Say it of so many ranks."""
-        return self.value[count != 1]
+    EXITED = "exited"
+    STOPPED = "stopped"
+    HELD = "held"
+    LOADS = "data loader"
+    SAVES = "saves"
+    COMPILES = "compiles"
+    ELSEWHERE = "elsewhere"
+    STARTING = "starting"
+    ENDING = "ending"
+    UNREAD = "not read"
+    ASYNC = "device"
+    WAITS = "waits"
 
 
 @dataclass(frozen=True)
 class RankState:
-    """What is known of one rank when its stack was taken.
+    """What is known of a rank in a snapshot.
 
-    Args:
-        threads: its threads; none where it was not read.
-        state: the kernel's letter for its state, such as S, D, T; empty where it does not run.
-        waits_for: the kernel's function that it waits in.
+    Attributes:
+        threads: its threads; empty if it was not read.
+        state: the kernel's letter for its state, such as S, D, T; empty if it does not run.
+        waits_for: the kernel function in which it waits.
         has_exited: whether it has ended.
-        source: the line of source that its main thread stands in, where that is the user's own.
+        source: the source line of the main thread's innermost frame, if that is the user's code.
     """
 
     threads: tuple[Thread, ...] = ()
@@ -85,142 +81,102 @@ class RankState:
 
 
 @dataclass(frozen=True)
-class Group:
-    """Ranks that stand in one place.
+class RankGroup:
+    """Ranks that do the same in the same line.
 
-    Args:
-        standing: what they do.
-        ranks: which they are, in order.
-        frames: the stack of the first of them, innermost first.
-        place: the line that says where: of the user's own where there is one.
-        function: what is called there, such as the collective.
-        detail: what the kernel waits for, where it holds them.
-        doing: the wait or other activity outside collectives, if known.
+    Attributes:
+        frames: the stack of the first rank, innermost first.
+        frame: the innermost frame of the user's code, or else the innermost frame.
+        function: the function in which they wait, such as the collective.
+        kernel: the kernel function that holds them.
+        wait: the wait outside collectives, if known.
     """
 
-    standing: Standing
+    activity: RankActivity
     ranks: tuple[int, ...]
     frames: tuple[Frame, ...] = ()
-    place: Frame | None = None
+    frame: Frame | None = None
     function: str = ""
-    detail: str = field(default="", compare=False)
-    doing: Doing | None = None
-
-    @property
-    def words(self) -> str:
-        """The activity as a verb phrase: ``waits for a subprocess``; ``is at`` if only the line is known."""
-        if self.doing is not None:
-            return self.doing.several if len(self.ranks) > 1 else self.doing.one
-        words = self.standing.words(len(self.ranks))
-        return f"{words} at" if self.standing is Standing.ELSEWHERE else words
+    kernel: str = field(default="", compare=False)
+    wait: str | None = None
 
 
-def group_ranks(states: Mapping[int, RankState]) -> list[Group]:
-    """Group ranks by where they stand: exited first, then those that do not wait, then those that wait, few first."""
-    members: dict[tuple[object, ...], list[int]] = {}
-    facts: dict[tuple[object, ...], tuple[Standing, tuple[Frame, ...]]] = {}
-    for rank in sorted(states):
-        frames = main_frames(states[rank].threads)
-        standing = _standing(states[rank], frames)
-        key = (standing, *_key(standing, frames))
-        members.setdefault(key, []).append(rank)
-        facts.setdefault(key, (standing, frames))
-    groups = []
-    for key, ranks in members.items():
-        standing, frames = facts[key]
-        detail = states[ranks[0]].waits_for if standing is Standing.HELD else ""
-        state = states[ranks[0]]
-        called = _called(frames, state.source) if standing is Standing.WAITS else ""
-        doing = describe_wait(frames, state.source, state.waits_for) if standing is Standing.ELSEWHERE else None
-        groups.append(Group(standing, tuple(ranks), frames, _user_frame(frames), called, detail, doing))
-    order = list(Standing)
-    return sorted(groups, key=lambda group: (order.index(group.standing), len(group.ranks), group.ranks))
+def rank_states(snapshot: StackSnapshot) -> dict[int, RankState]:
+    """Return the state of each rank, running or ended."""
+    states = {}
+    for rank, stack in sorted(snapshot.ranks.items()):
+        frames = main_frames(stack.threads)
+        source = snapshot.sources.get(frames[0].file, {}).get(frames[0].line, "") if frames else ""
+        states[rank] = RankState(stack.threads, stack.state, stack.waits_for, source=source)
+    return {**states, **dict.fromkeys(snapshot.exited, RankState(has_exited=True))}
 
 
-def describe_groups(groups: list[Group]) -> str:
-    """Say in a sentence what the groups mean, and no more: who waits, and who does not."""
-    waiting = [group for group in groups if group.standing is Standing.WAITS]
-    unread = [group for group in groups if group.standing is Standing.UNREAD]
-    others = [group for group in groups if group not in waiting and group not in unread]
-    if not groups:
-        return "no rank was found"
-    if not waiting and not others:
-        return f"{_who(unread[0])} {unread[0].standing.words(len(unread[0].ranks))}"
-    if len(groups) == 1:
-        return _alone(groups[0])
-    if waiting and not others:
-        parts = [f"{_who(group)} {_verb(group)}" for group in reversed(waiting)]
-        return "; ".join(parts) if len(parts) > 1 else _alone(waiting[0])
-    parts = [f"{_who(group)} {_verb(group)}" for group in [*reversed(waiting), *others]]
-    if all(group.standing is Standing.ASYNC for group in others) and not waiting:
-        return _alone(others[0])
-    return "; ".join(parts[:4])
+def group_ranks(states: Mapping[int, RankState]) -> list[RankGroup]:
+    """Group ranks: exited ones first, then those that do not wait, then those that wait; small groups first."""
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for rank, state in sorted(states.items()):
+        frames = main_frames(state.threads)
+        activity = _activity(state, frames)
+        groups.setdefault((activity, *_key(activity, frames)), []).append(rank)
+    order = list(RankActivity)
+    made = [_make_group(tuple(ranks), states[ranks[0]]) for ranks in groups.values()]
+    return sorted(made, key=lambda group: (order.index(group.activity), len(group.ranks), group.ranks))
 
 
-def says_nothing(groups: list[Group]) -> bool:
-    """Tell whether stacks cannot name a rank: all stand where kernels are waited for, or all wait in one place."""
-    kinds = {group.standing for group in groups if group.standing is not Standing.UNREAD}
-    return kinds == {Standing.ASYNC} or (kinds == {Standing.WAITS} and len(groups) == 1)
+def _make_group(ranks: tuple[int, ...], state: RankState) -> RankGroup:
+    frames = main_frames(state.threads)
+    activity = _activity(state, frames)
+    return RankGroup(
+        activity,
+        ranks,
+        frames,
+        _nearest_frame(frames),
+        _waiting_function(frames, state.source) if activity is RankActivity.WAITS else "",
+        state.waits_for if activity is RankActivity.HELD else "",
+        find_wait(frames, state.source, state.waits_for) if activity is RankActivity.ELSEWHERE else None,
+    )
 
 
-def _alone(group: Group) -> str:
-    if group.standing is Standing.ASYNC:
-        return f"{_all(group)} {_verb(group)}: stacks cannot tell which rank is late, the flight recorder can"
-    return f"{_all(group)} {_verb(group)}"
+def outliers(groups: Sequence[RankGroup]) -> tuple[int, ...]:
+    """Return the ranks that do not wait while others do; if ranks wait in two lines, the smaller group."""
+    known = [group for group in groups if group.activity is not RankActivity.UNREAD]
+    waiting = [group for group in known if group.activity is RankActivity.WAITS]
+    no_suspects = (RankActivity.WAITS, RankActivity.ASYNC, RankActivity.STARTING)
+    others = [group for group in known if group.activity not in no_suspects]
+    if waiting and others:
+        return tuple(sorted(rank for group in others for rank in group.ranks))
+    if len(waiting) == len(known) == 2 and len(waiting[0].ranks) < len(waiting[1].ranks):
+        return waiting[0].ranks
+    return ()
 
 
-def _all(group: Group) -> str:
-    return name_ranks(group.ranks) if len(group.ranks) == 1 else f"all {len(group.ranks)} ranks"
-
-
-def _who(group: Group) -> str:
-    return name_ranks(group.ranks) if len(group.ranks) <= 3 else f"{len(group.ranks)} ranks"
-
-
-def _verb(group: Group) -> str:
-    if group.standing is Standing.WAITS and group.function:
-        inside = "for" if group.function == _STORE_KEY else "in"
-        return f"{'waits' if len(group.ranks) == 1 else 'wait'} {inside} {group.function}{_at(group)}"
-    at = _at(group).removeprefix(",") if group.words.endswith(" at") else _at(group)
-    return f"{group.words}{f' ({group.detail})' if group.detail else ''}{at}"
-
-
-def _at(group: Group) -> str:
-    if group.place is None:
-        return ""
-    inside = "" if group.standing is Standing.WAITS else f" in {group.place.function}"
-    return f", {group.place.place}{inside}"
-
-
-def _standing(state: RankState, frames: tuple[Frame, ...]) -> Standing:
+def _activity(state: RankState, frames: tuple[Frame, ...]) -> RankActivity:
     if state.has_exited:
-        return Standing.EXITED
+        return RankActivity.EXITED
     if state.state in ("T", "t"):
-        return Standing.STOPPED
-    if state.state == "D" and not frames:
-        return Standing.HELD
+        return RankActivity.STOPPED
     if not frames:
-        return Standing.UNREAD
-    calls = [frame for frame in frames if not _NOISE.search(frame.function)]
-    if any(_ENDS.search(frame.function) for frame in calls[:_SAVE_DEPTH]):
-        return Standing.ENDING
+        return RankActivity.HELD if state.state == "D" else RankActivity.UNREAD
+    calls = _calls(frames)
+    functions = [frame.function for frame in calls[:_SAVE_DEPTH]]
+    if any(map(_ENDS.search, functions)):
+        return RankActivity.ENDING
     if _waits_for_ranks(calls, state.source):
-        return Standing.WAITS
+        return RankActivity.WAITS
     if _is_importing(frames):
-        return Standing.STARTING
-    if any(_COMPILES.search(frame.file) for frame in calls[:12]):
-        return Standing.COMPILES
+        return RankActivity.STARTING
+    if any(_COMPILES.search(frame.file) for frame in calls[:_COMPILE_DEPTH]):
+        return RankActivity.COMPILES
     if any(_LOADER.search(frame.file) for frame in calls):
-        return Standing.LOADS
-    if any(_ASYNC.search(frame.function) and _TORCH.search(frame.file) for frame in calls[:2]):
-        return Standing.ASYNC
-    if any(_SAVES.search(frame.function) for frame in calls[:_SAVE_DEPTH]):
-        return Standing.SAVES
-    return Standing.HELD if state.state == "D" else Standing.ELSEWHERE
+        return RankActivity.LOADS
+    if any(_DEVICE.search(frame.function) and _TORCH.search(frame.file) for frame in calls[:2]):
+        return RankActivity.ASYNC
+    if any(map(_SAVES.search, functions)):
+        return RankActivity.SAVES
+    return RankActivity.HELD if state.state == "D" else RankActivity.ELSEWHERE
 
 
 def _waits_for_ranks(calls: list[Frame], source: str) -> bool:
-    """Return whether a rank waits for other ranks."""
     inner = calls[:_WAIT_DEPTH]
     if any(_WAITS.search(frame.function) and _DISTRIBUTED.search(frame.file) for frame in inner):
         return True
@@ -228,8 +184,8 @@ def _waits_for_ranks(calls: list[Frame], source: str) -> bool:
     return bool(inner) and not inner[0].is_library and in_c is not None
 
 
-def _is_importing(frames: Iterable[Frame]) -> bool:
-    """Return whether a rank imports modules, but not if the imported module already runs functions of the user."""
+def _is_importing(frames: tuple[Frame, ...]) -> bool:
+    """Return whether a rank imports modules, unless an imported module already runs functions of the user."""
     for frame in frames:
         if _IMPORTS.search(frame.file):
             return True
@@ -238,29 +194,30 @@ def _is_importing(frames: Iterable[Frame]) -> bool:
     return False
 
 
-def _key(standing: Standing, frames: tuple[Frame, ...]) -> tuple[object, ...]:
-    user = _user_frame(frames)
-    if standing in (Standing.WAITS, Standing.ASYNC) and user is not None:
-        return user.function, user.file, user.line
-    calls = [frame for frame in frames if not _NOISE.search(frame.function)]
-    return tuple((frame.function, frame.file, 0 if frame.is_library else frame.line) for frame in calls)
+def _calls(frames: tuple[Frame, ...]) -> list[Frame]:
+    """Return the frames without wrappers."""
+    return [frame for frame in frames if not _WRAPPER.search(frame.function)]
 
 
-def _user_frame(frames: Iterable[Frame]) -> Frame | None:
-    return next((frame for frame in frames if not frame.is_library), next(iter(frames), None))
+def _key(activity: RankActivity, frames: tuple[Frame, ...]) -> tuple[object, ...]:
+    if activity in (RankActivity.WAITS, RankActivity.ASYNC):
+        return (_nearest_frame(frames),)
+    return tuple((frame.function, frame.file, 0 if frame.is_library else frame.line) for frame in _calls(frames))
 
 
-def _called(frames: tuple[Frame, ...], source: str) -> str:
-    """Return the function that a stack waits in: the outermost function of a library that the rule knows."""
-    if frames and not frames[0].is_library:
-        if _STORE.search(source):
-            return _STORE_KEY
-        if found := _WAITS_IN_C.search(source):
-            return f"{found[1]}()"
-    named = ""
+def _nearest_frame(frames: tuple[Frame, ...]) -> Frame | None:
+    return user_frame(frames) or next(iter(frames), None)
+
+
+def _waiting_function(frames: tuple[Frame, ...], source: str) -> str:
+    """Return the function that the user called to wait: the outermost known one of a library."""
+    if not frames[0].is_library:
+        found = _WAITS_IN_C.search(source)
+        return STORE_KEY if _STORE.search(source) else f"{found[1]}()" if found else ""
+    name = ""
     for frame in frames:
         if not frame.is_library:
             break
-        if _WAITS.search(frame.function) and not _NOISE.search(frame.function):
-            named = frame.function.rpartition(".")[2]
-    return {"_engine_run_backward": "backward"}.get(named, named)
+        if _WAITS.search(frame.function) and not _WRAPPER.search(frame.function):
+            name = frame.function.rpartition(".")[2]
+    return "backward" if name == "_engine_run_backward" else name

@@ -1,4 +1,4 @@
-"""Stacks of a stalled job and their conclusion, for the screens and for notifications."""
+"""The stacks of a stalled job, for the screens and for notifications."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from ...base.errors import TorchXTuiError
+from .collect import take_snapshot
 from .conclusion import Conclusion, conclude
-from .kept import keep_take, kept_takes
-from .take import Take, take_stacks
+from .kept import keep_snapshot, kept_snapshots
+from .snapshot import StackSnapshot
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def find_stalled(runner: Runner, handle: str, since: float, *, may_take: bool) -> tuple[Take, Conclusion] | None:
+def find_stalled(
+    runner: Runner, handle: str, since: float, *, may_take: bool
+) -> tuple[StackSnapshot, Conclusion] | None:
     """Return the latest snapshot since a job stalled, with its conclusion; None if no rank could be read.
 
     Args:
@@ -25,16 +28,16 @@ def find_stalled(runner: Runner, handle: str, since: float, *, may_take: bool) -
         since: time of its last step (seconds since the epoch).
         may_take: if there is no such snapshot, take and keep one without stopping processes.
     """
-    kept = [take for take in kept_takes(handle, 1) if take.at >= since]
+    kept = [snapshot for snapshot in kept_snapshots(handle, 1) if snapshot.at >= since]
     if not kept and not may_take:
         return None
     try:
-        take = kept[0] if kept else take_stacks(runner, handle, stop=False)
+        snapshot = kept[0] if kept else take_snapshot(runner, handle, stop=False)
     except (TorchXTuiError, ValueError) as error:
         logger.info("no stacks of %s: %s", handle, error)
         return None
-    if not take.ways:
+    if not snapshot.ways:
         return None
     if not kept:
-        keep_take(take)
-    return take, conclude(take)
+        keep_snapshot(snapshot)
+    return snapshot, conclude(snapshot)

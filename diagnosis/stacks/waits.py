@@ -1,42 +1,29 @@
-"""The wait of a rank outside collectives, read from its frames, source line and kernel state."""
+"""The wait of a rank outside collectives, from its frames, source line and kernel function."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from .frames import Frame
+from ..frames import Frame
 
-
-class Doing(NamedTuple):
-    """An activity as a verb phrase, for one rank and for several."""
-
-    one: str
-    several: str
-
-
-def _waits_for(target: str) -> Doing:
-    return Doing(f"waits for {target}", f"wait for {target}")
-
-
-_SUBPROCESS, _LOCK, _FILE_LOCK, _SOCKET = map(_waits_for, ("a subprocess", "a lock", "a file lock", "a socket"))
-_INPUT, _QUEUE, _THREAD = map(_waits_for, ("input", "a queue", "a thread"))
-_SLEEPS, _PIPE = Doing("sleeps", "sleep"), Doing("reads a pipe", "read a pipe")
+_SUBPROCESS, _LOCK, _FILE_LOCK = "waits for a subprocess", "waits for a lock", "waits for a file lock"
+_SOCKET, _INPUT = "waits for a socket", "waits for input"
+_SLEEPS, _PIPE = "sleeps", "reads a pipe"
 # Libraries that wait in Python, matched against file and function of the library frames inside the user's innermost
 # frame. The first match counts: a queue waits for a condition, so general patterns come last.
 _FRAMES = (
-    (r"/(?:pdb|bdb|cmd)\.py:|/IPython/.*:", _waits_for("input (debugger)")),
+    (r"/(?:pdb|bdb|cmd)\.py:|/IPython/.*:", "waits for input (debugger)"),
     (r"/(?:code|codeop|getpass)\.py:", _INPUT),
     (r"/(?:filelock|portalocker|fasteners)/", _FILE_LOCK),
     (r"/subprocess\.py:", _SUBPROCESS),
-    (r"/multiprocessing/(?:popen_\w+|process)\.py:(?:\w+\.)*(?:wait|poll|join)$", _waits_for("a child process")),
-    (r"/multiprocessing/pool\.py:(?:\w+\.)*(?:get|wait|next|join)$", _waits_for("a pool of processes")),
-    (r"/(?:multiprocessing/queues|queue)\.py:(?:\w+\.)*(?:get|put|join)$", _QUEUE),
-    (r"/concurrent/futures/", _waits_for("a future")),
+    (r"/multiprocessing/(?:popen_\w+|process)\.py:(?:\w+\.)*(?:wait|poll|join)$", "waits for a child process"),
+    (r"/multiprocessing/pool\.py:(?:\w+\.)*(?:get|wait|next|join)$", "waits for a pool of processes"),
+    (r"/(?:multiprocessing/queues|queue)\.py:(?:\w+\.)*(?:get|put|join)$", "waits for a queue"),
+    (r"/concurrent/futures/", "waits for a future"),
     (r"/(?:socket|ssl|http/client)\.py:|/(?:urllib3|requests|httpx|aiohttp|botocore|paramiko|grpc)/", _SOCKET),
-    (r"/asyncio/", _waits_for("an event loop")),
-    (r"/threading\.py:(?:\w+\.)*(?:join|_wait_for_tstate_lock)$", _THREAD),
+    (r"/asyncio/", "waits for an event loop"),
+    (r"/threading\.py:(?:\w+\.)*(?:join|_wait_for_tstate_lock)$", "waits for a thread"),
     (r"/threading\.py:(?:\w+\.)*(?:wait|wait_for|acquire|__enter__)$", _LOCK),
 )
 # Calls into C have no frame, so these match the source line of the user's innermost frame.
@@ -60,8 +47,8 @@ _KERNEL = (
 )
 
 
-def describe_wait(frames: Sequence[Frame], source: str, kernel: str) -> Doing | None:
-    """Describe the wait of a process; return None if it is unknown.
+def find_wait(frames: Sequence[Frame], source: str, kernel: str) -> str | None:
+    """Describe the wait of a process as of one rank: ``waits for a lock``; return None if it is unknown.
 
     Args:
         frames: the frames of its main thread, innermost first.
@@ -73,8 +60,8 @@ def describe_wait(frames: Sequence[Frame], source: str, kernel: str) -> Doing | 
         if not frame.is_library:
             break
         inner.append(f"{frame.file}:{frame.function}")
-    for pattern, doing in _FRAMES:
+    for pattern, wait in _FRAMES:
         if any(re.search(pattern, call) for call in inner):
-            return doing
+            return wait
     texts = ((_SOURCES, source if not inner else ""), (_KERNEL, kernel))
-    return next((doing for table, text in texts for pattern, doing in table if text and re.search(pattern, text)), None)
+    return next((wait for table, text in texts for pattern, wait in table if text and re.search(pattern, text)), None)

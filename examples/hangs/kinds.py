@@ -21,13 +21,17 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.runner import Runner
+from torchx_tui.diagnosis.stacks.collect import take_snapshot
 from torchx_tui.diagnosis.stacks.conclusion import Conclusion, conclude
-from torchx_tui.diagnosis.stacks.ended import error_texts
-from torchx_tui.diagnosis.stacks.take import Take, take_stacks
+from torchx_tui.diagnosis.stacks.protocol import to_document
+from torchx_tui.diagnosis.stacks.rank_errors import read_rank_errors
+from torchx_tui.diagnosis.stacks.snapshot import StackSnapshot
+from torchx_tui.diagnosis.stacks.text import describe_end
 from torchx_tui.specs.roles import AppDef, Role
 
 TRAIN = Path(__file__).with_name("train.py")
@@ -102,67 +106,67 @@ def launch(runner: Runner, kind: str, seed: int, world: int, *options: str) -> s
     return runner.run(AppDef(f"hang-{kind.replace('_', '-')}", [role]), "local_cwd", {})
 
 
-def snapshots(runner: Runner, handle: str) -> Iterator[tuple[Conclusion, list[Take]]]:
-    """Take stacks every two seconds until the job is over, and conclude from each two."""
-    takes: list[Take] = []
+def snapshots(runner: Runner, handle: str) -> Iterator[tuple[Conclusion, list[StackSnapshot]]]:
+    """Take a snapshot every two seconds until the job has ended, and conclude from each pair."""
+    taken: list[StackSnapshot] = []
     while True:
         described = runner.job(handle).describe()
         if described is not None and described.has_ended:
-            takes.append(take_stacks(runner, handle))
-            yield conclude(takes[-1], None, error_texts(runner, takes[-1])), takes
+            taken.append(take_snapshot(runner, handle))
+            yield conclude(taken[-1], None, read_rank_errors(runner, taken[-1])), taken
             return
         if described is not None and described.state.name == "RUNNING":
-            takes.append(take_stacks(runner, handle))
-            found = conclude(takes[-1], takes[-2] if len(takes) > 1 else None)
-            takes[-1].pace = found.pace
-            yield found, takes
+            taken.append(take_snapshot(runner, handle))
+            found = conclude(taken[-1], taken[-2] if len(taken) > 1 else None)
+            taken[-1] = replace(taken[-1], pace=found.pace)
+            yield found, taken
         time.sleep(PAUSE_S)
 
 
-def watch(runner: Runner, handle: str) -> tuple[Conclusion, list[Take]]:
+def watch(runner: Runner, handle: str) -> tuple[Conclusion, list[StackSnapshot]]:
     """Watch a job until it stands still and a rank is named, or it is over."""
     begun_at: float | None = None
-    for found, takes in snapshots(runner, handle):
-        begun = [dump for dump in takes[-1].dumps.values() if len(dump.collectives) > 4]
-        if len(begun) * 2 < takes[-1].world_size:
+    for found, taken in snapshots(runner, handle):
+        begun = [dump for dump in taken[-1].dumps.values() if len(dump.collectives) > 4]
+        if len(begun) * 2 < taken[-1].world_size:
             continue
         begun_at = begun_at or time.monotonic()
         # Ranks that end one after the other are at no end yet.
-        is_stable = len(takes) > 1 and takes[-1].exited.keys() == takes[-2].exited.keys()
-        stands = found.pace == "hangs" or (found.pace == "waits" and bool(found.culprits) and is_stable)
+        is_stable = len(taken) > 1 and taken[-1].exited.keys() == taken[-2].exited.keys()
+        stands = found.pace == "hangs" or (found.pace == "waits" and bool(found.blocking) and is_stable)
         if stands or time.monotonic() > begun_at + LIMIT_S:
             break
-    return found, takes
+    return found, taken
 
 
-def watch_healthy(runner: Runner, handle: str) -> tuple[str, list[Take]]:
+def watch_healthy(runner: Runner, handle: str) -> tuple[str, list[StackSnapshot]]:
     """Watch a healthy job to its end; return what was wrongly claimed of it, empty if nothing was."""
-    for found, takes in snapshots(runner, handle):
-        if takes[-1].ranks and (found.culprits or found.pace == "hangs"):
-            return f"names {found.culprits}, {found.pace or '-'}: {found.sentence}", takes
-    return "", takes
+    for found, taken in snapshots(runner, handle):
+        if taken[-1].ranks and (found.blocking or found.pace == "hangs"):
+            return f"names {found.blocking}, {found.pace or '-'}: {found.sentence}", taken
+    return "", taken
 
 
-def judge(runner: Runner, kind: str, seed: int, ranks: int, options: list[str]) -> tuple[str, str, list[Take]]:
+def judge(runner: Runner, kind: str, seed: int, ranks: int, options: list[str]) -> tuple[str, str, list[StackSnapshot]]:
     """Run one job; return the mark, the line of the table, and its snapshots."""
     is_healthy = kind in HEALTHY
     steps = ["--steps", str(HEALTHY[kind][0])] if is_healthy else []
     handle = launch(runner, kind, seed, ranks, *options, *steps)
     try:
         if is_healthy:
-            claim, takes = watch_healthy(runner, handle)
+            claim, taken = watch_healthy(runner, handle)
             ends = runner.job(handle).describe()
             if not claim and (ends is None or ends.state.name != "SUCCEEDED"):
-                claim = f"it did not succeed: {takes[-1].replies[0].end_words}"
-            wanted, sentence, mark = "nobody", claim or f"{len(takes)} snapshots", "WRONG" if claim else "right"
+                claim = f"it did not succeed: {describe_end(taken[-1].replies[0])}"
+            wanted, sentence, mark = "nobody", claim or f"{len(taken)} snapshots", "WRONG" if claim else "right"
         else:
-            found, takes = watch(runner, handle)
+            found, taken = watch(runner, handle)
             wanted, sentence = str(expected(kind, seed, ranks)), found.sentence
-            is_right = found.culprits == expected(kind, seed, ranks)
-            mark = "right" if is_right else "silent" if not found.culprits else "WRONG"
+            is_right = found.blocking == expected(kind, seed, ranks)
+            mark = "right" if is_right else "silent" if not found.blocking else "WRONG"
     finally:
         runner.job(handle).delete()
-    return mark, f"{mark:7}{kind:18}{seed}  {wanted:8}{sentence}", takes
+    return mark, f"{mark:7}{kind:18}{seed}  {wanted:8}{sentence}", taken
 
 
 def main() -> int:
@@ -174,7 +178,7 @@ def main() -> int:
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--at-once", type=int, default=2, help="jobs that run at the same time")
     parser.add_argument("--plain", action="store_true", help="average the gradients by hand, without DDP")
-    parser.add_argument("--keep", type=Path, help="a folder for the takes of the first seed of each kind, as JSON")
+    parser.add_argument("--keep", type=Path, help="a folder for the snapshots of the first seed of each kind, as JSON")
     parser.add_argument("--list", action="store_true")
     chosen = parser.parse_args()
     if chosen.list:
@@ -188,12 +192,12 @@ def main() -> int:
         assert isinstance(runner.scheduler("local_cwd"), LocalScheduler)
         options = ["--plain"] * chosen.plain
         done = pool.map(lambda run: judge(runner, *run, chosen.ranks, options), runs)
-        for (kind, seed), (mark, line, takes) in zip(runs, done, strict=True):
+        for (kind, seed), (mark, line, taken) in zip(runs, done, strict=True):
             marks.append(mark)
             print(line, flush=True)
             if chosen.keep and seed == 0:
                 chosen.keep.mkdir(parents=True, exist_ok=True)
-                (chosen.keep / f"{kind}.json").write_text(json.dumps([take.to_document() for take in takes[-2:]]))
+                (chosen.keep / f"{kind}.json").write_text(json.dumps([to_document(each) for each in taken[-2:]]))
     right, silent, wrong = map(marks.count, ("right", "silent", "WRONG"))
     print(f"{right} of {len(marks)} right ({100 * right / max(1, len(marks)):.0f} %), {silent} silent, {wrong} wrong")
     return 1 if wrong else 0

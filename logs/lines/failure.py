@@ -136,8 +136,8 @@ def choose_cause(errors: Sequence[LoggedError], first_failed: int) -> Failure:
         return Failure()
     own = [error for error in errors if error.replica == first_failed and not error.is_consequence]
     independent = [error for error in errors if not error.is_consequence]
-    lost = [error for error in errors if error.kind.role is Role.CONSEQUENCE]
-    cause = choose_error(own) or choose_error(independent) or (lost or errors)[0]
+    followers = [error for error in errors if error.kind.role in (Role.LOST_PEER, Role.TIMEOUT)]
+    cause = choose_error(own) or choose_error(independent) or (followers or errors)[0]
     consequences: list[LoggedError] = []
     for error in errors[errors.index(cause) + 1 :]:
         listed = {(other.replica, other.text) for other in (cause, *consequences)}

@@ -1,6 +1,6 @@
-"""The table of errors that are recognised in logs; the settings can add patterns.
+"""The one table of errors, for the log's colours and error keys, the reason of a failure, messages and stacks.
 
-The keys that go from error to error look for all of them. The cause of a failure is one that is no consequence.
+The settings can add patterns. An error whose role is a consequence is not the cause of a failure.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from functools import cache
 from itertools import accumulate
 from typing import NamedTuple
 
+from ..text.line_kinds import LevelWord, level_of
 from .pattern import Pattern, PatternError, parse_pattern
 
 
@@ -21,7 +22,8 @@ class Role(IntEnum):
     Attributes:
         NOISE: an error that ends nothing, such as one in a destructor at the exit of Python.
         WRAPPER: a launcher reports that a process it started has failed.
-        CONSEQUENCE: another process, or the other end of a connection, has failed before.
+        LOST_PEER: another process, or the other end of a connection, has failed before.
+        TIMEOUT: other ranks did not reach a collective in time.
         ASIDE: an error of another thread or task, or an interrupt; the main thread may continue.
         SIGN: an error in one line; it may be handled.
         CAUSE: an error that ends a process.
@@ -29,10 +31,11 @@ class Role(IntEnum):
 
     NOISE = 0
     WRAPPER = 1
-    CONSEQUENCE = 2
-    ASIDE = 3
-    SIGN = 4
-    CAUSE = 5
+    LOST_PEER = 2
+    TIMEOUT = 3
+    ASIDE = 4
+    SIGN = 5
+    CAUSE = 6
 
 
 class ErrorKind(NamedTuple):
@@ -51,12 +54,14 @@ class ErrorKind(NamedTuple):
     @property
     def is_consequence(self) -> bool:
         """Whether this error cannot be the cause of a failure."""
-        return self.role <= Role.CONSEQUENCE
+        return self.role <= Role.TIMEOUT
 
 
 TRACEBACK_KIND = "Python traceback"
 USAGE_KIND = "usage error"
 KILLED_KIND = "killed worker"
+# Characters in which an error gives a line its colour.
+_MAX_HEAD = 400
 _PROGRAM = r"(?:^|\]: ?|\) )"  # the start of a line, behind the prefix of a worker
 
 # A line is of the first kind that matches. Consequences stand before the kinds that they could be mistaken for.
@@ -95,17 +100,20 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
         r"|^(?:Aborted|Segmentation fault|Bus error)(?: \(core dumped\))?$",
         Role.WRAPPER,
     ),
+    # It may be a DistNetworkError, too.
+    ErrorKind("port in use", r"EADDRINUSE|[Aa]ddress already in use"),
     ErrorKind(
         "lost peer",
         r"\bncclRemoteError\b|remote process exited|[Cc]onnection (?:reset|closed) by (?:remote )?peer|Broken pipe"
-        r"|\bDistNetworkError\b|recvValue failed|Socket Timeout|failed to recv, got 0 bytes",
-        Role.CONSEQUENCE,
+        r"|[Cc]onnection was (?:reset|closed)|NCCL communicator was aborted|connectFullMesh failed"
+        r"|\bDistNetworkError\b|recvValue failed|Socket Timeout|failed to (?:recv|send)\b",
+        Role.LOST_PEER,
     ),
     ErrorKind(
         "collective timeout",
         r"Watchdog caught collective operation timeout|\bWork\w*\(.*\) timed out|some NCCL operations have failed"
         r"|Timed out waiting \d+ ?ms for ",
-        Role.CONSEQUENCE,
+        Role.TIMEOUT,
     ),
     ErrorKind(TRACEBACK_KIND, r"Traceback \(most recent call last\)", Role.CAUSE),
     ErrorKind(
@@ -143,7 +151,7 @@ ERROR_KINDS: tuple[ErrorKind, ...] = (
         r"|cannot execute|bad interpreter|No space left on device|Is a directory|Not a directory|xec format error)"
         r"(?:[:,] [^:]*)?$|" + _PROGRAM + r"fatal: \S",
     ),
-    ErrorKind("exception", _PROGRAM + r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)(?:: .*)?$"),
+    ErrorKind("exception", _PROGRAM + r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Failure|Timeout)(?:: .*)?$"),
     ErrorKind("error", r"\b(?:ERROR|FATAL|CRITICAL)\b|(?:^|\[)[EF]\d{3,4} \d\d:\d\d:\d\d"),
 )
 
@@ -176,10 +184,24 @@ class KindFinder:
 
     def kind_of(self, text: str) -> ErrorKind | None:
         """Return the kind of error in a shown line; None if there is none."""
-        line = text.encode("ascii", "replace")
+        found = self._find(text.encode("ascii", "replace"))
+        return found[0] if found else None
+
+    def level_of(self, text: str) -> LevelWord | None:
+        """Return the level of a shown line: of its level word, or else of the error that it begins with."""
+        if (level := level_of(text)) is not None:
+            return level
+        head = text[:_MAX_HEAD].encode("ascii", "replace")
+        # A level word elsewhere in a line is no level.
+        if (found := self._find(head)) is None or found[0].role is Role.NOISE or found[0].name == ERROR_KINDS[-1].name:
+            return None
+        (start, end), *_ = found[1].spans(head.decode())
+        return LevelWord(start, end, "exception")
+
+    def _find(self, line: bytes) -> tuple[ErrorKind, Pattern] | None:
         if not self._any.matches(line):
             return None
-        return next((kind for kind, pattern in self._kinds if pattern.matches(line)), None)
+        return next(((kind, pattern) for kind, pattern in self._kinds if pattern.matches(line)), None)
 
     def find(self, lines: Sequence[str]) -> list[int]:
         """Return the indexes of the lines with an error."""

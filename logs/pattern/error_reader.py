@@ -51,6 +51,9 @@ _IDLE = re.compile(
     r"|Warning: |wandb: |Set the environment variable HYDRA_FULL_ERROR|(?i:\b(?:epoch|step|iter\w*|loss)\b.*\d)"
 )
 _KILLED = re.compile(r"failed \(exitcode: -(\d{1,3})\) local_rank: (\d{1,7})")
+# An exception of C++ and its message, as the C++ runtime prints them.
+_THROWN = re.compile(r"terminate called after throwing an instance of '([^']+)'")
+_WHAT = re.compile(r" *what\(\): +(.+)")
 _LAST_LINE = ErrorKind("last line", "", Role.SIGN)
 # The prefix that glog writes before a message: `[E1126 10:45:13.040000 4127 `.
 _GLOG = re.compile(r"\[?[EF]\d{3,4} \d\d:\d\d:\d\d\.\d+ +(?:\d+ )?")
@@ -107,6 +110,8 @@ def read_error(lines: Iterable[tuple[int, str]], kinds: KindFinder) -> ReadError
     if kind.name == KILLED_KIND and (killed := _KILLED.search(text)):
         sentence = f"local rank {killed[2]} was killed by {_signal_name(int(killed[1]))}"
         return ReadError(number, sentence, kind, worker, (text.strip(),), frozenset({number}))
+    if (thrown := _THROWN.match(text)) and (what := _WHAT.match(own.text(1) or "")):
+        return ReadError(number, shorten(f"{thrown[1]}: {what[1]}"), kind, worker, (text, what[0]), own.used(2))
     sentence = _GLOG.sub("", text.strip(), count=1)
     if (level := level_of(sentence)) is not None and level.level == "error":
         start = level.start
@@ -144,6 +149,16 @@ def read_errors(lines: list[str], kinds: KindFinder | None = None) -> list[ReadE
                 errors.append(error)
                 used |= error.used
     return errors
+
+
+def read_last_error(text: str) -> ReadError | None:
+    """Return the error that a process ended with: the last one in its output, except for reports of launchers.
+
+    Args:
+        text: the end of the output of one process.
+    """
+    errors = read_errors([plain(line.expandtabs(4)) for line in text.splitlines()])
+    return next((error for error in reversed(errors) if error.kind.role > Role.WRAPPER), None)
 
 
 def last_lines(lines: Iterable[str]) -> tuple[str, ...]:
@@ -254,9 +269,10 @@ class _Lines:
 
 def _of_worker(lines: Iterator[tuple[int, str]], worker: str) -> Iterator[tuple[int, str]]:
     for number, line in lines:
+        # An indented line has a space behind torchrun's prefix, an empty one none behind torch's.
         other, text = split_worker(line)
-        if other == worker:
-            yield number, text
+        if other.rstrip() == worker.rstrip():
+            yield number, line[len(worker) :] if line.startswith(worker) else text
 
 
 def _traceback_of_record(text: str) -> list[str]:

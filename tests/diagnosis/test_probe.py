@@ -9,15 +9,14 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from support.docker_registry import free_port
 from support.waiting import TORCH_PATIENCE, wait_until
 
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.insight import FOLDER, HOOK, insight_environment
+from torchx_tui.diagnosis.stacks.collect import take_snapshot
 from torchx_tui.diagnosis.stacks.conclusion import conclude
-from torchx_tui.diagnosis.stacks.probe import DEBUG_PORT
-from torchx_tui.diagnosis.stacks.take import take_stacks
+from torchx_tui.diagnosis.stacks.text import describe_unread
 from torchx_tui.specs.roles import AppDef, Role
 
 needs_torch = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch: pip install torch")
@@ -45,14 +44,14 @@ def launch(tmp_path):
 
 
 def waits_in(runner, handle, function, *, stop=True):
-    """Take stacks until some rank stands in a function; return the take."""
+    """StackSnapshot stacks until some rank stands in a function; return the snapshot."""
 
     def taken():
         if runner.job(handle).describe().state.name != "RUNNING":
             return None
-        take = take_stacks(runner, handle, stop=stop)
-        stacks = [frame.function for stack in take.processes for thread in stack.threads for frame in thread.frames]
-        return take if function in stacks else None
+        snapshot = take_snapshot(runner, handle, stop=stop)
+        stacks = [frame.function for stack in snapshot.processes for thread in stack.threads for frame in thread.frames]
+        return snapshot if function in stacks else None
 
     return wait_until(taken, f"a rank in {function}", TORCH_PATIENCE)
 
@@ -81,17 +80,22 @@ def test_py_spy_reads_ranks_and_their_children(launch):
     )
 
     def all_there():
-        take = waits_in(runner, handle, "waits_for_child")
-        is_read = {stack.way for stack in take.processes} == {"py-spy"}
-        return take if is_read and len(take.ranks) == 2 and len(take.processes) == 4 else None
+        snapshot = waits_in(runner, handle, "waits_for_child")
+        is_read = {stack.way for stack in snapshot.processes} == {"py-spy"}
+        return snapshot if is_read and len(snapshot.ranks) == 2 and len(snapshot.processes) == 4 else None
 
-    take = wait_until(all_there, "all processes")
-    assert [(stack.rank, stack.is_main) for stack in take.processes] == [(0, True), (0, False), (1, True), (1, False)]
-    assert dict(take.processes[0].tried)["worker server"].startswith("no socket")
-    (lines,) = take.sources.values()
+    snapshot = wait_until(all_there, "all processes")
+    assert [(stack.rank, stack.is_main) for stack in snapshot.processes] == [
+        (0, True),
+        (0, False),
+        (1, True),
+        (1, False),
+    ]
+    assert dict(snapshot.processes[0].tried)["worker server"].startswith("no socket")
+    (lines,) = snapshot.sources.values()
     assert any("time.sleep(600)" in line for line in lines.values())
     # Unasked, no process is stopped.
-    assert {stack.way for stack in take_stacks(runner, handle, stop=False).processes} == {""}
+    assert {stack.way for stack in take_snapshot(runner, handle, stop=False).processes} == {""}
 
 
 def test_without_py_spy_it_says_what_would_help(launch, monkeypatch, tmp_path):
@@ -103,29 +107,9 @@ def test_without_py_spy_it_says_what_would_help(launch, monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "executable", str(bare / "python3"))
     handle = start("import time\ntime.sleep(600)")
     wait_until(lambda: runner.job(handle).describe().state.name == "RUNNING", "the job")
-    take = wait_until(lambda: (take := take_stacks(runner, handle)).ranks and take, "the rank")
-    ((who, why),) = take.not_read
+    snapshot = wait_until(lambda: (snapshot := take_snapshot(runner, handle)).ranks and snapshot, "the rank")
+    ((who, why),) = describe_unread(snapshot)
     assert (who, "pip install py-spy" in why) == ("rank 0", True)
-
-
-def test_faulthandler_by_the_signal_that_the_job_names(launch, monkeypatch):
-    runner, start = launch
-    script = """
-        import faulthandler, signal, time
-        if {registers}:
-            faulthandler.register(signal.SIGUSR2, all_threads=True)
-        def rests(): time.sleep(600)
-        rests()
-        """
-    handle = start(script.format(registers=True), env={"TORCHX_TUI_STACK_SIGNAL": "USR2"})
-    take = wait_until(lambda: (t := waits_in(runner, handle, "rests")) and t.ranks[0].way == "faulthandler" and t, "it")
-    assert take.ranks[0].threads[-1].frames[0].function == "rests"
-    # A signal without a handler would end the rank: it is not sent.
-    handle = start(script.format(registers=False), env={"TORCHX_TUI_STACK_SIGNAL": "USR2"})
-    wait_until(lambda: runner.job(handle).describe().state.name == "RUNNING", "the job")
-    take = wait_until(lambda: (take := take_stacks(runner, handle)).ranks and take, "the rank")
-    assert "would end the rank" in dict(take.ranks[0].tried)["faulthandler"]
-    assert runner.job(handle).describe().state.name == "RUNNING"
 
 
 @needs_pyspy
@@ -145,15 +129,17 @@ def test_a_rank_that_the_kernel_holds(launch):
     handle = start(script, ranks=2)
 
     def is_held():
-        take = waits_in(runner, handle, "rests")
-        return take if 1 in take.ranks and take.ranks[1].state == "D" and take.ranks[1].threads else None
+        snapshot = waits_in(runner, handle, "rests")
+        return (
+            snapshot if 1 in snapshot.ranks and snapshot.ranks[1].state == "D" and snapshot.ranks[1].threads else None
+        )
 
-    take = wait_until(is_held, "the rank that is held")
-    assert take.ranks[1].waits_for
-    assert f"rank 1 is held by the kernel ({take.ranks[1].waits_for}), job.py:" in conclude(take).sentence
+    snapshot = wait_until(is_held, "the rank that is held")
+    assert snapshot.ranks[1].waits_for
+    assert f"rank 1 is held by the kernel ({snapshot.ranks[1].waits_for}), job.py:" in conclude(snapshot).sentence
     # Also where nothing may be stopped, the kernel tells it.
-    found = conclude(take_stacks(runner, handle, stop=False))
-    assert f"rank 1 is held by the kernel ({take.ranks[1].waits_for})" in found.sentence
+    found = conclude(take_snapshot(runner, handle, stop=False))
+    assert f"rank 1 is held by the kernel ({snapshot.ranks[1].waits_for})" in found.sentence
 
 
 @needs_pyspy
@@ -163,7 +149,7 @@ def test_frames_of_c(launch):
     waits_in(runner, handle, "rests")
 
     def names_of_frames():
-        threads = take_stacks(runner, handle, native=True).ranks[0].threads
+        threads = take_snapshot(runner, handle, native=True).ranks[0].threads
         return [[frame.function for frame in thread.frames] for thread in threads]
 
     # py-spy may be too late on a busy machine.
@@ -194,42 +180,14 @@ def test_a_dump_is_asked_for_by_the_pipe_of_nccl(launch):
     def answered():
         if runner.job(handle).describe().state.name != "RUNNING":
             return None
-        take = take_stacks(runner, handle, stop=False)
-        return take if len(take.dumps) == 4 else None
+        snapshot = take_snapshot(runner, handle, stop=False)
+        return snapshot if len(snapshot.dumps) == 4 else None
 
-    take = wait_until(answered, "the recorders of all ranks")
-    ways = {line["way"] for reply in take.replies for line in reply.lines if line["kind"] == "recorder"}
-    found = conclude(take)
-    assert (ways, found.culprits) == ({"pipe"}, (2,))
+    snapshot = wait_until(answered, "the recorders of all ranks")
+    ways = {line["way"] for reply in snapshot.replies for line in reply.lines if line["kind"] == "recorder"}
+    found = conclude(snapshot)
+    assert (ways, found.blocking) == ({"pipe"}, (2,))
     assert found.sentence.startswith("rank 2 has not reached all_reduce #46, where ranks 0-1, 3 wait")
-
-
-@needs_torch
-@pytest.mark.skipif(find_spec("aiohttp") is None, reason="torch's debug server needs aiohttp and jinja2")
-def test_the_debug_server_of_a_job(launch):
-    """The job has started it by itself; it has one port for all of the machine."""
-    runner, start = launch
-    script = f"""
-        import os, time
-        import torch.distributed as dist
-        from torch.distributed.debug import start_debug_server
-        dist.init_process_group("gloo")
-        start_debug_server(port={DEBUG_PORT})
-        def rests(): time.sleep(600)
-        def reads_shard(): time.sleep(600)
-        reads_shard() if dist.get_rank() == 1 else rests()
-        """
-    off = {FOLDER: "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
-    handle = start(script, ranks=2, env=off)
-
-    def answered():
-        take = waits_in(runner, handle, "reads_shard", stop=False)
-        return take if {stack.way for stack in take.ranks.values()} == {"debug server"} else None
-
-    take = wait_until(answered, "the stacks of both ranks", TORCH_PATIENCE)
-    stood = [{frame.function for thread in take.ranks[rank].threads for frame in thread.frames} for rank in (0, 1)]
-    assert ["reads_shard" in functions for functions in stood] == [False, True]
-    assert "the job was not launched with it" in dict(take.ranks[0].tried)["worker server"]
 
 
 @needs_torch
@@ -244,12 +202,12 @@ def test_the_worker_server_answers_for_a_rank_that_hangs(launch):
         """
     )
     # Where the server answers too late, py-spy reads the rank.
-    take = wait_until(
+    snapshot = wait_until(
         lambda: (t := waits_in(runner, handle, "hangs")).ways == {"worker server": 1} and t.dumps and t,
         "it",
         TORCH_PATIENCE,
     )
-    assert take.dumps[0].collectives == ()
+    assert snapshot.dumps[0].collectives == ()
     described = runner.job(handle).describe()
     folder = Path(described.log_dir) / "insight" / "trainer"
     assert folder.stat().st_mode & 0o777 == 0o700

@@ -1,4 +1,4 @@
-"""The flight recorder: dumps are read or refused, nothing of them is run, and the right rank is named."""
+"""The flight recorder: dumps are read or refused, nothing in them is run, and the right rank is named."""
 
 import json
 import os
@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from torchx_tui.diagnosis.ranks import name_ranks
 from torchx_tui.diagnosis.recorder.dump import DumpError, parse_dump, rank_of_file, read_dump
-from torchx_tui.diagnosis.recorder.verdict import find_verdicts, name_ranks, rank_standings, without_dump
+from torchx_tui.diagnosis.recorder.findings import find, rank_positions
+from torchx_tui.diagnosis.stacks.text import describe_finding, describe_state
 
 DATA = Path(__file__).parent / "data" / "fr"
 
@@ -31,7 +33,7 @@ def raw_dumps_of(case, pattern):
 # The job was told which rank does what, see its name: sleep and site_socket let rank 2 sleep, loader lets rank 1 read a
 # sample for ever, mismatch lets rank 1 call broadcast, straggle slows rank 2 down. Each was dumped in one form or two.
 @pytest.mark.parametrize(
-    ("case", "pattern", "kind", "culprits", "words"),
+    ("case", "pattern", "kind", "blocking", "words"),
     [
         ("sleep", "fr_*", "missing", (2,), "rank 2 never reached all_reduce #46, where ranks 0-1, 3 wait (hang.py:18"),
         ("sleep", "fr.json.*", "missing", (2,), "rank 2 never reached all_reduce #46, where ranks 0-1, 3 wait; its"),
@@ -43,10 +45,10 @@ def raw_dumps_of(case, pattern):
         ("straggle", "fr_*", "straggler", (2,), "rank 2 came last in 62 of 79 collectives"),
     ],
 )
-def test_real_dumps(case, pattern, kind, culprits, words):
-    found = find_verdicts(dumps_of(case, pattern), 4)
-    assert (found[0].kind, found[0].culprits) == (kind, culprits)
-    assert found[0].sentence.startswith(words)
+def test_real_dumps(case, pattern, kind, blocking, words):
+    found = find(dumps_of(case, pattern), 4)
+    assert (found[0].kind, found[0].blocking) == (kind, blocking)
+    assert describe_finding(found[0]).startswith(words)
     # Nobody else is blamed, and torch's own counters name the same rank.
     assert len(found) == 1
     raw = raw_dumps_of(case, pattern)
@@ -54,13 +56,13 @@ def test_real_dumps(case, pattern, kind, culprits, words):
     reached = {rank: int(each["pg_status"]["0"]["last_enqueued_collective"]) for rank, each in raw.items()}
     through = {rank: int(each["pg_status"]["0"]["last_completed_collective"]) for rank, each in raw.items()}
     if kind == "missing":
-        assert {rank for rank, number in reached.items() if number < max(reached.values())} == {*culprits}
-        assert found[0].waiting == tuple(rank for rank in reached if rank not in culprits)
+        assert {rank for rank, number in reached.items() if number < max(reached.values())} == {*blocking}
+        assert found[0].waiting == tuple(rank for rank in reached if rank not in blocking)
         assert found[0].since_ns == min(each["entries"][-1]["time_created_ns"] for rank, each in raw.items()
-                                        if rank not in culprits)  # fmt: skip
+                                        if rank not in blocking)  # fmt: skip
     elif kind == "mismatch":
         called = {rank: each["entries"][-1]["profiling_name"] for rank, each in raw.items()}
-        assert {rank for rank, name in called.items() if name == "gloo:broadcast"} == {*culprits}
+        assert {rank for rank, name in called.items() if name == "gloo:broadcast"} == {*blocking}
     else:
         # It hangs nowhere: all are through all that they began.
         assert {*reached.values()} == {*through.values()} == {85}
@@ -175,7 +177,7 @@ DONE, WAITS = {}, {"done": False}
 
 
 @pytest.mark.parametrize(
-    ("dumps", "kind", "culprits", "words"),
+    ("dumps", "kind", "blocking", "words"),
     [
         pytest.param(
             [[("all_reduce", 1, {"input_sizes": [[8]]}), ("all_reduce", 2, WAITS)],
@@ -190,16 +192,17 @@ DONE, WAITS = {}, {"done": False}
         ),
         pytest.param(
             [[("all_to_all", 1, {**WAITS, "input_sizes": [[r]]})] for r in range(3)],
-            "stuck", (), "all ranks reached all_to_all #1, and ranks 0-2 are not through", id="sizes that may differ",
+            "stuck", (), "all ranks reached all_to_all #1, but ranks 0-2 have not completed it",
+            id="sizes that may differ",
         ),
         pytest.param(
             [[("all_reduce", 5, WAITS)], [("all_reduce", 5, DONE)], [("all_reduce", 5, WAITS)]],
-            "stuck", (), "all ranks reached all_reduce #5, and ranks 0, 2 are not through it, rank 1 through it",
+            "stuck", (), "all_reduce #5, but ranks 0, 2 have not completed it; rank 1 has: a slow or broken link",
             id="some are through",
         ),
         pytest.param(
             [[("broadcast", 4, WAITS)], [("broadcast", 4, DONE)], [("broadcast", 4, WAITS)]],
-            "sources", (), "ranks 0, 2 are not through it, rank 1 through it: a mismatch: ranks name different sources",
+            "sources", (), "ranks 0, 2 have not completed it; rank 1 has: a mismatch: the ranks name different sources",
             id="all broadcast, and it does not end",
         ),
         pytest.param(
@@ -208,7 +211,7 @@ DONE, WAITS = {}, {"done": False}
         ),
         pytest.param(
             [[("all_reduce", 2, WAITS)], [("all_reduce", 2, WAITS)], None],
-            "unseen", (), "ranks 0-1 wait in all_reduce #2; no recorder of rank 2 could be read",
+            "unseen", (), "ranks 0-1 wait in all_reduce #2; the recorder of rank 2 was not read",
             id="the suspect has none",
         ),
         pytest.param(
@@ -221,68 +224,64 @@ DONE, WAITS = {}, {"done": False}
         ),
         pytest.param(
             [[("recv 0<-1", 1, {**WAITS, "is_p2p": True})], [("all_reduce", 1, DONE)]],
-            "p2p", (1,), "rank 0 receives from rank 1, which has not sent it", id="a receive without its send",
-        ),
-        pytest.param(
-            [[("all_reduce", 3, DONE)], [("all_reduce", 3, DONE)]],
-            "agree", (), "all 2 ranks agree up to collective #3", id="nothing is wrong",
+            "p2p", (1,), "rank 0 waits to receive from rank 1, which has not sent", id="a receive without its send",
         ),
     ],
 )  # fmt: skip
-def test_verdicts(dumps, kind, culprits, words):
+def test_findings(dumps, kind, blocking, words):
     made = {rank: calls(*((op, seq, dict(more)) for op, seq, more in entries))
             for rank, entries in enumerate(dumps) if entries is not None}  # fmt: skip
-    verdict = find_verdicts(made, len(dumps))[0]
-    assert (verdict.kind, verdict.culprits) == (kind, culprits), verdict
-    assert words in verdict.sentence
+    finding = find(made, len(dumps))[0]
+    assert (finding.kind, finding.blocking) == (kind, blocking), finding
+    assert words in describe_finding(finding)
 
 
-def standings(dumps, world_size=0):
+def positions(dumps, world_size=0):
     return [
-        (each.ranks, f"{each.collective.op} #{each.collective.seq}" if each.collective else "", each.state,
-         each.is_culprit)
-        for each in rank_standings(dumps, find_verdicts(dumps, world_size)[0], world_size)
+        (each.ranks, f"{each.collective.op} #{each.collective.seq}" if each.collective else "", describe_state(each),
+         each.is_blocking)
+        for each in rank_positions(dumps, find(dumps, world_size)[0], world_size)
     ]  # fmt: skip
 
 
-def test_where_all_ranks_stood():
+def test_positions_of_all_ranks():
     """Those to blame first, ranks that stood alike in one row, then those without a dump."""
-    assert standings(dumps_of("sleep"), 6) == [
-        ((2,), "all_reduce #45", "done, began nothing since", True),
-        ((0, 1, 3), "all_reduce #46", "scheduled, waits", False),
+    assert positions(dumps_of("sleep"), 6) == [
+        ((2,), "all_reduce #45", "done, idle", True),
+        ((0, 1, 3), "all_reduce #46", "scheduled, waiting", False),
         ((4, 5), "", "no flight recorder", False),
     ]
-    assert standings(dumps_of("mismatch")) == [
-        ((1,), "broadcast #46", "scheduled, waits", True),
-        ((0, 2, 3), "all_reduce #46", "scheduled, waits", False),
+    assert positions(dumps_of("mismatch")) == [
+        ((1,), "broadcast #46", "scheduled, waiting", True),
+        ((0, 2, 3), "all_reduce #46", "scheduled, waiting", False),
     ]
-    first = rank_standings(dumps_of("sleep"), find_verdicts(dumps_of("sleep"), 4)[0])[1]
+    first = rank_positions(dumps_of("sleep"), find(dumps_of("sleep"), 4)[0])[1]
     assert first.since_ns == min(
         call.created_ns for dump in dumps_of("sleep").values() for call in dump.collectives if not call.is_done
     )
 
 
-def test_where_a_rank_stood_in_several_groups():
+def test_position_of_a_rank_in_several_groups():
     """It waits in the group of the verdict, where it has begun something in another before."""
     begun = ("all_gather", 3, {"group": "1", "done": False})
     dumps = {0: calls(begun, ("all_reduce", 2, WAITS.copy())), 1: calls(("all_reduce", 1, {}))}
-    assert standings(dumps, 2)[1][:3] == ((0,), "all_reduce #2", "started, waits")
+    assert positions(dumps, 2)[1][:3] == ((0,), "all_reduce #2", "started, waiting")
     dumps = {0: calls(("all_reduce", 2, WAITS.copy())), 1: parse_dump(b'{"entries": []}')}
-    assert standings(dumps, 2)[-1][:3] == ((1,), "", "no flight recorder")
+    assert positions(dumps, 2)[-1][:3] == ((1,), "", "no flight recorder")
 
 
 def test_members_of_a_group_are_those_that_nccl_tells():
     members = {"0": [0, 1, 2, 3], "1": [1, 3]}
     dumps = {rank: calls(("all_reduce", 1, {}), members=members) for rank in range(4)}
     dumps[1] = calls(("all_reduce", 1, {}), ("all_gather", 1, {"group": "1", "done": False}), members=members)
-    verdict = find_verdicts(dumps, 4)[0]
-    assert (verdict.kind, verdict.culprits, verdict.waiting) == ("missing", (3,), (1,))
-    assert "all_gather #1 of group 1" in verdict.sentence
+    finding = find(dumps, 4)[0]
+    assert (finding.kind, finding.blocking, finding.waiting) == ("missing", (3,), (1,))
+    assert "all_gather #1 of group 1" in describe_finding(finding)
 
 
 def test_names_of_ranks():
     assert name_ranks([3]) == "rank 3"
     assert name_ranks([8, 0, 1, 2]) == "ranks 0-2, 8"
     assert name_ranks(range(0, 40, 2)).endswith("and 12 more")
-    assert without_dump({1: parse_dump(b'{"entries":[]}')}, 3) == (0, 2)
-    assert find_verdicts({}, 4) == []
+    assert find({}, 4) == []
+    assert find({rank: calls(("all_reduce", 3, {})) for rank in range(2)}, 2) == []

@@ -1,18 +1,23 @@
-"""Groups of ranks and what they mean, from real stacks and from takes of jobs that hung."""
+"""Groups of ranks and conclusions, from real stacks and from snapshots of jobs that hung."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.hung import hung_take
+from support.hung import hung_snapshot
 
+from torchx_tui.diagnosis.frames import Frame, Thread, child_frame, main_frames, parse_faulthandler, parse_pyspy
 from torchx_tui.diagnosis.recorder.dump import Dump
-from torchx_tui.diagnosis.stacks.conclusion import compare, conclude, own_error
-from torchx_tui.diagnosis.stacks.frames import Frame, Thread, main_frames, own_frame, parse_faulthandler, parse_pyspy
-from torchx_tui.diagnosis.stacks.groups import RankState, Standing, describe_groups, group_ranks
-from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
-from torchx_tui.diagnosis.stacks.take import ReplicaReply, Take, ask_replicas
+from torchx_tui.diagnosis.stacks.collect import ask_replicas
+from torchx_tui.diagnosis.stacks.conclusion import conclude
+from torchx_tui.diagnosis.stacks.groups import RankActivity, RankState, group_ranks
+from torchx_tui.diagnosis.stacks.kept import keep_snapshot, kept_snapshots
+from torchx_tui.diagnosis.stacks.pace import compare
+from torchx_tui.diagnosis.stacks.protocol import from_document, parse_snapshot, to_document
+from torchx_tui.diagnosis.stacks.snapshot import ReplicaReply
+from torchx_tui.diagnosis.stacks.text import describe_groups, describe_reading, describe_unread
+from torchx_tui.logs.pattern.error_reader import read_last_error
 from torchx_tui.specs.status import AppState, ReplicaStatus
 
 DATA = Path(__file__).parent / "data"
@@ -67,7 +72,7 @@ REDUCE = stack("distributed/distributed_c10d.py:all_reduce", "distributed/c10d_l
         ([REDUCE, RankState(has_exited=True)], "rank 1 has exited"),
         ([REDUCE, RankState(state="S")], "rank 0 waits in all_reduce, train.py:12"),
         # A wait of C++ has no frame: the source tells it.
-        ([stack("go", source="work.wait()")] * 2, "all 2 ranks wait in wait(), train.py:12"),
+        ([stack("go", source="work.wait()")] * 2, "both ranks wait in wait(), train.py:12"),
         ([], "no rank was found"),
     ],
 )  # fmt: skip
@@ -79,7 +84,7 @@ def test_many_ranks_and_the_order_of_groups():
     states = dict.fromkeys(range(512), REDUCE)
     states |= {7: stack("load", "main"), 9: RankState(has_exited=True), 300: BACKWARD}
     groups = group_ranks(states)
-    assert [group.standing for group in groups] == [Standing.EXITED, Standing.ELSEWHERE, Standing.WAITS]
+    assert [group.activity for group in groups] == [RankActivity.EXITED, RankActivity.ELSEWHERE, RankActivity.WAITS]
     assert len(groups[-1].ranks) == 510
 
 
@@ -103,22 +108,22 @@ def test_malformed_answers_of_py_spy(value):
     assert all(frame.line == 0 for thread in parse_pyspy(value) for frame in thread.frames)
 
 
-def test_a_fork_does_not_stand_where_its_parent_does():
+def test_frame_of_a_fork_is_not_its_parents():
     threads = parse_pyspy(json.loads((DATA / "stacks" / "with_workers.rank0.json").read_text()))
     assert main_frames(threads)
     forked = [Frame("get", "/usr/lib/python3.11/queue.py", 1),
               Frame("_bootstrap", "/usr/lib/python3.11/multiprocessing/process.py", 1),
               Frame("main", "/home/alice/train.py", 3)]  # fmt: skip
-    assert own_frame([Thread("MainThread", tuple(forked), True)]) is None
+    assert child_frame([Thread("MainThread", tuple(forked), True)]) is None
     mine = Frame("read", "/home/alice/data.py", 5)
-    assert own_frame([Thread("MainThread", (mine, *forked), True)]) == mine
+    assert child_frame([Thread("MainThread", (mine, *forked), True)]) == mine
 
 
-# ---- Takes
+# ---- Snapshots
 
 
 @pytest.mark.parametrize(
-    ("kind", "culprits", "words"),
+    ("kind", "blocking", "words"),
     [
         ("sleep", (1,), "rank 1 has not reached all_reduce #24, where ranks 0, 2-3 wait"),
         ("checkpoint", (0,), "rank 0 saves a checkpoint, train.py:"),
@@ -129,52 +134,58 @@ def test_a_fork_does_not_stand_where_its_parent_does():
         ("recv", (1,), "rank 1 waits in recv, train.py:"),
         ("stopped", (0,), "rank 0 is stopped by a signal"),
         ("left_0", (2,), "rank 2 has exited (exit 0); the other 3 ranks wait for a key of the store"),
-        ("store", (), "all 4 ranks wait for a key of the store, train.py:163: the stacks name no rank"),
+        (
+            "store",
+            (),
+            "all 4 ranks wait for a key of the store, train.py:163: the stacks do not show which",
+        ),
         ("slow", (1,), "rank 1 came last in 30 of 48 collectives"),
     ],
 )
-def test_jobs_that_hung(kind, culprits, words):
-    found = conclude(hung_take(kind))
+def test_jobs_that_hung(kind, blocking, words):
+    found = conclude(hung_snapshot(kind))
     assert words in found.sentence
-    assert found.culprits == culprits if culprits is not None else len(found.culprits) == 1
+    assert found.blocking == blocking if blocking is not None else len(found.blocking) == 1
 
 
-def test_two_takes_tell_hung_from_slow():
-    take = hung_take("sleep")
-    assert compare(take, take) == "hangs"
-    earlier = hung_take("sleep")
-    for rank, dump in earlier.dumps.items():
-        earlier.dumps[rank] = replace(dump, collectives=dump.collectives[:-3])
-    assert compare(take, earlier) == "moves"
-    assert conclude(take, take).pace == "hangs"
+def test_two_snapshots_tell_hung_from_slow():
+    snapshot = hung_snapshot("sleep")
+    assert compare(snapshot, snapshot) == "hangs"
+    dumps = {rank: replace(dump, collectives=dump.collectives[:-3]) for rank, dump in snapshot.dumps.items()}
+    assert compare(snapshot, replace(snapshot, dumps=dumps)) == "moves"
+    assert conclude(snapshot, snapshot).pace == "hangs"
 
 
 @pytest.mark.parametrize("changes", [{"later": 0.0}, {"pauses": (40.0,) * 9}, {"works": True}])
 def test_a_usual_wait_is_no_hang(changes):
     """Equal collectives are no hang while the wait is as long as others were, or a stack changes."""
     later = changes.get("later", 60.0)
-    take, earlier = hung_take("sleep", later), hung_take("sleep", later - 2)
-    take.pauses = changes.get("pauses", ())
+    snapshot, earlier = hung_snapshot("sleep", later), hung_snapshot("sleep", later - 2)
+    snapshot = replace(snapshot, pauses=changes.get("pauses", ()))
     if "works" in changes:
-        moved = replace(take.processes[1], threads=(Thread("MainThread", (Frame("f", "/home/alice/x.py", 3),), True),))
-        take.processes = (take.processes[0], moved, *take.processes[2:])
-    found = conclude(take, earlier)
+        first, second, *rest = snapshot.processes
+        moved = replace(second, threads=(Thread("MainThread", (Frame("f", "/home/alice/x.py", 3),), True),))
+        snapshot = replace(snapshot, processes=(first, moved, *rest))
+    found = conclude(snapshot, earlier)
     assert found.pace == "waits"
     if "works" not in changes:
-        assert found.culprits == ()
+        assert found.blocking == ()
         assert found.sentence.startswith("no collective ended within 2 s (the longest pause was")
 
 
 def test_rank_that_computes_does_not_hang():
     """It may be in one long call of a library; it is named still."""
-    take, earlier = hung_take("sleep"), hung_take("sleep")
-    earlier.at = take.at - 2
-    take.processes = tuple(replace(stack, cpu=stack.cpu + 190 * (stack.rank == 1)) for stack in take.processes)
-    found = conclude(take, earlier)
-    assert (found.pace, found.culprits) == ("waits", (1,))
+    snapshot = hung_snapshot("sleep")
+    earlier = replace(snapshot, at=snapshot.at - 2)
+
+    def with_cpu(works):
+        stacks = (replace(stack, cpu=stack.cpu + 190 * works(stack.rank)) for stack in snapshot.processes)
+        return replace(snapshot, processes=tuple(stacks))
+
+    found = conclude(with_cpu(lambda rank: rank == 1), earlier)
+    assert (found.pace, found.blocking) == ("waits", (1,))
     assert found.pace_sentence.endswith("for longer than usual; a rank may still be computing.")
-    take.processes = tuple(replace(stack, cpu=stack.cpu + 190 * (stack.rank != 1)) for stack in earlier.processes)
-    assert conclude(take, earlier).pace == "hangs"
+    assert conclude(with_cpu(lambda rank: rank != 1), earlier).pace == "hangs"
 
 
 def test_a_rank_that_imports_is_starting():
@@ -187,7 +198,7 @@ def test_a_rank_that_imports_is_starting():
     )
     # A script may run all of its training inside an import.
     training = RankState((Thread("MainThread", (Frame("step", "/home/alice/train.py", 9), *modules), True),), "S")
-    assert group_ranks({0: training})[0].standing is Standing.ELSEWHERE
+    assert group_ranks({0: training})[0].activity is RankActivity.ELSEWHERE
 
 
 PYTHON = "/usr/lib/python3.11"
@@ -216,14 +227,14 @@ PYTHON = "/usr/lib/python3.11"
         ([], "", "", "is at"),
     ],
 )  # fmt: skip
-def test_what_a_rank_waits_for(frames, source, kernel, words):
+def test_wait_of_a_rank(frames, source, kernel, words):
     calls = [*(Frame(function, file, 7) for function, file in frames), Frame("main", "/home/alice/h.py", 118)]
     state = RankState((Thread("MainThread", tuple(calls), True),), "S", kernel, source=source)
     at = "" if words == "is at" else ","
     assert describe_groups(group_ranks({2: state})) == f"rank 2 {words}{at} h.py:118 in main"
 
 
-def test_a_rank_that_ends_last_holds_up_nobody():
+def test_last_rank_to_end_blocks_nobody():
     """Ranks that ended well do not hold up one that ends; they do hold up one that waits for them."""
 
     def threads(*calls):
@@ -232,19 +243,24 @@ def test_a_rank_that_ends_last_holds_up_nobody():
     def found(*calls):
         process = {"kind": "process", "rank": "0", "world": "2", "pid": 5, "is_main": True, "threads": threads(*calls)}
         end = ReplicaReply(1, has_ended=True, exit_code=0, ended_at=5.0)
-        return conclude(Take("local_cwd://torchx/a", "trainer", 9.0, 0.1, (ReplicaReply(0, (process,)), end)))
+        return conclude(parse_snapshot("local_cwd://torchx/a", "trainer", (ReplicaReply(0, (process,)), end)))
 
     ending = found(("destroy_process_group", f"{TORCH}/distributed/distributed_c10d.py"), ("main", "/home/alice/t.py"))
-    assert ending.culprits == ()
+    assert ending.blocking == ()
     assert "rank 0 is ending" in ending.sentence
-    assert found(("barrier", f"{TORCH}/distributed/distributed_c10d.py"), ("main", "/home/a/t.py")).culprits == (1,)
+    assert found(("barrier", f"{TORCH}/distributed/distributed_c10d.py"), ("main", "/home/a/t.py")).blocking == (1,)
+
+
+def read_errors(texts):
+    errors = {rank: read_last_error(text) for rank, text in texts.items()}
+    return {rank: error for rank, error in errors.items() if error}
 
 
 LOST = "RuntimeError: [../gloo/pair.cc:525] Connection closed by peer [127.0.0.1]:32431\n"
 
 
 @pytest.mark.parametrize(
-    ("errors", "times", "culprits", "words"),
+    ("errors", "times", "blocking", "words"),
     [
         ({}, (6.0, 5.0), (1,), "rank 1 has exited (SIGKILL); rank 0 ended after that; rank 2 "),
         ({0: LOST}, (6.0, 5.0), (1,), "rank 1 has exited (SIGKILL); rank 0 ended after that; rank 2 "),
@@ -253,7 +269,7 @@ LOST = "RuntimeError: [../gloo/pair.cc:525] Connection closed by peer [127.0.0.1
         ({}, (None, None), (0, 1), "ranks 0-1 have exited (exit 1, SIGKILL); rank 2 "),
     ],
 )
-def test_of_the_ranks_that_failed_the_first_is_named(errors, times, culprits, words):
+def test_first_failed_rank_is_blocking(errors, times, blocking, words):
     """A job is looked at while the end of one rank ends the others."""
     waiting = [
         {"name": "all_reduce", "filename": f"{TORCH}/distributed/distributed_c10d.py", "line": 9},
@@ -266,84 +282,76 @@ def test_of_the_ranks_that_failed_the_first_is_named(errors, times, culprits, wo
         ReplicaReply(1, has_ended=True, signal="SIGKILL", ended_at=times[1]),
         ReplicaReply(2, (process,)),
     )
-    found = conclude(Take("local_cwd://torchx/a", "trainer", 9.0, 0.1, replies), None, errors)
-    assert found.culprits == culprits
+    found = conclude(parse_snapshot("local_cwd://torchx/a", "trainer", replies), None, read_errors(errors))
+    assert found.blocking == blocking
     assert found.sentence.startswith(words)
 
 
-def test_a_wait_that_has_just_begun_is_none():
-    take = hung_take("sleep")
-    waiting = max(call.created_ns for dump in take.dumps.values() for call in dump.collectives) / 1e9
-    take.recorded_at.update(dict.fromkeys(take.recorded_at, waiting + 0.2))
-    assert conclude(take).verdict is None
+def test_short_wait_is_no_finding():
+    snapshot = hung_snapshot("sleep")
+    waiting = max(call.created_ns for dump in snapshot.dumps.values() for call in dump.collectives) / 1e9
+    recorded_at = dict.fromkeys(snapshot.recorded_at, waiting + 0.2)
+    assert conclude(replace(snapshot, recorded_at=recorded_at)).finding is None
 
 
 @pytest.mark.parametrize(
-    ("ends", "errors", "culprits", "words"),
+    ("ends", "errors", "blocking", "words"),
     [
         ([(0, "", 9.0), (1, "", 5.0), (1, "", 5.1)], {1: LOST, 2: LOST}, (0,), "rank 0 ended first (exit 0); "),
         ([(1, "", 5.0), (1, "", 9.0), (1, "", 5.1)],
-         {0: LOST, 1: "ValueError: nan\n", 2: LOST}, (1,), "rank 1 ended first (exit 1), and says: ValueError"),
+         {0: LOST, 1: "ValueError: nan\n", 2: LOST}, (1,), "rank 1 ended first (exit 1) with ValueError: nan; ranks"),
         ([(None, "SIGKILL", 5.0), (1, "", 6.0)], {1: LOST}, (0,), "rank 0 ended first (SIGKILL)"),
-        ([(1, "", 5.0), (1, "", 4.0)], {0: LOST, 1: LOST}, (1,), "rank 1 ended first (exit 1)"),
+        ([(1, "", 5.0), (1, "", 4.0)], {0: LOST, 1: LOST}, (1,), "(exit 1); rank 0 then lost the"),
         # Replicas that have nothing to do with each other.
-        ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "no rank says anything about another"),
-        ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (), "no rank says anything about another"),
+        ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "no rank's end explains another's"),
+        ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (), "no rank's end explains another's"),
     ],
 )  # fmt: skip
-def test_jobs_that_are_over(ends, errors, culprits, words):
+def test_jobs_that_are_over(ends, errors, blocking, words):
     replies = tuple(
         ReplicaReply(number, has_ended=True, exit_code=code, signal=signal, ended_at=at)
         for number, (code, signal, at) in enumerate(ends)
     )
-    found = conclude(Take("local_cwd://torchx/a", "trainer", 0.0, 0.1, replies), None, errors)
-    assert found.culprits == culprits
+    found = conclude(parse_snapshot("local_cwd://torchx/a", "trainer", replies), None, read_errors(errors))
+    assert found.blocking == blocking
     assert words in found.sentence
 
 
-def test_errors_of_their_own():
-    assert own_error("x\nValueError: bad\nnoise\n") == "ValueError: bad"
-    assert own_error(f"ValueError: earlier\n{LOST}") == ""
-    assert (
-        own_error("[rank1]: torch.OutOfMemoryError: CUDA out of memory")
-        == "[rank1]: torch.OutOfMemoryError: CUDA out of memory"
-    )
-
-
-def test_takes_are_kept_with_their_job(tmp_path, monkeypatch):
+def test_latest_snapshots_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    take = hung_take("sleep", 0.0)
-    assert kept_takes(take.handle) == []
+    snapshot = hung_snapshot("sleep", 0.0)
+    assert kept_snapshots(snapshot.handle) == []
     for number in range(13):
-        take.at = 1000.0 + number
-        keep_take(take)
+        snapshot = replace(snapshot, at=1000.0 + number)
+        keep_snapshot(snapshot)
     folder = next((tmp_path / "torchx-tui" / "stacks").iterdir())
     (folder / "999999999999999.json").write_text("{")
-    kept = kept_takes(take.handle)
+    kept = kept_snapshots(snapshot.handle)
     assert [each.at for each in kept] == [1012.0 - number for number in range(9)]
-    assert conclude(kept[0]).sentence == conclude(take).sentence
+    assert kept[0] == snapshot
+    assert kept_snapshots(snapshot.handle, 2, has_recorders=False) == [replace(snapshot, dumps={})]
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_two_takes_told_is_kept(tmp_path, monkeypatch):
+def test_comparison_of_two_snapshots_is_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    first, second = replace(hung_take("sleep"), at=1000.0), replace(hung_take("sleep"), at=1002.0, pace="moves")
-    keep_take(first)
-    keep_take(second, instead_of=first)
-    (kept,) = kept_takes(first.handle)
+    first, second = replace(hung_snapshot("sleep"), at=1000.0), replace(hung_snapshot("sleep"), at=1002.0, pace="moves")
+    keep_snapshot(first)
+    keep_snapshot(second, instead_of=first)
+    (kept,) = kept_snapshots(first.handle)
     assert (kept.at, conclude(kept).pace) == (1002.0, "moves")
     assert conclude(kept).sentence == conclude(second).sentence
-    keep_take(second, instead_of=replace(first, at=second.at))
-    assert len(kept_takes(first.handle)) == 1
+    keep_snapshot(second, instead_of=replace(first, at=second.at))
+    assert len(kept_snapshots(first.handle)) == 1
     # As earlier versions kept it, or somebody else.
     for pace in (None, "flies", 3):
-        document = {**first.to_document(), "pace": pace}
-        assert Take.from_document(document).pace == ""
+        document = {**to_document(first), "pace": pace}
+        assert from_document(document).pace == ""
     del document["pace"]
-    assert Take.from_document(document).pace == ""
+    assert from_document(document).pace == ""
 
 
-def test_what_others_print_is_harmless():
+def test_foreign_output_is_harmless():
     lines = (
         {"kind": "process", "rank": "x", "is_main": True, "host": "\x1b[31mh", "tried": [["a"], ["py-spy", "\x07no"]]},
         {"kind": "process", "rank": 10**12, "is_main": True, "world": "9" * 30, "threads": "none", "text": None},
@@ -352,23 +360,25 @@ def test_what_others_print_is_harmless():
         {"kind": "source", "file": 3, "lines": {"x": 1, "9": "\x1b"}},
         {},
     )
-    take = Take("a://b/c", "r", 0.0, 0.0, (ReplicaReply(0, lines),))
-    found = conclude(take)
+    replies = (ReplicaReply(0, lines),)
+    snapshot = parse_snapshot("a://b/c", "r", replies)
+    found = conclude(snapshot)
     assert "\x1b" not in found.sentence
-    assert take.dumps == {}
-    assert "arrived damaged" in dict(take.not_read)["flight recorder of rank 0"]
-    assert all(text.isprintable() for who, why in take.not_read for text in (who, why))
-    assert take.world_size == 1
-    # A rank whose recorder was found elsewhere lacks none.
-    assert "flight recorder of rank 0" not in dict(replace(take, recorded={0: Dump(())}).not_read)
+    assert snapshot.dumps == {}
+    assert "arrived damaged" in dict(describe_unread(snapshot))["flight recorder of rank 0"]
+    assert all(text.isprintable() for name, why in describe_unread(snapshot) for text in (name, why))
+    assert snapshot.world_size == 1
+    # The rank's recorder may be in a file.
+    snapshot = parse_snapshot("a://b/c", "r", replies, recorded={0: Dump(())})
+    assert "flight recorder of rank 0" not in dict(describe_unread(snapshot))
 
 
 def test_replicas_that_cannot_be_asked_count_as_ranks():
     lines = ({"kind": "process", "rank": 0, "is_main": True},)
     errors = [ReplicaReply(k, error="Too many open files") for k in (1, 2, 3)]
-    take = Take("a://b/c", "r", 0.0, 0.0, (ReplicaReply(0, lines), *errors))
-    assert take.how == "nothing read, 0 of 4 ranks"
-    assert take.exited == {}
+    snapshot = parse_snapshot("a://b/c", "r", (ReplicaReply(0, lines), *errors))
+    assert describe_reading(snapshot) == "nothing read, 0 of 4 ranks"
+    assert snapshot.exited == {}
 
 
 @pytest.mark.parametrize(("once_a_node", "asked"), [(True, 16), (False, 40)])

@@ -67,8 +67,8 @@ def ranks() -> AppDef:
         mounts={mounts}, resource=resource,
     )])
 '''
-# Seconds after which stacks are taken again that do not show what is waited for.
-TAKE_AGAIN_S = 5.0
+# Seconds after which stacks without the expected ranks are read again.
+READ_AGAIN_S = 5.0
 HEADER = "from torchx_tui.specs import AppDef, BindMount, Resource, Role, macros\n"
 
 
@@ -106,20 +106,20 @@ def stacks(terminal, arguments=None, name="ranks", **environ):
     app.wait(rf"Running +{name}\b")
     app.wait("begun")
     app.press("b")
-    app.wait(r"places?\b")
+    app.wait(r"groups?\b")
     return app
 
 
-def wait_for_take(app, *patterns: str) -> None:
-    """Wait until a take shows all of these; take again where ranks were not there yet, or answered too late."""
+def wait_for_snapshot(app, *patterns: str) -> None:
+    """Wait until a snapshot shows all of these; read again where ranks were not there yet, or answered too late."""
     asked = time.monotonic()
 
     def shows(text: str) -> bool:
         nonlocal asked
         if all(re.search(pattern, " ".join(text.split())) for pattern in patterns):
             return True
-        is_taking = "taking again" in text or "Reading the stacks" in text
-        if not is_taking and time.monotonic() - asked > TAKE_AGAIN_S:
+        is_taking = "reading again" in text or "Reading the stacks" in text
+        if not is_taking and time.monotonic() - asked > READ_AGAIN_S:
             app.press("R")
             asked = time.monotonic()
         return False
@@ -129,7 +129,7 @@ def wait_for_take(app, *patterns: str) -> None:
 
 def check_groups(app, way: str, sentence: str = "") -> None:
     """Check that rank 1 is named, with where it is, and how it was read."""
-    wait_for_take(app, sentence, f"{way}, 4 of 4 ranks", "1 rank 1 sleeps", "3 ranks 0, 2-3")
+    wait_for_snapshot(app, sentence, f"{way}, 4 of 4 ranks", "1 rank 1 sleeps", "3 ranks 0, 2-3")
     app.press("escape")
     app.wait("STATE")
 
@@ -155,10 +155,8 @@ def test_without_the_right_to_trace(terminal, launch):
     rightless = [SETPRIV, "--bounding-set=-all", "--inh-caps=-all"]
     launch("local_cwd", code=PLAIN.replace("import os, time", "import os, time\nos.setgid(65534)\nos.setuid(65534)"))
     app = stacks(terminal, [*rightless, COMMAND])
-    words = (
-        "not read: rank 0 and 3 more, py-spy: not allowed: it is a process of user 65534: ask as that user, or as root"
-    )
-    wait_for_take(app, words)
+    words = "not read: rank 0 and 3 more, py-spy: not allowed: the process belongs to user 65534: run as that user"
+    wait_for_snapshot(app, words)
     app.press("escape")
     app.wait(r"Running +ranks\S* +local +4/4")
     cancel_top(app)
@@ -183,7 +181,7 @@ def test_docker(terminal, launch, docker_engine):
     app.press("g")
     app.wait("begun")
     app.press("b")
-    wait_for_take(app, "not read: rank 0 and 3 more, py-spy: not in the image")
+    wait_for_snapshot(app, "not read: rank 0 and 3 more, py-spy: not in the image")
 
 
 @needs_torch

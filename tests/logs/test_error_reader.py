@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support.tables import toml_table
 
-from torchx_tui.logs.pattern.error_reader import explain_output
+from torchx_tui.logs.pattern.error_reader import explain_output, read_last_error
 
 RECORDINGS = Path(__file__).with_name("recordings")
 TABLE = toml_table(Path(__file__).with_name("data") / "errors.toml")
@@ -48,3 +48,19 @@ def test_quoted_output_cannot_drive_the_terminal():
     found = explain_output(TRACEBACK.replace("bad", "\x1b]0;title\x07bad\x1b[31m"))
     assert found.sentence == "ValueError: bad"
     assert "\x1b" not in found.quote
+
+
+@pytest.mark.parametrize(
+    ("output", "error"),
+    [
+        ("x\nValueError: bad\nnoise\n", "ValueError: bad"),
+        ("[rank1]: torch.OutOfMemoryError: CUDA out of memory", "torch.OutOfMemoryError: CUDA out of memory"),
+        ("ValueError: earlier\nRuntimeError: Connection closed by peer\n", "RuntimeError: Connection closed by peer"),
+        ("ValueError: bad\nE1121 api.py:882] failed (exitcode: 1) local_rank: 3 (pid: 7)\n", "ValueError: bad"),
+        ("terminate called after throwing an instance of 'c10::Error'\n  what():  bad size\n", "c10::Error: bad size"),
+        ("step 1\n", ""),
+    ],
+)
+def test_last_error_of_a_process(output, error):
+    found = read_last_error(output)
+    assert (found.text if found else "") == error

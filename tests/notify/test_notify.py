@@ -16,11 +16,11 @@ from pathlib import Path
 import psutil
 import pytest
 from support.hostile_server import hostile_server
-from support.hung import hung_take
+from support.hung import hung_snapshot
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.diagnosis.progress.stalls import SHORTEST_PAUSE_S
-from torchx_tui.diagnosis.stacks.kept import keep_take
+from torchx_tui.diagnosis.stacks.kept import keep_snapshot
 from torchx_tui.doctor.config_checks import notify_findings
 from torchx_tui.notify.channels import deliver, webhook_body
 from torchx_tui.notify.helper import is_wanted, send_once, terminal_sequence, want
@@ -268,7 +268,7 @@ def test_a_stall_and_the_end_are_told_on_every_way(home, hook, monkeypatch):
     steps = "import time\nfor step in range(12): print(f'step {step}/90 loss: {2 / (step + 1)}'); time.sleep(0.5)\n"
     handle = launch(settings, f"{steps}time.sleep(3600)")
     # The stacks that the Job screen shows of it.
-    keep_take(hung_take("checkpoint", handle=handle, at=time.time() + PATIENCE))
+    keep_snapshot(hung_snapshot("checkpoint", handle=handle, at=time.time() + PATIENCE))
 
     def told(way: str) -> list[str]:
         # A file that was just made is still empty.

@@ -3,10 +3,10 @@
 import pytest
 from support.canned import NOW, CannedScheduler, busy_scheduler, let_run_commands
 from support.dashboard import make_app, until
-from support.hung import hung_take
+from support.hung import hung_snapshot
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
 
-from torchx_tui.diagnosis.stacks.kept import keep_take
+from torchx_tui.diagnosis.stacks.kept import keep_snapshot
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
@@ -18,7 +18,7 @@ from torchx_tui.tui.stacks.screen import StacksScreen
 def app(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
-    monkeypatch.setattr(stacks, "take_stacks", lambda *_, **__: hung_take("checkpoint", at=NOW - 3, seconds=0.31))
+    monkeypatch.setattr(stacks, "take_snapshot", lambda *_, **__: hung_snapshot("checkpoint", at=NOW - 3, seconds=0.31))
     scheduler = let_run_commands(CannedScheduler(logs=tmp_path / "logs"))
     scheduler.add("llama3-8b-sft-zq2wmx7v5hkdfd", AppState.RUNNING, 2460, replicas=4)
     return make_app(scheduler, tmp_path)
@@ -44,7 +44,7 @@ async def open_stalled(pilot):
 
 def test_stalled_job_with_its_stacks(snap_compare, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    keep_take(hung_take("checkpoint", at=NOW - 3, seconds=0.31, handle=RUNNING))
+    keep_snapshot(hung_snapshot("checkpoint", at=NOW - 3, seconds=0.31, handle=RUNNING))
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     assert snap_compare(app, sizes=SIZES, run_before=open_stalled)
 
@@ -56,7 +56,7 @@ def test_stacks(snap_compare, app):
 def test_job_that_hung_and_failed(snap_compare, tmp_path, monkeypatch):
     """The Why pane says where its ranks stood when its stacks were last taken."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    keep_take(hung_take("checkpoint", handle=FAILED, pace="hangs"))
+    keep_snapshot(hung_snapshot("checkpoint", handle=FAILED, pace="hangs"))
     scheduler = busy_scheduler(tmp_path / "logs")
 
     def stands(app):

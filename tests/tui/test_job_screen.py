@@ -14,10 +14,9 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.api import DescribeAppResponse, PublishedPort, StateChange
 from torchx_tui.diagnosis.failure.explain import Explanation
+from torchx_tui.diagnosis.frames import Frame
 from torchx_tui.diagnosis.recorder.dump import Collective
-from torchx_tui.diagnosis.recorder.verdict import Standing
-from torchx_tui.diagnosis.stacks.ended import End
-from torchx_tui.diagnosis.stacks.frames import Frame
+from torchx_tui.diagnosis.recorder.findings import RankPosition
 from torchx_tui.logs.lines.failure import Failure, LoggedError
 from torchx_tui.logs.pattern.error_kinds import ErrorKind
 from torchx_tui.settings.config import LogSettings, Settings
@@ -172,28 +171,29 @@ async def test_first_errors_that_follow_are_listed(app):
 
 
 async def test_failure_of_the_explanation_is_shown(app, monkeypatch):
-    monkeypatch.setattr(f"{EXPLAIN}.explain_end", lambda *_: [][0])
+    monkeypatch.setattr(f"{EXPLAIN}.explain_ranks", lambda *_: [][0])
     async with jobs_of(app) as table:
         app.push_screen(JobScreen(app.jobs.rows[HANDLE]))
         await table.shows("explain-failure stopped: IndexError: list index out of range", on="said")
 
 
-async def test_where_the_ranks_stood_comes_first(app, utc, monkeypatch):
-    def called(seq, group="default_pg"):
-        return Collective("tp", group, seq, "all_reduce")
+async def test_rank_positions_come_first(app, utc, monkeypatch):
+    def called(seq, group="default_pg", **more):
+        return Collective("tp", group, seq, "all_reduce", **more)
 
     waits = [
-        Standing((rank, rank + 1, 90 + rank), called(17 + rank, "tensors") if rank < 12 else None, "w" * 40)
+        RankPosition((rank, rank + 1, 90 + rank), called(17 + rank, "tensors", state="w" * 40) if rank < 12 else None)
         for rank in range(0, 21, 3)
     ]
-    standings = (Standing((7,), called(16), "done", int(NOW) * 1_000_000_000, is_culprit=True), *waits)
+    blocking = RankPosition((7,), called(16, is_done=True), int(NOW) * 1_000_000_000, is_blocking=True)
     stack = (Frame("main", "train.py", 7), Frame("save", "train.py", 9))
-    end = End(("rank 7 was late", "it hung", "then it failed"), standings, "by its recorder", stack, "It stood in:")
+    details = ("it hung", "then it failed")
+    end = Explanation("rank 7 was late", details, (blocking, *waits), "by its recorder", stack, "Its stack:")
     # However often the job is explained.
-    found = [Explanation(end.sentences[0], end)]
+    found = [end]
     monkeypatch.setattr(f"{EXPLAIN}.explain_job", lambda *_, **__: found[-1])
     below = [
-        *("it hung", "then it failed", "", "It stood in:"),
+        *("it hung", "then it failed", "", "Its stack:"),
         *('▎ File "train.py", line 7, in main', '▎ File "train.py", line 9, in save', ""),
         "RuntimeError: loss is nan: trainer/2, exit 1",
     ]
@@ -207,9 +207,9 @@ async def test_where_the_ranks_stood_comes_first(app, utc, monkeypatch):
             "rank 7 was late",
             "",
             f"RANK        LAST COLLECTIVE       STATE{' ' * 22}SINCE",
-            f"7           all_reduce #16        done{' ' * 23}10:58:52",
+            f"7           all_reduce #16        done, idle{' ' * 17}10:58:52",
             *others,
-            f"12-13, 102{' ' * 24}{'w' * 24}…",
+            f"12-13, 102{' ' * 24}no flight recorder",
             "and 2 more",
             "by its recorder",
             "",
@@ -219,22 +219,22 @@ async def test_where_the_ranks_stood_comes_first(app, utc, monkeypatch):
         await job.until(lambda: job.why()[2] != rows[2], "the rows of a narrow screen")
         assert job.why()[2:11] == [
             "RANK      LAST COLLECTIVE    STATE     SINCE",
-            "7         all_reduce #16     done      10:58:52",
+            "7         all_reduce #16     done, i…  10:58:52",
             "0-1, 90   all_reduce #17 o…  wwwwwww…",
             "3-4, 93   all_reduce #20 o…  wwwwwww…",
             "6-7, 96   all_reduce #23 o…  wwwwwww…",
             "9-10, 99  all_reduce #26 o…  wwwwwww…",
-            f"12-13,…{' ' * 22}wwwwwww…",
+            f"12-13,…{' ' * 22}no flig…",
             "and 2 more",
             "by its recorder",
         ]
-        found.append(Explanation(end.sentences[0], replace(end, standings=())))
+        found.append(replace(end, positions=()))
         job.screen.why.show(job.screen.described, found[-1])
         assert job.why()[:9] == ["rank 7 was late", *below]
 
 
 async def test_table_and_headline_have_the_sentence_of_the_pane(app, monkeypatch):
-    found = Explanation("rank 2 failed: exit 1, ValueError: loss is nan", End(("rank 2 failed: exit 1",)))
+    found = Explanation("rank 2 failed: exit 1, ValueError: loss is nan")
     monkeypatch.setattr(f"{EXPLAIN}.explain_job", lambda *_, **__: found)
     async with failed_job(app) as job:
         assert job.why()[0] == found.sentence

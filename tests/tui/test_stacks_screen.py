@@ -1,4 +1,4 @@
-"""The Stacks screen, by keys, on takes of jobs that hung."""
+"""The Stacks screen, by keys, on snapshots of jobs that hung."""
 
 import json
 from dataclasses import replace
@@ -6,14 +6,15 @@ from dataclasses import replace
 import pytest
 from support.canned import NOW, CannedScheduler, busy_scheduler, let_run_commands
 from support.dashboard import make_app
-from support.hung import hung_take
+from support.hung import hung_document, hung_snapshot
 from support.pictures import RUNNING
 from support.screens import jobs_of
 
 from torchx_tui.backends.abilities import RunsCommands
 from torchx_tui.backends.shared.bounded_command import CommandOutput
 from torchx_tui.diagnosis.stacks import stalled
-from torchx_tui.diagnosis.stacks.kept import keep_take, kept_takes
+from torchx_tui.diagnosis.stacks.kept import keep_snapshot, kept_snapshots
+from torchx_tui.diagnosis.stacks.protocol import from_document
 from torchx_tui.settings.config import Settings, WatchSettings
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.status import AppState
@@ -41,10 +42,10 @@ def take(monkeypatch):
     """Give what sets the stacks that are read; at first those of a job that hangs as it saves a checkpoint."""
 
     def take(read):
-        monkeypatch.setattr(stacks, "take_stacks", lambda _, handle, **__: replace(read(), handle=handle))
+        monkeypatch.setattr(stacks, "take_snapshot", lambda _, handle, **__: replace(read(), handle=handle))
 
     monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
-    take(lambda: hung_take("checkpoint"))
+    take(lambda: hung_snapshot("checkpoint"))
     return take
 
 
@@ -65,12 +66,12 @@ def refuse():
 
 
 def unread():
-    found = hung_take("sleep")
-    for reply in found.replies:
-        for line in reply.lines:
+    document = hung_document("sleep")
+    for reply in document["replies"]:
+        for line in reply["lines"]:
             if line["kind"] == "process":
                 line.update(text="", tried=[["py-spy", "not allowed: ask as root"]])
-    return found
+    return from_document(document)
 
 
 async def test_stacks_are_read_and_grouped(tmp_path, take):
@@ -81,10 +82,10 @@ async def test_stacks_are_read_and_grouped(tmp_path, take):
         take(unread)
         await table.press("R")
         await draws(table, "not read: rank 0 and 3 more, py-spy: not allowed")
-        take(lambda: hung_take("checkpoint"))
+        take(lambda: hung_snapshot("checkpoint"))
         await table.press("R")
-        groups = "2 places", "rank 0 saves a checkpoint, train.py:", "save_checkpoint", "worker server, 4 of 4 ranks"
-        await draws(table, *groups, "time.sleep(FOREVER)", "it hangs.", "Against the 3 others")
+        groups = "2 groups", "rank 0 saves a checkpoint, train.py:", "save_checkpoint", "worker server, 4 of 4 ranks"
+        await draws(table, *groups, "time.sleep(FOREVER)", "the job hangs.", "Against the 3 others")
         await table.resize(80, 24)
         await draws(table, *groups)
         await table.press("j")
@@ -110,9 +111,9 @@ async def test_from_the_job_and_its_logs_and_back(tmp_path, take, monkeypatch):
         assert 'File "/home/alice/train/train.py"' in copied[0]
         await job.open(LogsScreen, "l")
         screen = await stacks_by(job)
-        # Of the two takes before one is kept, and what both together told.
+        # Of the two earlier snapshots the second is kept, with their comparison.
         assert [pace for _, _, pace in screen.kept] == ["hangs"]
-        assert job.drawn().count("2 places   hangs") == 1
+        assert job.drawn().count("2 groups   hangs") == 1
 
 
 @pytest.mark.parametrize("is_wanted", [True, False])
@@ -123,7 +124,7 @@ async def test_stacks_of_a_stalled_job_are_there_without_a_key(tmp_path, is_want
     class Hung(CannedScheduler):
         def run_beside(self, app_id, role_name, k, argv, timeout_s=0.0):
             asked.append(json.loads(argv[-1])["stop"])
-            lines = hung_take("checkpoint").replies[k].lines
+            lines = hung_snapshot("checkpoint").replies[k].lines
             return CommandOutput(0, "\n".join(json.dumps(line) for line in lines).encode(), b"")
 
     app = make_app(hung(tmp_path, Hung), tmp_path, settings=Settings() if is_wanted else LEFT_ALONE)
@@ -135,13 +136,13 @@ async def test_stacks_of_a_stalled_job_are_there_without_a_key(tmp_path, is_want
             await draws(table, "rank 0 has not reached")
         await app.workers.wait_for_complete()
     assert asked == [False] * 4 * is_wanted
-    assert len(kept_takes(handle)) == int(is_wanted)
+    assert len(kept_snapshots(handle)) == int(is_wanted)
 
 
 async def test_the_finding_stands_with_the_stalled_job(tmp_path, monkeypatch):
     """In its pane and on its card, also of a dashboard that is opened later, which takes nothing again."""
-    taken_once = [replace(hung_take("checkpoint"), handle=RUNNING, at=NOW - 5)]
-    monkeypatch.setattr(stalled, "take_stacks", lambda *_, **__: taken_once.pop())
+    taken_once = [replace(hung_snapshot("checkpoint"), handle=RUNNING, at=NOW - 5)]
+    monkeypatch.setattr(stalled, "take_snapshot", lambda *_, **__: taken_once.pop())
     scheduler = busy_scheduler(tmp_path / "logs")
     card = "! rank 0 has not reached"
     for _ in range(2):
@@ -160,7 +161,7 @@ async def test_the_finding_stands_with_the_stalled_job(tmp_path, monkeypatch):
 
 
 async def test_stacks_from_before_a_stall_are_not_its_finding(tmp_path, take):
-    keep_take(replace(hung_take("checkpoint"), handle=RUNNING, at=NOW - 86400))
+    keep_snapshot(replace(hung_snapshot("checkpoint"), handle=RUNNING, at=NOW - 86400))
     scheduler = let_run_commands(busy_scheduler(tmp_path / "logs"))
     app = make_app(scheduler, tmp_path, settings=LEFT_ALONE)
     async with jobs_of(app) as table:
@@ -171,7 +172,7 @@ async def test_stacks_from_before_a_stall_are_not_its_finding(tmp_path, take):
         await job.pilot.pause()
         assert "4 of 4 ranks" not in job.drawn()
         # What a person takes is shown, whatever is configured.
-        take(lambda: replace(hung_take("sleep"), at=NOW))
+        take(lambda: replace(hung_snapshot("sleep"), at=NOW))
         await stacks_by(job)
         await job.back("escape")
         await draws(job, "4 of 4 ranks")

@@ -13,7 +13,9 @@ from textual.widgets import Static
 
 from ...backends.shared.secrets import mask_text
 from ...base.validation import decode_json
-from ...diagnosis.recorder.verdict import DEFAULT_GROUP, list_ranks
+from ...diagnosis.ranks import list_ranks
+from ...diagnosis.recorder.findings import DEFAULT_GROUP
+from ...diagnosis.stacks.text import describe_state
 from ...logs.text.sanitize import plain
 from ...specs.status import NONE, AppState
 from ..format import cut, state_word
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
     from ...backends.api import DescribeAppResponse
     from ...diagnosis.failure.explain import Explanation
-    from ...diagnosis.recorder.verdict import Standing
+    from ...diagnosis.recorder.findings import RankPosition
     from ...logs.lines.failure import Failure, LoggedError
     from ..ui.glyphs import Glyphs
 
@@ -36,9 +38,9 @@ if TYPE_CHECKING:
 _MOST_FOLLOWERS = 4
 _LABEL_WIDTH = 13
 _MOST_OF_A_FACT = 300
-# Where the ranks stood: rows, cells between the columns.
-_MOST_STANDINGS, _GAP = 6, 2
-_STANDING_TITLES = ("RANK", "LAST COLLECTIVE", "STATE", "SINCE")
+# The table of rank positions: its rows, and the cells between its columns.
+_MAX_POSITIONS, _GAP = 6, 2
+_POSITION_TITLES = ("RANK", "LAST COLLECTIVE", "STATE", "SINCE")
 _KEYS = (("e", "edit and relaunch"), ("l", "logs at this line"), ("y", "copy the reason"))
 
 
@@ -95,7 +97,7 @@ class WhyPane(Pane):
     def _text(self, described: DescribeAppResponse, width: int | None = None) -> Text:
         """Return the reason; where a width is given, each error that follows takes one row of it."""
         glyphs, found = glyphs_of(self.app), self.explanation
-        is_news = found is not None and (found.sentence != plain(described.reason) or bool(found.end.sentences))
+        is_news = found is not None and (found.sentence != plain(described.reason) or bool(found.details))
         text = _end_text(found, glyphs, width) if found is not None and is_news else Text(end="")
         text.append_text(_why_text(described, glyphs))
         if found is not None and found.failure.sentence:
@@ -179,43 +181,42 @@ def _replica_name(described: DescribeAppResponse, error: LoggedError) -> str:
 
 
 def _end_text(found: Explanation, glyphs: Glyphs, width: int | None) -> Text:
-    """Return the finding, where all ranks stood, what else is known, and the last calls of the rank that ended it."""
-    end = found.end
-    others = end.sentences[1:]
+    """Return the finding, the positions of all ranks, further findings, and the last calls of the rank that failed."""
     text = Text(end="").append(f"{plain(found.sentence)}\n", f"bold {STYLES.text}")
-    if end.standings:
-        text.append("\n").append_text(_standings_text(end.standings, glyphs, width))
-        text.append(f"{plain(end.evidence)}\n", STYLES.faint)
-    for number, sentence in enumerate(others):
-        text.append("\n" if end.standings and not number else "").append(f"{plain(sentence)}\n", STYLES.muted)
-    if end.stack:
-        text.append(f"\n{plain(end.stack_words)}\n", STYLES.muted)
-        for frame in end.stack:
+    if found.positions:
+        text.append("\n").append_text(_positions_text(found.positions, glyphs, width))
+        text.append(f"{plain(found.evidence)}\n", STYLES.faint)
+        text.append("\n" if found.details else "")
+    for sentence in found.details:
+        text.append(f"{plain(sentence)}\n", STYLES.muted)
+    if found.stack:
+        text.append(f"\n{plain(found.stack_title)}\n", STYLES.muted)
+        for frame in found.stack:
             _quote_line(text, f'File "{frame.file}", line {frame.line}, in {frame.function}', False, glyphs)
     return text.append("\n")
 
 
-def _standings_text(standings: Sequence[Standing], glyphs: Glyphs, width: int | None) -> Text:
-    """Return a row for each group of ranks, the ones that are to blame in red."""
-    rows = [_STANDING_TITLES]
-    for standing in standings[:_MOST_STANDINGS]:
-        call = standing.collective
+def _positions_text(positions: Sequence[RankPosition], glyphs: Glyphs, width: int | None) -> Text:
+    """Return a row for each group of ranks, the blocking ones in red."""
+    rows = [_POSITION_TITLES]
+    for position in positions[:_MAX_POSITIONS]:
+        call = position.collective
         group = f" of {call.group}" if call and call.description != DEFAULT_GROUP else ""
-        since = clock_text(standing.since_ns / 1e9) if standing.since_ns else ""
+        since = clock_text(position.since_ns / 1e9) if position.since_ns else ""
         called = f"{call.op} #{call.seq}{group}" if call else ""
-        rows.append((list_ranks(standing.ranks), plain(called), plain(standing.state), since))
+        rows.append((list_ranks(position.ranks), plain(called), plain(describe_state(position)), since))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    # The state is the longest, and its first word tells most.
+    # The state is the longest, and its first word is the most important.
     for column, least in ((2, 8), (0, 8), (1, 12)):
         excess = sum(widths) + _GAP * (len(widths) - 1) - (width or 10_000)
         widths[column] = max(min(widths[column], least), widths[column] - max(0, excess))
     text = Text(end="")
-    styles = [STYLES.faint, *(STYLES.failed if each.is_culprit else STYLES.text for each in standings)]
+    styles = [STYLES.faint, *(STYLES.failed if each.is_blocking else STYLES.text for each in positions)]
     for row, style in zip(rows, styles, strict=False):
         cells = [cut(cell, size, glyphs.cut).ljust(size) for cell, size in zip(row, widths, strict=True)]
         text.append((" " * _GAP).join(cells).rstrip() + "\n", style)
-    if len(standings) > _MOST_STANDINGS:
-        text.append(f"and {len(standings) - _MOST_STANDINGS} more\n", STYLES.faint)
+    if len(positions) > _MAX_POSITIONS:
+        text.append(f"and {len(positions) - _MAX_POSITIONS} more\n", STYLES.faint)
     return text
 
 

@@ -15,8 +15,9 @@ from rich.style import Style
 from textual.strip import Strip
 
 from ...logs.lines.merge import LogLine
+from ...logs.pattern.error_kinds import known_kinds
 from ...logs.text.cells import char_width
-from ...logs.text.line_kinds import LevelWord, level_of
+from ...logs.text.line_kinds import LevelWord
 from ...logs.text.sanitize import SafeLine, plain, sanitize
 from ..ui.glyphs import Glyphs
 from ..ui.palette import Palette
@@ -113,7 +114,7 @@ class RowMaker:
     def rows(self, line: LogLine) -> list[Strip]:
         """Return the rows of a line: one, or as many as it takes if lines wrap."""
         safe = sanitize(line.data, omitted=line.omitted)
-        level = level_of(safe.text)
+        level = known_kinds().level_of(safe.text)
         text_style = self._faint if line.stream == "n" else self._notable if level else self._log
         over = self._error_row if level is not None and level.level == "error" else None
         runs = self._marked(self._runs(safe, level, text_style), line)

@@ -1,4 +1,4 @@
-"""The texts of the Stacks screen: groups, frames with their sources, children, takes."""
+"""The texts of the Stacks screen: groups, frames with their sources, children, snapshots."""
 
 from __future__ import annotations
 
@@ -6,32 +6,19 @@ from collections.abc import Iterable, Sequence
 
 from rich.text import Text
 
-from ...diagnosis.recorder.verdict import name_ranks
+from ...diagnosis.frames import Frame, child_frame, main_frames
+from ...diagnosis.ranks import list_ranks
 from ...diagnosis.stacks.conclusion import Conclusion
-from ...diagnosis.stacks.frames import Frame, main_frames, own_frame
-from ...diagnosis.stacks.groups import Group, Standing
-from ...diagnosis.stacks.take import ProcessStack, Take
+from ...diagnosis.stacks.groups import RankGroup
+from ...diagnosis.stacks.snapshot import ProcessStack, StackSnapshot
+from ...diagnosis.stacks.text import describe_activity, describe_reading, describe_unread
 from ...logs.text.sanitize import plain
 from ..format import count, cut
 from ..ui.glyphs import Glyphs
 from ..ui.palette import STYLES
 
-# Of the group that is compared with: the innermost frames.
-_MOST_COMPARED = 8
-_WORDS = {
-    Standing.EXITED: "exited",
-    Standing.STOPPED: "stopped",
-    Standing.HELD: "held",
-    Standing.LOADS: "data loader",
-    Standing.SAVES: "saves",
-    Standing.COMPILES: "compiles",
-    Standing.ELSEWHERE: "elsewhere",
-    Standing.STARTING: "starting",
-    Standing.ENDING: "ending",
-    Standing.UNREAD: "not read",
-    Standing.ASYNC: "device",
-    Standing.WAITS: "waits",
-}
+# Innermost frames that are shown of the group to compare with.
+_MAX_COMPARED = 8
 _NARROW = 48
 
 
@@ -51,25 +38,25 @@ def short_path(path: str) -> str:
     return parts[-1]
 
 
-def group_text(group: Group, is_culprit: bool, width: int, glyphs: Glyphs) -> Text:
-    """Return a group in two rows: who, what they do; and where."""
-    ranks = name_ranks(group.ranks).partition(" ")[2]
+def group_text(group: RankGroup, is_blocking: bool, width: int, glyphs: Glyphs) -> Text:
+    """Return a group in two rows: its ranks and what they do; the function and its line."""
+    ranks = list_ranks(group.ranks)
     who = f"{count(len(group.ranks), 'rank'):>8}  "
-    word = group.words if group.doing else _WORDS[group.standing]
+    word = describe_activity(group) if group.wait else group.activity.value
     room = width - 4 - len(who) - len(word)
     text = Text(end="", no_wrap=True)
-    text.append(" ! " if is_culprit else "   ", STYLES.pending)
+    text.append(" ! " if is_blocking else "   ", STYLES.pending)
     text.append(who, STYLES.text).append(f"{cut(ranks, max(4, room), glyphs.cut):<{max(4, room)}} ", STYLES.text)
-    text.append(word, STYLES.pending if is_culprit else STYLES.faint)
-    place = group.place
-    called = group.function or (place.function if place else "")
-    where = f"{short_path(place.file)}:{place.line}" if place else group.detail
+    text.append(word, STYLES.pending if is_blocking else STYLES.faint)
+    frame = group.frame
+    called = group.function or (frame.function if frame else "")
+    where = f"{short_path(frame.file)}:{frame.line}" if frame else group.kernel
     text.append(f"\n    {cut(plain(called), 24, glyphs.cut)}", STYLES.muted)
     text.append(f"  {where}", STYLES.muted)
     return text
 
 
-def alike_below(groups: Sequence[Group]) -> int:
+def alike_below(groups: Sequence[RankGroup]) -> int:
     """Return how many of the outermost frames all groups have in common."""
     stacks = [group.frames[::-1] for group in groups if group.frames]
     if len(stacks) < 2:
@@ -102,7 +89,7 @@ def frames_text(
     hidden = 0
     for number, frame in enumerate(frames):
         if alike and number == first_alike:
-            words = f"all {ranks} alike below" if width < _NARROW else f"below here all {ranks} ranks are alike"
+            words = f"the same on all {ranks}" if width < _NARROW else f"frames below are the same on all {ranks} ranks"
             text.append(f"\n      {glyphs.rule * 2} {words} {glyphs.rule * 2}", STYLES.faint)
         if frame.is_library and not with_library:
             hidden += 1
@@ -118,12 +105,12 @@ def frames_text(
     return text
 
 
-def source_text(take: Take, frames: Iterable[Frame], host: str, glyphs: Glyphs, width: int) -> Text:
-    """Return the lines around the innermost frame of the user's own, as they are where it runs; empty without them."""
-    frame = next((frame for frame in frames if not frame.is_library and frame.file in take.sources), None)
+def source_text(snapshot: StackSnapshot, frames: Iterable[Frame], host: str, glyphs: Glyphs, width: int) -> Text:
+    """Return the source lines around the innermost frame of the user's code; empty if they were not read."""
+    frame = next((frame for frame in frames if not frame.is_library and frame.file in snapshot.sources), None)
     if frame is None:
         return Text(end="")
-    lines = take.sources[frame.file]
+    lines = snapshot.sources[frame.file]
     shown = [number for number in range(frame.line - 3, frame.line + 4) if number in lines]
     if frame.line not in shown:
         return Text(end="")
@@ -140,7 +127,7 @@ def source_text(take: Take, frames: Iterable[Frame], host: str, glyphs: Glyphs, 
     return text
 
 
-def compared_text(other: Group, glyphs: Glyphs, width: int) -> Text:
+def compared_text(other: RankGroup, glyphs: Glyphs, width: int) -> Text:
     """Return the innermost frames of the group that most ranks are in."""
     text = Text(end="", no_wrap=True)
     head = (
@@ -148,8 +135,8 @@ def compared_text(other: Group, glyphs: Glyphs, width: int) -> Text:
     )
     text.append(head, f"bold {STYLES.text}")
     if len(other.ranks) > 1:
-        text.append(f"  rank {other.ranks[0]} stands for them", STYLES.faint)
-    for number, frame in enumerate(other.frames[:_MOST_COMPARED]):
+        text.append(f"  shown: rank {other.ranks[0]}", STYLES.faint)
+    for number, frame in enumerate(other.frames[:_MAX_COMPARED]):
         style = STYLES.faint if frame.is_library else STYLES.text
         name = cut(plain(frame.function), 22, glyphs.cut)
         text.append(
@@ -180,7 +167,7 @@ def children_text(children: Sequence[ProcessStack], width: int, glyphs: Glyphs) 
     text = Text(end="", no_wrap=True)
     for stack in children:
         frames = main_frames(stack.threads)
-        own = own_frame(stack.threads) or (frames[0] if frames else None)
+        own = child_frame(stack.threads) or (frames[0] if frames else None)
         is_held = stack.state == "D"
         if is_held:
             does = f"D, {stack.waits_for or 'held by the kernel'}"
@@ -196,9 +183,9 @@ def children_text(children: Sequence[ProcessStack], width: int, glyphs: Glyphs) 
 
 
 def finding_text(found: Conclusion) -> Text:
-    """Return the sentence, and below it what else is worth knowing, in one line."""
+    """Return the conclusion, and its details in one line below."""
     text = Text(end="")
-    if found.culprits:
+    if found.blocking:
         text.append("! ", STYLES.pending)
     text.append(plain(found.sentence), f"bold {STYLES.text}")
     if found.details:
@@ -206,19 +193,19 @@ def finding_text(found: Conclusion) -> Text:
     return text
 
 
-def how_text(take: Take, clock: str) -> Text:
-    """Return when the take was made, in which ways, and how long it took."""
+def how_text(snapshot: StackSnapshot, clock: str) -> Text:
+    """Return when and how the snapshot was taken, and how long it took."""
     text = Text(end="")
     text.append(clock, STYLES.text)
-    text.append(f"   {take.how}, {take.seconds:.1f} s", STYLES.muted)
-    if take.dumps:
-        text.append(f"   flight recorder of {count(len(take.dumps), 'rank')}", STYLES.muted)
+    text.append(f"   {describe_reading(snapshot)}, {snapshot.seconds:.1f} s", STYLES.muted)
+    if snapshot.dumps:
+        text.append(f"   flight recorder of {count(len(snapshot.dumps), 'rank')}", STYLES.muted)
     return text
 
 
-def unread_text(take: Take) -> Text:
+def unread_text(snapshot: StackSnapshot) -> Text:
     """Return what was not read, and why."""
-    unread = take.not_read
+    unread = describe_unread(snapshot)
     if not unread:
         return Text(end="")
     who, why = unread[0]

@@ -1,9 +1,9 @@
-"""The Stacks screen: the ranks of a job in groups, the outliers first, and the stack of the chosen one."""
+"""The Stacks screen: the groups of a job's ranks, outliers first, and the stack of the selected one."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.text import Text
@@ -16,12 +16,15 @@ from textual.widgets import OptionList, Static
 from textual.worker import get_current_worker
 
 from ...base.errors import describe_error
+from ...diagnosis.frames import main_frames
+from ...diagnosis.ranks import name_ranks
+from ...diagnosis.stacks.collect import take_snapshot
 from ...diagnosis.stacks.conclusion import Conclusion, conclude
-from ...diagnosis.stacks.ended import error_texts
-from ...diagnosis.stacks.frames import main_frames
-from ...diagnosis.stacks.groups import Group, group_ranks
-from ...diagnosis.stacks.kept import keep_take, kept_takes
-from ...diagnosis.stacks.take import Pace, ProcessStack, Take, take_stacks
+from ...diagnosis.stacks.groups import RankGroup, group_ranks, rank_states
+from ...diagnosis.stacks.kept import keep_snapshot, kept_snapshots
+from ...diagnosis.stacks.rank_errors import read_rank_errors
+from ...diagnosis.stacks.snapshot import Pace, ProcessStack, StackSnapshot
+from ...diagnosis.stacks.text import describe_activity, describe_reading, describe_unread
 from ...logs.text.sanitize import plain
 from ..format import clock, count
 from ..messages import StacksTaken
@@ -40,10 +43,10 @@ if TYPE_CHECKING:
     from ..rows import JobRow
 
 PAUSE_S = 2.0
-"""A second take so long after the first tells a job that hangs from one that is slow (s)."""
+"""Seconds between the two snapshots that tell a job that hangs from one that is slow."""
 _WIDE = 120
 Kept: TypeAlias = tuple[float, int, Pace]
-"""Of a take when it was made, in how many places its ranks stood, and whether the job moved."""
+"""The time of a snapshot, the number of its groups, and its pace."""
 
 
 class GroupList(Options):
@@ -78,10 +81,10 @@ class StacksScreen(BaseScreen):
     HELP_TITLE = "Stacks"
     CSS_PATH = "../styles/stacks.tcss"
     BINDINGS = [
-        Binding("R", "take", "Take again", id="stacks.take", show=False),
+        Binding("R", "take", "Read again", id="stacks.take", show=False),
         Binding("t", "threads", "All threads, or the main one", id="stacks.threads", show=False),
         Binding("v", "library", "Show or hide frames of libraries", id="stacks.library", show=False),
-        Binding("N", "native", "Take with frames of C and C++", id="stacks.native", show=False),
+        Binding("N", "native", "Read with frames of C and C++", id="stacks.native", show=False),
         Binding("greater_than_sign", "rank(1)", "Next rank", key_display=">", id="stacks.next_rank", show=False),
         Binding("less_than_sign", "rank(-1)", "Previous rank", key_display="<", id="stacks.previous_rank", show=False),
         Binding("l", "logs", "Logs of the rank", id="stacks.logs", show=False),
@@ -92,17 +95,17 @@ class StacksScreen(BaseScreen):
 
     @dataclass
     class Taken(Message):
-        """A take has come, or why there is none.
+        """A snapshot was taken, or failed.
 
         Attributes:
-            take: the take.
-            found: what it means.
-            error: why there is none.
-            is_last: whether nothing else is under way.
-            kept: of the takes before, the latest first.
+            snapshot: the snapshot.
+            found: its conclusion.
+            error: why it failed.
+            is_last: whether no other snapshot follows.
+            kept: the earlier snapshots, the latest first.
         """
 
-        take: Take | None
+        snapshot: StackSnapshot | None
         found: Conclusion | None
         error: str = ""
         is_last: bool = True
@@ -111,11 +114,11 @@ class StacksScreen(BaseScreen):
     def __init__(self, row: JobRow) -> None:
         super().__init__()
         self.row = row
-        self.take: Take | None = None
+        self.snapshot: StackSnapshot | None = None
         self.found: Conclusion | None = None
         self.kept: list[Kept] = []
         self.is_done = False
-        """Whether nothing is under way."""
+        """Whether no snapshot is being taken."""
         self._error = ""
         self._rank: int | None = None
         self._all_threads, self._with_library = False, True
@@ -123,7 +126,7 @@ class StacksScreen(BaseScreen):
         self._finding = Static(id="stacks-finding", markup=False)
         self._groups = GroupsPane()
         self._children = TextPane("Below", id="stacks-children")
-        self._takes = TextPane("Takes", id="stacks-takes")
+        self._snapshots = TextPane("Snapshots", id="stacks-takes")
         self._frames = TextPane("Frames", id="stacks-frames")
         self._how = Static(id="stacks-how", markup=False)
         self._unread = Static(id="stacks-unread", markup=False)
@@ -136,14 +139,14 @@ class StacksScreen(BaseScreen):
             with Vertical(id="stacks-left"):
                 yield self._groups
                 yield self._children
-                yield self._takes
+                yield self._snapshots
             yield Divider(id="stacks-divider")
             yield self._frames
         yield self._how
         yield self._unread
 
     def on_mount(self) -> None:
-        """Take the stacks."""
+        """Take a snapshot."""
         self.set_focus(self._groups.list)
         self._draw()
         self.action_take()
@@ -160,11 +163,11 @@ class StacksScreen(BaseScreen):
     # Taking
 
     def action_take(self) -> None:
-        """Take the stacks, and once more after two seconds."""
+        """Take a snapshot, and another one after two seconds."""
         self._begin(native=False)
 
     def action_native(self) -> None:
-        """Take them with frames of C and C++, which takes seconds and stops each rank meanwhile."""
+        """Take a snapshot with frames of C and C++, which stops each rank for seconds."""
         self.dashboard.status.say("Reading frames of C and C++: each rank is stopped for some seconds")
         self._begin(native=True)
 
@@ -177,45 +180,44 @@ class StacksScreen(BaseScreen):
     def _take(self, native: bool) -> None:
         worker, dashboard, handle = get_current_worker(), self.dashboard, self.row.handle
 
-        def post(take: Take, found: Conclusion, is_last: bool, kept: tuple[Kept, ...]) -> None:
-            dashboard.post_to(self, self.Taken(take, found, "", is_last, kept))
-            if take.ways:
-                dashboard.post_from_thread(StacksTaken(handle, take.at, take.how, found))
+        def post(snapshot: StackSnapshot, found: Conclusion, is_last: bool, kept: tuple[Kept, ...]) -> None:
+            dashboard.post_to(self, self.Taken(snapshot, found, "", is_last, kept))
+            if snapshot.ways:
+                dashboard.post_from_thread(StacksTaken(handle, snapshot.at, describe_reading(snapshot), found))
 
         try:
-            kept = tuple(_summary(take) for take in kept_takes(handle))
-            first = take_stacks(dashboard.runner, handle, native=native)
-            found = conclude(first, None, error_texts(dashboard.runner, first))
+            kept = tuple(_summary(snapshot) for snapshot in kept_snapshots(handle, has_recorders=False))
+            first = take_snapshot(dashboard.runner, handle, native=native)
+            found = conclude(first, None, read_rank_errors(dashboard.runner, first))
             is_last = native or not first.ranks
             if first.ranks:
-                keep_take(first)
+                keep_snapshot(first)
             post(first, found, is_last, kept)
             deadline = time.monotonic() + PAUSE_S
             while time.monotonic() < deadline and not (is_last or worker.is_cancelled):
                 time.sleep(0.05)
             if not (is_last or worker.is_cancelled):
-                second = take_stacks(dashboard.runner, handle)
-                found = conclude(second, first, error_texts(dashboard.runner, second))
+                second = take_snapshot(dashboard.runner, handle)
+                found = conclude(second, first, read_rank_errors(dashboard.runner, second))
                 if second.ranks:
-                    second.pace = found.pace
-                    keep_take(second, instead_of=first)
+                    keep_snapshot(replace(second, pace=found.pace), instead_of=first)
                 post(second, found, True, kept)
         except Exception as error:
             dashboard.post_to(self, self.Taken(None, None, describe_error(error)))
 
     def on_stacks_screen_taken(self, message: Taken) -> None:
-        """Show what was taken."""
+        """Show the snapshot."""
         self.is_done = message.is_last
-        if message.take is None:
+        if message.snapshot is None:
             self._error = plain(message.error)
         else:
-            self.take, self.found, self.kept = message.take, message.found, list(message.kept)
+            self.snapshot, self.found, self.kept = message.snapshot, message.found, list(message.kept)
         self._fill()
 
     # What is shown
 
     @property
-    def group(self) -> Group | None:
+    def group(self) -> RankGroup | None:
         """The group at the cursor."""
         at = self._groups.list.highlighted
         groups = self.found.groups if self.found else ()
@@ -225,10 +227,10 @@ class StacksScreen(BaseScreen):
     def stack(self) -> ProcessStack | None:
         """The process that is shown."""
         group = self.group
-        if self.take is None or group is None:
+        if self.snapshot is None or group is None:
             return None
         rank = self._rank if self._rank in group.ranks else group.ranks[0]
-        return self.take.ranks.get(rank)
+        return self.snapshot.ranks.get(rank)
 
     def _fill(self) -> None:
         """Fill the list, the cursor where it was."""
@@ -237,10 +239,10 @@ class StacksScreen(BaseScreen):
         listed.clear_options()
         if found is not None:
             width = max(20, self._groups.size.width - 3)
-            culprits = set(found.culprits)
+            blocking = set(found.blocking)
             listed.add_options(
                 [
-                    cells.group_text(group, bool(culprits & set(group.ranks)), width, self.glyphs)
+                    cells.group_text(group, bool(blocking & set(group.ranks)), width, self.glyphs)
                     for group in found.groups
                 ]
             )
@@ -261,43 +263,43 @@ class StacksScreen(BaseScreen):
             return
         self._title.title = name_text(self.row.name, max(10, self.app.size.width - 30), self.glyphs, bold=True)
         self._title.right = state_text(self.row.state, self.glyphs)
-        take, found = self.take, self.found
+        snapshot, found = self.snapshot, self.found
         if self._error:
             self._finding.update(Text(self._error, STYLES.failed))
         elif found is not None:
             self._finding.update(cells.finding_text(found))
         else:
             self._finding.update(Text("Reading the stacks of all ranks", STYLES.muted))
-        if take is not None and found is not None:
-            self._groups.rule.info = Text(count(len(found.groups), "place"))
-            waits = "" if self.is_done else "   taking again"
-            how = cells.how_text(take, clock(take.at, self.clock()))
+        if snapshot is not None and found is not None:
+            self._groups.rule.info = Text(count(len(found.groups), "group"))
+            waits = "" if self.is_done else "   reading again"
+            how = cells.how_text(snapshot, clock(snapshot.at, self.clock()))
             self._how.update(how.append(waits, STYLES.pending))
-            unread = cells.unread_text(take)
+            unread = cells.unread_text(snapshot)
             self._unread.update(unread)
             self._unread.display = bool(unread)
-        self._draw_takes()
+        self._draw_snapshots()
         self.refresh_bars()
 
-    def _draw_takes(self) -> None:
-        take, found = self.take, self.found
-        if take is None or found is None:
+    def _draw_snapshots(self) -> None:
+        snapshot, found = self.snapshot, self.found
+        if snapshot is None or found is None:
             return
         text = Text(end="")
-        shown = (take.at, len(found.groups), "")
-        for number, (at, places, pace) in enumerate([shown, *self.kept][:6]):
+        shown = (snapshot.at, len(found.groups), "")
+        for number, (at, groups, pace) in enumerate([shown, *self.kept][:6]):
             text.append("\n" if text else "").append(f" {clock(at, self.clock())}   ", STYLES.text)
-            text.append(count(places, "place"), STYLES.muted)
+            text.append(count(groups, "group"), STYLES.muted)
             text.append(f"   {pace}" if pace else "", STYLES.muted)
             text.append("   shown" if number == 0 else "", STYLES.accent)
         if found.pace:
             text.append(f"\n {found.pace_sentence}", f"bold {STYLES.text}")
-        self._takes.rule.info = Text(str(1 + len(self.kept)))
-        self._takes.show_text(text)
+        self._snapshots.rule.info = Text(str(1 + len(self.kept)))
+        self._snapshots.show_text(text)
 
     def _draw_frames(self) -> None:
-        take, found, group, stack = self.take, self.found, self.group, self.stack
-        if not self.is_mounted or take is None or found is None or group is None:
+        snapshot, found, group, stack = self.snapshot, self.found, self.group, self.stack
+        if not self.is_mounted or snapshot is None or found is None or group is None:
             return
         width = max(30, self._frames.size.width - 3)
         frames = main_frames(stack.threads) if stack else group.frames
@@ -309,19 +311,21 @@ class StacksScreen(BaseScreen):
         if frames:
             text.append_text(
                 cells.frames_text(
-                    frames, alike, len(take.ranks), self.glyphs, with_library=self._with_library, width=width
+                    frames, alike, len(snapshot.ranks), self.glyphs, with_library=self._with_library, width=width
                 )
             )
         else:
-            why = next((why for who, why in take.not_read if who == f"rank {rank}"), group.words)
+            why = next(
+                (why for who, why in describe_unread(snapshot) if who == f"rank {rank}"), describe_activity(group)
+            )
             text.append(plain(why), STYLES.muted)
         if stack is not None and self._all_threads:
             text.append_text(cells.threads_text(stack, self.glyphs, width))
         elif stack is not None and self.app.size.width >= _WIDE:
-            for part in (cells.source_text(take, frames, stack.host, self.glyphs, width), self._compared(width)):
+            for part in (cells.source_text(snapshot, frames, stack.host, self.glyphs, width), self._compared(width)):
                 text.append("\n\n" if part else "").append_text(part)
         self._frames.show_text(text)
-        children = [each for each in take.processes if not each.is_main and each.rank == rank]
+        children = [each for each in snapshot.processes if not each.is_main and each.rank == rank]
         self._children.display = bool(children)
         self._children.rule.info = Text(f"rank {rank}  {len(children)}")
         self._children.show_text(cells.children_text(children, max(20, self._children.size.width - 3), self.glyphs))
@@ -382,7 +386,7 @@ class StacksScreen(BaseScreen):
             return self._error
         lines = [self.found.sentence, *(f"  {detail}" for detail in self.found.details)]
         for group in self.found.groups:
-            lines.append(f"\n{count(len(group.ranks), 'rank')} {', '.join(map(str, group.ranks))}:")
+            lines.append(f"\n{name_ranks(group.ranks)}:")
             lines += [f'  File "{frame.file}", line {frame.line}, in {frame.function}' for frame in group.frames]
         return "\n".join(plain(line) if line.strip() else line for line in "\n".join(lines).split("\n"))
 
@@ -397,7 +401,7 @@ class StacksScreen(BaseScreen):
     def hints(self) -> list[Hint]:
         """Return the keys."""
         return [
-            Hint("stacks.take", "Take again"),
+            Hint("stacks.take", "Read again"),
             Hint("stacks.threads", "All threads"),
             Hint("stacks.library", "Library"),
             Hint("stacks.previous_rank stacks.next_rank", "Rank"),
@@ -414,5 +418,5 @@ class StacksScreen(BaseScreen):
         self.dismiss()
 
 
-def _summary(take: Take) -> Kept:
-    return take.at, len(group_ranks(take.states)), take.pace
+def _summary(snapshot: StackSnapshot) -> Kept:
+    return snapshot.at, len(group_ranks(rank_states(snapshot))), snapshot.pace

@@ -202,12 +202,14 @@ class EndedJobs:
 
         def work() -> None:
             from ...diagnosis.stacks.stalled import find_stalled
+            from ...diagnosis.stacks.text import describe_reading
 
             found = find_stalled(app.runner, row.handle, since, may_take=app.settings.watch.stacks_of_stalled)
             if found is not None:
-                take, means = found
-                app.post_from_thread(StacksTaken(row.handle, take.at, take.how, means))
-                app.post_from_thread(Told(f"{row.name}: {means.sentence}"))
+                snapshot, conclusion = found
+                reading = describe_reading(snapshot)
+                app.post_from_thread(StacksTaken(row.handle, snapshot.at, reading, conclusion))
+                app.post_from_thread(Told(f"{row.name}: {conclusion.sentence}"))
             _tell_channels(app, [row], "stall", f"{sentence}; {found[1].sentence}" if found else sentence)
 
         app.run_worker(work, thread=True, group="stacks of stalled jobs", exit_on_error=False)

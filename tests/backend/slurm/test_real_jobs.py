@@ -23,8 +23,9 @@ from torchx_tui.backends.slurm import usage
 from torchx_tui.backends.slurm.commands import run
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.backends.types import DescribeAppResponse, Stream
+from torchx_tui.diagnosis.stacks.collect import take_snapshot
 from torchx_tui.diagnosis.stacks.conclusion import Conclusion, conclude
-from torchx_tui.diagnosis.stacks.take import Take, take_stacks
+from torchx_tui.diagnosis.stacks.snapshot import StackSnapshot
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, Role, macros
@@ -467,17 +468,17 @@ def test_the_rank_that_holds_up_the_others_is_named(runner, tmp_path):
     made = Role("trainer", "", entrypoint=sys.executable, args=["hang.py"], env=env, num_replicas=4, resource=LARGE)
     handle = runner.run(AppDef("job", [made]), "slurm", {"nodes": "2", "sbatch_args": ["--ntasks-per-node=2"]})
 
-    takes: list[Take] = []
+    taken: list[StackSnapshot] = []
 
     def conclusion() -> Conclusion | None:
         try:
-            takes.append(take_stacks(runner, handle))
+            taken.append(take_snapshot(runner, handle))
         except SchedulerError:  # it is still pending
             return None
-        found = conclude(takes[-1], takes[-2] if len(takes) > 1 else None)
-        return found if found.verdict else None
+        found = conclude(taken[-1], taken[-2] if len(taken) > 1 else None)
+        return found if found.finding else None
 
     found = wait_until(conclusion, "the rank is named", TORCH_PATIENCE)
-    assert found.culprits == (1,)
-    assert len(takes[-1].ranks) == 4
+    assert found.blocking == (1,)
+    assert len(taken[-1].ranks) == 4
     runner.job(handle).cancel()
