@@ -59,10 +59,23 @@ class Runs:
         if known is None:
             try:
                 known = Path(decode_json(read_file(self.record_path(app_id)))["folder"])
-            except (OSError, ValueError, TypeError, KeyError):
+            except FileNotFoundError:
                 return None
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                logger.warning("the record %s cannot be read: %s", self.record_path(app_id), error)
+                known = self._usual_folder(app_id)
+                if known is None:
+                    return None
             self._folders[app_id] = known
         return known
+
+    def _usual_folder(self, app_id: str) -> Path | None:
+        """Return an app's folder where `log_dir` was not set."""
+        with suppress(OSError):
+            for session in self.records.parent.iterdir():
+                if session not in (self.records, self.turns) and is_folder(session / app_id):
+                    return session / app_id
+        return None
 
     def find(self, app_id: str) -> Run | None:
         """Return an app as it is now, None when it is not known or its folder is gone."""

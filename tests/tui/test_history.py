@@ -141,3 +141,14 @@ async def test_launch_of_a_backend_that_is_gone_is_old_news(app, journal):
         row = table.table.rows[0]
         assert (row.state, row.finished_at) == (AppState.RUNNING, None)
         assert row.why.startswith("last seen ")
+
+
+async def test_listed_job_is_no_longer_of_the_past(app, scheduler, journal):
+    remember(journal, NOW - 60, "job-1", scheduler="local_cwd", state="RUNNING")
+    async with jobs_of(app, SIZE, 0) as table:
+        await table.press("H")
+        await table.has(1)
+        scheduler.add("job-1", AppState.RUNNING, 1)
+        await table.press("R")
+        await table.until(lambda: table.table.rows[0].why == "", "the listed row")
+        assert table.title() == "1  newest first, with history"

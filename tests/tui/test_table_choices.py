@@ -28,6 +28,13 @@ from torchx_tui.tui.watch.make_rows import history_rows
 USUAL = ["STATE", "NAME", "ON", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE"]
 
 
+async def test_narrow_table_keeps_names(scheduler, tmp_path):
+    scheduler.add("a-long-name-x", AppState.RUNNING, 1)
+    async with jobs_of(make_app(scheduler, tmp_path), (40, 20)) as table:
+        assert table.header() == ["STATE", "NAME", "↓AGE"]
+        await table.shows("a-long-name-x", on="drawn")
+
+
 async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
     chosen = ["ON", "NAME", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE", "RAN"]
     async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:

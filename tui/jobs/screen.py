@@ -169,10 +169,11 @@ class JobsScreen(JobActions):
             return
         jobs = self.dashboard.jobs
         rows, removed = list(changed), set(removed)
-        if removed and self.view.history:
-            # What a backend has forgotten belongs to the past now, and what was deleted no more.
-            self._past.drop(removed)
-            self.dashboard.feed.find_history(removed)
+        if self.view.history:
+            # What a backend lists is not of the past; what it has forgotten is, and what was deleted is no more.
+            self._past.drop({*removed, *(row.handle for row in rows)})
+            if removed:
+                self.dashboard.feed.find_history(removed)
         shown, hidden = self.chains.fold(self.chains.take(rows, removed), self.view.has)
         self.table.change_rows(shown, {**hidden, **dict.fromkeys(removed)})
         self.table.set_dimmed(jobs.stale)

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 INDENT = 1
 """Text starts so many cells from its pane's edge."""
 WIDE_NAME, LEAST_NAME = 28, 16
+# The columns of every width.
+_KEPT = ("state", "name")
 
 
 @dataclass(frozen=True)
@@ -322,6 +324,8 @@ def column_widths(
         name_width = max(LEAST_NAME, width // 4)
     else:
         chosen = [column for column in COLUMNS if column.from_width is not None and screen_width >= column.from_width]
+        while _least_width(chosen) > width and (others := [one for one in chosen[1:] if one.key not in _KEPT]):
+            chosen.remove(others[0])
     taker = next((column for column in reversed(chosen) if column.flexible), None)
     # Once another column takes what is left, a name has a width of its own, in which most unique suffixes still fit.
     wide = not wanted and taker is not None and taker.key != "name"
@@ -333,6 +337,11 @@ def column_widths(
         (column, max(1, cells + (spare if column is taker else 0)))
         for column, cells in zip(chosen, widths, strict=True)
     ]
+
+
+def _least_width(columns: Sequence[Column]) -> int:
+    widths = sum(LEAST_NAME if column.key == "name" else column.width for column in columns)
+    return INDENT + widths + sum(column.gap for column in columns[:-1])
 
 
 def _fitting(columns: list[Column], width: int) -> list[Column]:

@@ -20,6 +20,7 @@ from support.waiting import wait_until
 from torchx_tui.backends.local import record
 from torchx_tui.backends.local.describe import describe_run, list_run, replica_state, why
 from torchx_tui.backends.local.record import FORMAT, Run, format_age
+from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.local.state_file import read_document
 from torchx_tui.backends.types import DescribeAppResponse, ListAppResponse, StateChange
 from torchx_tui.base.processes import is_running
@@ -275,6 +276,18 @@ def test_damaged_record_affects_its_app_alone(local):
         assert [row.app_id for row in local.scheduler.list()] == ["whole-1"]
         assert not local.scheduler.exists("hurt-1")
         local.scheduler.prune(dryrun=True)
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"folder": 5}'])
+def test_app_is_found_without_its_record(local, text):
+    app_id = local.start_running()
+    local.runs.record_path(app_id).write_text(text)
+    other = LocalScheduler("s", root=local.root)
+    assert [(row.app_id, row.state) for row in other.list()] == [(app_id, AppState.RUNNING)]
+    other.cancel(app_id)
+    local.end_as(app_id, AppState.CANCELLED)
+    other.delete(app_id)
+    assert not other.exists(app_id)
 
 
 def test_missing_folder_is_no_app(local):
