@@ -189,7 +189,7 @@ class FileRecords:
         older = self._reader.open()
         if not self._query.follow:
             older += self._reader.open_rest()
-        # What the combined file lacks is newer than its end.
+        # After the combined file, the rest of the streams' own files.
         newer = older[1:] if self._files and self._files[0].path == self._log.combined else []
         rest = [record for segments in newer for record in self._last_of(segments, count)]
         missing = count - sum(record.data.count(b"\n") for record in rest)
