@@ -170,7 +170,7 @@ class JobsScreen(JobActions):
         jobs = self.dashboard.jobs
         rows, removed = list(changed), set(removed)
         if self.view.history:
-            # Listed jobs are no longer past ones. Jobs that a backend has forgotten become past ones, deleted jobs do not.
+            # Listed jobs are no longer past ones; jobs that a backend has forgotten are, deleted jobs are not.
             self._past.drop({*removed, *(row.handle for row in rows)})
             if removed:
                 self.dashboard.feed.find_history(removed)

@@ -32,13 +32,13 @@ own_server = pytest.mark.usefixtures("own_cluster")
 
 
 class Watched:
-    """Rows that a watch keeps, and how often a change was reported."""
+    """Rows that a watch keeps, and how often a change was told."""
 
     def __init__(self, kubeconfig, namespace, monkeypatch):
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         self.server = ApiServer(timeout=5)
         self.rows = ListedJobs(Jobs(self.server, VOLCANO), namespace)
-        self.changes = 0
+        self.told = 0
 
     def begin(self):
         self.rows.subscribe(self._tell)
@@ -59,7 +59,7 @@ class Watched:
         self.server.close()
 
     def _tell(self):
-        self.changes += 1
+        self.told += 1
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_one_request_a_page_and_none_while_a_watch_holds(cluster, proxy, watched
     delete_job(cluster, "job-3")
     wait_until(lambda: "job-3" not in watched.names(), "its end")
     assert proxy.asked == []
-    wait_until(lambda: watched.changes >= 2, "the changes")
+    wait_until(lambda: watched.told >= 2, "the changes")
 
 
 @own_server
@@ -113,11 +113,11 @@ def test_a_server_that_was_killed_in_mid_watch(cluster, monkeypatch):
     watched = Watched(cluster.kubeconfig, cluster.namespace, monkeypatch)
     try:
         watched.begin()
-        before = watched.changes
+        told = watched.told
         cluster.kill_api_server()
         words = wait_until(lambda: _outage(watched), "the error")
         assert re.search(r"the API server of test .*(refuses the connection|closed the connection)", words)
-        assert watched.changes > before
+        assert watched.told > told
         cluster.start()
         start(cluster, "after")
         wait_until(lambda: _try(watched) == ["after", "before"], "both jobs")
