@@ -186,19 +186,30 @@ class FileRecords:
         return self._files[-1], len(self._files)
 
     def _start_at_last(self, count: int) -> None:
-        for segments in self._reader.open():
-            found: list[Record] = []
-            missing = count
-            for segment in segments:
-                self._ends.setdefault(segment.file, segment.end)
-                if missing <= 0:
-                    break
-                data = self._files[segment.file - 1].read(segment.start, segment.end - segment.start)
-                if segment.lines > missing:
-                    data = data.split(b"\n", segment.lines - missing)[-1]
-                found.append(Record(data, segment.time, segment.stream))
-                missing -= segment.lines
-            self._records.extend(reversed(found))
+        older = self._reader.open()
+        if not self._query.follow:
+            older += self._reader.open_rest()
+        # After the combined file, the rest of the streams' own files.
+        newer = older[1:] if self._files and self._files[0].path == self._log.combined else []
+        rest = [record for segments in newer for record in self._last_of(segments, count)]
+        missing = count - sum(record.data.count(b"\n") for record in rest)
+        for segments in older[: len(older) - len(newer)]:
+            self._records.extend(self._last_of(segments, missing))
+        self._records.extend(rest)
+
+    def _last_of(self, segments: Iterator[LogSegment], count: int) -> list[Record]:
+        """Read the last lines of a file, whose segments come the latest first."""
+        found: list[Record] = []
+        for segment in segments:
+            self._ends.setdefault(segment.file, segment.end)
+            if count <= 0:
+                break
+            data = self._files[segment.file - 1].read(segment.start, segment.end - segment.start)
+            if segment.lines > count:
+                data = data.split(b"\n", segment.lines - count)[-1]
+            found.append(Record(data, segment.time, segment.stream))
+            count -= segment.lines
+        return found[::-1]
 
     def _read(self) -> bool:
         """Read what is there, or wait a moment; return False at the log's end."""

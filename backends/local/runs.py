@@ -36,6 +36,7 @@ class Runs:
         self.records = root / "runs"
         self.turns = root / "turns"
         self._folders: dict[str, Path] = {}
+        self._unreadable: set[str] = set()
 
     def record_path(self, app_id: str) -> Path:
         """Return the file that says where an app's folder is."""
@@ -62,7 +63,10 @@ class Runs:
             except FileNotFoundError:
                 return None
             except (OSError, ValueError, TypeError, KeyError) as error:
-                logger.warning("the record %s cannot be read: %s", self.record_path(app_id), error)
+                # Apps are listed every second.
+                if app_id not in self._unreadable:
+                    logger.warning("the record %s cannot be read: %s", self.record_path(app_id), error)
+                    self._unreadable.add(app_id)
                 known = self._usual_folder(app_id)
                 if known is None:
                     return None

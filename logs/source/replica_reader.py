@@ -70,9 +70,13 @@ class ReplicaReader:
         older = [source.open() for source in self._sources]
         now = time.time()
         raw = [state for state in self._stream_file_states().values() if state is not None]
-        if self._combined_lags() and all(now - state.written_at > COMBINED_LAG_S for state in raw):
-            older += [source.open() for source in self._switch_to_stream_files()]
+        if all(now - state.written_at > COMBINED_LAG_S for state in raw):
+            older += self.open_rest()
         return older
+
+    def open_rest(self) -> list[Iterator[LogSegment]]:
+        """Return the segments of the streams' own files that the combined one lacks, the latest first."""
+        return [source.open() for source in self._switch_to_stream_files()] if self._combined_lags() else []
 
     def poll(self) -> PollResult:
         """Read what was added since."""

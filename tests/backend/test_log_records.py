@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from log_writing import LogWriter
 from support.canned import CannedScheduler
 from support.streaming import LinesScheduler
 from support.waiting import PATIENCE, wait_until
@@ -119,6 +120,19 @@ def test_files_begin_at_the_last_lines(writer, last, count):
     writer.write(b"four\n")
     writer.ended = True
     assert list(lines) == [*LINES[3 - count :], "four\n"]
+
+
+@pytest.mark.parametrize("age", [0, 3600])
+@pytest.mark.parametrize("last", [0, 1, 3, 5])
+def test_last_lines_where_the_combined_file_ends_early(tmp_path, last, age):
+    writer = LogWriter(tmp_path)
+    writer.write(b"1\n2\n")
+    writer.write(b"3\n4\n5\n", derive=False)
+    for path in writer.folder.glob("*.log"):
+        os.utime(path, (time.time() - age,) * 2)
+    asked = LogQuery("app", "trainer")
+    lines = LogLines(lambda: FileRecords(writer.log, asked, lambda: False, last), asked)
+    assert list(lines) == [f"{number}\n" for number in range(6 - last, 6)]
 
 
 def test_files_are_followed_until_the_app_ends(writer):

@@ -104,7 +104,7 @@ def stacks(terminal, arguments=None, name="ranks", **environ):
     app.wait("STATE")
     app.press("/", name, "enter")
     app.wait(rf"Running +{name}\b")
-    app.wait("begun")
+    app.wait("begun", TORCH_PATIENCE)
     app.press("b")
     app.wait(r"groups?\b")
     return app
@@ -163,7 +163,7 @@ def test_without_the_right_to_trace(terminal, launch):
     launch("local_cwd", before=rightless)
     wait_top(app, "Running")
     app.press("g")
-    app.wait("begun")
+    app.wait("begun", TORCH_PATIENCE)
     app.press("b")
     check_groups(app, "py-spy")
 
@@ -179,7 +179,7 @@ def test_docker(terminal, launch, docker_engine):
     launch("local_docker", image="python:local", python="python3")
     wait_top(app, "Running")
     app.press("g")
-    app.wait("begun")
+    app.wait("begun", TORCH_PATIENCE)
     app.press("b")
     wait_for_snapshot(app, "not read: rank 0 and 3 more, py-spy: not in the image")
 

@@ -170,7 +170,7 @@ class JobsScreen(JobActions):
         jobs = self.dashboard.jobs
         rows, removed = list(changed), set(removed)
         if self.view.history:
-            # What a backend lists is not of the past; what it has forgotten is, and what was deleted is no more.
+            # Listed jobs are no longer past ones; jobs that a backend has forgotten are, deleted jobs are not.
             self._past.drop({*removed, *(row.handle for row in rows)})
             if removed:
                 self.dashboard.feed.find_history(removed)
