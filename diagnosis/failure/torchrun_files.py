@@ -23,7 +23,7 @@ from .torchrun import RankEnd, TorchrunEnd
 
 logger = logging.getLogger(__name__)
 
-_REPORTED = re.compile(r"(?P<run>/.+)/attempt_\d{1,4}/\d{1,7}/error\.json")
+_REPORTED = re.compile(r"(?P<run>.+)/attempt_\d{1,4}/\d{1,7}/error\.json")
 _ATTEMPT = re.compile(r"attempt_(\d{1,4})")
 _MAX_NAMES, _TAIL_BYTES = 4096, 16 << 10
 
@@ -42,7 +42,9 @@ def add_errors(ends: Mapping[int, TorchrunEnd], described: DescribeAppResponse) 
     found = []
     for end in ends.values() or [TorchrunEnd()]:
         paths = [path for failed in end.failed if (path := _REPORTED.fullmatch(failed.error_file))]
-        run = Path(paths[0]["run"]) if paths else runs[0] if len(runs) == 1 else None
+        # A relative path is below the job's working directory.
+        base = described.roles[0].image if described.roles else ""
+        run = Path(base, paths[0]["run"]) if paths else runs[0] if len(runs) == 1 else None
         found.append(end if run is None else _complete(end, run) if ends else _without_report(run))
     return [end for end in found if end.failed or end.signal]
 
