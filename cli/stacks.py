@@ -1,7 +1,8 @@
-"""The command `stacks`: where all ranks of a job stand, and which of them holds up the others."""
+"""The command stacks: the stacks of all ranks of a job, and which rank holds up the others."""
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -9,29 +10,17 @@ from ..settings.make_runner import make_runner
 from .output import put, put_json, say
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..diagnosis.stacks.conclusion import Conclusion
     from ..diagnosis.stacks.frames import Frame
-    from ..diagnosis.stacks.take import ProcessStack, Take
+    from ..diagnosis.stacks.take import Take
     from ..settings.config import Settings
 
 PAUSE_S = 2.0
-"""Two takes so far apart tell a job that hangs from one that is slow."""
+"""The time between two snapshots, which tells a job that hangs from a slow one."""
+_PROCESS_KEYS = ("rank", "replica", "host", "pid", "name", "state", "waits_for", "way", "tried")
 
 
-def _add_stacks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("handle")
-    parser.add_argument("--role", default="", help="the role; default: the first")
-    parser.add_argument("--once", action="store_true", help="take the stacks once, without checking for progress")
-    parser.add_argument(
-        "--native", action="store_true", help="include frames of C and C++; pauses each rank for seconds"
-    )
-    parser.add_argument("--all", action="store_true", help="print the frames of every rank, not of one rank per group")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _stacks(arguments: Any, settings: Settings) -> int:
+def stacks(arguments: Any, settings: Settings) -> int:
     from ..diagnosis.stacks.conclusion import conclude
     from ..diagnosis.stacks.ended import error_texts
     from ..diagnosis.stacks.kept import keep_take
@@ -40,20 +29,21 @@ def _stacks(arguments: Any, settings: Settings) -> int:
     with make_runner(settings) as runner:
         earlier = None
         take = take_stacks(runner, arguments.handle, role=arguments.role, native=arguments.native)
-        if take.ranks and not arguments.once:
+        # Reading native frames stops each rank for seconds: once is enough.
+        if take.ranks and not (arguments.once or arguments.native):
             earlier = take
             time.sleep(PAUSE_S)
-            take = take_stacks(runner, arguments.handle, role=take.role, native=arguments.native)
+            take = take_stacks(runner, arguments.handle, role=take.role)
         found = conclude(take, earlier, error_texts(runner, take))
     if take.ranks:
         take.pace = found.pace
         keep_take(take)
     if arguments.json:
-        put_json(_as_data(take, found))
+        put_json(_as_json(take, found))
     else:
         _print(take, found, arguments.all)
-    for who, why in take.not_read:
-        say(f"not read: {who}: {why}")
+    for name, reason in take.not_read:
+        say(f"not read: {name}: {reason}")
     if take.other_roles:
         say(f"{take.role} only; --role takes another: {', '.join(take.other_roles)}")
     return 0
@@ -61,50 +51,36 @@ def _stacks(arguments: Any, settings: Settings) -> int:
 
 def _print(take: Take, found: Conclusion, every_rank: bool) -> None:
     from ..diagnosis.recorder.verdict import name_ranks
+    from ..diagnosis.stacks.frames import main_frames
 
-    put(found.sentence)
-    for detail in found.details:
-        put(f"  {detail}")
-    if found.pace:
-        put(f"  {found.pace_sentence}")
+    for line in (found.sentence, *(f"  {detail}" for detail in (*found.details, found.pace_sentence) if detail)):
+        put(line)
     for group in found.groups:
         where = f" {group.place.place}" if group.place and group.words.endswith(" at") else ""
         put(f"\n{name_ranks(group.ranks)}: {group.words}{where}")
         for rank in group.ranks if every_rank else group.ranks[:1]:
-            stack = take.ranks.get(rank)
-            if stack is not None:
+            frames = group.frames
+            if stack := take.ranks.get(rank):
                 put(f"  rank {rank}, pid {stack.pid} on {stack.host}, {stack.way or 'not read'}")
-            for frame in _frames(stack) if stack else group.frames:
-                put(_line(frame, take))
+                frames = main_frames(stack.threads)
+            for frame in frames:
+                _print_frame(frame, take)
 
 
-def _frames(stack: ProcessStack) -> tuple[Frame, ...]:
-    from ..diagnosis.stacks.frames import main_frames
-
-    return main_frames(stack.threads)
-
-
-def _line(frame: Frame, take: Take) -> str:
-    line = f'    File "{frame.file}", line {frame.line}, in {frame.function}'
-    source = take.sources.get(frame.file, {}).get(frame.line, "").strip()
-    return f"{line}\n      {source}" if source else line
+def _print_frame(frame: Frame, take: Take) -> None:
+    put(f'    File "{frame.file}", line {frame.line}, in {frame.function}')
+    if source := take.sources.get(frame.file, {}).get(frame.line, "").strip():
+        put(f"      {source}")
 
 
-def _as_data(take: Take, found: Conclusion) -> dict[str, Any]:
+def _as_json(take: Take, found: Conclusion) -> dict[str, Any]:
     return {
-        "handle": take.handle,
-        "role": take.role,
-        "at": take.at,
-        "seconds": take.seconds,
-        "world_size": take.world_size,
-        "sentence": found.sentence,
-        "culprits": list(found.culprits),
-        "pace": found.pace,
-        "details": list(found.details),
+        **{name: getattr(take, name) for name in ("handle", "role", "at", "seconds", "world_size")},
+        **{name: getattr(found, name) for name in ("sentence", "culprits", "pace", "details")},
         "groups": [
             {
                 "standing": group.standing.name,
-                "ranks": list(group.ranks),
+                "ranks": group.ranks,
                 "place": group.place.place if group.place else "",
                 "function": group.function or (group.place.function if group.place else ""),
             }
@@ -112,22 +88,11 @@ def _as_data(take: Take, found: Conclusion) -> dict[str, Any]:
         ],
         "processes": [
             {
-                "rank": stack.rank, "replica": stack.replica, "host": stack.host, "pid": stack.pid,
-                "is_rank": stack.is_main, "name": stack.name, "state": stack.state, "waits_for": stack.waits_for,
-                "way": stack.way, "tried": [list(item) for item in stack.tried],
-                "threads": [
-                    {
-                        "name": thread.name,
-                        "is_main": thread.is_main,
-                        "frames": [{"function": f.function, "file": f.file, "line": f.line} for f in thread.frames],
-                    }
-                    for thread in stack.threads
-                ],
+                **{name: getattr(stack, name) for name in _PROCESS_KEYS},
+                "is_rank": stack.is_main,
+                "threads": list(map(dataclasses.asdict, stack.threads)),
             }
             for stack in take.processes
         ],
-        "not_read": [{"what": what, "why": why} for what, why in take.not_read],
-    }  # fmt: skip
-
-
-COMMANDS = {"stacks": (_add_stacks, _stacks)}
+        "not_read": [{"what": name, "why": reason} for name, reason in take.not_read],
+    }
