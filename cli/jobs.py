@@ -67,7 +67,7 @@ def _say_outage(error: BackendUnavailableError) -> None:
 def job_json(handle: str, state: AppState | None) -> dict[str, Any]:
     """Return the keys that every JSON object of a job has."""
     scheduler, _, app_id = parse_app_handle(handle)
-    return {"handle": handle, "app_id": app_id, "scheduler": scheduler, "state": str(state) if state else None}
+    return {"handle": handle, "app_id": app_id, "scheduler": scheduler, "state": None if state is None else str(state)}
 
 
 def exit_code(state: AppState) -> int:

@@ -6,6 +6,7 @@ import abc
 import json
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, TextIO
 
 from ..logs.text.cells import char_width
@@ -60,10 +61,12 @@ class LogPrinter(abc.ABC):
         """Print the lines that a record completes, and buffer the rest."""
         key = (*target, record.stream)
         line = self._unfinished.setdefault(key, _Unfinished())
-        *whole, rest = record.data.split(b"\n")
-        for end in whole:
-            self._print_matching(key, bytes(line.data) + end + b"\n")
+        rest = record.data
+        if b"\n" in rest:
+            *whole, rest = (bytes(line.data) + rest).split(b"\n")
             line.data.clear()
+            for text in whole:
+                self._print_matching(key, text + b"\n")
         if rest:
             line.changed = time.monotonic()
             line.since = line.since if line.data else line.changed
@@ -177,6 +180,7 @@ class TerminalPrinter(LogPrinter):
             data[:] = cap_line(bytes(data))[0]
 
 
+@lru_cache(maxsize=1024)
 def _label(key: StreamKey) -> str:
     role, k, _ = key
     return f"{plain(role)}/{k}"
