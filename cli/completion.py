@@ -1,50 +1,35 @@
-"""The command completion, and what it completes: commands and flags, components, schedulers, profiles, handles."""
+"""The command completion, and the completers of components, schedulers, profiles and handles."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ..settings.config import Settings
 
-SHELLS = ("bash", "zsh", "fish")
-_PROGRAM = "torchx-tui"
-# Records of the journal that are offered, newest first.
+# Handles of the journal that are offered, newest first.
 _MOST_HANDLES = 50
-_INSTALL = """how to install it, in the shell's own start file:
-  bash  eval "$(torchx-tui completion bash)"                 in ~/.bashrc
-  zsh   eval "$(torchx-tui completion zsh)"                  in ~/.zshrc, after compinit
-  fish  torchx-tui completion fish | source                  in ~/.config/fish/config.fish"""
 
 
-def _add_completion(parser: argparse.ArgumentParser) -> None:
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = _INSTALL
-    parser.add_argument("shell", choices=SHELLS)
-
-
-def _completion(arguments: Any, settings: Settings) -> int:
+def completion(arguments: Any, settings: Settings) -> int:
     from argcomplete.shell_integration import shellcode
 
-    print(shellcode([_PROGRAM], shell=arguments.shell))
+    print(shellcode(["torchx-tui"], shell=arguments.shell))
     return 0
 
 
-def complete(parser: argparse.ArgumentParser, environ: Mapping[str, str]) -> None:
-    """Answer a shell that asks how a command line can go on, and end the process; return where none asks.
-
-    Args:
-        parser: the whole parser.
-        environ: the environment, in which the shell puts its question.
-    """
+def complete() -> None:
+    """Answer a shell that asks for completions, and end the process; return if it asks for nothing."""
     import argcomplete
 
+    from .commands import build_parser
+
+    parser = build_parser()
     for action in _actions(parser):
-        completer = _COMPLETERS.get(action.dest)
-        if completer is not None:
+        if completer := _COMPLETERS.get(action.dest):
             action.completer = completer  # type: ignore[attr-defined]
     argcomplete.autocomplete(parser, always_complete_options=False)
 
@@ -57,15 +42,12 @@ def _actions(parser: argparse.ArgumentParser) -> Iterable[argparse.Action]:
                 yield from _actions(below)
 
 
-# What can stand in a place; each is called with what was typed of it. -----------------------------------------------
-
-
-def _components(prefix: str, parsed_args: Any, **_: Any) -> Iterable[str]:
-    """Offer components, and after one its flags and those of run."""
+def _components(parsed_args: Any, **_: Any) -> Iterable[str]:
+    """Offer components; after a component its options and those of run."""
     from ..base.errors import TorchXTuiError
     from ..components.command_line import flags_of
     from ..components.finder import describe, list_components
-    from .run_arguments import flag_names
+    from .commands import flag_names
 
     words = [word for word in getattr(parsed_args, "rest", None) or [] if word != "--"]
     if not words:
@@ -78,14 +60,14 @@ def _components(prefix: str, parsed_args: Any, **_: Any) -> Iterable[str]:
     return dict.fromkeys([*theirs, *flag_names(parsed_args.command)])
 
 
-def _schedulers(prefix: str, **_: Any) -> Iterable[str]:
+def _schedulers(**_: Any) -> Iterable[str]:
     from ..settings.make_runner import make_runner
 
     return make_runner(_settings()).scheduler_names()
 
 
-def _handles(prefix: str, **_: Any) -> Iterable[str]:
-    """Offer the handles that can be had without asking a server: of jobs on this machine, and of our launches."""
+def _handles(**_: Any) -> Iterable[str]:
+    """Offer the handles that are known without asking a server: of local jobs and of the journal."""
     from itertools import islice
 
     from ..settings.make_runner import make_runner
@@ -96,15 +78,14 @@ def _handles(prefix: str, **_: Any) -> Iterable[str]:
         return dict.fromkeys([*handles, *islice(filter(None, launched), _MOST_HANDLES)])
 
 
-def _profiles(prefix: str, **_: Any) -> Iterable[str]:
+def _profiles(**_: Any) -> Iterable[str]:
     return _settings().profiles
 
 
 def _settings() -> Settings:
     from ..settings.config import load_settings_lenient
 
-    settings, _ = load_settings_lenient()
-    return settings
+    return load_settings_lenient()[0]
 
 
 _COMPLETERS = {
@@ -115,5 +96,3 @@ _COMPLETERS = {
     "handle": _handles,
     "profile": _profiles,
 }
-
-COMMANDS = {"completion": (_add_completion, _completion)}

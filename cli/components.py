@@ -1,7 +1,8 @@
-"""The commands about what can be launched and how: builtins, runopts, lint."""
+"""The commands builtins, runopts and lint."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,128 +12,96 @@ from ..specs.errors import ComponentLoadError, SchedulerError, UnknownSchedulerE
 from .output import green, put, put_json, say
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..components.model import LinterMessage
     from ..settings.config import Settings
-    from ..specs.run_options import runopts
+    from ..specs import run_options
 
 
-def _add_builtins(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--print", metavar="NAME", help="print the source of a component's file")
-    parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
+def builtins(arguments: Any, settings: Settings) -> int:
+    from ..components.finder import get_builtin_source, list_components
 
-
-def _add_runopts(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("scheduler", nargs="?", help="the scheduler; default: all")
-    parser.add_argument("--json", action="store_true", help="print a JSON object: the options by scheduler")
-
-
-def _add_lint(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE[:FUNCTION]", help="a file, or one component of it")
-    parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
-
-
-# builtins
-
-
-def _builtins(arguments: Any, settings: Settings) -> int:
     if arguments.print:
-        from ..components.finder import get_builtin_source
-
         put(get_builtin_source(arguments.print).rstrip("\n"))
         return 0
-    import dataclasses
-
-    from ..components.finder import list_components
-
     found = list_components()
     if arguments.json:
-        put_json([dataclasses.asdict(summary) for summary in found])
+        put_json(list(map(dataclasses.asdict, found)))
         return 0
     put(f"Found {len(found)} builtin components:")
     width = max(len(summary.name) for summary in found)
     for number, summary in enumerate(found, 1):
-        words = f"cannot be used: {summary.error}" if summary.error else summary.summary
-        put(f" {number:2d}. {summary.name:<{width}}  {words}".rstrip())
+        text = f"cannot be used: {summary.error}" if summary.error else summary.summary
+        put(f" {number:2d}. {summary.name:<{width}}  {text}".rstrip())
     return 0
 
 
-# runopts
-
-
-def _runopts(arguments: Any, settings: Settings) -> int:
+def runopts(arguments: Any, settings: Settings) -> int:
     from ..settings.make_runner import make_runner
+    from ..specs.run_options import get_type_name
 
-    found: dict[str, runopts] = {}
+    found: dict[str, run_options.runopts] = {}
     with make_runner(settings) as runner:
         names = [arguments.scheduler] if arguments.scheduler else runner.scheduler_names()
         for name in dict.fromkeys(name.partition("@")[0] for name in names):
             try:
                 found[name] = runner.scheduler(name).run_opts()
-            except UnknownSchedulerException:
-                raise
             except SchedulerError as error:
-                if arguments.scheduler:
+                if arguments.scheduler or isinstance(error, UnknownSchedulerException):
                     raise
                 say(f"{name} is left out: {error}")
-    if arguments.json:
-        put_json({name: _options_json(options) for name, options in found.items()})
+    if not arguments.json:
+        for name, options in found.items():
+            print(f"{green(name, sys.stdout)}:")
+            put(f"{options!r}\n")
         return 0
-    for name, options in found.items():
-        print(f"{green(name, sys.stdout)}:")
-        put(f"{options!r}\n")
+    data = {
+        name: [
+            {
+                "name": key,
+                "type": get_type_name(option.opt_type),
+                "default": option.default,
+                "required": option.is_required,
+                "help": option.help,
+            }
+            for key, option in options
+        ]
+        for name, options in found.items()
+    }
+    put_json(data)
     return 0
 
 
-def _options_json(options: runopts) -> list[dict[str, Any]]:
-    from ..specs.run_options import get_type_name
-
-    return [
-        {
-            "name": name,
-            "type": get_type_name(option.opt_type),
-            "default": option.default,
-            "required": option.is_required,
-            "help": option.help,
-        }
-        for name, option in options
-    ]
-
-
-# lint
-
-
-def _lint(arguments: Any, settings: Settings) -> int:
-    found = [message for place in arguments.files for message in _lint_place(place)]
+def lint(arguments: Any, settings: Settings) -> int:
+    found = [fault for name in arguments.files for fault in _lint_file(name)]
     if arguments.json:
         put_json(found)
-    for message in [] if arguments.json else found:
-        where = f"{message['path']}:{message['line']}:{message['column']}"
-        put(f"{where}: {message['severity']}: {message['message']}")
-    return 1 if any(message["severity"] == "error" for message in found) else 0
+    else:
+        for fault in found:
+            put("{path}:{line}:{column}: {severity}: {message}".format_map(fault))
+    return 1 if any(fault["severity"] == "error" for fault in found) else 0
 
 
-def _lint_place(place: str) -> list[dict[str, Any]]:
-    """Return what is wrong with a component, or with all components of a file; a fault that several share once."""
+def _lint_file(name: str) -> list[dict[str, Any]]:
+    """Return the faults of ``FILE:FUNCTION`` or of all components of ``FILE``; a fault that several share once."""
     from ..components.lint import validate
     from ..components.model import LinterMessage
 
-    path, _, function = place.rpartition(":")
-    if not path or path_exists(Path(place).expanduser()):
-        path, function = place, ""
+    path, _, function = name.rpartition(":")
+    if not path or path_exists(Path(name).expanduser()):
+        path, function = name, ""
     functions = [function] if function else _components_of(path)
     if not functions:
         fault = "no function here is a component: annotate it, as in def trainer(...) -> AppDef"
-        return [_fault(path, "", LinterMessage("TorchXValidator", fault, 1, 1))]
+        return [_fault_json(path, "", LinterMessage("TorchXValidator", fault, 1, 1))]
     found = {}
-    for name in functions:
-        for message in validate(path, name):
-            found.setdefault((message.line, message.char, message.description), _fault(path, name, message))
+    for function in functions:
+        for message in validate(path, function):
+            key = message.line, message.char, message.description
+            found.setdefault(key, _fault_json(path, function, message))
     return list(found.values())
 
 
-def _fault(path: str, function: str, message: LinterMessage) -> dict[str, Any]:
+def _fault_json(path: str, function: str, message: LinterMessage) -> dict[str, Any]:
     return {
         "path": path,
         "function": function,
@@ -145,17 +114,10 @@ def _fault(path: str, function: str, message: LinterMessage) -> dict[str, Any]:
 
 
 def _components_of(path: str) -> list[str]:
-    """Return the names of a file's components; of an unreadable file any name, as `validate` says what is wrong."""
+    """Return the names of a file's components; any name if it cannot be read, since `validate` says why."""
     from ..components.source import read_source
 
     try:
         return [node.name for node in read_source(Path(path).expanduser()).components]
     except ComponentLoadError:
         return ["<file>"]
-
-
-COMMANDS = {
-    "builtins": (_add_builtins, _builtins),
-    "runopts": (_add_runopts, _runopts),
-    "lint": (_add_lint, _lint),
-}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,49 +13,29 @@ from ..base.files import path_exists
 from .output import put, say
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..settings.config import Settings
 
 
-def _add_configure(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-s", "--schedulers", metavar="A,B", help="the schedulers; default: all")
-    parser.add_argument("-a", "--all", action="store_true", help="write all run options, not only required ones")
-    parser.add_argument("--print", action="store_true", help=f"print the file instead of writing {CONFIG_FILE}")
-    parser.add_argument("--force", action="store_true", help=f"replace a {CONFIG_FILE}; the old one is kept beside it")
-
-
-def _configure(arguments: Any, settings: Settings) -> int:
+def configure(arguments: Any, settings: Settings) -> int:
     names = [name.strip() for name in (arguments.schedulers or "").split(",") if name.strip()]
     text = io.StringIO()
     dump(text, names or None, required_only=not arguments.all)
     if arguments.print:
         put(text.getvalue().rstrip("\n"))
         return 0
-    path = Path(CONFIG_FILE)
+    path = Path(CONFIG_FILE).absolute()
+    done = f"wrote {path}"
     try:
-        kept = _put_aside(path) if arguments.force else None
+        if arguments.force and path_exists(path):
+            names = (f"{CONFIG_FILE}.bak{number if number > 1 else ''}" for number in itertools.count(1))
+            backup = next(one for one in map(path.with_name, names) if not path_exists(one))
+            done += f"; the old one is {path.rename(backup)}"
         with path.open("x", encoding="utf-8") as file:
             file.write(text.getvalue())
     except FileExistsError:
         advice = "--print shows what would be written, --force replaces it and keeps the old one beside it"
-        raise ConfigError(f"{path.absolute()} exists already: {advice}") from None
+        raise ConfigError(f"{path} exists already: {advice}") from None
     except OSError as error:
-        raise ConfigError(f"{path.absolute()} cannot be written: {error.strerror}") from error
-    say(f"wrote {path.absolute()}{f'; the old one is {kept.absolute()}' if kept else ''}")
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+    say(done)
     return 0
-
-
-def _put_aside(path: Path) -> Path | None:
-    """Rename a file, so that none is lost, and return its new path; None where there is none."""
-    if not path_exists(path):
-        return None
-    kept = path.with_name(f"{path.name}.bak")
-    number = 1
-    while path_exists(kept):
-        number += 1
-        kept = path.with_name(f"{path.name}.bak{number}")
-    return path.rename(kept)
-
-
-COMMANDS = {"configure": (_add_configure, _configure)}

@@ -1,37 +1,29 @@
-"""The command doctor: what is set up here, what is wrong, and for each fault what to do."""
+"""The command doctor: what is set up, what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
-from ..doctor.checks import Diagnosed, diagnose
+from ..doctor.checks import diagnose
 from ..settings.make_runner import make_runner
-from .output import plain_lines, put, put_json
+from .output import colored, plain_lines, put, put_json
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..backends.types import Finding
     from ..settings.config import Settings
 
 _COLORS = {"ok": "32", "warning": "33", "error": "31"}
 
 
-def _add_doctor(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print a JSON array of objects")
-    parser.add_argument(
-        "--notify", action="store_true", help="send a test message as [notify] says, and say what failed"
-    )
-
-
-def _doctor(arguments: Any, settings: Settings) -> int:
+def doctor(arguments: Any, settings: Settings) -> int:
     if arguments.notify:
         return _test_notify(settings)
-    told: list[Diagnosed] = []
+    found = []
     subject = ""
     for item in diagnose(settings, make_runner(settings), arguments.config):
-        told.append(item)
+        found.append(item)
         if not arguments.json:
             if item.subject != subject:
                 put(item.subject)
@@ -39,22 +31,12 @@ def _doctor(arguments: Any, settings: Settings) -> int:
             sys.stdout.flush()
         subject = item.subject
     if arguments.json:
-        put_json(
-            [
-                {
-                    "subject": item.subject,
-                    "level": item.finding.level,
-                    "what": item.finding.what,
-                    "hint": item.finding.hint,
-                }
-                for item in told
-            ]
-        )
-    return 1 if any(item.finding.level == "error" for item in told) else 0
+        put_json([{"subject": item.subject, **dataclasses.asdict(item.finding)} for item in found])
+    return 1 if any(item.finding.level == "error" for item in found) else 0
 
 
 def _test_notify(settings: Settings) -> int:
-    """Send a test message; return 1 where it did not leave on some way, or there is none."""
+    """Send a test message by each channel; return 1 if a channel fails or there is none."""
     from ..backends.types import Finding
     from ..notify.channels import deliver
     from ..notify.message import Message
@@ -69,19 +51,8 @@ def _test_notify(settings: Settings) -> int:
 
 
 def print_finding(finding: Finding) -> None:
-    """Print a finding and what to do about it, its level in colour on a terminal."""
-    level = f"{finding.level:<7}"
-    import os
-
-    if sys.stdout.isatty():
-        if not os.environ.get("NO_COLOR"):
-            level = f"\x1b[{_COLORS[finding.level]}m{level}\x1b[0m"
-        what, hint = plain_lines(finding.what), plain_lines(finding.hint)
-    else:
-        what, hint = finding.what, finding.hint
-    print(f"  {level}  {what}")
-    if hint:
-        print(f"           {hint}")
-
-
-COMMANDS = {"doctor": (_add_doctor, _doctor)}
+    clean = plain_lines if sys.stdout.isatty() else str
+    level = colored(f"{finding.level:<7}", _COLORS[finding.level], sys.stdout)
+    print(f"  {level}  {clean(finding.what)}")
+    if finding.hint:
+        print(f"           {clean(finding.hint)}")

@@ -1,4 +1,4 @@
-"""Waiting for a job that was just launched, with its logs on stderr, until it ends or somebody has enough."""
+"""Wait for a launched job until it ends or a signal interrupts, with its logs on stderr."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ..base.errors import TorchXTuiError
-from ..specs.errors import UnknownAppException
 from ..specs.status import is_terminal
+from .jobs import wait_for_job
 from .output import say
-from .status import WAIT_INTERVAL_SECONDS, say_outage
 
 if TYPE_CHECKING:
+    from ..backends.job import Job
     from ..backends.runner import Runner
     from ..specs.status import AppStatus
 
 _PID_INTERVAL_S = 0.1
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupted(KeyboardInterrupt):
@@ -38,12 +39,12 @@ class Interrupted(KeyboardInterrupt):
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Make SIGINT and SIGTERM raise `Interrupted`, so that jobs are not left behind unsaid."""
+    """Make SIGINT and SIGTERM raise `Interrupted`, so that the fate of the job can be reported."""
 
     def interrupt(number: int, _frame: object) -> None:
         raise Interrupted(number)
 
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, interrupt) for number in _SIGNALS}
     try:
         yield
     finally:
@@ -52,20 +53,18 @@ def interruptible() -> Iterator[None]:
 
 
 @contextmanager
-def suspending(runner: Runner, handle: str) -> Iterator[None]:
-    """Stop a local job that reads this terminal while this process is suspended by Ctrl-Z, as a shell would.
+def suspending(job: Job) -> Iterator[None]:
+    """Stop a local job that reads this terminal while Ctrl-Z suspends this process, as a shell would.
 
-    The job has a session of its own, so that the terminal does not stop it: it would take keys from the shell.
+    The terminal does not stop the job, which has a session of its own: it would take keys from the shell.
     """
     groups: list[int] = []
 
     def find_groups() -> None:
-        # The first process of a replica leads its process group. It is looked up here: a signal handler takes no lock.
+        # The first process of a replica leads its process group. Look it up early: a signal handler must take no lock.
         with suppress(TorchXTuiError, OSError):
-            while (status := runner.job(handle).status()) is not None and not is_terminal(status.state):
+            while not groups and (status := job.status()) is not None and not is_terminal(status.state):
                 groups[:] = [one.pid for role in status.roles for one in role.replicas if one.pid]
-                if groups:
-                    return
                 time.sleep(_PID_INTERVAL_S)
 
     def send(number: int) -> None:
@@ -95,49 +94,39 @@ def suspending(runner: Runner, handle: str) -> Iterator[None]:
         signal.signal(signal.SIGTSTP, before)
 
 
-def follow(runner: Runner, handle: str, *, logs: bool) -> AppStatus:
-    """Wait for a job's end and return its status.
-
-    Args:
-        runner: the way to its backend.
-        handle: the job's handle.
-        logs: print what its replicas write on stderr meanwhile.
+def follow(job: Job, *, logs: bool) -> AppStatus:
+    """Wait for a job's end and return its status; with ``logs``, print its logs on stderr.
 
     Raises:
-        UnknownAppException: the job is gone.
+        UnknownAppException: its backend no longer knows it.
     """
     if logs:
         from .logs import follow_logs
 
         try:
-            follow_logs(runner, handle, sys.stderr)
+            follow_logs(job, sys.stderr)
         except (TorchXTuiError, ValueError, OSError) as error:
             say(f"the logs cannot be read: {error}; still waiting for the job's end")
-    status = runner.job(handle).wait(WAIT_INTERVAL_SECONDS, on_lost=say_outage)
-    if status is None:
-        raise UnknownAppException(handle)
-    return status
+    return wait_for_job(job)
 
 
 def end_or_leave(runner: Runner, handle: str, interrupt: KeyboardInterrupt, *, ends: bool) -> int:
-    """Do what a signal asks for, and return the exit code of who was ended by it.
+    """Cancel the job of an interrupted launch or report that it continues; return the exit code of the signal.
 
     Args:
-        runner: the way to the backend.
-        handle: the job's handle; empty where it was interrupted before there was one.
-        interrupt: what was raised.
-        ends: the job ends with this command; else it goes on.
+        runner: launched the job.
+        handle: the job's handle; empty if the signal came before the job was launched.
+        interrupt: the exception of the signal.
+        ends: cancel the job.
     """
-    # After a second signal nothing is waited for: it ends this process as it would any other.
-    for number in (signal.SIGINT, signal.SIGTERM):
+    # A second signal ends this process at once.
+    for number in _SIGNALS:
         signal.signal(number, signal.SIG_DFL)
-    code = 128 + getattr(interrupt, "number", signal.SIGINT)
-    if not ends:
+    if ends:
+        runner.end_own_jobs()
         if handle:
-            say(f"{handle} continues; `torchx-tui cancel {handle}` ends it")
-        return code
-    runner.end_own_jobs()
-    if handle:
-        runner.job(handle).cancel()
-        say(f"cancelled {handle}")
-    return code
+            runner.job(handle).cancel()
+            say(f"cancelled {handle}")
+    elif handle:
+        say(f"{handle} continues; `torchx-tui cancel {handle}` ends it")
+    return 128 + getattr(interrupt, "number", signal.SIGINT)

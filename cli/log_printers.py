@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import abc
 import json
-import os
-import sys
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, TextIO
 
 from ..logs.text.cells import char_width
 from ..logs.text.sanitize import plain, sanitize
 from ..logs.text.shown import LINE_CAP, cap_line
-from .output import green
+from .output import green, terminal_width
 
 if TYPE_CHECKING:
     import re
@@ -48,11 +47,13 @@ class LogPrinter(abc.ABC):
     """Printer that joins the bytes of each stream of each replica to lines.
 
     Args:
+        file: where lines are printed.
         pattern: print only lines that contain a match.
     """
 
-    def __init__(self, pattern: re.Pattern[str] | None = None) -> None:
-        self._pattern = pattern
+    def __init__(self, file: TextIO, pattern: re.Pattern[str] | None = None) -> None:
+        self.file = file
+        self.pattern = pattern
         self.has_printed = False
         self._unfinished: dict[StreamKey, _Unfinished] = {}
 
@@ -60,26 +61,25 @@ class LogPrinter(abc.ABC):
         """Print the lines that a record completes, and buffer the rest."""
         key = (*target, record.stream)
         line = self._unfinished.setdefault(key, _Unfinished())
-        data, start = record.data, 0
-        while end := data.find(b"\n", start) + 1:
-            line.data += data[start:end]
-            self._print_matching(key, bytes(line.data))
+        rest = record.data
+        if b"\n" in rest:
+            *whole, rest = (bytes(line.data) + rest).split(b"\n")
             line.data.clear()
-            start = end
-        if start < len(data):
+            for text in whole:
+                self._print_matching(key, text + b"\n")
+        if rest:
             line.changed = time.monotonic()
             line.since = line.since if line.data else line.changed
-            line.data += data[start:]
+            line.data += rest
             self._shorten(line.data)
-        self._flush()
+        self.file.flush()
 
     def end(self, target: Target) -> None:
         """Print the last line of a replica's log if it has no line feed."""
         for key in [key for key in self._unfinished if key[:2] == target]:
-            line = self._unfinished.pop(key)
-            if line.data:
-                self._print_matching(key, bytes(line.data))
-        self._flush()
+            if line := self._unfinished.pop(key).data:
+                self._print_matching(key, bytes(line))
+        self.file.flush()
 
     def refresh(self) -> None:
         """Draw unfinished lines; called several times a second."""
@@ -90,7 +90,7 @@ class LogPrinter(abc.ABC):
         return
 
     def _print_matching(self, key: StreamKey, line: bytes) -> None:
-        if self._pattern is None or self._pattern.search(line.decode("utf-8", "replace")):
+        if self.pattern is None or self.pattern.search(line.decode("utf-8", "replace")):
             self.has_printed = True
             self._print(key, line)
 
@@ -102,123 +102,85 @@ class LogPrinter(abc.ABC):
     def _print(self, key: StreamKey, line: bytes) -> None:
         """Print one line, with its line feed if it has one."""
 
-    @abc.abstractmethod
-    def _flush(self) -> None:
-        """Flush the output."""
-
 
 def log_printer(file: TextIO, pattern: re.Pattern[str] | None = None) -> LogPrinter:
     """Return the printer for a terminal, or for a pipe or file."""
-    return TerminalPrinter(file, pattern) if file.isatty() else BytesPrinter(file, pattern)
+    return (TerminalPrinter if file.isatty() else BytesPrinter)(file, pattern)
 
 
 class JsonPrinter(LogPrinter):
-    """Printer of one JSON object per line on stdout."""
+    """Printer of one JSON object per line."""
 
     def _print(self, key: StreamKey, line: bytes) -> None:
         role, k, _ = key
         text = line.decode("utf-8", "replace").removesuffix("\n")
-        sys.stdout.write(json.dumps({"role": role, "replica": k, "line": text}) + "\n")
-
-    def _flush(self) -> None:
-        sys.stdout.flush()
+        self.file.write(json.dumps({"role": role, "replica": k, "line": text}) + "\n")
 
 
 class BytesPrinter(LogPrinter):
-    """Printer of unchanged complete lines, each with the name of its replica as prefix.
+    """Printer of unchanged complete lines, each with the name of its replica as prefix."""
 
-    Args:
-        file: the pipe or file.
-        pattern: print only lines that contain a match.
-    """
-
-    def __init__(self, file: TextIO, pattern: re.Pattern[str] | None = None) -> None:
-        super().__init__(pattern)
-        self._file = file
-        self._is_within_line = False
+    _is_within_line = False
 
     def _print(self, key: StreamKey, line: bytes) -> None:
         self.pause()
-        role, k, _ = key
-        self._file.buffer.write(f"{plain(role)}/{k} ".encode() + line)
+        self.file.buffer.write(f"{_label(key)} ".encode() + line)
         self._is_within_line = not line.endswith(b"\n")
 
     def pause(self) -> None:
-        """End a last line that had no line feed."""
         if self._is_within_line:
-            self._file.buffer.write(b"\n")
+            self.file.buffer.write(b"\n")
             self._is_within_line = False
-
-    def _flush(self) -> None:
-        self._file.flush()
 
 
 class TerminalPrinter(LogPrinter):
-    """Printer of sanitized lines, with the most recently changed unfinished line below them.
+    """Printer of sanitized lines, with the most recently changed unfinished line below them unless there is a pattern.
 
     Text appended to the shown line is written after it, so that input typed at a prompt stays on the screen. Any other
     change redraws the line.
-
-    Args:
-        file: the terminal.
-        pattern: print only lines that contain a match, and no unfinished lines.
     """
 
-    def __init__(self, file: TextIO, pattern: re.Pattern[str] | None = None) -> None:
-        super().__init__(pattern)
-        self._file = file
-        self._shown = ""
-        self._shown_key: StreamKey | None = None
+    _shown = ""
+    _shown_key: StreamKey | None = None
 
     def refresh(self) -> None:
-        """Draw the most recently changed unfinished line."""
-        now = time.monotonic()
         lines = [(line.changed, key) for key, line in self._unfinished.items() if line.data]
-        if self._pattern is not None or not lines:
+        if self.pattern is not None or not lines:
             return
         _, key = max(lines)
         line = self._unfinished[key]
-        if now - line.since >= _UNFINISHED_S:
-            text = _first_cells(_shown_text(bytes(line.data)), self._columns() - len(_label(key)) - 2)
-            if text != self._shown or key != self._shown_key:
+        if time.monotonic() - line.since >= _UNFINISHED_S:
+            text = _first_cells(_shown_text(bytes(line.data)), terminal_width(self.file) - len(_label(key)) - 2)
+            if (text, key) != (self._shown, self._shown_key):
                 self._write(key, text)
                 self._shown, self._shown_key = text, key
-                self._flush()
+                self.file.flush()
 
     def pause(self) -> None:
-        """Leave the row of the unfinished line."""
         if self._shown_key is not None:
-            self._file.write("\n")
+            self.file.write("\n")
             self._shown_key = None
-            self._flush()
+            self.file.flush()
 
     def _print(self, key: StreamKey, line: bytes) -> None:
         self._write(key, _shown_text(line.removesuffix(b"\n")))
-        self._file.write("\n")
+        self.file.write("\n")
         self._shown_key = None
 
     def _write(self, key: StreamKey, text: str) -> None:
         if self._shown_key == key and text.startswith(self._shown):
-            self._file.write(text[len(self._shown) :])
+            self.file.write(text[len(self._shown) :])
             return
         erase = "" if self._shown_key is None else "\r\x1b[K"
-        self._file.write(f"{erase}{green(_label(key), self._file)} {text}")
-
-    def _columns(self) -> int:
-        try:
-            return os.get_terminal_size(self._file.fileno()).columns or 80
-        except (OSError, ValueError):
-            return 80
+        self.file.write(f"{erase}{green(_label(key), self.file)} {text}")
 
     def _shorten(self, data: bytearray) -> None:
         # A progress bar that runs for days is a single line.
         if len(data) > 2 * LINE_CAP and b"\r" in data[-LINE_CAP:]:
             data[:] = cap_line(bytes(data))[0]
 
-    def _flush(self) -> None:
-        self._file.flush()
 
-
+@lru_cache(maxsize=1024)
 def _label(key: StreamKey) -> str:
     role, k, _ = key
     return f"{plain(role)}/{k}"
@@ -233,11 +195,8 @@ def _shown_text(line: bytes) -> str:
 
 def _first_cells(text: str, cells: int) -> str:
     """Cut a text to a number of terminal cells."""
-    if len(text) * 2 <= cells or (text.isascii() and len(text) <= cells):
-        return text
-    used = 0
     for at, char in enumerate(text):
-        used += char_width(char)
-        if used > cells:
+        cells -= char_width(char)
+        if cells < 0:
             return text[:at]
     return text

@@ -1,4 +1,4 @@
-"""Notifications from the shell: `run --notify`, and the end of a job that is waited for."""
+"""Notifications from the shell: of `run --notify`, and at the end of a job that is waited for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def with_all_events(settings: Settings) -> Settings:
-    """Return the settings with all events of a job.
+    """Return the settings with notifications of all events of a job.
 
     Raises:
         ConfigError: no channel is set up.
@@ -28,8 +28,8 @@ def with_all_events(settings: Settings) -> Settings:
     return dataclasses.replace(settings, notify=dataclasses.replace(settings.notify, events=EVENTS))
 
 
-def tell_end(settings: Settings, handle: str, status: AppStatus) -> None:
-    """Send the end of a job as the settings say; local jobs have a supervisor that does."""
+def notify_end(settings: Settings, handle: str, status: AppStatus) -> None:
+    """Send the notification of a job's end, unless the supervisor of a local job does."""
     from ..notify.helper import Happened, send_events, terminal_sequence
 
     name, _, app_id = parse_app_handle(handle)
@@ -40,5 +40,4 @@ def tell_end(settings: Settings, handle: str, status: AppStatus) -> None:
     except OSError as error:
         say(f"no notification was sent for {handle}: {error}")
     if settings.notify.terminal and sys.stderr.isatty():
-        sys.stderr.write(terminal_sequence(f"{app_id} {status.state.name.lower()}"))
-        sys.stderr.flush()
+        print(terminal_sequence(f"{app_id} {status.state.name.lower()}"), end="", file=sys.stderr, flush=True)

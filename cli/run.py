@@ -1,31 +1,35 @@
-"""The commands that launch: run and dryrun."""
+"""The commands run and dryrun."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..base.errors import ConfigError
 from ..settings.launch_defaults import LaunchDefaults
 from ..settings.make_runner import make_runner
 from ..specs.errors import InvalidRunConfigException
-from ..specs.handles import parse_app_handle
-from ..specs.status import AppState
+from .jobs import exit_code, job_json
 from .output import put, put_json, say
-from .run_arguments import add_dryrun_arguments, add_run_arguments
-from .run_request import Launch, launch_of
+from .run_request import Launch, make_launch
 from .trust import ask_to_trust
 
 if TYPE_CHECKING:
+    from ..backends.history.launch_record import LaunchOrigin
     from ..backends.runner import Runner
     from ..settings.config import Settings
     from ..specs.roles import AppDryRunInfo
     from ..specs.status import AppStatus
 
 
-def _run(arguments: Any, settings: Settings) -> int:
+def dryrun(arguments: Any, settings: Settings) -> int:
+    arguments.dryrun, arguments.notify = True, False
+    return run(arguments, settings)
+
+
+def run(arguments: Any, settings: Settings) -> int:
     # Local jobs inherit it, and component functions may read it.
     os.environ.setdefault("TORCHX_CONTEXT_NAME", "cli_run")
     if arguments.notify:
@@ -33,57 +37,47 @@ def _run(arguments: Any, settings: Settings) -> int:
 
         settings = with_all_events(settings)
     defaults = _load_defaults(arguments, settings)
-    with make_runner(settings) as runner, _advised():
-        launch = launch_of(arguments, defaults, runner)
-        if launch is None:
-            return 0
-        _say_findings(launch, runner)
-        if arguments.dryrun:
-            return _print_request(launch, runner, as_json=arguments.json)
-        if arguments.open:
-            return _open(launch, settings, arguments.config)
-        from .follow import interruptible
+    with make_runner(settings) as runner:
+        try:
+            made = make_launch(arguments, defaults, runner)
+            if made is None:
+                return 0
+            launch, origin = made
+            for finding in runner.preflight(launch.app, launch.scheduler, launch.cfg):
+                if finding.level != "ok":
+                    say(f"{finding.level}: {finding.what}{f' ({finding.hint})' if finding.hint else ''}")
+            if arguments.dryrun:
+                info = runner.dryrun(*launch)
+                if arguments.json:
+                    put_json(_request_json(launch, info))
+                else:
+                    put(str(info))
+                return 0
+            if arguments.open:
+                from .dashboard import open_dashboard
 
-        with interruptible():
-            return _launch(launch, runner, arguments, settings)
+                def run_and_print(runner: Runner) -> str:
+                    handle = runner.run(*launch, origin=origin)
+                    print(handle, flush=True)
+                    return handle
+
+                return open_dashboard(settings, launch=run_and_print, config_file=arguments.config)
+            from .follow import interruptible
+
+            with interruptible():
+                return _launch(launch, origin, runner, arguments, settings)
+        except InvalidRunConfigException as error:
+            where = "give them with -cfg KEY=VALUE,... or in .torchxconfig"
+            raise ConfigError(f"{error}; `torchx-tui runopts` lists run options, {where}") from error
 
 
 def _load_defaults(arguments: Any, settings: Settings) -> LaunchDefaults:
     """Load the launch defaults; ask for trust in a `.torchxconfig` of another user."""
     defaults = LaunchDefaults.load(settings)
-    ignored = arguments.ignore_config or "--ignore-config" in arguments.rest
-    if defaults.untrusted is not None and not ignored and ask_to_trust(defaults.untrusted):
+    is_ignored = arguments.ignore_config or "--ignore-config" in arguments.rest
+    if defaults.untrusted is not None and not is_ignored and ask_to_trust(defaults.untrusted):
         return _load_defaults(arguments, settings)
     return defaults
-
-
-@contextmanager
-def _advised() -> Iterator[None]:
-    """Add to an error about run options how they are found out and given."""
-    try:
-        yield
-    except InvalidRunConfigException as error:
-        where = "give them with -cfg KEY=VALUE,... or in .torchxconfig"
-        raise ConfigError(f"{error}; `torchx-tui runopts` lists run options, {where}") from error
-
-
-def _dryrun(arguments: Any, settings: Settings) -> int:
-    defaults = _load_defaults(arguments, settings)
-    with make_runner(settings) as runner, _advised():
-        launch = launch_of(arguments, defaults, runner)
-        if launch is None:
-            return 0
-        _say_findings(launch, runner)
-        return _print_request(launch, runner, as_json=arguments.json)
-
-
-def _print_request(launch: Launch, runner: Runner, *, as_json: bool) -> int:
-    info = launch.dryrun(runner)
-    if as_json:
-        put_json(_request_json(launch, info))
-    else:
-        put(str(info))
-    return 0
 
 
 def _request_json(launch: Launch, info: AppDryRunInfo[Any]) -> dict[str, Any]:
@@ -94,19 +88,13 @@ def _request_json(launch: Launch, info: AppDryRunInfo[Any]) -> dict[str, Any]:
         "scheduler": launch.scheduler,
         "cfg": dict(info.cfg),
         "app": None if info.app is None else dataclasses.asdict(info.app),
-        "request": dataclasses.asdict(request) if hasattr(type(request), "__dataclass_fields__") else str(info),
+        "request": dataclasses.asdict(request) if dataclasses.is_dataclass(request) else str(info),
     }
 
 
-def _say_findings(launch: Launch, runner: Runner) -> None:
-    for finding in runner.preflight(launch.app, launch.scheduler, launch.cfg):
-        if finding.level != "ok":
-            say(f"{finding.level}: {finding.what}{f' ({finding.hint})' if finding.hint else ''}")
-
-
-def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) -> int:
+def _launch(launch: Launch, origin: LaunchOrigin, runner: Runner, arguments: Any, settings: Settings) -> int:
     from .follow import end_or_leave, follow, suspending
-    from .notify import tell_end
+    from .notify import notify_end
 
     handle = ""
     status: AppStatus | None = None
@@ -116,7 +104,8 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
     passes_stdin = waits and not arguments.stdin and _can_read_stdin()
     runner.scheduler(launch.scheduler).passes_stdin = passes_stdin
     try:
-        handle = launch.run(runner)
+        handle = runner.run(*launch, origin=origin)
+        job = runner.job(handle)
         if arguments.notify:
             from ..notify.helper import want
 
@@ -126,26 +115,22 @@ def _launch(launch: Launch, runner: Runner, arguments: Any, settings: Settings) 
         if not arguments.json:
             _put_handle(handle)
         if waits:
-            with suspending(runner, handle) if _reads_terminal(launch, passes_stdin) else nullcontext():
-                status = follow(runner, handle, logs=is_local or arguments.log)
-            code = 0 if status.state is AppState.SUCCEEDED else 1
-            tell_end(settings, handle, status)
+            replicas = sum(role.num_replicas for role in launch.app.roles)
+            reads_terminal = passes_stdin and launch.scheduler == "local_cwd" and replicas == 1 and os.isatty(0)
+            with suspending(job) if reads_terminal else nullcontext():
+                status = follow(job, logs=is_local or arguments.log)
+            code = exit_code(status.state)
+            notify_end(settings, handle, status)
     except KeyboardInterrupt as interrupt:
         code = end_or_leave(runner, handle, interrupt, ends=is_local and not arguments.detach)
         if not handle:
             return code
     if arguments.json:
-        put_json(_launched_json(handle, status or runner.job(handle).status()))
+        now = status or runner.job(handle).status()
+        put_json({**job_json(handle, now.state if now else None), "ui_url": now.ui_url if now else None})
     if status is not None and code:
-        from .status import say_status
-
-        say_status(status)
+        put(status.format(), sys.stderr)
     return code
-
-
-def _reads_terminal(launch: Launch, passes_stdin: bool) -> bool:
-    replicas = sum(role.num_replicas for role in launch.app.roles)
-    return passes_stdin and launch.scheduler == "local_cwd" and replicas == 1 and os.isatty(0)
 
 
 def _put_handle(handle: str) -> None:
@@ -163,31 +148,3 @@ def _can_read_stdin() -> bool:
         return not os.isatty(0) or os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
-
-
-def _launched_json(handle: str, status: AppStatus | None) -> dict[str, Any]:
-    scheduler, _, app_id = parse_app_handle(handle)
-    return {
-        "handle": handle,
-        "app_id": app_id,
-        "scheduler": scheduler,
-        "state": str(status.state) if status else None,
-        "ui_url": status.ui_url if status else None,
-    }
-
-
-def _open(launch: Launch, settings: Settings, config_file: str | None) -> int:
-    from .main import open_dashboard
-
-    def launched(runner: Runner) -> str:
-        handle = launch.run(runner)
-        print(handle, flush=True)
-        return handle
-
-    return open_dashboard(settings, launch=launched, config_file=config_file)
-
-
-COMMANDS: dict[str, tuple[Callable[..., None], Callable[..., int]]] = {
-    "run": (add_run_arguments, _run),
-    "dryrun": (add_dryrun_arguments, _dryrun),
-}

@@ -1,4 +1,4 @@
-"""What `run --stdin` reads: one JSON object with the fields that TorchX's has."""
+"""The JSON object that `run --stdin` reads, with TorchX's fields."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from ..backends.torchxconfig import nearest
 from ..base.errors import TorchXTuiError
+from ..components.command_line import parse_command_line
+from ..components.finder import describe
+from ..components.values import to_text
 from .output import say
 
-# The fields of the JSON object that --stdin reads, and what each of them is.
-_STDIN = {
+_FIELDS = {
     "component_name": str,
     "component_args": dict,
     "component_args_str": list,
@@ -25,26 +28,28 @@ _STDIN = {
     "parent_run_id": str,
     "tee_logs": bool,
 }
-# What may not stand on the command line beside --stdin.
+# The fields that are also arguments of the command line.
+_ARGUMENTS = {"scheduler", "workspace", "parent_run_id", "dryrun", "wait", "log", "tee_logs"}
+# Arguments that are refused beside --stdin.
 _NOT_WITH_STDIN = {
     *("rest", "scheduler", "scheduler_args", "workspace", "set", "parent_run_id"),
     *("wait", "log", "tee_logs", "detach", "open"),
 }
 
 
-def read_stdin(arguments: Any, default_scheduler: str) -> dict[str, Any]:
-    """Return the JSON object on stdin; its fields are put into ``arguments``.
+def read_stdin(arguments: Any, default_scheduler: str) -> tuple[str, dict[str, str | list[str]], dict[str, Any]]:
+    """Read the object, put its fields into ``arguments``, and return the component, its arguments and run options.
 
     Args:
-        arguments: what the parser made of the command line; it is changed.
-        default_scheduler: the one that may be named beside the object, and says nothing then.
+        arguments: the parsed command line.
+        default_scheduler: the scheduler that may be named on the command line as well, and is ignored.
 
     Raises:
-        TorchXTuiError: it is no such object, a field is unknown or of the wrong type, or something else stands on the
-            command line as well.
+        TorchXTuiError: it is not such an object, a field is unknown or of the wrong type, or the command line has
+            arguments that belong into the object.
     """
     given = [name for name, value in vars(arguments).items() if value and name in _NOT_WITH_STDIN]
-    # As in TorchX, where the default stands there without a word.
+    # TorchX's own command line always has the default there.
     if arguments.scheduler == default_scheduler:
         given.remove("scheduler")
     if given:
@@ -56,49 +61,30 @@ def read_stdin(arguments: Any, default_scheduler: str) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise TorchXTuiError(f"what is on stdin is not a JSON object, but {json.dumps(data)[:40]}")
     for name, value in data.items():
-        _check_field(name, value)
-    if not data.get("component_name"):
+        if (kind := _FIELDS.get(name)) is None:
+            raise TorchXTuiError(f"the JSON object on stdin: {name} is not a field of it; {nearest(name, _FIELDS)}")
+        if value is not None and not isinstance(value, kind):
+            raise TorchXTuiError(f"the JSON object on stdin: {name} is {json.dumps(value)[:40]}, use a {kind.__name__}")
+    component = data.get("component_name")
+    if not component:
         raise TorchXTuiError("the JSON object on stdin has no component_name: it names the component to launch")
-    for name in ("scheduler", "workspace", "parent_run_id"):
-        setattr(arguments, name, data.get(name))
-    for name in ("dryrun", "wait", "log", "tee_logs"):
-        setattr(arguments, name, getattr(arguments, name, False) or data.get(name, False))
-    return data
+    for name in _ARGUMENTS & data.keys():
+        setattr(arguments, name, data[name] or getattr(arguments, name, None))
+    options = {**(data.get("scheduler_cfg") or {}), **(data.get("scheduler_args") or {})}
+    return component, _argument_texts(component, data), options
 
 
-def _check_field(name: str, value: Any) -> None:
-    kind = _STDIN.get(name)
-    if kind is None:
-        from ..backends.torchxconfig import nearest
-
-        raise TorchXTuiError(f"the JSON object on stdin: {name} is not a field of it; {nearest(name, _STDIN)}")
-    if value is not None and not isinstance(value, kind):
-        raise TorchXTuiError(f"the JSON object on stdin: {name} is {json.dumps(value)[:40]}, use a {kind.__name__}")
-
-
-def argument_texts(component: str, data: Mapping[str, Any]) -> dict[str, str | list[str]]:
-    """Return the component's arguments of a JSON object, as texts by parameter.
-
-    What is no argument of the component is said on stderr and left out, as TorchX leaves it out.
-
-    Raises:
-        TorchXTuiError: the words of component_args_str are no arguments of the component.
-    """
-    from ..backends.torchxconfig import nearest
-    from ..components.command_line import parse_command_line
-    from ..components.finder import describe
-    from ..components.values import to_text
-
-    words = data.get("component_args_str") or []
-    if words:
-        return parse_command_line(component, [str(word) for word in words])
+def _argument_texts(component: str, data: Mapping[str, Any]) -> dict[str, str | list[str]]:
+    """Return the component's arguments as texts by parameter; unknown ones are reported and ignored, as in TorchX."""
+    if words := data.get("component_args_str"):
+        return parse_command_line(component, list(map(str, words)))
     known = [parameter.name for parameter in describe(component).parameters]
     texts: dict[str, str | list[str]] = {}
     for name, value in (data.get("component_args") or {}).items():
         if name not in known:
             say(f"component_args: {name} is not an argument of {component}, and left out; {nearest(name, known)}")
         elif isinstance(value, list):
-            texts[name] = [str(item) for item in value]
+            texts[name] = [*map(str, value)]
         elif value is not None:
             texts[name] = str(value).lower() if isinstance(value, bool) else to_text(value)
     return texts

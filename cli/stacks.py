@@ -2,37 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..settings.make_runner import make_runner
 from .output import put, put_json, say
 
 if TYPE_CHECKING:
-    import argparse
-
     from ..diagnosis.frames import Frame
     from ..diagnosis.stacks.conclusion import Conclusion
     from ..diagnosis.stacks.snapshot import StackSnapshot
     from ..settings.config import Settings
 
 PAUSE_S = 2.0
-"""Seconds between the two snapshots that tell a job that hangs from one that is slow."""
+"""The time between two snapshots, which tells a job that hangs from a slow one."""
+_PROCESS_KEYS = ("rank", "replica", "host", "pid", "name", "state", "waits_for", "way", "tried")
 
 
-def _add_stacks(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("handle")
-    parser.add_argument("--role", default="", help="the role; default: the first")
-    parser.add_argument("--once", action="store_true", help="read the stacks once, without checking for progress")
-    parser.add_argument(
-        "--native", action="store_true", help="include frames of C and C++; pauses each rank for seconds"
-    )
-    parser.add_argument("--all", action="store_true", help="print the frames of every rank, not of one rank per group")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _stacks(arguments: Any, settings: Settings) -> int:
+def stacks(arguments: Any, settings: Settings) -> int:
     from ..diagnosis.stacks.collect import take_snapshot
     from ..diagnosis.stacks.conclusion import conclude
     from ..diagnosis.stacks.kept import keep_snapshot
@@ -42,21 +30,22 @@ def _stacks(arguments: Any, settings: Settings) -> int:
     with make_runner(settings) as runner:
         earlier = None
         snapshot = take_snapshot(runner, arguments.handle, role=arguments.role, native=arguments.native)
-        if snapshot.ranks and not arguments.once:
+        # Reading native frames stops each rank for seconds: once is enough.
+        if snapshot.ranks and not (arguments.once or arguments.native):
             earlier = snapshot
             time.sleep(PAUSE_S)
-            snapshot = take_snapshot(runner, arguments.handle, role=snapshot.role, native=arguments.native)
+            snapshot = take_snapshot(runner, arguments.handle, role=snapshot.role)
         found = conclude(snapshot, earlier, read_rank_errors(runner, snapshot))
     if snapshot.ranks:
-        keep_snapshot(replace(snapshot, pace=found.pace))
+        keep_snapshot(dataclasses.replace(snapshot, pace=found.pace))
     if arguments.json:
-        put_json(_as_data(snapshot, found))
+        put_json(_as_json(snapshot, found))
     else:
         _print(snapshot, found, arguments.all)
-    for name, why in describe_unread(snapshot):
-        say(f"not read: {name}: {why}")
+    for name, reason in describe_unread(snapshot):
+        say(f"not read: {name}: {reason}")
     if snapshot.other_roles:
-        say(f"{snapshot.role} only; other roles, for --role: {', '.join(snapshot.other_roles)}")
+        say(f"{snapshot.role} only; --role takes another: {', '.join(snapshot.other_roles)}")
     return 0
 
 
@@ -65,44 +54,36 @@ def _print(snapshot: StackSnapshot, found: Conclusion, every_rank: bool) -> None
     from ..diagnosis.ranks import name_ranks
     from ..diagnosis.stacks.text import describe_group
 
-    put(found.sentence)
-    for detail in found.details:
-        put(f"  {detail}")
-    if found.pace:
-        put(f"  {found.pace_sentence}")
+    for line in (found.sentence, *(f"  {detail}" for detail in (*found.details, found.pace_sentence) if detail)):
+        put(line)
     for group in found.groups:
         put(f"\n{name_ranks(group.ranks)}: {describe_group(group)}")
         for rank in group.ranks if every_rank else group.ranks[:1]:
-            stack = snapshot.ranks.get(rank)
-            if stack is not None:
+            frames = group.frames
+            if stack := snapshot.ranks.get(rank):
                 put(f"  rank {rank}, pid {stack.pid} on {stack.host}, {stack.way or 'not read'}")
-            for frame in main_frames(stack.threads) if stack else group.frames:
-                put(_line(frame, snapshot))
+                frames = main_frames(stack.threads)
+            for frame in frames:
+                _print_frame(frame, snapshot)
 
 
-def _line(frame: Frame, snapshot: StackSnapshot) -> str:
-    line = f'    File "{frame.file}", line {frame.line}, in {frame.function}'
-    source = snapshot.sources.get(frame.file, {}).get(frame.line, "").strip()
-    return f"{line}\n      {source}" if source else line
+def _print_frame(frame: Frame, snapshot: StackSnapshot) -> None:
+    put(f'    File "{frame.file}", line {frame.line}, in {frame.function}')
+    if source := snapshot.sources.get(frame.file, {}).get(frame.line, "").strip():
+        put(f"      {source}")
 
 
-def _as_data(snapshot: StackSnapshot, found: Conclusion) -> dict[str, Any]:
+def _as_json(snapshot: StackSnapshot, found: Conclusion) -> dict[str, Any]:
     from ..diagnosis.stacks.text import describe_unread
 
     return {
-        "handle": snapshot.handle,
-        "role": snapshot.role,
-        "at": snapshot.at,
-        "seconds": snapshot.seconds,
-        "world_size": snapshot.world_size,
-        "sentence": found.sentence,
-        "culprits": list(found.blocking),
-        "pace": found.pace,
-        "details": list(found.details),
+        **{name: getattr(snapshot, name) for name in ("handle", "role", "at", "seconds", "world_size")},
+        **{name: getattr(found, name) for name in ("sentence", "pace", "details")},
+        "culprits": found.blocking,
         "groups": [
             {
                 "standing": group.activity.name,
-                "ranks": list(group.ranks),
+                "ranks": group.ranks,
                 "place": group.frame.location if group.frame else "",
                 "function": group.function or (group.frame.function if group.frame else ""),
             }
@@ -110,22 +91,11 @@ def _as_data(snapshot: StackSnapshot, found: Conclusion) -> dict[str, Any]:
         ],
         "processes": [
             {
-                "rank": stack.rank, "replica": stack.replica, "host": stack.host, "pid": stack.pid,
-                "is_rank": stack.is_main, "name": stack.name, "state": stack.state, "waits_for": stack.waits_for,
-                "way": stack.way, "tried": [list(item) for item in stack.tried],
-                "threads": [
-                    {
-                        "name": thread.name,
-                        "is_main": thread.is_main,
-                        "frames": [{"function": f.function, "file": f.file, "line": f.line} for f in thread.frames],
-                    }
-                    for thread in stack.threads
-                ],
+                **{name: getattr(stack, name) for name in _PROCESS_KEYS},
+                "is_rank": stack.is_main,
+                "threads": list(map(dataclasses.asdict, stack.threads)),
             }
             for stack in snapshot.processes
         ],
-        "not_read": [{"what": what, "why": why} for what, why in describe_unread(snapshot)],
-    }  # fmt: skip
-
-
-COMMANDS = {"stacks": (_add_stacks, _stacks)}
+        "not_read": [{"what": name, "why": reason} for name, reason in describe_unread(snapshot)],
+    }

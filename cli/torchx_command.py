@@ -1,9 +1,8 @@
-"""`torchx tui`: the dashboard as a subcommand of TorchX's own command, through its entry points `torchx.cli.cmds`."""
+"""`torchx tui`: the dashboard as a command of TorchX, through its entry points `torchx.cli.cmds`."""
 
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from importlib import import_module
 from typing import Any
@@ -12,26 +11,22 @@ _DESCRIPTION = "Open the dashboard: every job in one table, launch, watch, read 
 
 
 class TuiCommand:
-    """The subcommand, in the form that TorchX wants one."""
+    """The command, with the methods of TorchX's `SubCommand`."""
 
     def add_arguments(self, subparser: argparse.ArgumentParser) -> None:
-        """Give its parser the options of the dashboard."""
-        from .main import add_dashboard_options
+        from .commands import DASHBOARD, add_options
 
         subparser.description = _DESCRIPTION
-        add_dashboard_options(subparser)
+        add_options(subparser, DASHBOARD)
 
     def run(self, args: argparse.Namespace) -> None:
         """Open the dashboard; the process ends with its exit code."""
         from .main import run_arguments
 
-        # TorchX logs to the terminal, which is the dashboard's now.
-        for handler in list(logging.root.handlers):
-            logging.root.removeHandler(handler)
-        sys.exit(run_arguments(args))
+        sys.exit(run_arguments(lambda: args))
 
 
 def tui_command() -> Any:
-    """Return the subcommand; TorchX's base class is named its base, since TorchX asks for that."""
+    """Return the command; TorchX requires a subclass of its own `SubCommand`."""
     import_module("torchx.cli.cmd_base").SubCommand.register(TuiCommand)
     return TuiCommand()

@@ -3,41 +3,52 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from ..specs.errors import ArgumentError
 from .finder import describe
 from .model import Parameter
+from .parser import COMPONENT, Option, Parser, StoreOnce
 
 
-def parse_command_line(name: str, argv: Sequence[str]) -> dict[str, str | list[str]]:
+def parse_command_line(
+    name: str, argv: Sequence[str], others: Iterable[Option] = (), namespace: Any = None
+) -> dict[str, str | list[str]]:
     """Parse a command line to texts by parameter; absent ones are left out.
 
     Args:
         name: The component.
         argv: The words after the component: `--name value`, `--name=value`, `-x value`; the rest goes to the
             arguments of a script that have names and are not given by them, and to `*args`.
+        others: Options that may stand among the component's; where both have a flag, it is the component's.
+        namespace: The object that gets the values of these.
 
     Raises:
         ArgumentError: An option is unknown, given twice or of two parameters, or a value is missing.
         TorchXTuiError: As for `describe`.
     """
-    parser = _Parser(prog=name, add_help=False, argument_default=argparse.SUPPRESS)
-    rest, positionals = "", []
+    parser = Parser(prog=name, add_help=False, argument_default=argparse.SUPPRESS)
+    rest, positionals, flags = "", [], set()
     for parameter in describe(name).parameters:
+        dest = f"{COMPONENT}{parameter.name}"
         if parameter.kind == "positional":
             positionals.append(parameter.name)
         if parameter.kind == "var_positional":
             rest = parameter.name
-            parser.add_argument(rest, nargs=argparse.REMAINDER)
+            parser.add_argument(dest, nargs=argparse.REMAINDER)
         else:
             try:
-                parser.add_argument(*flags_of(parameter), dest=parameter.name, action=_StoreOnce)
+                parser.add_argument(*flags_of(parameter), dest=dest, action=StoreOnce)
             except argparse.ArgumentError as error:
                 fault = f"{error.message}: another parameter of {name} has it too. Change the flags in its annotation"
                 raise ArgumentError(parameter.name, fault) from error
-    texts: dict[str, Any] = vars(parser.parse_args(list(argv)))
+            flags.update(flags_of(parameter))
+    for names, options in others:
+        if free := [flag for flag in names if flag not in flags]:
+            parser.add_argument(*free, **options)
+    parsed = vars(parser.parse_args(list(argv), namespace))
+    texts = {key.removeprefix(COMPONENT): parsed[key] for key in parsed if key.startswith(COMPONENT)}
     words: list[str] = texts.pop(rest, [])
     if words[:1] == ["--"]:
         words = words[1:]
@@ -88,26 +99,3 @@ def flags_of(parameter: Parameter) -> list[str]:
     if not short and len(parameter.name) == 1:
         short = [f"-{parameter.name}"]
     return [*short, f"--{parameter.name}"]
-
-
-class _StoreOnce(argparse.Action):
-    """Stores a value, and rejects a second one."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: Any,
-        option_string: str | None = None,
-    ) -> None:
-        if hasattr(namespace, self.dest):
-            raise ArgumentError(self.dest, f"{option_string} is given twice")
-        setattr(namespace, self.dest, values)
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that raises our errors and never exits."""
-
-    def error(self, message: str) -> NoReturn:
-        valid = ", ".join(action.option_strings[-1] for action in self._actions if action.option_strings) or "none"
-        raise ArgumentError("", f"{self.prog}: {message}. Valid options: {valid}")

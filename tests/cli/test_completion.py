@@ -6,7 +6,7 @@ import pytest
 from support.completion import completed
 from support.component_files import ComponentFile
 
-from torchx_tui.cli import COMMANDS
+from torchx_tui.cli.commands import COMMANDS
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -14,8 +14,8 @@ import pytest
 from support.completion import completed
 
 from torchx_tui.backends.scheduler_pool import SchedulerPool
+from torchx_tui.cli.commands import flag_names
 from torchx_tui.cli.follow import Interrupted, end_or_leave, interruptible
-from torchx_tui.cli.run_arguments import flag_names
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.status import AppState
 

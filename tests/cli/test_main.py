@@ -24,15 +24,17 @@ from support.waiting import NEVER, PATIENCE
 from torchx_tui import __version__
 from torchx_tui.backends.runner import Runner
 from torchx_tui.base.files import state_folder
-from torchx_tui.cli import COMMANDS, add_arguments
+from torchx_tui.cli import dashboard as opening
 from torchx_tui.cli import main as cli
+from torchx_tui.cli.commands import COMMANDS, build_parser
+from torchx_tui.cli.main import log_to_file
 from torchx_tui.cli.torchx_command import TuiCommand
 from torchx_tui.guest.settings import GuestSettings, guest_settings
 from torchx_tui.settings.config import Settings, ThemeName
 
 
 def given(*arguments: str) -> Settings:
-    return cli.read_settings(cli.build_parser().parse_args(arguments, cli.Arguments()))[0]
+    return cli.read_settings(build_parser().parse_args(arguments))[0]
 
 
 def test_options_override_the_settings():
@@ -79,7 +81,7 @@ def test_config_chooses_python_and_memory_of_components(command, tmp_path):
     ],
 )
 def test_usual_frames(environ, frames):
-    assert cli.usual_frames(environ) == frames
+    assert opening.usual_frames(environ) == frames
 
 
 def run_program(*arguments: str, **options: Any):
@@ -93,7 +95,7 @@ def test_leave_ends_with_the_code_while_threads_search():
     """A thread in a search makes the interpreter abort if that ends by itself."""
     program = """
 import threading, re2
-from torchx_tui.cli.main import leave
+from torchx_tui.cli.dashboard import leave
 pattern, started = re2.compile('(a|b)*c'), threading.Event()
 def search():
     while True:
@@ -159,7 +161,7 @@ def dashboard(monkeypatch):
     close = Runner.close
     monkeypatch.setattr(Runner, "close", lambda self: (opened.update(closed=True), close(self)))
     monkeypatch.setattr("torchx_tui.tui.app.TorchXTuiApp", Dashboard)
-    monkeypatch.setattr(cli, "leave", lambda code: opened.update(code=code))
+    monkeypatch.setattr(opening, "leave", lambda code: opened.update(code=code))
     for name in ("TEXTUAL_FPS", "TEXTUAL_ANIMATIONS"):
         monkeypatch.setenv(name, "")
         monkeypatch.delenv(name)
@@ -250,18 +252,18 @@ def test_interrupted_command_is_silent(command, monkeypatch):
     assert (ended.code, ended.out, ended.err) == (130, "", "")
 
 
-def test_dashboard_as_a_command_of_torchx(command, dashboard, monkeypatch):
+def test_dashboard_as_a_command_of_torchx(command, log, dashboard, monkeypatch):
     """It has the same options; what TorchX logs to the terminal is kept off it."""
     parser = argparse.ArgumentParser()
     made = TuiCommand()
     made.add_arguments(parser)
     assert str(parser.description).startswith("Open the dashboard")
     take_terminal(monkeypatch)
-    with monkeypatch.context() as of_torchx:
-        of_torchx.setattr(logging.root, "handlers", [logging.StreamHandler()])
-        with pytest.raises(SystemExit):
-            made.run(parser.parse_args(["--read-only", "--no-mouse"]))
-        assert logging.root.handlers == []
+    monkeypatch.setattr(cli, "log_to_file", log_to_file)
+    logging.root.addHandler(logging.StreamHandler())
+    with pytest.raises(SystemExit):
+        made.run(parser.parse_args(["--read-only", "--no-mouse"]))
+    assert [type(handler) for handler in logging.root.handlers] == [logging.FileHandler]
     assert (dashboard["settings"].read_only, dashboard["mouse"], dashboard["code"]) == (True, False, 0)
 
 
@@ -271,12 +273,11 @@ def test_version(command):
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_help_of_a_command(command, name):
-    words = COMMANDS[name][1]
+    words = COMMANDS[name].help
     assert f" {words[0].upper()}{words[1:]}. " in " ".join(command(name, "--help").out.split())
     assert words in " ".join(command("--help").out.split())
-    parser = argparse.ArgumentParser()
-    add_arguments(name, parser)
-    assert [action.option_strings for action in parser._actions if action.option_strings and not action.help] == []
+    options = [option for one in COMMANDS[name].options for option in (one if isinstance(one, list) else [one])]
+    assert [names for names, keywords in options if names[0].startswith("-") and not keywords.get("help")] == []
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -325,24 +326,19 @@ def test_debug_option(command, monkeypatch):
 def log(own_home, monkeypatch):
     """The log file's path; the loggers of this process are as before afterwards."""
     monkeypatch.setattr(logging, "raiseExceptions", logging.raiseExceptions)
+    monkeypatch.setattr(logging.root, "handlers", [])
     level = logging.root.level
     yield state_folder() / "torchx-tui.log"
-    for handler in log_handlers():
-        logging.root.removeHandler(handler)
+    for handler in logging.root.handlers:
         handler.close()
     logging.root.setLevel(level)
     logging.captureWarnings(False)
 
 
-def log_handlers() -> list[logging.Handler]:
-    """Return the handlers that are not of the tests."""
-    return [one for one in logging.root.handlers if type(one) in (logging.FileHandler, logging.NullHandler)]
-
-
 def test_log_file(log):
     cli.log_to_file(False)
     cli.log_to_file(False)
-    (handler,) = log_handlers()
+    (handler,) = logging.root.handlers
     logging.getLogger("torchx_tui.x").info("HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz0123456789")
     logging.getLogger("torchx_tui.x").debug("a detail")
     (line,) = log.read_text().splitlines()
@@ -350,7 +346,7 @@ def test_log_file(log):
     assert "abcdefghij" not in line
     assert log.stat().st_mode & 0o777 == 0o600
     cli.log_to_file(True)
-    assert handler not in log_handlers()
+    assert handler not in logging.root.handlers
     logging.getLogger("torchx_tui.x").debug("a detail")
     assert log.read_text().count("a detail") == 1
 
@@ -370,4 +366,4 @@ def test_named_pipe_as_log_file(log):
     os.mkfifo(log)
     cli.log_to_file(False)
     logging.getLogger("torchx_tui.x").error("nobody reads this")
-    assert len(log_handlers()) == 1
+    assert [type(handler) for handler in logging.root.handlers] == [logging.NullHandler]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -16,9 +17,8 @@ from support.waiting import PATIENCE
 
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared import changes
-from torchx_tui.cli import logs
+from torchx_tui.cli import jobs, logs
 from torchx_tui.cli import run as launch
-from torchx_tui.cli import status as watch
 from torchx_tui.specs.errors import BackendUnavailableError, SchedulerError
 from torchx_tui.specs.status import AppState
 
@@ -76,7 +76,7 @@ def remote(monkeypatch):
     def make_runner(settings: object) -> Runner:
         return Runner(schedulers={"local_cwd": scheduler})
 
-    for module in (launch, logs, watch):
+    for module in (launch, jobs):
         monkeypatch.setattr(module, "make_runner", make_runner)
     monkeypatch.setattr(changes, "FIRST_RETRY_S", 0.01)
     return scheduler
@@ -131,6 +131,20 @@ def test_log_that_breaks_off(command, remote):
     remote.asked = 1
     ended = command("log", HANDLE)
     assert (ended.code, ended.err) == (0, "torchx-tui: trainer/0 cannot be read: the node is gone\n")
+
+
+@pytest.mark.parametrize(("flags", "limit", "printed"), [([], "_MOST_READ", 40), (["--tail"], "_MOST_FOLLOWED", 6)])
+def test_log_of_many_replicas_bounds_its_threads(command, remote, monkeypatch, flags, limit, printed):
+    remote.asked = 1
+    remote.add("x-1", AppState.SUCCEEDED, 60, replicas=40)
+    monkeypatch.setattr(logs, limit, 6)
+    monkeypatch.setattr(remote, "_away_at_first", lambda: None)
+    names: list[str] = []
+    start = threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: (names.append(thread.name), start(thread)))
+    ended = command("log", *flags, HANDLE)
+    assert (ended.code, len(ended.out.splitlines()), names.count("read-log")) == (0, printed, 6)
+    assert ("following the first 6 of 40 replicas; choose others as" in ended.err) == bool(flags)
 
 
 def test_wait_survives_a_refused_connection(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from support.shell import interrupted, launches, shell
 from support.terminal import COMMAND, Terminal
 from support.waiting import wait_until
 
-from torchx_tui.cli.run_arguments import flag_names
+from torchx_tui.cli.commands import flag_names
 
 RUN = ("run", "-s", "local_cwd")
 

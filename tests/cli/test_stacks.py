@@ -8,7 +8,10 @@ from typing import Any
 
 from support.waiting import wait_until
 
+from torchx_tui.backends.runner import Runner
 from torchx_tui.cli import stacks
+from torchx_tui.diagnosis.stacks.protocol import parse_snapshot
+from torchx_tui.diagnosis.stacks.snapshot import ReplicaReply, StackSnapshot
 
 SCRIPT = "import time\ndef rests():\n    time.sleep(600)\nrests()"
 
@@ -49,6 +52,23 @@ def test_running_job_and_ended_job(command, tmp_path, monkeypatch):
     over = command("stacks", handle)
     assert over.code == 0
     assert "has ended" in over.out
+
+
+def test_native_stacks_are_taken_once(command, monkeypatch):
+    taken: list[bool] = []
+
+    def take_snapshot(runner: Runner, handle: str, *, role: str = "", native: bool = False) -> StackSnapshot:
+        taken.append(native)
+        lines = ({"kind": "process", "rank": 0, "pid": 7, "is_main": True, "threads": []},)
+        return parse_snapshot(handle, "sh", (ReplicaReply(0, lines),))
+
+    monkeypatch.setattr("torchx_tui.diagnosis.stacks.collect.take_snapshot", take_snapshot)
+    monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
+    handle = command("run", "-s", "local_cwd", "utils.echo").out.strip()
+    for flags, expected in ((["--native"], [True]), (["--once"], [False]), ([], [False, False])):
+        taken.clear()
+        assert command("stacks", handle, *flags).code == 0
+        assert taken == expected
 
 
 def test_running_job_without_python_has_not_ended(command):

@@ -106,6 +106,24 @@ def test_prune_deletes_own_old_jobs(command, scheduler, monkeypatch):
     assert set(scheduler.apps) == {"other-1", "foreign-1", "runs-1"}
 
 
+def test_prune_goes_on_after_a_failure(command, scheduler, monkeypatch):
+    for app_id in ("one-1", "bad-1", "two-1"):
+        scheduler.add(app_id, AppState.SUCCEEDED, 3600)
+    monkeypatch.setattr("torchx_tui.base.files.user_name", lambda: "alice")
+    delete = scheduler.delete
+
+    def delete_some(app_id: str) -> None:
+        if app_id == "bad-1":
+            raise OSError(13, "Permission denied", "/jobs/bad-1")
+        delete(app_id)
+
+    monkeypatch.setattr(scheduler, "delete", delete_some)
+    ended = command("prune", "--older-than", "0")
+    assert (ended.code, ended.out) == (2, "local_cwd://torchx/one-1\nlocal_cwd://torchx/two-1\n")
+    assert ended.err == "torchx-tui: local_cwd://torchx/bad-1 was not deleted: /jobs/bad-1: Permission denied\n"
+    assert set(scheduler.apps) == {"bad-1"}
+
+
 def test_prune_by_the_settings(command, own_home):
     handle = command("run", "-s", "local_cwd", "utils.echo").out.strip()
     (state,) = (own_home / "state").rglob("state.json")

@@ -15,7 +15,7 @@ from interop.documented import PARTS
 
 import torchx_tui.specs as specs
 from torchx_tui.backends.registry import get_scheduler_factories
-from torchx_tui.cli.main import build_parser
+from torchx_tui.cli.commands import build_parser
 from torchx_tui.specs.mounts import parse_mounts
 from torchx_tui.specs.resource_names import named_resources
 

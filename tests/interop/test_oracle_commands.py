@@ -70,7 +70,7 @@ def test_status(status, handle, roles):
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(theirs("torchx.runner.api").Runner, "status", lambda *_: built_status(theirs(), status))
-        patch.setattr(watch, "described", lambda *_: found)
+        patch.setattr(watch, "describe_job", lambda *_: found)
         compare(AREA, lambda specs: read(specs, "status", "--json", *roles, handle), case=status)
         compare(AREA, lambda specs: printed(specs, "status", *roles, handle), case=status)
 

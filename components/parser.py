@@ -1,0 +1,52 @@
+"""The parser of command lines: argparse with errors of ours."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any, NoReturn
+
+from ..specs.errors import ArgumentError
+
+Option = tuple[tuple[str, ...], dict[str, Any]]
+"""The names and the keywords of `ArgumentParser.add_argument`."""
+COMPONENT = "component."
+"""The start of the keys of a component's own arguments, beside those of other options."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Parser that raises `ArgumentError` instead of printing its usage and exiting."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
+        """Parse words and refuse those that are left over."""
+        parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            # The words after an unknown option may be its value, or belong to something else.
+            options = [word for word in unknown if word.startswith("-")]
+            valid = ", ".join(action.option_strings[-1] for action in self._actions if action.option_strings)
+            words = " ".join(options or unknown)
+            self.error(f"unrecognized arguments: {words}. Valid options: {valid or 'none'}")
+        return parsed, []
+
+    def _get_option_tuples(self, option_string: str) -> Any:
+        """Return the options that an abbreviation may mean: only those of components, as in TorchX."""
+        found = super()._get_option_tuples(option_string)  # type: ignore[misc]
+        return [match for match in found if match[0] is not None and match[0].dest.startswith(COMPONENT)]
+
+    def error(self, message: str) -> NoReturn:
+        name = self.prog.removeprefix("torchx-tui").strip()
+        raise ArgumentError("", f"{name}: {message}" if name else message)
+
+
+class StoreOnce(argparse.Action):
+    """Stores a value, and rejects a second one."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        if getattr(namespace, self.dest, None) is not None:
+            raise ArgumentError(self.dest.removeprefix(COMPONENT), f"{option_string} is given twice")
+        setattr(namespace, self.dest, values)
