@@ -89,7 +89,12 @@ async def test_known_values_are_in_the_help(app, scheduler, monkeypatch):
 
 
 async def test_late_values_of_another_scheduler_are_dropped(app, scheduler, monkeypatch):
-    asked, goes_on, other = threading.Event(), threading.Event(), copy.copy(scheduler)
+    asked, goes_on, other, scheduler_of = (
+        threading.Event(),
+        threading.Event(),
+        copy.copy(scheduler),
+        app.runner.scheduler,
+    )
 
     def late():
         asked.set()
@@ -99,11 +104,12 @@ async def test_late_values_of_another_scheduler_are_dropped(app, scheduler, monk
     monkeypatch.setattr(scheduler, "known_values", late, raising=False)
     monkeypatch.setattr(other, "known_values", lambda: {"log_dir": ["/other"]}, raising=False)
     monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["local_cwd", "other"])
-    monkeypatch.setattr(app.runner, "scheduler", lambda name: other if name == "other" else scheduler)
+    monkeypatch.setattr(app.runner, "scheduler", lambda name: other if name == "other" else scheduler_of(name))
     async with launch_of(app, NAME, TALL) as launch:
         await launch.until(asked.is_set, "the question")
         launch.form.scheduler.choices = ("local_cwd", "other")
-        launch.form.scheduler.action_turn(1)
+        launch.form.scheduler.focus()
+        await launch.press("space")
         await launch.until(lambda: launch.field("log_dir", "option").known == ("/other",), "the other's values")
         goes_on.set()
         await launch.settled()
