@@ -292,9 +292,12 @@ async def test_the_preview_follows_the_form(app):
 
 async def test_a_change_draws_the_preview_once(app, monkeypatch):
     drawn, make = [], preview.request_text
+    count = lambda *inputs: drawn.append(inputs) or make(*inputs)  # noqa: E731
+    monkeypatch.setattr(preview, "request_text", count)
     async with launch_of(app, "utils.echo") as launch:
         await launch.ready()
-        monkeypatch.setattr(preview, "request_text", lambda *inputs: drawn.append(inputs) or make(*inputs))
+        await launch.settled()
+        drawn.clear()
         launch.set("msg", "good")
         await launch.shows("echo good", on="preview")
         await launch.settled()

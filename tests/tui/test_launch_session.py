@@ -56,10 +56,10 @@ async def test_partitions_are_asked_once_for_each_form(session, scheduler):
 
 
 async def test_partitions_of_a_wrong_form_are_not_asked(session, scheduler):
-    session.model.set("argument", "num_replicas", "many")
+    session.config_fault = "broken"
     session.changed()
     await session.find_partitions()
-    assert (scheduler.asked, session.note) == (0, session.fault)
+    assert (scheduler.asked, session.note) == (0, "broken")
 
 
 async def test_late_listing_of_another_workspace_is_dropped(session, runner, monkeypatch):

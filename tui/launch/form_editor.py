@@ -99,7 +99,7 @@ class FormEditor(OnDashboard, Horizontal):
         self.session = session
         if not await self._load(first=True):
             return False
-        self.run_worker(self._check_schedulers(session), group="schedulers", exclusive=True, exit_on_error=False)
+        self._check_schedulers(session)
         return True
 
     def close(self) -> None:
@@ -130,19 +130,25 @@ class FormEditor(OnDashboard, Horizontal):
         else:
             await self.form.show_options(session.model)
         self._changed(_AT_ONCE)
-        self.run_worker(self._learn_values(session), group="values", exclusive=True, exit_on_error=False)
+        self._learn_values(session)
         if untrusted is not None:
             self.app.push_screen(
                 TrustDialog(untrusted), lambda yes: self.read_config(untrusted.folder) if yes else None
             )
         return True
 
+    @work(group="options", exclusive=True, exit_on_error=False)
+    async def _load_again(self, scheduler: str, *, refill: bool, trusted: Path | None) -> None:
+        await self._load(scheduler, refill=refill, trusted=trusted)
+
+    @work(group="values", exclusive=True, exit_on_error=False)
     async def _learn_values(self, session: LaunchSession) -> None:
         filled = await session.learn_values()
         self.form.show_known()
         if filled:
             self._changed(_AT_ONCE)
 
+    @work(group="schedulers", exclusive=True, exit_on_error=False)
     async def _check_schedulers(self, session: LaunchSession) -> None:
         await session.check_schedulers()
         self.form.show_unusable(session.unusable)
@@ -151,11 +157,9 @@ class FormEditor(OnDashboard, Horizontal):
         if self.session is None:
             return
         # ctrl+s may come before the new options: it must not launch with the old ones.
-        self.workers.cancel_group(self, "values")
         self.session.model.expect_options(scheduler or self.session.model.scheduler)
         self._refresh()
-        load = self._load(scheduler, refill=refill, trusted=trusted)
-        self.run_worker(load, group="options", exclusive=True, exit_on_error=False)
+        self._load_again(scheduler, refill=refill, trusted=trusted)
 
     def read_config(self, trusted: Path | None = None) -> None:
         """Read config again, after trusting a folder if one is given; typed texts stay."""
@@ -268,8 +272,8 @@ class FormEditor(OnDashboard, Horizontal):
         session.changed()
         self._refresh()
         if session.model.unread_resource:
-            self.run_worker(self._read_resource(session), group="resource", exit_on_error=False)
-        self._start_dry_run(delay)
+            self._read_resource(session)
+        self._dry_run(delay)
 
     def _refresh(self) -> None:
         if self.session is not None:
@@ -277,20 +281,19 @@ class FormEditor(OnDashboard, Horizontal):
             self.preview.show_session(self.session)
         self.post_message(self.Changed())
 
+    @work(group="resource", exit_on_error=False)
     async def _read_resource(self, session: LaunchSession) -> None:
         while await session.read_resource():
             self._refresh()
 
-    def _start_dry_run(self, delay: float = 0) -> None:
-        self.run_worker(self._dry_run(delay), group="dry-run", exclusive=True, exit_on_error=False)
-
-    async def _dry_run(self, delay: float) -> None:
+    @work(group="dry-run", exclusive=True, exit_on_error=False)
+    async def _dry_run(self, delay: float = 0) -> None:
         await asyncio.sleep(delay)
         session = self.session
         if session is None or session.fault:
             return
         if session.takes_other_workspace():
-            self.run_worker(self._list_workspace(session), group="workspace", exclusive=True, exit_on_error=False)
+            self._list_workspace(session)
         self._show_partitions()
         if await session.dry_run(lambda text: self.dashboard.post_to(self, self.Slow(text))):
             await self.form.show_roles(session.model)
@@ -303,14 +306,16 @@ class FormEditor(OnDashboard, Horizontal):
             self.session.note = f"the component runs: {message.text}"
             self.preview.show_session(self.session)
 
+    @work(group="workspace", exclusive=True, exit_on_error=False)
     async def _list_workspace(self, session: LaunchSession) -> None:
         await session.list_workspace()
         self._refresh()
 
     def _show_partitions(self) -> None:
         if self.session is not None and self.preview.tab == "partitions":
-            self.run_worker(self._find_partitions(self.session), group="partitions", exit_on_error=False)
+            self._find_partitions(self.session)
 
+    @work(group="partitions", exit_on_error=False)
     async def _find_partitions(self, session: LaunchSession) -> None:
         await session.find_partitions()
         self.preview.show_session(session)
@@ -353,7 +358,7 @@ class FormEditor(OnDashboard, Horizontal):
         covers = self.screen.has_class("-previewing") and self.preview.tab == "dry run"
         self.preview.show("dry run")
         self.cover_form(self._is_narrow and not covers)
-        self._start_dry_run()
+        self._dry_run()
 
     def action_next_preview(self) -> None:
         """Show the next tab; the difference first where the preview is hidden."""
