@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from ..logs.source.replica_log import ReplicaLog
     from ..settings.config import Settings
     from .job.relaunch import RelaunchAsked
-    from .launch.messages import EditReady
     from .launch.progress import LaunchWatch
     from .logs.pane import LogPane
     from .messages import (
@@ -409,12 +408,6 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     def on_log_pane_copied(self, message: LogPane.Copied) -> None:
         """Copy what a log pane hands over."""
         self.terminal_clipboard.copy(message.text, message.what)
-
-    def on_edit_ready(self, message: EditReady) -> None:
-        """Open the form with what is known of the job."""
-        from .launch.screen import LaunchScreen
-
-        self.push_screen(LaunchScreen(message.record, message.job, changes=message.changes))
 
     def on_relaunch_asked(self, message: RelaunchAsked) -> None:
         """Ask whether jobs are launched again although the world has changed."""

@@ -170,7 +170,7 @@ async def fill(pilot: Pilot[None], name: str, text: str) -> None:
     while (row := screen.editor.form.focused_row()) is None or row.field.name != name:
         await pilot.press("tab")
     await pilot.press("end", "ctrl+u", *text)
-    await until(pilot, "ready", still=lambda: screen.editor.dry_run.is_answered)
+    await until(pilot, "ready", still=lambda: screen.editor.is_answered)
 
 
 async def draw_story(folder: Path) -> None:

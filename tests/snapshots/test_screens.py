@@ -137,7 +137,7 @@ def form_of_demo(*keys):
         await until(pilot, lambda: app.screen.chooser.picker.list.option_count == 1, "the match")
         await pilot.press("enter")
         await until(pilot, lambda: app.screen.editor.model is not None and app.screen.editor.form.rows, "the form")
-        await until(pilot, lambda: app.screen.editor.preview._request, "the request")
+        await until(pilot, lambda: app.screen.editor.session.request, "the request")
         for key in keys:
             await pilot.press(key)
         await until(

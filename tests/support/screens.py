@@ -386,7 +386,7 @@ class Launch(Driver):
 
     def fields(self, origin: str) -> dict[str, str]:
         """Return the texts of the fields of an origin, by name."""
-        return {row.field.name: row.field.text for row in self.form.rows if row.field.origin == origin}
+        return {row.field.name: row.field.text for row in self.form.rows if row.field.origin.word == origin}
 
     def value(self, name: str, section: str = "argument") -> str:
         """Return the text that a field shows."""

@@ -116,7 +116,7 @@ async def tried(launch: Launch, bad: Bad) -> None:
     """Type a bad input, try to launch it, and take it back."""
     if bad.section.startswith("role:"):
         # The answer to what was typed before makes the rows of the role anew.
-        await launch.until(lambda: launch.editor.dry_run.is_answered, f"the answer before {bad}")
+        await launch.until(lambda: launch.editor.is_answered, f"the answer before {bad}")
     where = (bad.field, bad.section)
     before = launch.value(*where)
     launch.set(bad.field, bad.typed, bad.section)

@@ -9,8 +9,8 @@ from torchx_tui.components.finder import describe
 from torchx_tui.components.role_overrides import ROLE_FIELDS
 from torchx_tui.specs.resource_names import named_resources
 from torchx_tui.specs.run_options import runopts
-from torchx_tui.tui.launch.form_field import role_field
-from torchx_tui.tui.launch.form_model import DEFAULT, LAST_RUN, ONLY_ONE, TYPED, FormModel
+from torchx_tui.tui.launch.form_field import Origin, role_field
+from torchx_tui.tui.launch.form_model import FormModel
 from torchx_tui.tui.launch.work import named_resource
 
 
@@ -81,7 +81,7 @@ def test_a_field_for_each_parameter_then_each_option(train):
     sections = [one.section for one in train]
     assert sections == sorted(sections)
     steps = field(train, "steps")
-    assert (steps.text, steps.default, steps.type_words, steps.origin) == ("20", "20", "int", DEFAULT)
+    assert (steps.text, steps.default, steps.type_words, steps.origin) == ("20", "20", "int", Origin.DEFAULT)
     assert steps.help == "number of training steps"
 
 
@@ -184,9 +184,9 @@ def test_the_texts_build_the_app(own):
 
 def test_typing_the_default_again_is_the_default(train):
     steps = train.set("argument", "steps", "5")
-    assert steps.origin == TYPED
+    assert steps.origin == Origin.TYPED
     train.set("argument", "steps", "20")
-    assert steps.origin == DEFAULT
+    assert steps.origin == Origin.DEFAULT
     assert train.plan().arguments == {}
 
 
@@ -204,7 +204,7 @@ def test_choices_of_options_and_script_lines(train, tmp_path):
     assert train.learn({"queue": ["one", "two"], "steps": ["5"]}) == []
     assert (field(train, "queue", "option").text, field(train, "steps").known) == ("", ())
     only = train.learn({"queue": ["one"]})
-    assert [(one.name, one.text, one.origin) for one in only] == [("queue", "one", ONLY_ONE)]
+    assert [(one.name, one.text, one.origin) for one in only] == [("queue", "one", Origin.ONLY_ONE)]
     assert train.learn({"queue": ["two"]}) == []
 
 
@@ -224,7 +224,7 @@ def test_filled_from_a_launch(own):
         {"prepend_cwd": True, "log_dir": "/logs", "unknown": 1},
     )
     own.fill(record)
-    texts = {one.name: one.text for one in own if one.origin == LAST_RUN}
+    texts = {one.name: one.text for one in own if one.origin == Origin.LAST_RUN}
     assert texts == {
         "data": "corpus",
         "lr": "0.5",
@@ -236,7 +236,7 @@ def test_filled_from_a_launch(own):
     assert own.errors() == []
     assert own.plan().arguments["rest"] == "--x 'two words'"
     assert own.plan().cfg == {"prepend_cwd": True, "log_dir": "/logs"}
-    assert {one.origin for one in own} == {LAST_RUN, DEFAULT}
+    assert {one.origin for one in own} == {Origin.LAST_RUN, Origin.DEFAULT}
 
 
 def test_value_of_an_earlier_launch_is_checked(own):
@@ -273,7 +273,7 @@ def test_another_scheduler_keeps_what_was_typed(train):
     assert train.scheduler == "other"
     assert train.get("launch", "workspace") is None
     assert field(train, "log_dir", "option").text == "/logs"
-    assert field(train, "log_dir", "option").origin == TYPED
+    assert field(train, "log_dir", "option").origin == Origin.TYPED
     assert field(train, "retries", "option").text == ""
     assert train.plan().arguments == {"steps": "5"}
     assert train.plan().cfg == {"log_dir": "/logs"}

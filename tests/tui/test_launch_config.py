@@ -16,6 +16,7 @@ from torchx_tui.settings.launch_defaults import LaunchDefaults
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.commands import commands_text
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog
+from torchx_tui.tui.launch.form_field import Origin
 
 JOB = '''
 def job(data: str = "", lr: float = 0.1, batch: int = 32, steps: int = 1) -> AppDef:
@@ -50,7 +51,7 @@ def config(app):
 def origins(launch: Launch) -> dict[str, tuple[str, str]]:
     """Return text and origin of the fields that are not at their defaults."""
     fields = [row.field for row in launch.form.rows]
-    return {one.name: (one.text, one.origin) for one in fields if one.origin != "default"}
+    return {one.name: (one.text, one.origin.word) for one in fields if one.origin is not Origin.DEFAULT}
 
 
 def launch_before(app, **arguments: str) -> None:

@@ -1,10 +1,13 @@
 """What a form changes in roles, ships as a workspace, and knows of jobs of others."""
 
+import copy
+import threading
 from pathlib import Path
 
 import pytest
 from support.launching import LaunchingScheduler, ShippingScheduler, launching_app
 from support.screens import Launch, jobs_of, launch_of
+from support.waiting import PATIENCE
 from textual.widgets import Input, TextArea
 
 from torchx_tui.backends.api import DescribeAppResponse
@@ -15,8 +18,7 @@ from torchx_tui.specs.status import AppState
 from torchx_tui.tui.launch import work as launch_work
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
 from torchx_tui.tui.launch.form_editor import FormEditor
-from torchx_tui.tui.launch.form_field import role_section
-from torchx_tui.tui.launch.messages import ValuesKnown
+from torchx_tui.tui.launch.form_field import Origin, role_section
 from torchx_tui.tui.launch.role_rule import RoleRule
 
 JOB = '''
@@ -79,13 +81,39 @@ async def test_a_role_shows_and_takes_values(app, scheduler):
         assert made["reader"].image == "image:1"
 
 
-async def test_known_values_are_those_of_the_chosen_scheduler(app, scheduler, monkeypatch):
+async def test_known_values_are_in_the_help(app, scheduler, monkeypatch):
     monkeypatch.setattr(scheduler, "known_values", lambda: {"log_dir": ["/a", "/b"]}, raising=False)
     async with launch_of(app, NAME, TALL) as launch:
         await launch.focus("log_dir", "option")
         await launch.shows("here: /a, /b", on="help")
-        launch.editor.on_values_known(ValuesKnown("other", {"log_dir": ["/c"]}))
-        assert launch.help().endswith("here: /a, /b")
+
+
+async def test_late_values_of_another_scheduler_are_dropped(app, scheduler, monkeypatch):
+    asked, goes_on, other, scheduler_of = (
+        threading.Event(),
+        threading.Event(),
+        copy.copy(scheduler),
+        app.runner.scheduler,
+    )
+
+    def late():
+        asked.set()
+        goes_on.wait(PATIENCE)
+        return {"log_dir": ["/late"]}
+
+    monkeypatch.setattr(scheduler, "known_values", late, raising=False)
+    monkeypatch.setattr(other, "known_values", lambda: {"log_dir": ["/other"]}, raising=False)
+    monkeypatch.setattr(app.runner, "scheduler_names", lambda: ["local_cwd", "other"])
+    monkeypatch.setattr(app.runner, "scheduler", lambda name: other if name == "other" else scheduler_of(name))
+    async with launch_of(app, NAME, TALL) as launch:
+        await launch.until(asked.is_set, "the question")
+        launch.form.scheduler.choices = ("local_cwd", "other")
+        launch.form.scheduler.focus()
+        await launch.press("space")
+        await launch.until(lambda: launch.field("log_dir", "option").known == ("/other",), "the other's values")
+        goes_on.set()
+        await launch.settled()
+        assert launch.field("log_dir", "option").known == ("/other",)
 
 
 async def test_changes_of_a_role_are_copied_and_edited_again(app, scheduler):
@@ -220,7 +248,7 @@ async def test_a_job_of_others_is_edited_from_its_description(app, scheduler):
     )  # fmt: skip
     async with jobs_of(app, TALL) as table:
         launch = await table.edit()
-        unknown = [(one.section, one.name) for one in launch.model if one.origin == "unknown"]
+        unknown = [(one.section, one.name) for one in launch.model if one.origin is Origin.UNKNOWN]
         assert unknown == [(half, "image"), (half, "entrypoint")]
         assert "missing" in launch.words()
         await launch.type(half, image="busybox", entrypoint="true")

@@ -22,9 +22,9 @@ from torchx_tui.specs.errors import InvalidRunConfigException
 from torchx_tui.specs.resource_names import get_named_resources
 from torchx_tui.specs.roles import AppDryRunInfo
 from torchx_tui.tui.jobs.screen import JobsScreen
-from torchx_tui.tui.launch import form_editor
+from torchx_tui.tui.launch import preview, session
 from torchx_tui.tui.launch import work as launch_work
-from torchx_tui.tui.launch.messages import DryRunSlow
+from torchx_tui.tui.launch.form_editor import FormEditor
 from torchx_tui.tui.ui.keys_screen import bindings_of
 
 JOB = '''
@@ -277,7 +277,7 @@ async def test_the_preview_follows_the_form(app):
     async with launch_of(app, "utils.echo") as launch:
         await launch.ready()
         # A note about a request that has come already is not shown.
-        launch.editor.on_dry_run_slow(DryRunSlow(launch.editor.dry_run.generation, "it waits"))
+        launch.editor.on_form_editor_slow(FormEditor.Slow("it waits"))
         assert "it waits" not in launch.preview()
         await launch.type(msg="good morning")
         await launch.shows("echo 'good morning'", on="preview")
@@ -290,8 +290,22 @@ async def test_the_preview_follows_the_form(app):
         assert launch.tabs() == "Dry run   Diff   Command"
 
 
+async def test_a_change_draws_the_preview_once(app, monkeypatch):
+    drawn, make = [], preview.request_text
+    count = lambda *inputs: drawn.append(inputs) or make(*inputs)  # noqa: E731
+    monkeypatch.setattr(preview, "request_text", count)
+    async with launch_of(app, "utils.echo") as launch:
+        await launch.ready()
+        await launch.settled()
+        drawn.clear()
+        launch.set("msg", "good")
+        await launch.shows("echo good", on="preview")
+        await launch.settled()
+        assert len(drawn) == 1
+
+
 async def test_the_scheduler_field_shows_its_focus(app, monkeypatch):
-    monkeypatch.setattr(form_editor, "why_unusable", lambda _: {"kubernetes": "no [red] cluster"})
+    monkeypatch.setattr(session, "why_unusable", lambda _: {"kubernetes": "no [red] cluster"})
     async with launch_of(app, "utils.echo") as launch:
         assert " scheduler" in launch.drawn()
         await launch.press(*["tab"] * 3)

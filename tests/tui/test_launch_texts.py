@@ -6,8 +6,6 @@ import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from rich.text import Text
@@ -28,8 +26,7 @@ from torchx_tui.tui.launch.component_docs import docs_text, last_launch_text
 from torchx_tui.tui.launch.component_list import LastLaunch
 from torchx_tui.tui.launch.component_picker import launch_text, option_text
 from torchx_tui.tui.launch.field_input import first_path
-from torchx_tui.tui.launch.messages import PartitionsFound
-from torchx_tui.tui.launch.partitions import PartitionQuery, partitions_text
+from torchx_tui.tui.launch.partitions import PartitionsFound, partitions_text
 from torchx_tui.tui.launch.plan import LaunchPlan
 from torchx_tui.tui.launch.preview import diff_text, script_text, workspace_text
 from torchx_tui.tui.ui.glyphs import UNICODE
@@ -154,35 +151,15 @@ def test_partitions():
     ]
     assert partitions_text(None).plain == "Asking the backend for its estimates"
     assert partitions_text(PartitionsFound([], "no \x1b[31mway", NOW)).plain == "no way"
-    at = clock(NOW + 7200, NOW)
-    for is_narrow, start, asked in (
-        (False, f"{at}  in 2h 00m", ", with the request as it stands"),
-        (True, "in 2h 00m", ""),
-    ):
-        assert partitions_text(PartitionsFound(partitions, "", NOW), is_narrow=is_narrow).plain.splitlines() == [
-            "PARTITION      NODES    GPUS  LIMIT   STARTS",
-            f"main            3/10    8/16  2h 00m  {start}",
-            "a-very-long~     0/5       -  none    not [now]",
-            "soon             1/1       -  none    now",
-            "later            1/1       -  none    ",
-            "",
-            f"free of all; asked {clock(NOW, NOW)}{asked}",
-        ]
-
-
-def test_a_question_for_partitions_replaces_one_that_waits():
-    waiting: set[int] = set()
-
-    def set_timer(_delay: float, _ask: object) -> SimpleNamespace:
-        number = len(waiting) + 1
-        waiting.add(number)
-        return SimpleNamespace(stop=lambda: waiting.remove(number))
-
-    editor: Any = SimpleNamespace(preview=SimpleNamespace(tab="dry run", has_panel=True), set_timer=set_timer)
-    query = PartitionQuery(editor)
-    for _ in range(3):
-        query.update()
-        assert len(waiting) == 1
+    assert partitions_text(PartitionsFound(partitions, "", NOW)).plain.splitlines() == [
+        "PARTITION      NODES    GPUS  LIMIT   STARTS",
+        f"main            3/10    8/16  2h 00m  {clock(NOW + 7200, NOW)}  in 2h 00m",
+        "a-very-long~     0/5       -  none    not [now]",
+        "soon             1/1       -  none    now",
+        "later            1/1       -  none    ",
+        "",
+        f"free of all; asked {clock(NOW, NOW)}, with the present request",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.specs.run_options import quoted
-from torchx_tui.tui.launch.form_field import MOST_OF_A_RANGE, SweepError, values_of
+from torchx_tui.tui.launch.sweep import MAX_VALUES, SweepError, values_of
 
 # What people mistype in a range, so that arbitrary texts come near to real ones.
 RANGE_LETTERS = st.text("0123456789.,*eE+-_x '\"", max_size=14)
@@ -107,5 +107,5 @@ def test_any_text_gives_values_or_a_sentence(kind, text):
         values = values_of(kind, text)
     except SweepError as error:
         values = [str(error)]
-    assert 0 < len(values) <= MOST_OF_A_RANGE
+    assert 0 < len(values) <= MAX_VALUES
     assert len(set(values)) == len(values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -152,29 +153,29 @@ def open_edit(
         find_changes: returns what differs, by the name of the argument or run option; called off the event loop.
     """
     from ..launch.foreign_job import ForeignJob, foreign_job
-    from ..launch.messages import EditReady
-    from ..messages import ActionDone, Told
+    from ..launch.screen import LaunchScreen
 
-    def work() -> None:
+    def find() -> tuple[LaunchRecord | None, ForeignJob | None, Mapping[str, str]]:
+        record, job = dashboard.runner.journal.find(row.handle), None
+        if record is None:
+            job = foreign_job(dashboard.runner, row.handle)
+        elif not record.component:
+            job = ForeignJob(record.app_def(), record.scheduler, record.cfg)
+        changes = find_changes(record) if find_changes is not None else {}
+        return (None if job else record), job, changes
+
+    async def edit() -> None:
         try:
-            record = dashboard.runner.journal.find(row.handle)
-            if record is not None and record.component:
-                ready = EditReady(record)
-            elif record is not None:
-                ready = EditReady(job=ForeignJob(record.app_def(), record.scheduler, record.cfg))
-            else:
-                job = foreign_job(dashboard.runner, row.handle)
-                ready = EditReady(job=job)
-                if job.not_known:
-                    words = f"unknown parts of its launch: {', '.join(map(plain, job.not_known))}"
-                    dashboard.post_from_thread(Told(words, failed=True))
-            if find_changes is not None:
-                ready.changes = find_changes(record)
-            dashboard.post_from_thread(ready)
+            record, job, changes = await asyncio.to_thread(find)
         except Exception as error:
-            dashboard.post_from_thread(ActionDone(f"{row.name}: {describe_error(error)}", failed=True))
+            dashboard.status.say(f"{row.name}: {describe_error(error)}", failed=True)
+            return
+        if job is not None and job.not_known:
+            words = f"unknown parts of its launch: {', '.join(map(plain, job.not_known))}"
+            dashboard.status.say(words, failed=True)
+        dashboard.push_screen(LaunchScreen(record, job, changes=changes))
 
-    dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
+    dashboard.run_worker(edit(), group="actions", exit_on_error=False)
 
 
 def _wrapped(sign: str, text: str, style: str) -> list[Text]:

@@ -1,4 +1,4 @@
-"""The shell commands that do the same as a screen."""
+"""Shell commands that do the same as a screen."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .form_model import FormModel
     from .plan import LaunchPlan
 
-# Components that TorchX does not have: only our own command launches them.
+# Components that TorchX does not have.
 _OURS = ("demo.",)
 
 
 def prefers_torchx(settings: LaunchSettings | None) -> bool:
-    """Return whether the settings ask for commands of TorchX, and the current folder's project has it."""
+    """Return whether the settings prefer TorchX's commands and the project of the current folder has it."""
     from ...guest.interpreter import choose_interpreter
     from ...guest.settings import guest_settings
 
@@ -44,10 +44,9 @@ def run_command(
     ignores_config: bool = False,
     torchx: bool = False,
 ) -> list[str]:
-    """Return the argument list that launches a component with these arguments and run options, secrets masked.
+    """Return the command that launches a component, with secrets masked.
 
-    The component's file is read where its parameters are not given. With ``torchx`` it is TorchX's command, unless
-    TorchX cannot do the same.
+    Without ``parameters`` the component's file is read. ``torchx`` prefers TorchX's command if that can do the same.
     """
     from ...backends.shared.secrets import mask_args, mask_data, mask_text
     from ...components.command_line import to_command_line
@@ -55,7 +54,7 @@ def run_command(
     from ...specs.handles import split_context
     from ...specs.run_options import format_cfg
 
-    # TorchX knows the current context alone, and reads its config always.
+    # TorchX knows only the current context, and cannot ignore its config.
     ours = split_context(scheduler)[1] or cfg.get("context") or overrides or ignores_config
     ours = ours or component.startswith(_OURS) or is_script_name(component)
     command = ["torchx" if torchx and not ours else "torchx-tui", "run", "--scheduler", scheduler]
@@ -72,7 +71,7 @@ def run_command(
 
 
 def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter], *, torchx: bool = False) -> list[str]:
-    """Return the argument list of a plan of the form; of one that is no component's, only the job's name."""
+    """Return the command of a launch; a comment if no component made it."""
     if plan.base is not None:
         return ["#", plan.base.name, "was not made by a component that is known here"]
     arguments, cfg = dict(plan.arguments), dict(plan.cfg)
@@ -89,16 +88,16 @@ def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter], *, torchx: b
     )
 
 
-def commands_text(model: FormModel, settings: LaunchSettings | None = None, *, most: int = 20) -> str:
-    """Return the commands that do the same as a form, each on a line, the first ones of a large sweep."""
-    parameters, torchx = model.doc.parameters, prefers_torchx(settings)
+def commands_text(model: FormModel, *, torchx: bool = False, most: int = 20) -> str:
+    """Return the commands that launch the jobs of a form, one a line, at most the first 20 of a sweep."""
+    parameters = model.doc.parameters
     lines = [shlex.join(plan_command(plan, parameters, torchx=torchx)) for plan in islice(model.plans(), most)]
     more = model.launch_count() - len(lines)
     return "\n".join([*lines, *([f"# and {more} more"] if more > 0 else [])])
 
 
 def launch_command(record: LaunchRecord, settings: LaunchSettings | None = None) -> list[str]:
-    """Return the argument list that repeats a launch."""
+    """Return the command that repeats a launch."""
     return run_command(
         record.component,
         record.arguments,
@@ -111,7 +110,7 @@ def launch_command(record: LaunchRecord, settings: LaunchSettings | None = None)
 
 
 def ssh_command(port: PublishedPort, login: str) -> list[str]:
-    """Return the argument list that makes a replica's port reachable on a person's own machine, under its own number.
+    """Return the command that forwards a replica's port to the same port of a user's own machine.
 
     Args:
         port: the port, published on the loopback address of a machine.

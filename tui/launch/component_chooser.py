@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +14,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.worker import get_current_worker
 
 from ...base.errors import describe_error
 from ...base.trust import UntrustedError, trust_folder
 from ...components.build import check_trusted
-from ...components.finder import component_key, find, name_here, read_component
+from ...components.finder import component_key, find, read_component
 from ...components.model import ComponentSummary
 from ...components.sbatch_script import is_script_name
 from ...specs.status import AppState
@@ -32,11 +32,10 @@ from ..ui.theme import now_of
 from .component_docs import ComponentDocs
 from .component_list import LastLaunch, component_folders, growing_list, launches_of, newest_launches
 from .component_picker import ComponentPicker
-from .messages import ComponentDescribed, ComponentsListed
 from .trust_dialog import TrustDialog
 
 if TYPE_CHECKING:
-    from ...backends.history.journal import LaunchRecord
+    from ...backends.history.journal import Journal, LaunchRecord
     from ...components.model import ComponentDoc, ComponentKind
 
 JOURNAL_PATIENCE = 0.5
@@ -50,31 +49,38 @@ _KINDS: dict[ComponentKind, str] = {
 }
 
 
+@dataclass(frozen=True)
+class Described:
+    """A component as it was read.
+
+    Attributes:
+        component: the component.
+        doc: its documentation; None if it cannot be read.
+        launches: its launches, newest first.
+        error: why it cannot be launched; empty if it can.
+        untrusted: set if its file belongs to another user: its folder has to be trusted before it runs.
+    """
+
+    component: ComponentSummary
+    doc: ComponentDoc | None
+    launches: list[LaunchRecord]
+    error: str = ""
+    untrusted: UntrustedError | None = None
+
+
 class ComponentChooser(OnDashboard, Horizontal):
     """The list of components beside the documentation of the highlighted component."""
 
     HELP_TITLE = "Components"
     # Before the search field's own: there ctrl+k and ctrl+e edit the text.
     BINDINGS = [
-        Binding("down", "pick(1)", "Next component", priority=True, id="picker.down", show=False),
-        Binding("up", "pick(-1)", "Previous component", priority=True, id="picker.up", show=False),
-        Binding("pagedown", "pick(10)", "Ten forward", priority=True, id="picker.page_down", show=False),
-        Binding("pageup", "pick(-10)", "Ten back", priority=True, id="picker.page_up", show=False),
-        Binding("ctrl+k", "pin", "Pin, or unpin: it comes first", priority=True, id="picker.pin", show=False),
-        Binding("ctrl+e", "edit_file", "Open its file in your editor", priority=True, id="picker.edit", show=False),
+        Binding("down", "pick(1)", "Next component", priority=True, id="picker.down"),
+        Binding("up", "pick(-1)", "Previous component", priority=True, id="picker.up"),
+        Binding("pagedown", "pick(10)", "Ten forward", priority=True, id="picker.page_down"),
+        Binding("pageup", "pick(-10)", "Ten back", priority=True, id="picker.page_up"),
+        Binding("ctrl+k", "pin", "Pin, or unpin: it comes first", priority=True, id="picker.pin"),
+        Binding("ctrl+e", "edit_file", "Open its file in your editor", priority=True, id="picker.edit"),
     ]
-
-    @dataclass
-    class Chosen(Message):
-        """A component was chosen and can be launched.
-
-        Attributes:
-            doc: the component.
-            launches: its launches, newest first.
-        """
-
-        doc: ComponentDoc
-        launches: list[LaunchRecord]
 
     class Listed(Message):
         """The list has changed."""
@@ -90,26 +96,18 @@ class ComponentChooser(OnDashboard, Horizontal):
         yield Divider(id="launch-divider")
         yield self.docs
 
-    @work(thread=True, group="components", exclusive=True, exit_on_error=False)
-    def list_components(self) -> None:
-        """Hand over the components, the builtins at once, the others as they are read."""
-        worker, dashboard = get_current_worker(), self.dashboard
-        folders = component_folders(dashboard.settings.launch.component_folders)
-        # What of the journal cannot be read at once is left out: the list does not wait for a slow disk.
-        launches = newest_launches(dashboard.runner.journal, JOURNAL_PATIENCE)
-        for listed in growing_list(folders, dashboard.ui_state.state.pinned, launches):
-            if worker.is_cancelled:
-                return
-            dashboard.post_to(self, ComponentsListed(listed, launches))
-
-    def on_components_listed(self, message: ComponentsListed) -> None:
-        """Show the components; the one at the cursor is described anew, as its file may be another by now."""
-        launches = {key: self._last_launch(record) for key, record in message.launches.items()}
-        before = self.picker.highlighted
-        self.picker.show(message.listed, launches, self.dashboard.ui_state.state.pinned)
-        if before is not None and self.picker.highlighted != before:
-            self._show_highlighted(self.picker.highlighted)
-        self.post_message(self.Listed())
+    @work(group="components", exclusive=True, exit_on_error=False)
+    async def list_components(self) -> None:
+        """Show the components: the builtins at once, the others as they are read."""
+        dashboard = self.dashboard
+        pinned, settings = dashboard.ui_state.state.pinned, dashboard.settings.launch
+        # A slow disk delays no list: launches that are not read in time are left out.
+        launches = await asyncio.to_thread(newest_launches, dashboard.runner.journal, JOURNAL_PATIENCE)
+        lists = growing_list(component_folders(settings.component_folders), pinned, launches)
+        while (listed := await asyncio.to_thread(next, lists, None)) is not None:
+            last = {key: self._last_launch(record) for key, record in launches.items()}
+            self.picker.show(listed, last, dashboard.ui_state.state.pinned)
+            self.post_message(self.Listed())
 
     def _last_launch(self, record: LaunchRecord) -> LastLaunch:
         row = self.dashboard.jobs.rows.get(record.handle)
@@ -117,77 +115,36 @@ class ComponentChooser(OnDashboard, Horizontal):
         return LastLaunch(record.at, state)
 
     def on_component_picker_highlighted(self, message: ComponentPicker.Highlighted) -> None:
-        """Show the documentation of the highlighted component."""
-        self._show_highlighted(message.component)
+        self._describe(message.component)
 
-    def _show_highlighted(self, component: ComponentSummary | None) -> None:
+    @work(group="describe", exclusive=True, exit_on_error=False)
+    async def _describe(self, component: ComponentSummary | None) -> None:
         if component is None:
             self.docs.show_nothing()
         else:
-            self._describe(component)
+            self._show(await self._read(component))
 
-    def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
-        """Go on to the form."""
-        self.choose(message.component)
+    def _show(self, read: Described) -> None:
+        if read.doc is None:
+            self.docs.show_error(read.component)
+        else:
+            self.docs.show(read.doc, read.launches, now_of(self.app))
 
-    def choose_record(self, record: LaunchRecord) -> None:
-        """Make the form of a launch, from whichever folder that was."""
-        name = name_here(component_key(record.component, record.cwd))
-        self.choose(ComponentSummary(name, "file", Path(), 0))
+    async def _read(self, component: ComponentSummary, trusted: Path | None = None) -> Described:
+        return await asyncio.to_thread(describe_component, component, self.dashboard.runner.journal, trusted)
 
-    @work(thread=True, group="describe", exclusive=True, exit_on_error=False)
-    def _describe(self, listed: ComponentSummary) -> None:
-        self._read(listed, chosen=False)
-
-    # In a group of its own: word of the highlight, which may come after the choice, must not end it.
-    @work(thread=True, group="choose", exclusive=True, exit_on_error=False)
-    def choose(self, listed: ComponentSummary, trusted: Path | None = None) -> None:
-        """Read a component and make its form.
-
-        Args:
-            listed: the component.
-            trusted: a folder that the user has just trusted.
-        """
-        self._read(listed, chosen=True, trusted=trusted)
-
-    def _read(self, listed: ComponentSummary, *, chosen: bool, trusted: Path | None = None) -> None:
-        launches = launches_of(component_key(listed.name), self.dashboard.runner.journal, JOURNAL_PATIENCE)
-        try:
-            if trusted is not None:
-                trust_folder(trusted)
-            doc = read_component(listed.name)
-            faults = [fault for fault in doc.findings if fault.severity == "error"]
-            error = f"{doc.path}:{faults[0].line}: {faults[0].description}" if faults else ""
-            message = ComponentDescribed(listed, doc, launches, error, chosen, _refusal(doc.name) if chosen else None)
-        except Exception as failure:
-            # The list has shorter words for what it found.
-            words = listed.error or describe_error(failure)
-            message = ComponentDescribed(replace(listed, error=words), None, launches, words, chosen)
-        self.dashboard.post_to(self, message)
-
-    def on_component_described(self, message: ComponentDescribed) -> None:
-        """Show the documentation, or make the form."""
-        shown = self.picker.highlighted
-        if not message.chosen and (shown is None or shown.name != message.listed.name):
-            # It took longer to read than the one that is at the cursor now.
-            return
-        if message.doc is None or message.error:
-            if message.doc is None:
-                self.docs.show_error(message.listed)
-            else:
-                self.docs.show(message.doc, message.launches, now_of(self.app))
-            if message.chosen:
-                self.dashboard.status.say(f"{message.listed.name}: {message.error}", failed=True)
-            return
-        if not message.chosen:
-            self.docs.show(message.doc, message.launches, now_of(self.app))
-            return
-        if (untrusted := message.untrusted) is not None:
-            self.app.push_screen(
-                TrustDialog(untrusted), lambda yes: self.choose(message.listed, untrusted.folder) if yes else None
-            )
-            return
-        self.post_message(self.Chosen(message.doc, message.launches))
+    async def choose(self, component: ComponentSummary) -> Described | None:
+        """Read a component, after asking for trust in its folder; return None if it cannot be launched."""
+        read = await self._read(component)
+        while read.untrusted is not None:
+            if not await self.app.push_screen_wait(TrustDialog(read.untrusted)):
+                return None
+            read = await self._read(component, read.untrusted.folder)
+        if read.error:
+            self._show(read)
+            self.dashboard.status.say(f"{component.name}: {read.error}", failed=True)
+            return None
+        return read
 
     def summary(self) -> Text:
         """Return how many components there are of each kind."""
@@ -232,10 +189,30 @@ class ComponentChooser(OnDashboard, Horizontal):
         self._describe(component)
 
 
-def _refusal(name: str) -> UntrustedError | None:
-    """Return why a component may not be run before the user trusts its folder; None if it may."""
-    if is_script_name(name):
-        return None
+def describe_component(component: ComponentSummary, journal: Journal, trusted: Path | None) -> Described:
+    """Read a component and its launches without running it.
+
+    Args:
+        component: the component.
+        journal: where launches are recorded.
+        trusted: a folder to trust before.
+    """
+    launches = launches_of(component_key(component.name), journal, JOURNAL_PATIENCE)
+    try:
+        if trusted is not None:
+            trust_folder(trusted)
+        doc = read_component(component.name)
+        fault = next((finding for finding in doc.findings if finding.severity == "error"), None)
+        untrusted = None if fault or is_script_name(doc.name) else _untrusted(doc.name)
+    except Exception as failure:
+        # The list has shorter words for what it found.
+        error = component.error or describe_error(failure)
+        return Described(replace(component, error=error), None, launches, error)
+    error = f"{doc.path}:{fault.line}: {fault.description}" if fault else ""
+    return Described(component, doc, launches, error, untrusted)
+
+
+def _untrusted(name: str) -> UntrustedError | None:
     try:
         check_trusted(find(name))
     except UntrustedError as error:

@@ -39,57 +39,56 @@ class ComponentDocs(Pane):
         self._body = VerticalScroll(self._content)
 
     def compose_body(self) -> ComposeResult:
-        """Yield the text."""
         self._body.can_focus = False
         yield self._body
 
     def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float) -> None:
-        """Show a component: what keeps it from being launched, what it does, and how its last launch went."""
-        glyphs = glyphs_of(self.app)
-        width = max(20, self.size.width - 3)
-        self.rule.title = Text(plain(doc.name))
-        where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
-        self.rule.info = Text(doc.kind + plain(where))
+        """Show a component: why it cannot be launched, what it does, and its last launch."""
+        glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
         broken = any(finding.severity == "error" for finding in doc.findings)
-        text = Text(end="")
-        if broken:
-            text.append("This component cannot be used\n", f"bold {STYLES.text}")
-        text.append_text(findings_text(doc))
-        text.append_text(docs_text(doc, width, glyphs))
-        if launches:
-            text.append_text(last_launch_text(launches, now, width, glyphs))
-        text.append("\n")
-        if not broken:
-            words = "fill the form, from the last launch" if launches else "fill the form"
-            text.append_text(Text.assemble(("enter", f"bold {STYLES.accent}"), (f" {words}\n", STYLES.muted)))
-        if doc.findings:
-            text.append_text(self._edit_hint())
-        self._show(text)
+        where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
+        form = "fill the form, from the last launch" if launches else "fill the form"
+        self._show(
+            doc.name,
+            f"{doc.kind}{where}",
+            _unusable() if broken else "",
+            findings_text(doc),
+            docs_text(doc, width, glyphs),
+            last_launch_text(launches, now, width, glyphs) if launches else "",
+            "\n",
+            "" if broken else _hint("enter", form),
+            _hint("ctrl+e", "open the file in your editor") if doc.findings else "",
+        )
 
     def show_error(self, component: ComponentSummary) -> None:
-        """Say why a component cannot be shown, and where."""
-        self.rule.title, self.rule.info = Text(plain(component.name)), Text(component.kind)
-        text = Text("This component cannot be used\n", f"bold {STYLES.text}", end="")
-        if component.line:
-            text.append(plain(f"{component.path.name}:{component.line}  "), STYLES.faint)
-        text.append(plain(component.error or "") + "\n\n", STYLES.muted)
-        if component.path.name:
-            text.append_text(self._edit_hint())
-        self._show(text)
-
-    def _edit_hint(self) -> Text:
-        return Text.assemble(("ctrl+e", f"bold {STYLES.accent}"), (" open the file in your editor\n", STYLES.muted))
-
-    def _show(self, text: Text) -> None:
-        self._content.update(text)
-        self._body.scroll_to(y=0, animate=False)
+        """Show why a component cannot be read."""
+        path = component.path.name
+        self._show(
+            component.name,
+            component.kind,
+            _unusable(),
+            (plain(f"{path}:{component.line}  ") if component.line else "", STYLES.faint),
+            (f"{plain(component.error or '')}\n\n", STYLES.muted),
+            _hint("ctrl+e", "open the file in your editor") if path else "",
+        )
 
     def show_nothing(self) -> None:
-        """Say that nothing matches."""
-        self.rule.title, self.rule.info = Text(), Text()
-        text = Text("No component matches\n", f"bold {STYLES.text}")
-        text.append("file.py:name and package.module:name are accepted too", STYLES.muted)
-        self._show(text)
+        """Show that nothing matches."""
+        words = "file.py:name and package.module:name are accepted too"
+        self._show("", "", ("No component matches\n", f"bold {STYLES.text}"), (words, STYLES.muted))
+
+    def _show(self, title: str, info: str, *parts: str | Text | tuple[str, str]) -> None:
+        self.rule.title, self.rule.info = Text(plain(title)), Text(plain(info))
+        self._content.update(Text.assemble(*parts, end=""))
+        self._body.scroll_to(y=0, animate=False)
+
+
+def _unusable() -> Text:
+    return Text("This component cannot be used\n", f"bold {STYLES.text}")
+
+
+def _hint(key: str, words: str) -> Text:
+    return Text.assemble((key, f"bold {STYLES.accent}"), (f" {words}\n", STYLES.muted))
 
 
 def findings_text(doc: ComponentDoc) -> Text:
@@ -98,46 +97,40 @@ def findings_text(doc: ComponentDoc) -> Text:
     for finding in doc.findings:
         style = STYLES.failed if finding.severity == "error" else STYLES.pending
         text.append(plain(f"{doc.path.name}:{finding.line}"), STYLES.faint)
-        text.append(f"  {finding.severity}  ", style)
-        text.append(plain(finding.description) + "\n", STYLES.text)
+        text.append(f"  {finding.severity}  ", style).append(f"{plain(finding.description)}\n", STYLES.text)
     return text.append("\n") if text else text
 
 
 def docs_text(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
     """Return the documentation in ``width`` cells."""
-    text = Text(end="")
-    for number, paragraph in enumerate(part for part in (doc.summary, doc.description) if part):
-        style = STYLES.text if number == 0 else STYLES.muted
-        text.append(plain(" ".join(paragraph.split())) + "\n", style)
+    text, style = Text(end=""), STYLES.text
+    for part in filter(None, (doc.summary, doc.description)):
+        text.append(f"{plain(' '.join(part.split()))}\n", style)
+        style = STYLES.muted
     text.append("\n")
-    if not doc.parameters:
-        text.append("No arguments\n", STYLES.faint)
-        return text
-    text.append_text(_arguments_table(doc, width, glyphs))
-    return text
+    return text.append_text(
+        _arguments_table(doc, width, glyphs) if doc.parameters else Text("No arguments\n", STYLES.faint)
+    )
 
 
 def _arguments_table(doc: ComponentDoc, width: int, glyphs: Glyphs) -> Text:
-    """Return a row for each argument; types go first where there is little room."""
+    """Return a row for each argument; types are left out where there is little room."""
     rows = [("ARGUMENT", "TYPE", "DEFAULT", "WHAT")]
     for parameter in doc.parameters:
-        default = (
-            "-"
-            if parameter.default is REQUIRED or parameter.default in (None, "", ())
-            else plain(to_text(parameter.default))
-        )
+        has_default = parameter.default is not REQUIRED and parameter.default not in (None, "", ())
+        default = plain(to_text(parameter.default)) if has_default else "-"
         kind = f"*{parameter.type_text}" if parameter.kind == "var_positional" else parameter.type_text
         rows.append((parameter.name, kind, default, plain(" ".join(parameter.help.split()))))
     limits = (15, 9, 9) if width >= NARROW else (13, 0, 8)
-    widths = [min(limit, max(len(row[i]) for row in rows)) for i, limit in enumerate(limits)]
+    widths = [min(limit, max(map(len, column))) for limit, column in zip(limits, zip(*rows, strict=True), strict=False)]
+    rest = max(8, width - sum(cells + 2 for cells in widths if cells))
     text = Text(end="")
-    for number, row in enumerate(rows):
-        styles = (STYLES.faint,) * 4 if number == 0 else (STYLES.text, STYLES.faint, STYLES.faint, STYLES.muted)
-        for i, cell_width in enumerate(widths):
-            if cell_width:
-                text.append(f"{cut(row[i], cell_width, glyphs.cut):<{cell_width}}  ", styles[i])
-        rest = width - sum(cells + 2 for cells in widths if cells)
-        text.append(cut(row[3], max(8, rest), glyphs.cut) + "\n", styles[3])
+    styles = (STYLES.faint,) * 4
+    for *row, words in rows:
+        for word, cells, style in zip(row, widths, styles, strict=False):
+            text.append(f"{cut(word, cells, glyphs.cut):<{cells}}  " if cells else "", style)
+        text.append(f"{cut(words, rest, glyphs.cut)}\n", styles[3])
+        styles = (STYLES.text, STYLES.faint, STYLES.faint, STYLES.muted)
     return text
 
 

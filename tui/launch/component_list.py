@@ -1,4 +1,4 @@
-"""The components for the picker: builtins at once, files as they are read; pinned and lately launched ones first."""
+"""The components of the picker: builtins at once, files as they are read; pinned and recent ones first."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ...specs.status import AppState
 
 MOST_RECENT = 5
-"""How many components that were launched lately come first."""
+"""Components under the heading of recent launches."""
 
-# Of one component; nobody looks at more, and each is a file to read.
+# Launches of one component that are read; each is a file.
 _MOST_LAUNCHES = 1000
 
 
@@ -30,8 +30,8 @@ class LastLaunch:
     """The last launch of a component.
 
     Attributes:
-        at: when, in seconds since the epoch.
-        state: how it ended, or how it does; None where nobody knows.
+        at: seconds since the epoch.
+        state: its last known state.
     """
 
     at: float
@@ -40,24 +40,19 @@ class LastLaunch:
 
 @dataclass(frozen=True)
 class Section:
-    """Components under a heading.
-
-    Attributes:
-        title: the heading, empty for none.
-        keys: the components, as `component_key` calls them.
-    """
+    """Components under a heading: the title, and the keys of `component_key`."""
 
     title: str
     keys: tuple[str, ...]
 
 
 def arranged(listed: Mapping[str, ComponentSummary], pinned: Sequence[str], recent: Sequence[str]) -> list[Section]:
-    """Return all components, each once.
+    """Arrange all components in sections, each once.
 
     Args:
         listed: the components, in the order of their kinds.
-        pinned: those to have first; of what is not listed nothing is said.
-        recent: those that were launched, the latest first.
+        pinned: keys of the first section; unknown ones are ignored.
+        recent: keys of launched components, the latest first.
     """
     first = tuple(key for key in dict.fromkeys(pinned) if key in listed)
     late = tuple(key for key in recent if key in listed and key not in first)[:MOST_RECENT]
@@ -72,12 +67,12 @@ def newest_launches(journal: Journal, patience: float = math.inf) -> dict[str, L
 
     Args:
         journal: where launches are recorded.
-        patience: seconds that reading may take; what that is not enough for is left out.
+        patience: seconds after which the rest is left out.
     """
     seen: set[tuple[str, str]] = set()
 
     def is_new(component: str, cwd: str) -> bool:
-        # A key costs more than the thousands of launches of the same name in the same folder should.
+        # A key is expensive, and a journal may have thousands of launches of one component.
         known = (component, cwd) in seen
         seen.add((component, cwd))
         return not known
@@ -109,27 +104,26 @@ def launches_of(key: str, journal: Journal, patience: float = math.inf) -> list[
     return journal.launches(is_wanted, _MOST_LAUNCHES, patience)
 
 
-# Seconds between two lists while many files are read; each later one is longer, and comes after a longer pause.
+# Seconds between two lists while many files are read; each pause is longer than the one before.
 _PAUSE = 0.15
 _LONGER = 1.5
 
 
 def component_folders(chosen: Sequence[str]) -> list[Path]:
-    """Return where files of components are looked for: the current folder, and those that the settings name."""
+    """Return the folders with component files: the current one, and those of the settings."""
     return [Path(), *(Path(name).expanduser() for name in chosen)]
 
 
 def growing_list(
     folders: Sequence[Path], pinned: Sequence[str], launches: Mapping[str, LaunchRecord]
 ) -> Iterator[dict[str, ComponentSummary]]:
-    """Give the components that are known by now, by their keys; each time all of them, at last every one.
+    """Yield growing lists of components by their keys, the last one complete.
 
-    Those that are pinned or were launched lately are there wherever their files are; one that is pinned and gone says
-    so.
+    Pinned and recently launched components are included from any folder; a pinned one that is gone has an error.
 
     Args:
-        folders: where files of components are.
-        pinned: components, as `component_key` calls them.
+        folders: the folders with component files.
+        pinned: keys of components.
         launches: the newest launch of each component, the latest first.
     """
     first = {**_found_elsewhere(pinned, launches)}
@@ -151,7 +145,7 @@ def _keyed(part: list[ComponentSummary]) -> dict[str, ComponentSummary]:
 
 
 def _found_elsewhere(pinned: Sequence[str], launches: Mapping[str, LaunchRecord]) -> dict[str, ComponentSummary]:
-    """Return components of files and modules that may be in no folder that is listed."""
+    """Find pinned and recent components of files and modules in any folder."""
     found: dict[str, ComponentSummary] = {}
     recent = 0
     for key in (*pinned, *launches):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
 from textual.widgets import Input, OptionList
@@ -24,20 +23,20 @@ from ..ui.options import Options
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
-from .component_list import LastLaunch, arranged
+from .component_list import LastLaunch, Section, arranged
 
 if TYPE_CHECKING:
     from ..ui.glyphs import Glyphs
 
-# More rows than this nobody scrolls through: typing finds the others.
+# Typing finds the others.
 _MOST_SHOWN = 300
-# Cells from which the last launch is a word as well as a glyph.
+# Cells from which the state of the last launch is a word besides a glyph.
 _WIDE = 40
 _LONGEST_OWNER = 12
 
 
 class ComponentPicker(Pane):
-    """Components, those pinned and launched lately first; of a search the best match."""
+    """Components: pinned and recently launched ones first, or the matches of a search."""
 
     @dataclass
     class Highlighted(Message):
@@ -62,18 +61,12 @@ class ComponentPicker(Pane):
         self._listed: Mapping[str, ComponentSummary] = {}
         self._launches: Mapping[str, LastLaunch] = {}
         self._pinned: tuple[str, ...] = ()
-        # A row of the list each: a component's key, or a heading.
-        self._rows: list[str | Text] = []
-        # What is drawn, and what the last search has found, with what was searched for.
-        self._drawn: object = None
-        self._hits: tuple[str, list[str]] = ("", [])
-        # Whether somebody has moved the highlight, so that it stays on its component.
-        self._moved = False
-        # Whether enter was pressed before anything was found: the list may not have come yet.
+        # A highlight that a person moved stays on its component.
+        self._has_moved = False
+        # Enter was pressed before the list came.
         self._is_chosen_next = False
 
     def compose_body(self) -> ComposeResult:
-        """Yield the search and the list."""
         yield self.search
         yield self.list
 
@@ -84,58 +77,53 @@ class ComponentPicker(Pane):
 
     @property
     def shown(self) -> list[ComponentSummary]:
-        """Those in the list, in its order."""
-        return [self._listed[row] for row in self._rows if isinstance(row, str)]
+        """The components in the list, in its order."""
+        return [self._listed[option.id] for option in self.list.options if option.id]
 
     @property
     def highlighted_key(self) -> str:
-        """The component under the cursor, as `component_key` calls it; empty for none."""
-        index = self.list.highlighted
-        row = self._rows[index] if index is not None and index < len(self._rows) else ""
-        return row if isinstance(row, str) else ""
+        """The key of the component at the cursor; empty for none."""
+        option = self.list.highlighted_option
+        return option.id or "" if option is not None else ""
 
     @property
     def highlighted(self) -> ComponentSummary | None:
-        """The component under the cursor."""
+        """The component at the cursor."""
         return self._listed.get(self.highlighted_key)
 
     def show(
         self, listed: Mapping[str, ComponentSummary], launches: Mapping[str, LastLaunch], pinned: Sequence[str]
     ) -> None:
-        """Show these components.
+        """Show components.
 
         Args:
             listed: the components by their keys, in the order of their kinds.
             launches: the last launch of each that was launched, the latest first.
-            pinned: those that come first.
+            pinned: keys of those that come first.
         """
         self._listed, self._launches, self._pinned = listed, launches, tuple(pinned)
-        self._hits = ("", [])
-        self._draw(keep=self._moved)
+        self._draw(keep=self._has_moved)
         if self._is_chosen_next and self.highlighted is not None:
             self._is_chosen_next = False
             self.post_message(self.Chosen(self.highlighted))
 
     def show_pinned(self, pinned: Sequence[str]) -> None:
         """Pin other components; the cursor stays on its own."""
-        self._pinned, self._moved = tuple(pinned), True
+        self._pinned, self._has_moved = tuple(pinned), True
         self._draw(keep=True)
 
-    def on_resize(self, _event: events.Resize) -> None:
-        """Align the right-hand column for the new width."""
+    def on_resize(self) -> None:
         self._draw(keep=True)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Search while typing."""
         event.stop()
-        self._moved = self._is_chosen_next = False
+        self._has_moved = self._is_chosen_next = False
         self._draw(keep=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Choose the highlighted component, or the file, module or script that was typed."""
         event.stop()
-        chosen = self.highlighted
-        typed = event.value.strip()
+        chosen, typed = self.highlighted, event.value.strip()
         if chosen is None and (":" in typed or is_script_name(typed)):
             chosen = ComponentSummary(name=typed, kind="file", path=Path(), line=0)
         if chosen is not None:
@@ -143,105 +131,76 @@ class ComponentPicker(Pane):
         self._is_chosen_next = chosen is None and bool(typed)
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
-        """Choose with the mouse."""
         event.stop()
-        # The list may be another by now: a letter was typed just after the click.
-        row = self._rows[event.option_index] if event.option_index < len(self._rows) else ""
-        if isinstance(row, str) and row in self._listed:
-            self.post_message(self.Chosen(self._listed[row]))
+        # Components may be gone after a click.
+        if (component := self._listed.get(event.option_id or "")) is not None:
+            self.post_message(self.Chosen(component))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
-        """Say which component is highlighted."""
         event.stop()
         self.post_message(self.Highlighted(self.highlighted))
 
     def move(self, rows: int) -> None:
-        """Move the highlight by components."""
-        places = [place for place, row in enumerate(self._rows) if isinstance(row, str)]
-        if places:
-            self._moved = True
-            at = places.index(self.list.highlighted) if self.list.highlighted in places else 0
-            self.list.highlighted = places[min(max(at + rows, 0), len(places) - 1)]
-            if self.list.highlighted == places[0]:
+        """Move the highlight by components, past headings."""
+        rows_of_components = [index for index, option in enumerate(self.list.options) if option.id]
+        if rows_of_components:
+            self._has_moved = True
+            highlighted = self.list.highlighted
+            at = rows_of_components.index(highlighted) if highlighted in rows_of_components else 0
+            at = min(max(at + rows, 0), len(rows_of_components) - 1)
+            self.list.highlighted = rows_of_components[at]
+            if not at:
                 self.list.scroll_to(y=0, animate=False)
 
     def _draw(self, *, keep: bool) -> None:
         before = self.highlighted_key if keep else ""
         query = self.search.value.strip()
-        self._rows = self._found(query) if query else self._arranged()
-        self._draw_options(query)
-        keys = [row if isinstance(row, str) else "" for row in self._rows[:_MOST_SHOWN]]
-        if before in keys and before:
-            self.list.highlighted = keys.index(before)
+        if query:
+            sections = [Section("", self._found(query))]
         else:
-            self.list.highlighted = next((place for place, key in enumerate(keys) if key), None)
+            sections = arranged(self._listed, self._pinned, tuple(self._launches))
+        options: list[Option] = []
+        for section in sections:
+            if section.title:
+                options.append(Option(Text(section.title, STYLES.faint), disabled=True))
+            options += [self._option(key, query) for key in section.keys[: max(0, _MOST_SHOWN - len(options))]]
+        found, shown = sum(len(section.keys) for section in sections), [option.id for option in options]
+        if more := found - sum(map(bool, shown)):
+            options.append(Option(Text(f"and {more:,} more: type to search", STYLES.faint), disabled=True))
+        self.list.set_options(options)
+        if before and before in shown:
+            self.list.highlighted = shown.index(before)
+        else:
+            self.list.highlighted = next((index for index, key in enumerate(shown) if key), None)
             self.list.scroll_to(y=0, animate=False)
-        found, total = sum(isinstance(row, str) for row in self._rows), len(self._listed)
-        self.rule.info = Text(f"{found:,} of {total:,}" if query else f"{total:,}")
+        self.rule.info = Text(f"{found:,} of {len(self._listed):,}" if query else f"{found:,}")
         if not found and self._listed:
             self.post_message(self.Highlighted(None))
 
-    def _draw_options(self, query: str) -> None:
-        """Draw the rows that are shown, unless they are drawn already."""
-        shown = self._rows[:_MOST_SHOWN]
-        drawn = (
-            query,
-            self.size.width,
-            [(str(row), self._listed.get(str(row))) for row in shown],
-            dict(self._launches),
-        )
-        if drawn != self._drawn:
-            self._drawn = drawn
-            self.list.clear_options()
-            self.list.add_options([self._option(row, query) for row in shown])
-        more = len(self._rows) - len(shown)
-        if self.list.option_count > len(shown):
-            self.list.remove_option_at_index(len(shown))
-        if more:
-            words = Text(f"and {more:,} more: type to search", STYLES.faint)
-            self.list.add_option(Option(words, disabled=True))
+    def _found(self, query: str) -> tuple[str, ...]:
+        names = {key: component.name for key, component in self._listed.items()}
+        scored = [(-fuzzy_match(query, name)[0], len(name), name, key) for key, name in names.items()]
+        return tuple(key for score, *_, key in sorted(scored) if score < 0)
 
-    def _found(self, query: str) -> list[str | Text]:
-        # What does not match some letters does not match these and more.
-        before, hits = self._hits
-        among = hits if before and query.startswith(before) else self._listed
-        scored = [(fuzzy_match(query, self._listed[key].name)[0], key) for key in among]
-        found = [
-            (-score, len(self._listed[key].name), self._listed[key].name, key) for score, key in scored if score > 0
-        ]
-        found.sort()
-        self._hits = (query, [key for *_, key in found])
-        return list(self._hits[1])
-
-    def _arranged(self) -> list[str | Text]:
-        rows: list[str | Text] = []
-        for section in arranged(self._listed, self._pinned, tuple(self._launches)):
-            if section.title:
-                rows.append(Text(section.title, STYLES.faint))
-            rows += section.keys
-        return rows
-
-    def _option(self, row: str | Text, query: str) -> Option:
-        if isinstance(row, Text):
-            return Option(row, disabled=True)
+    def _option(self, key: str, query: str) -> Option:
         glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
-        component, launch = self._listed[row], self._launches.get(row)
+        component, launch = self._listed[key], self._launches.get(key)
         if query or launch is None:
             right = Text(owner_words(component, glyphs), STYLES.faint)
         else:
             right = launch_text(launch, now_of(self.app), width >= _WIDE, glyphs)
-        return Option(option_text(component, query, right, width, glyphs))
+        return Option(option_text(component, query, right, width, glyphs), id=key)
 
 
 def owner_words(component: ComponentSummary, glyphs: Glyphs) -> str:
-    """Return what stands beside a component: whose file it is in, or where else it comes from."""
+    """Return the owner of a component's file, or the kind of a component without one."""
     if component.owner is None:
         return component.kind
     return cut(plain(component.owner), _LONGEST_OWNER, glyphs.cut) or "mine"
 
 
 def option_text(component: ComponentSummary, query: str, right: Text, width: int, glyphs: Glyphs) -> Text:
-    """Return a component's row: its name with the matched letters lit, and what stands at the right."""
+    """Return a component's row: its name with highlighted matches, and the text at the right."""
     text = Text(plain(component.name), STYLES.text if not component.error else STYLES.faint, no_wrap=True, end="")
     for offset in fuzzy_match(query, text.plain)[1] if query else ():
         text.stylize(f"bold {STYLES.accent}", offset, offset + 1)
@@ -253,7 +212,7 @@ def option_text(component: ComponentSummary, query: str, right: Text, width: int
 
 
 def _cut(text: Text, width: int, glyph: str, *, at_start: bool) -> Text:
-    """Return a text in so many cells; of a path the end tells more than the beginning."""
+    """Cut a text to a width, at the start for paths."""
     if not at_start:
         text.truncate(width - 1)
         return Text(no_wrap=True, end="").append_text(text).append(glyph)
@@ -264,7 +223,7 @@ def _cut(text: Text, width: int, glyph: str, *, at_start: bool) -> Text:
 
 
 def launch_text(launch: LastLaunch, now: float, wide: bool, glyphs: Glyphs) -> Text:
-    """Return how a launch ended and how long ago it was, its age in four cells."""
+    """Return the state and the age of a launch."""
     text = Text(end="")
     if launch.state is not None:
         if wide:

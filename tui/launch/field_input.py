@@ -1,4 +1,4 @@
-"""The input of a form's field: secrets masked, paths and known values completed while somebody types."""
+"""The input of a form's field: masks secrets, completes paths and known values."""
 
 from __future__ import annotations
 
@@ -14,33 +14,27 @@ from textual.suggester import Suggester, SuggestFromList
 from ...backends.shared.secrets import is_secret, mask_text
 from ..terminal.textual_internals import DrawnInput
 
-# Entries of a folder that are looked at to complete a path.
+# Entries of a folder that are read to complete a path.
 _MOST_ENTRIES = 5_000
 
 
 class FieldInput(DrawnInput):
-    """One line. A text whose name looks secret is never shown; pairs such as ``HF_TOKEN=x`` only with the focus.
-
-    Args:
-        name: the field's name.
-        text: what it holds.
-        placeholder: what an empty one shows.
-    """
+    """One line. Texts of secret fields are never shown, and pairs such as ``HF_TOKEN=x`` only with the focus."""
 
     def __init__(self, name: str, text: str, placeholder: str = "") -> None:
-        # Before Input's own, which draws already.
+        # Before the constructor of Input, which draws.
         self._field_name = name
         self._instead = ""
         super().__init__(text, compact=True, placeholder=placeholder, password=is_secret(name))
         self.cursor_blink = False
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave the keys of scrolling to what is above: one line has nothing to scroll."""
+        """Leave scrolling keys to the container: one line has nothing to scroll."""
         return not action.startswith(("scroll_", "page_")) and super().check_action(action, parameters)
 
     def shown_text(self) -> Text | None:
-        """Return the mask of a secret, or what is shown instead; under a cursor, the text that was typed."""
-        # A mask has another length than the text, so the cursor would stand elsewhere.
+        """Return the mask of a secret or the text of `show_instead`; None with the focus."""
+        # The cursor needs the text itself: a mask has another length.
         if not self.has_focus and not self.password:
             shown = self._instead or mask_text(self._field_name, self.value)
             if shown != self.value:
@@ -48,21 +42,21 @@ class FieldInput(DrawnInput):
         return None
 
     def show_instead(self, text: str) -> None:
-        """Show another text while the focus is elsewhere; an empty one shows what the field holds."""
+        """Show another text while the focus is elsewhere; the own text again if it is empty."""
         if text != self._instead:
             self._instead = text
             self.refresh()
 
     def on_blur(self, _event: events.Blur) -> None:
-        """Show the beginning of a text that is longer than the field."""
+        # Show the beginning of a text that is longer than the field.
         self.scroll_to(0, animate=False, force=True)
 
     def complete_from(self, known: Sequence[str]) -> None:
-        """Offer these while somebody types; the right arrow takes what is offered."""
+        """Complete known values; the right arrow accepts."""
         self.suggester = SuggestFromList(known) if known else None
 
     def complete_paths(self) -> None:
-        """Offer the files and folders of this machine."""
+        """Complete files and folders of this machine."""
         self.suggester = _PathSuggester()
 
 
@@ -72,14 +66,13 @@ class _PathSuggester(Suggester):
         super().__init__(use_cache=False, case_sensitive=True)
 
     async def get_suggestion(self, value: str) -> str | None:
-        """Return the path that begins as the text does, a folder with a slash."""
         if not value.strip() or value.endswith(" "):
             return None
         return await asyncio.to_thread(first_path, value)
 
 
 def first_path(text: str) -> str | None:
-    """Return the first path, by name, that begins with a text; hidden ones only where their dot was typed."""
+    """Return the first path by name that starts with a text; hidden ones only after a dot."""
     folder, slash, start = text.rpartition("/")
     try:
         where = Path(folder + slash).expanduser() if slash else Path()

@@ -1,4 +1,4 @@
-"""A field's text as one item a line, for a dialog, and back."""
+"""Conversion of a field's text to one item a line and back."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ HINTS = {
 
 
 def items_of(field: Field) -> list[str]:
-    """Return the lines of a field's text.
+    """Split a field's text into items.
 
     Raises:
-        ValueError: it cannot be read as what it should be.
+        ValueError: the text is invalid.
     """
     if not field.text.strip():
         return []
@@ -39,14 +39,10 @@ def items_of(field: Field) -> list[str]:
 
 
 def text_of(field: Field, lines: list[str]) -> str:
-    """Return the text of a field that has these items.
-
-    Args:
-        field: the field.
-        lines: its items; empty ones are left out.
+    """Join items to a field's text; empty lines are left out.
 
     Raises:
-        ValueError: a line is no item; the message says which and why.
+        ValueError: a line is invalid.
     """
     if field.editor == "words":
         return shlex.join("" if line.strip() == _EMPTY_WORD else line for line in lines if line)
@@ -74,7 +70,7 @@ def _pairs(lines: list[str]) -> dict[str, str]:
 
 
 def _plainly_named(pairs: dict[str, str]) -> dict[str, str]:
-    """Return pairs whose names need no quotes: the text of an argument has none around a name."""
+    """Refuse names that need quotes, which the text of an argument cannot have."""
     for name in pairs:
         if any(letter in _NOT_IN_NAMES for letter in name):
             raise ValueError(f"{name}: a name has no comma, semicolon or quote")

@@ -1,4 +1,4 @@
-"""A job that was not launched here, to be launched again from what its backend tells of it."""
+"""A job that was not launched here, as its backend describes it, to be launched again."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ForeignJob:
-    """What a backend tells of a job.
+    """A backend's description of a job.
 
     Attributes:
-        app: the AppDef, as far as it is known.
+        app: the AppDef, with gaps.
         scheduler: where it ran.
-        cfg: its run options, as far as they are known.
-        unknown: fields of roles that are not known, by role.
+        cfg: the known run options.
+        unknown: unknown fields of roles, by role.
         not_known: see `DescribeAppResponse.not_known`.
     """
 
@@ -35,11 +35,11 @@ class ForeignJob:
 
 
 def foreign_job(runner: Runner, handle: str) -> ForeignJob:
-    """Return what the backend tells of a job.
+    """Describe a job for a launch.
 
     Raises:
-        UnknownAppException: it does not know the job.
-        SchedulerError: it does not know what the job ran.
+        UnknownAppException: the backend does not know the job.
+        SchedulerError: its command is unknown.
     """
     described = runner.job(handle).describe()
     if described is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,16 +21,16 @@ from ..ui.choice_field import ChoiceField
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of
 from ..ui.title_rule import TitleRule
-from .form_field import ARGUMENT, LAUNCH, OPTION, role_of, role_section
+from .form_field import ARGUMENT, LAUNCH, OPTION, role_section
 from .form_rows import FieldRow
 from .role_rule import RoleRule
 
 if TYPE_CHECKING:
-    from ...backends.api import Finding
     from .form_field import Field
     from .form_model import FormModel
+    from .session import LaunchSession
 
-_PLACES = {ARGUMENT: "#argument-rows", OPTION: "#option-rows", LAUNCH: "#option-rows"}
+_ARGUMENTS, _OPTIONS, _ROLES = "argument-rows", "option-rows", "role-rows"
 ROLE_HELP = (
     "Enter shows what can be changed in this role, whatever its component gave: replicas, image, resources, "
     "environment, mounts, retries, workspace, program."
@@ -38,24 +39,23 @@ SCHEDULER_HELP = "Where the job runs. Space and the arrows choose the next."
 
 
 class _Fields(VerticalScroll, inherit_bindings=False):
-    """Keeps the field with the focus in sight when help or warnings below take some of the rows."""
+    """The scrolling part; it keeps the focused field visible when help or warnings below grow."""
 
     HELP_TITLE = "Form"
     # Up and down lead to the field before or after.
     BINDINGS = [
-        Binding("pageup", "page_up", "Scroll a page up", id="launch.page_up", show=False),
-        Binding("pagedown", "page_down", "Scroll a page down", id="launch.page_down", show=False),
+        Binding("pageup", "page_up", "Scroll a page up", id="launch.page_up"),
+        Binding("pagedown", "page_down", "Scroll a page down", id="launch.page_down"),
     ]
 
     def on_resize(self) -> None:
-        """Scroll to it, once all have their places."""
         focused = self.screen.focused
         if focused is not None and self in focused.ancestors:
             self.call_after_refresh(self.scroll_to_widget, focused, animate=False)
 
 
 class LaunchForm(Vertical):
-    """The fields of a `FormModel`."""
+    """The fields of a `FormModel`, the help of the one with the focus, and Submit."""
 
     DEFAULT_CSS = "LaunchForm { width: 1fr; height: 1fr; }"
 
@@ -70,21 +70,23 @@ class LaunchForm(Vertical):
         self.submit = Button("Submit", compact=True, id="submit")
         self.scheduler = ChoiceField((), "", id="scheduler")
         self._scheduler_label = Static(classes="field-label", markup=False)
-        self.rows: list[FieldRow] = []
+        self._model: FormModel | None = None
+        self._rows: dict[str, list[FieldRow]] = {_ARGUMENTS: [], _OPTIONS: [], _ROLES: []}
         self._open_roles: set[str] = set()
-        self._reasons: dict[str, str] = {}
+        self._unusable: Mapping[str, str] = {}
+        # Rows of two workers must not be mounted at the same time.
+        self._mounting = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
-        """Yield the sections; the rows come with `show`."""
         yield self.rule
         with _Fields(id="form-scroll", can_focus=False):
-            yield Vertical(id="argument-rows")
+            yield Vertical(id=_ARGUMENTS)
             yield self._options_rule
             with Horizontal(classes="field-line"):
                 yield self._scheduler_label
                 yield self.scheduler
-            yield Vertical(id="option-rows")
-            yield Vertical(id="role-rows")
+            yield Vertical(id=_OPTIONS)
+            yield Vertical(id=_ROLES)
         yield self._help_rule
         yield self._help
         yield self._warnings
@@ -92,192 +94,175 @@ class LaunchForm(Vertical):
             yield self.submit
             yield self._submit_words
 
-    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
-        """Light the title."""
-        self.rule.active = self.has_focus_within
-        self._draw_scheduler_label()
-        if self.scheduler.has_focus or self.submit.has_focus:
-            self._show_scheduler_help()
-        rule = next((rule for rule in self.query(RoleRule) if rule.has_focus), None)
-        if rule is not None:
-            self._show_role_help(rule.role)
+    # Rows
 
-    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
-        """Dim the title."""
-        self.rule.active = self.has_focus_within
-        self._draw_scheduler_label()
-
-    def _draw_scheduler_label(self) -> None:
-        """Draw the label as those of the fields, with the bar of the focus."""
-        glyphs = glyphs_of(self.app)
-        focused = self.scheduler.has_focus
-        label = Text(glyphs.focus_bar if focused else " ", STYLES.accent, no_wrap=True, end="")
-        label.append("scheduler", f"bold {STYLES.text}" if focused else STYLES.text)
-        self._scheduler_label.update(label)
-
-    async def show(self, model: FormModel, schedulers: Sequence[str]) -> None:
-        """Show a form."""
-        self._open_roles = set()
-        self.rule.title = Text("Arguments" if model.base is None else "Job")
-        self.rule.info = Text(plain(model.doc.name or (model.base.name if model.base else "")))
-        self.scheduler.choices = tuple(schedulers)
-        self.scheduler._words = {name: backend_word(name, long=True) for name in schedulers}
-        with self.prevent(ChoiceField.Changed):
-            self.scheduler.value = model.scheduler
-        await self._fill("#argument-rows", ARGUMENT, model)
-        await self.show_options(model)
-
-    async def show_options(self, model: FormModel) -> None:
-        """Show the run options of another scheduler."""
-        self._options_rule.info = Text(backend_word(model.scheduler, long=True))
-        self._draw_scheduler_label()
-        await self._fill("#option-rows", OPTION, model)
-        await self.show_roles(model)
-        self.refresh_state(model, "", [])
-
-    async def show_roles(self, model: FormModel) -> None:
-        """Show the roles, and the fields of those that are open or that something is wrong with."""
-        rows = self.query_one("#role-rows")
-        focused = next((rule.role for rule in self.query(RoleRule) if rule.has_focus), "")
-        if model.base is not None:
-            self._open_roles |= set(model.roles)
-        wrong = {role_of(field.section) for field in model if field.error} - {""}
-        shown = [role for role in model.roles if role in self._open_roles | wrong]
-        await rows.remove_children()
-        self.rows = [row for row in self.rows if not role_of(row.field.section)]
-        for role in model.roles:
-            rule = RoleRule(role)
-            await rows.mount(rule)
-            if role in shown:
-                made = [FieldRow(field) for field in model.section(role_section(role))]
-                self.rows += made
-                await rows.mount_all(made)
-            if role == focused:
-                rule.focus(scroll_visible=False)
-                # At the top where it was opened, so that its fields are in sight; once they have their places.
-                self.call_after_refresh(rule.scroll_visible, animate=False, top=role in shown)
-        self._refresh_roles(model)
-
-    async def toggle_role(self, model: FormModel, role: str) -> None:
-        """Show the fields of a role, or hide them."""
-        self._open_roles ^= {role}
-        await self.show_roles(model)
-
-    def _refresh_roles(self, model: FormModel) -> None:
-        for row in self.rows:
-            # What a component gives changes with its arguments; where somebody types, nothing is put in place of it.
-            if role_of(row.field.section) and not row.input.has_focus and row.input.value != row.field.text:
-                row.set_text(row.field.text)
-        shown = {role_of(row.field.section) for row in self.rows}
-        for rule in self.query(RoleRule):
-            rule.show_fields(model.section(role_section(rule.role)), shown=rule.role in shown)
-
-    async def _fill(self, place: str, section: str, model: FormModel) -> None:
-        rows = self.query_one(place)
-        sections = (section, LAUNCH) if section == OPTION else (section,)
-        await rows.remove_children()
-        made = [FieldRow(field) for field in model if field.section in sections]
-        self.rows = [row for row in self.rows if row.field.section not in sections]
-        # In the order of the form, for the focus and for what is missing first.
-        self.rows = made + self.rows if section == ARGUMENT else self.rows + made
-        await rows.mount_all(made)
-
-    async def replace_row(self, row: FieldRow) -> FieldRow:
-        """Show a field anew whose kind of input has changed; return its row."""
-        made = FieldRow(row.field)
-        self.rows[self.rows.index(row)] = made
-        place = self.query_one(_PLACES.get(row.field.section, "#role-rows"))
-        await place.mount(made, after=row)
-        await row.remove()
-        made.input.focus()
-        return made
+    @property
+    def rows(self) -> list[FieldRow]:
+        """The rows in the order of the screen."""
+        return [row for rows in self._rows.values() for row in rows]
 
     def row(self, section: str, name: str) -> FieldRow | None:
-        """Return a field's row."""
         return next((row for row in self.rows if (row.field.section, row.field.name) == (section, name)), None)
 
     def focused_row(self) -> FieldRow | None:
-        """Return the row that has the focus."""
         return next((row for row in self.rows if row.input.has_focus), None)
 
-    def show_scheduler(self, name: str) -> None:
-        """Show which scheduler is chosen."""
-        with self.prevent(ChoiceField.Changed):
-            self.scheduler.value = name
+    async def show(self, model: FormModel, schedulers: Sequence[str]) -> None:
+        """Show a form."""
+        async with self._mounting:
+            self._model, self._open_roles = model, set()
+            self.rule.title = Text("Arguments" if model.base is None else "Job")
+            self.rule.info = Text(plain(model.doc.name or (model.base.name if model.base else "")))
+            self.scheduler.choices = tuple(schedulers)
+            self.scheduler._words = {name: backend_word(name, long=True) for name in schedulers}
+            await self._mount_rows(_ARGUMENTS, model.section(ARGUMENT))
+            await self._mount_options(model)
 
-    def show_known(self) -> None:
-        """Show every field's text as it is now, and offer what the backend knows of the run options."""
-        for row in self.rows:
-            row.show_known()
-        if (focused := self.focused_row()) is not None:
-            self.show_help(focused.field)
+    async def show_options(self, model: FormModel) -> None:
+        """Show the scheduler and its run options."""
+        async with self._mounting:
+            await self._mount_options(model)
+
+    async def show_roles(self, model: FormModel) -> None:
+        """Show the roles, and the fields of those that are open or have an error."""
+        async with self._mounting:
+            await self._mount_roles(model)
+
+    async def on_role_rule_toggled(self, message: RoleRule.Toggled) -> None:
+        message.stop()
+        self._open_roles ^= {message.role}
+        if self._model is not None:
+            await self.show_roles(self._model)
+
+    async def _mount_options(self, model: FormModel) -> None:
+        self._options_rule.info = Text(backend_word(model.scheduler, long=True))
+        with self.prevent(ChoiceField.Changed):
+            self.scheduler.value = model.scheduler
+        self._draw_scheduler_label()
+        await self._mount_rows(_OPTIONS, [*model.section(LAUNCH), *model.section(OPTION)])
+        await self._mount_roles(model)
+
+    async def _mount_rows(self, place: str, fields: Sequence[Field]) -> None:
+        container = self.query_one(f"#{place}")
+        await container.remove_children()
+        self._rows[place] = [FieldRow(field) for field in fields]
+        await container.mount_all(self._rows[place])
+
+    async def _mount_roles(self, model: FormModel) -> None:
+        container = self.query_one(f"#{_ROLES}")
+        focused = next((rule.role for rule in self.query(RoleRule) if rule.has_focus), "")
+        if model.base is not None:
+            self._open_roles |= set(model.roles)
+        opened = self._open_roles | {field.role for field in model if field.error}
+        await container.remove_children()
+        self._rows[_ROLES] = []
+        for role in model.roles:
+            rule = RoleRule(role)
+            await container.mount(rule)
+            if role in opened:
+                rows = [FieldRow(field) for field in model.section(role_section(role))]
+                self._rows[_ROLES] += rows
+                await container.mount_all(rows)
+            if role == focused:
+                rule.focus(scroll_visible=False)
+                # Once all have their positions: at the top where it was opened, so that its fields are visible.
+                self.call_after_refresh(rule.scroll_visible, animate=False, top=role in opened)
+        self._refresh_roles(model)
+
+    def _refresh_roles(self, model: FormModel) -> None:
+        for row in self._rows[_ROLES]:
+            # What a component gives changes with its arguments, but not under the cursor.
+            if not row.input.has_focus and row.input.value != row.field.text:
+                row.set_text(row.field.text)
+        shown = {row.field.role for row in self._rows[_ROLES]}
+        for rule in self.query(RoleRule):
+            rule.show_fields(model.section(role_section(rule.role)), shown=rule.role in shown)
+
+    async def replace_row(self, row: FieldRow) -> None:
+        """Show a field with another kind of input."""
+        made = FieldRow(row.field)
+        rows = next(rows for rows in self._rows.values() if row in rows)
+        rows[rows.index(row)] = made
+        await self.query_one("#form-scroll").mount(made, after=row)
+        await row.remove()
+        made.input.focus()
 
     def focus_first(self) -> None:
-        """Put the focus where something is missing, else on the first field."""
-        wrong = next((row for row in self.rows if row.field.error), None)
-        chosen = wrong or (self.rows[0] if self.rows else None)
+        """Focus the first field with an error, else the first field."""
+        rows = self.rows
+        chosen = next((row for row in rows if row.field.error), rows[0] if rows else None)
         (chosen.input if chosen else self.scheduler).focus()
 
-    def show_help(self, field: Field | None) -> None:
-        """Show the help of the focused field."""
-        if field is None:
-            self._show_scheduler_help()
-            return
-        self._help_rule.title = Text(field.name)
-        default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
-        self._help_rule.info = Text(f"{field.type_words}{default}")
-        text = Text(plain(" ".join(field.help.split())) or "This field has no help", STYLES.muted)
-        if field.source:
-            text.append(f"\nfrom {plain(field.source)}", STYLES.faint)
-        if field.known:
-            text.append(f"\nhere: {some_of(field.known, most=8)}", STYLES.text)
-        self._help.update(text)
+    # Help
 
-    def _show_scheduler_help(self) -> None:
-        """Say of the schedulers which cannot be used now, and why."""
+    def on_descendant_focus(self, _event: events.DescendantFocus) -> None:
+        self._refresh_focus()
+
+    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
+        self._refresh_focus()
+
+    def _refresh_focus(self) -> None:
+        self.rule.active = self.has_focus_within
+        self._draw_scheduler_label()
+        self._show_help()
+
+    def _draw_scheduler_label(self) -> None:
         focused = self.scheduler.has_focus
-        self._help_rule.title = Text("scheduler" if focused else "")
-        self._help_rule.info = Text(backend_word(self.scheduler.value, long=True) if focused else "")
-        text = Text(SCHEDULER_HELP if focused else "", STYLES.muted)
-        for name, reason in self._reasons.items() if focused else ():
-            text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", STYLES.pending)
+        label = Text(glyphs_of(self.app).focus_bar if focused else " ", STYLES.accent, no_wrap=True, end="")
+        self._scheduler_label.update(label.append("scheduler", f"bold {STYLES.text}" if focused else STYLES.text))
+
+    def _show_help(self) -> None:
+        """Show the help of what has the focus in the form."""
+        if not self.has_focus_within:
+            return
+        title, info, text = "", "", Text()
+        row = self.focused_row()
+        rule = next((rule for rule in self.query(RoleRule) if rule.has_focus), None)
+        if row is not None:
+            field = row.field
+            default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
+            title, info = field.name, f"{field.type_words}{default}"
+            text = Text(plain(" ".join(field.help.split())) or "This field has no help", STYLES.muted)
+            if field.source:
+                text.append(f"\nfrom {plain(field.source)}", STYLES.faint)
+            if field.known:
+                text.append(f"\nhere: {some_of(field.known, most=8)}", STYLES.text)
+        elif rule is not None:
+            title, info, text = plain(rule.role), "role", Text(ROLE_HELP, STYLES.muted)
+        elif self.scheduler.has_focus:
+            title, info = "scheduler", backend_word(self.scheduler.value, long=True)
+            text = Text(SCHEDULER_HELP, STYLES.muted)
+            for name, reason in self._unusable.items():
+                text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", STYLES.pending)
+        self._help_rule.title, self._help_rule.info = Text(title), Text(info)
         self._help.update(text)
 
-    def _show_role_help(self, role: str) -> None:
-        """Say what can be changed in a role."""
-        self._help_rule.title, self._help_rule.info = Text(plain(role)), Text("role")
-        self._help.update(Text(ROLE_HELP, STYLES.muted))
+    def show_known(self) -> None:
+        """Show the present text of each field, and offer the values that the backend knows."""
+        for row in self.rows:
+            row.show_known()
+        self._show_help()
 
-    def show_reasons(self, reasons: Mapping[str, str]) -> None:
-        """Note why schedulers cannot be used, by name."""
-        self._reasons = dict(reasons)
-        if self.scheduler.has_focus:
-            self._show_scheduler_help()
+    def show_unusable(self, reasons: Mapping[str, str]) -> None:
+        """Show in the scheduler's help which schedulers cannot be used, and why."""
+        self._unusable = reasons
+        self._show_help()
 
-    def refresh_state(self, model: FormModel, failure: str, findings: Sequence[Finding]) -> None:
-        """Draw the rows, the warnings and whether the form can be submitted.
+    # State
 
-        Args:
-            model: the form.
-            failure: why no request could be made, where it is no single field's fault.
-            findings: what the backend warns of.
-        """
-        glyphs = glyphs_of(self.app)
+    def refresh_state(self, session: LaunchSession) -> None:
+        """Draw the rows, the warnings and whether the form can be submitted."""
+        model, failure = session.model, session.config_fault or session.failure
         for row in self.rows:
             row.refresh_field()
         self._refresh_roles(model)
-        errors = model.errors()
+        errors, jobs = model.errors(), model.launch_count()
         words = Text(end="")
-        launches = model.launch_count()
         if errors:
             names = ", ".join(error.name for error in errors[:3])
-            missing = all(error.error == "required" for error in errors)
-            words.append(
-                f"{names} {'is' if len(errors) == 1 else 'are'} missing"
-                if missing
-                else f"{count(len(errors), 'error')}, in {names}",
-                STYLES.removed,
-            )
+            missing = f"{names} {'is' if len(errors) == 1 else 'are'} missing"
+            is_missing = all(error.error == "required" for error in errors)
+            words.append(missing if is_missing else f"{count(len(errors), 'error')}, in {names}", STYLES.removed)
             words.append("   ctrl+s goes there", STYLES.faint)
         elif failure:
             words.append("the request could not be made", STYLES.removed)
@@ -285,21 +270,19 @@ class LaunchForm(Vertical):
             words.append(f"the run options of {model.scheduler} are not known yet", STYLES.muted)
         else:
             words.append("ready", STYLES.running)
-            words.append(f"   ctrl+s submits {count(launches, 'job') if launches > 1 else ''}".rstrip(), STYLES.faint)
+            words.append(f"   ctrl+s submits {count(jobs, 'job') if jobs > 1 else ''}".rstrip(), STYLES.faint)
         self._submit_words.update(words)
         self.submit.disabled = bool(errors or failure or not model.is_whole)
-        notes = Text(end="")
+        lines = []
         if failure and not errors:
-            notes.append(f"{glyphs.bad} {plain(failure)}", STYLES.removed)
-        warnings = [finding for finding in findings if finding.level != "ok"]
+            lines.append(Text(f"{glyphs_of(self.app).bad} {plain(failure)}", STYLES.removed))
+        warnings = [finding for finding in session.findings if finding.level != "ok"]
         for finding in warnings:
-            notes.append("\n" if notes else "")
-            notes.append(f"! {plain(finding.what)}", STYLES.pending)
-            # What to do about each would push the others out of sight.
+            line = Text.assemble((f"! {plain(finding.what)}", STYLES.pending))
+            # The hints of several would push the others out of sight.
             if finding.hint and len(warnings) == 1:
-                notes.append(f"  {plain(finding.hint)}", STYLES.faint)
-        for finding in findings:
-            if finding.level == "ok":
-                notes.append("\n" if notes else "").append(plain(finding.what), STYLES.muted)
-        self._warnings.update(notes)
-        self._warnings.display = bool(notes)
+                line.append(f"  {plain(finding.hint)}", STYLES.faint)
+            lines.append(line)
+        lines += [Text(plain(one.what), STYLES.muted) for one in session.findings if one.level == "ok"]
+        self._warnings.update(Text("\n", end="").join(lines))
+        self._warnings.display = bool(lines)

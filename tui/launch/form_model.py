@@ -1,10 +1,10 @@
-"""The launch form without its widgets: its fields, who filled them, and the launches that they make."""
+"""The launch form without its widgets: its fields and the launches that they make."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...backends.history.launch_record import ARGUMENT_PREFIX
 from ...backends.shared.secrets import mask_text
 from ...components.model import ComponentDoc
-from ...components.role_overrides import role_texts
+from ...components.role_overrides import check_role_field, role_texts
 from ...components.sbatch_script import ScriptLine, differing_lines, lines_with_changes
 from ...specs.batch_script import script_of
 from ...specs.resources import Resource
@@ -20,24 +20,17 @@ from ...specs.roles import AppDef
 from ...specs.run_options import runopts
 from .form_field import (
     ARGUMENT,
-    CONFIG,
-    DEFAULT,
-    LAST_RUN,
     LAUNCH,
-    ONLY_ONE,
     OPTION,
-    PROFILE,
-    TYPED,
-    UNKNOWN,
     Field,
+    Origin,
     argument_field,
     given_text,
-    given_texts,
     option_field,
     plain_text,
     role_field,
-    role_of,
     role_section,
+    text_among,
 )
 from .plan import LaunchPlan
 
@@ -45,9 +38,8 @@ if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
     from ...settings.launch_defaults import Given
 
-# Who filled a field, from the weakest to the strongest; what is as strong or stronger takes its place.
-_RANKS = {DEFAULT: 0, CONFIG: 1, LAST_RUN: 2, PROFILE: 3, ONLY_ONE: 1, UNKNOWN: 0, TYPED: 4}
 _FIGURES = ("cpu", "gpu", "memMB")
+_WORKSPACE = LAUNCH, "workspace"
 WORKSPACE_HELP = (
     "A local folder that travels with the first role, or {/a: a, /b: b} for several; ctrl+t shows what is shipped"
 )
@@ -59,12 +51,11 @@ class FormModel:
 
     Attributes:
         doc: the component.
-        base: the AppDef of a job that no component of ours made; the form then has its roles alone.
-        unknown: of that AppDef what its backend does not tell, by role.
+        base: the AppDef of a job that no known component made; the form then has only its roles.
+        unknown: the fields of that AppDef that its backend does not report, by role.
         scheduler: the chosen scheduler's name.
-        fields: arguments first, then the workspace and run options, then those of roles.
-        lost: what an earlier launch had changed in roles that the app does not have now.
-        ignores_config: whether `.torchxconfig` is left out.
+        lost: changes of an earlier launch to roles that the app does not have now.
+        ignores_config: whether `.torchxconfig` is ignored.
         profile: the profile in force; empty for none.
     """
 
@@ -72,197 +63,186 @@ class FormModel:
     base: AppDef | None = None
     unknown: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
     scheduler: str = ""
-    fields: list[Field] = dataclasses.field(default_factory=list)
     lost: list[str] = dataclasses.field(default_factory=list)
     ignores_config: bool = False
     profile: str = ""
-    _figures: dict[str, tuple[str, ...] | None] = dataclasses.field(default_factory=dict)
-    _options: runopts | None = None
-    _kept: dict[str, dict[str, str]] = dataclasses.field(default_factory=dict)
-    _script_diffs: dict[str, list[tuple[str, str, str]]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.fields = [argument_field(parameter) for parameter in self.doc.parameters]
-        for field in self.fields:
+        self._options: runopts | None = None
+        # Changes to roles that are not known yet, and the figures of named resources.
+        self._pending: dict[str, dict[str, str]] = {}
+        self._figures: dict[str, tuple[str, ...]] = {}
+        self._script_diffs: dict[str, list[tuple[str, str, str]]] = {}
+        self._fields: dict[tuple[str, str], Field] = {}
+        fields = [argument_field(parameter) for parameter in self.doc.parameters]
+        for field in fields:
             field.verify()
             if self.doc.text and field.default:
                 field.default_word = "script"
+        self._arrange(fields)
         if self.base is not None:
             self.take_app(self.base)
 
     def __iter__(self) -> Iterator[Field]:
-        return iter(self.fields)
+        """Iterate over arguments, the workspace, run options, then fields of roles."""
+        return iter(self._fields.values())
 
     def section(self, name: str) -> list[Field]:
         """Return the fields of a section."""
-        return [field for field in self.fields if field.section == name]
+        return [field for field in self if field.section == name]
 
     def get(self, section: str, name: str) -> Field | None:
         """Return a field, or None."""
-        return next((field for field in self.fields if (field.section, field.name) == (section, name)), None)
+        return self._fields.get((section, name))
+
+    def _arrange(self, fields: Sequence[Field]) -> None:
+        self._fields = {field.key: field for field in fields}
+
+    @property
+    def _of_roles(self) -> list[Field]:
+        return [field for field in self if field.role]
 
     @property
     def roles(self) -> list[str]:
-        """The roles of the app as it was made last, in order; none before."""
-        return list(dict.fromkeys(role for field in self.fields if (role := role_of(field.section))))
+        """The roles of the app as it was made last, in order."""
+        return list(dict.fromkeys(field.role for field in self._of_roles))
 
     # Filling
 
     def expect_options(self, scheduler: str) -> None:
-        """Forget the run options until `choose_scheduler` brings them: until then nothing can be launched."""
+        """Forget the run options until `choose_scheduler` sets them; nothing can be launched before."""
         self.scheduler, self._options = scheduler, None
 
     def choose_scheduler(self, name: str, options: runopts, *, takes_workspace: bool = False) -> None:
-        """Take another scheduler's run options; texts of options that it has too are kept."""
-        kept = {(field.section, field.name): field for field in self.fields if field.section in (OPTION, LAUNCH)}
+        """Use the run options of another scheduler; texts of options that both have are kept."""
         self.scheduler, self._options = name, options
-        # A script's own options take the place of run options of the same name.
-        fresh = [option_field(key, option) for key, option in options if not self._is_of_script(key)]
+        # A script's own options replace run options of the same name.
+        is_own = lambda key: self.doc.text and self.doc.parameter(key) is not None  # noqa: E731
+        fresh = [option_field(key, option) for key, option in options if not is_own(key)]
         if takes_workspace:
             fresh.insert(0, _workspace_field())
         for field in fresh:
-            before = kept.get((field.section, field.name))
-            if before is not None and before.origin in (TYPED, LAST_RUN):
+            before = self.get(*field.key)
+            if before is not None and before.origin in (Origin.TYPED, Origin.LAST_RUN):
                 field.several = before.several
                 field.take(before.text, before.origin, before.source)
             field.verify()
-        roles = [field for field in self.fields if role_of(field.section)]
-        self.fields = [*self.section(ARGUMENT), *fresh, *roles]
-
-    def _is_of_script(self, name: str) -> bool:
-        return bool(self.doc.text) and self.doc.parameter(name) is not None
+        self._arrange([*self.section(ARGUMENT), *fresh, *self._of_roles])
 
     def fill(self, record: LaunchRecord) -> None:
-        """Take every value of an earlier launch that the form still has a field for."""
-        for field in self.fields:
-            if field.section == LAUNCH:
-                field.take(record.workspace, LAST_RUN)
-                continue
-            if role_of(field.section):
-                continue
-            values = record.arguments if field.section == ARGUMENT else record.cfg
-            if field.name in values:
-                field.take(given_text(values[field.name], field), LAST_RUN)
-        self._kept = {role: dict(texts) for role, texts in record.overrides.items()}
-        self._take_kept()
+        """Fill the fields with the values of an earlier launch."""
+        for field in self:
+            if field.key == _WORKSPACE:
+                field.take(record.workspace, Origin.LAST_RUN)
+            elif field.section == ARGUMENT and field.name in record.arguments:
+                field.take(given_text(record.arguments[field.name], field), Origin.LAST_RUN)
+        self.fill_cfg(record.cfg)
+        self._pending = {role: dict(texts) for role, texts in record.overrides.items()}
+        self._apply_pending()
         self._derive()
 
     def fill_cfg(self, cfg: Mapping[str, Any]) -> None:
-        """Take the run options that a backend tells of a job."""
+        """Fill the run options with those of a job."""
         for field in self.section(OPTION):
             if field.name in cfg:
-                field.take(given_text(cfg[field.name], field), LAST_RUN)
+                field.take(given_text(cfg[field.name], field), Origin.LAST_RUN)
 
     def fill_given(self, section: str, given: Mapping[str, Given]) -> None:
-        """Take what config or a profile says, where nothing stronger has filled the field."""
+        """Fill fields from config or a profile, unless their origin has a higher rank."""
         for field in self.section(section):
-            value = given.get(field.name)
-            if value is None:
-                continue
-            origin = PROFILE if value.origin.startswith(PROFILE) else CONFIG
-            if _RANKS[field.origin] <= _RANKS[origin]:
-                field.take(given_text(value.value, field), origin, value.source)
+            if (value := given.get(field.name)) is not None:
+                origin = Origin.PROFILE if value.origin.startswith("profile") else Origin.CONFIG
+                if field.origin.rank <= origin.rank:
+                    field.take(given_text(value.value, field), origin, value.source)
         self._derive()
 
     def drop_given(self) -> None:
-        """Take back what config and a profile filled in, before those of another profile are taken."""
-        for field in self.fields:
-            if field.origin in (PROFILE, CONFIG):
-                field.take(field.default, DEFAULT)
+        """Reset the fields that config or a profile filled."""
+        for field in self:
+            if field.origin in (Origin.PROFILE, Origin.CONFIG):
+                field.take(field.default, Origin.DEFAULT)
         self._derive()
 
     def learn(self, known: Mapping[str, Sequence[str]]) -> list[Field]:
-        """Take what run options can be; return the fields that were filled: what must be given and can be one thing."""
+        """Set the known values of run options; fill and return required fields with only one."""
         filled = []
-        fields = self.section(OPTION)
-        if self.doc.text:
-            fields += self.section(ARGUMENT)
-        for field in fields:
+        for field in [*self.section(OPTION), *(self.section(ARGUMENT) if self.doc.text else ())]:
             field.known = tuple(known.get(field.name, ()))
             if field.required and not field.text and len(field.known) == 1:
-                field.take(field.known[0], ONLY_ONE)
+                field.take(field.known[0], Origin.ONLY_ONE)
                 filled.append(field)
         return filled
 
     def set(self, section: str, name: str, text: str) -> Field | None:
-        """Take what was typed into a field and check it."""
+        """Set and check the text of a field."""
         field = self.get(section, name)
         if field is not None and field.text != text:
-            field.take(text, TYPED)
+            field.take(text, Origin.TYPED)
             self._derive()
         return field
 
     def toggle_several(self, field: Field) -> None:
-        """Take a field's text for several values, or for one again."""
+        """Make a field's text a list of values, or one value again."""
         field.several = field.can_be_several and not field.several
         field.verify()
 
     def take_app(self, app: AppDef) -> bool:
-        """Take the roles of the app as its component makes it now; return whether there are other fields than before.
-
-        A text that nobody changed becomes what the role has now.
-        """
-        before = {(field.section, field.name): field for field in self.fields if role_of(field.section)}
+        """Update the fields of roles from the app that the component makes now; return whether the fields changed."""
+        before = {field.key: field for field in self._of_roles}
         fresh: list[Field] = []
-        # What a batch script is, nothing in its role changes.
-        roles = [] if script_of(app.roles) else app.roles
-        for role in {role.name: role for role in roles}.values():
+        # The role of a batch script cannot be changed.
+        for role in {} if script_of(app.roles) else {role.name: role for role in app.roles}.values():
             unknown = self.unknown.get(role.name, ())
             for name, text in role_texts(role).items():
                 field = before.get((role_section(role.name), name))
                 if field is None:
                     field = role_field(role.name, name, text, known=name not in unknown)
-                elif field.is_given:
-                    field.default = text
-                else:
-                    field.default = field.text = text
+                elif not field.is_given:
+                    field.text = text
+                field.default = text
                 field.verify()
                 fresh.append(field)
-        self.fields = [field for field in self.fields if not role_of(field.section)] + fresh
-        self._take_kept()
-        # What the app has no more cannot be changed in it.
-        self.lost = [f"{role}.{name}" for role, texts in self._kept.items() for name in texts]
-        self._kept = {}
-        return [(field.section, field.name) for field in fresh] != list(before)
+        self._arrange([*(field for field in self if not field.role), *fresh])
+        self._apply_pending()
+        self.lost = [f"{role}.{name}" for role, texts in self._pending.items() for name in texts]
+        self._pending = {}
+        return [field.key for field in fresh] != list(before)
 
-    def _take_kept(self) -> None:
-        """Give roles what an earlier launch had changed in them, once they are known."""
-        for role in [role for role in self._kept if role in self.roles]:
-            for name, text in self._kept.pop(role).items():
+    def _apply_pending(self) -> None:
+        for role in {*self._pending} & {*self.roles}:
+            for name, text in self._pending.pop(role).items():
                 if (field := self.get(role_section(role), name)) is not None:
-                    field.take(text, LAST_RUN)
+                    field.take(text, Origin.LAST_RUN)
 
     def _derive(self) -> None:
-        """Let a named resource say what the figures beside it are, which do not count then."""
-        named = self._named_resource()
-        if named is None:
-            return
-        found = self._figures.get(named.text) if not named.is_swept else None
-        for name, figure in zip(_FIGURES, found or ("",) * len(_FIGURES), strict=True):
-            if (field := self.get(ARGUMENT, name)) is not None:
-                field.from_other = (figure, named.name) if found else ("", "")
+        """Show the figures of a named resource in the fields that it overrides."""
+        named = self._named_resource
+        if named is not None:
+            figures = () if named.is_swept else self._figures.get(named.text, ())
+            for position, name in enumerate(_FIGURES):
+                if (field := self.get(ARGUMENT, name)) is not None:
+                    field.from_other = (figures[position], named.name) if figures else ("", "")
 
+    @property
     def _named_resource(self) -> Field | None:
         return next((field for field in self.section(ARGUMENT) if field.editor == "resource"), None)
 
     @property
     def unread_resource(self) -> str:
-        """The named resource whose figures are to be read, see `learn_resource`; empty for none."""
-        named = self._named_resource()
-        if named is None or named.text in self._figures:
-            return ""
-        return named.text
+        """The named resource that `learn_resource` wants; empty for none."""
+        named = self._named_resource
+        return "" if named is None or named.text in self._figures else named.text
 
     def learn_resource(self, name: str, resource: Resource | None) -> None:
-        """Take what a named resource is; None where there is none of that name."""
-        self._figures[name] = tuple(str(getattr(resource, figure)) for figure in _FIGURES) if resource else None
+        """Take the figures of a named resource; None if there is none of that name."""
+        self._figures[name] = tuple(str(getattr(resource, figure)) for figure in _FIGURES) if resource else ()
         self._derive()
-        for field in self.fields:
-            # All are loaded now.
+        for field in self:
+            # The names of all are known now.
             if field.editor == "resource":
                 field.verify()
 
-    # What it says
+    # Reading
 
     @property
     def is_whole(self) -> bool:
@@ -270,134 +250,111 @@ class FormModel:
         return self._options is not None
 
     def errors(self) -> list[Field]:
-        """Return the fields that something is wrong with, in the order of the form."""
-        return [field for field in self.fields if field.error]
-
-    def swept(self) -> list[Field]:
-        """Return the fields with several values."""
-        return [field for field in self.fields if field.is_swept]
+        """Return the fields with errors, in the order of the form."""
+        return [field for field in self if field.error]
 
     def launch_count(self) -> int:
-        """Return how many jobs would be launched; 0 while something is wrong with a swept field."""
-        return math.prod(len(field.values) for field in self.swept()) if not self.errors() else 0
+        """Return how many jobs would be launched; 0 with errors."""
+        return math.prod(len(field.values) for field in self if field.is_swept) if not self.errors() else 0
 
     def plan(self) -> LaunchPlan:
         """Return the launch, the first one of a sweep.
 
         Raises:
-            ValueError: a text is not of its field's type; `errors` names the field.
+            ValueError: a text is invalid; `errors` names its field.
         """
         return next(self.plans())
 
     def plans(self) -> Iterator[LaunchPlan]:
-        """Give every launch of the form: the product of its fields with several values, the last varying first.
+        """Iterate over the launches: the product of the swept fields, the last one varying first.
 
         Raises:
             ValueError: as for `plan`.
         """
-        swept = self.swept()
+        swept = [field for field in self if field.is_swept]
         for values in product(*(field.values for field in swept)):
-            texts = {id(field): text for field, text in zip(swept, values, strict=True)}
-            label = " ".join(
-                f"{field.name}={mask_text(field.name, text)}" for field, text in zip(swept, values, strict=True)
-            )
-            yield self._planned(lambda item, texts=texts: texts.get(id(item), item.text), label)
+            chosen = list(zip(swept, values, strict=True))
+            label = " ".join(f"{field.name}={mask_text(field.name, text)}" for field, text in chosen)
+            yield self._plan({field.key: text for field, text in chosen}, label)
 
-    def _planned(self, text_of: Callable[[Field], str], label: str) -> LaunchPlan:
-        workspace = self.get(LAUNCH, "workspace")
-        config = {
-            (f"{ARGUMENT_PREFIX}{field.name}" if field.section == ARGUMENT else field.name): field.text
-            for field in self.fields
-            if field.origin in (CONFIG, PROFILE)
-        }
+    def _plan(self, swept: Mapping[tuple[str, str], str], label: str) -> LaunchPlan:
+        texts = {key: swept.get(key, field.text) for key, field in self._fields.items()}
+        given = {key: text for key, text in texts.items() if text != self._fields[key].default}
+        overrides = {role: dict(changes) for role, changes in self._pending.items()}
+        cfg: dict[str, Any] = {}
+        for (section, name), text in given.items():
+            if role := self._fields[section, name].role:
+                overrides.setdefault(role, {})[name] = text
+            elif section == OPTION and self._options is not None and (option := self._options.get(name)) is not None:
+                cfg[name] = option.cast_to_type(text) if text else None
         return LaunchPlan(
             component="" if self.base else self.doc.name,
-            arguments={
-                field.name: text_of(field) for field in self.section(ARGUMENT) if text_of(field) != field.default
-            },
-            overrides=self._overrides(text_of),
+            arguments={name: text for (section, name), text in given.items() if section == ARGUMENT},
+            overrides=overrides,
             scheduler=self.scheduler,
-            cfg=self._cfg(text_of),
-            workspace=workspace.text if workspace else "",
+            cfg=cfg,
+            workspace=texts.get(_WORKSPACE, ""),
             base=self.base,
-            config=config,
+            config={
+                (f"{ARGUMENT_PREFIX}{field.name}" if field.section == ARGUMENT else field.name): field.text
+                for field in self
+                if field.origin in (Origin.CONFIG, Origin.PROFILE)
+            },
             label=label,
             ignores_config=self.ignores_config,
             profile=self.profile,
         )
 
-    def _overrides(self, text_of: Callable[[Field], str]) -> dict[str, dict[str, str]]:
-        found = {role: dict(texts) for role, texts in self._kept.items()}
-        for field in self.fields:
-            if (role := role_of(field.section)) and text_of(field) != field.default:
-                found.setdefault(role, {})[field.name] = text_of(field)
-        return found
-
-    def _cfg(self, text_of: Callable[[Field], str]) -> dict[str, Any]:
-        given: dict[str, Any] = {}
-        for field in self.section(OPTION):
-            option = self._options.get(field.name) if self._options is not None else None
-            text = text_of(field)
-            if option is not None and text != field.default:
-                given[field.name] = option.cast_to_type(text) if text else None
-        return given
-
     def diff(self, record: LaunchRecord | None) -> list[tuple[str, str, str]]:
-        """Return name, text then and text now of each field that differs from an earlier launch, in form order.
+        """Return name, earlier and present text of each field that differs from an earlier launch.
 
-        What looks secret is masked. What the launch was given and the form has no field for any more is empty now.
+        Secrets are masked. Values that the form has no field for are empty now.
         """
         if record is None:
             return []
         rows = []
-        for field in self.fields:
-            before = self._before(field, record)
+        for field in self:
+            before = _text_then(field, record)
             if before != field.text:
-                role = role_of(field.section)
-                name = f"{role} {field.name}" if role else field.name
+                name = f"{field.role} {field.name}".strip()
                 rows.append((name, mask_text(field.name, before), mask_text(field.name, field.text)))
         for section, values in ((ARGUMENT, record.arguments), (OPTION, record.cfg)):
-            names = {field.name for field in self.section(section)}
-            gone = {name: plain_text(value) for name, value in values.items() if name not in names}
-            rows += [(name, mask_text(name, text), "") for name, text in gone.items() if text]
+            for name, value in values.items():
+                if self.get(section, name) is None and (text := plain_text(value)):
+                    rows.append((name, mask_text(name, text), ""))
         rows += self._script_diff(record)
         if record.scheduler != self.scheduler:
             rows.append(("scheduler", record.scheduler, self.scheduler))
         return rows
 
     def script_lines(self) -> list[ScriptLine]:
-        """Return the lines of the batch script with what is submitted beside them; none where it is no script."""
+        """Return the lines of the batch script with the changes of the form; none without a script."""
         if not self.doc.text:
             return []
-        fields = [field for field in self.section(ARGUMENT) if field.text != field.default and field.text]
+        fields = [field for field in self.section(ARGUMENT) if field.is_given and field.text]
         changed = {field.name: mask_text(field.name, field.text) for field in fields}
         return lines_with_changes(mask_text("", self.doc.text), changed)
 
     def _script_diff(self, record: LaunchRecord) -> list[tuple[str, str, str]]:
-        """Return the lines of the script that are others than at an earlier launch."""
         if not self.doc.text:
             return []
         if record.id not in self._script_diffs:
             kept = script_of(record.app_def().roles)
-            lines = differing_lines(kept.text, self.doc.text) if kept else []
             self._script_diffs[record.id] = [
-                (f"line {line} of the script", mask_text("", then), mask_text("", now)) for line, then, now in lines
+                (f"line {line} of the script", mask_text("", then), mask_text("", now))
+                for line, then, now in (differing_lines(kept.text, self.doc.text) if kept else ())
             ]
         return self._script_diffs[record.id]
 
-    def _before(self, field: Field, record: LaunchRecord) -> str:
-        if field.section == LAUNCH:
-            return record.workspace
-        if role := role_of(field.section):
-            return record.overrides.get(role, {}).get(field.name, field.default)
-        return given_texts(record.arguments if field.section == ARGUMENT else record.cfg, field)
+
+def _text_then(field: Field, record: LaunchRecord) -> str:
+    if field.key == _WORKSPACE:
+        return record.workspace
+    if field.role:
+        return record.overrides.get(field.role, {}).get(field.name, field.default)
+    return text_among(record.arguments if field.section == ARGUMENT else record.cfg, field)
 
 
 def _workspace_field() -> Field:
-    return Field("workspace", LAUNCH, "folder", help=WORKSPACE_HELP, check=_workspace_fault)
-
-
-def _workspace_fault(text: str) -> str:
-    from ...components.role_overrides import check_role_field
-
-    return check_role_field("workspace", text)
+    check = lambda text: check_role_field("workspace", text)  # noqa: E731
+    return Field("workspace", LAUNCH, "folder", help=WORKSPACE_HELP, check=check)

@@ -1,4 +1,4 @@
-"""What a form says, to be built and launched in a thread while the form may go on changing."""
+"""A snapshot of a form, to be built and launched in a thread."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class LaunchPlan:
         component: the component's name, empty where `base` is launched.
         arguments: its arguments as text, by parameter; those at their defaults are left out.
         overrides: what is changed in roles, as text, by role and field.
-        scheduler: where.
+        scheduler: the scheduler's name.
         cfg: run options; those at their defaults are left out.
         workspace: what to ship with the first role.
-        base: the AppDef of a job that no component of ours made.
-        config: what config gave, see `LaunchOrigin`.
-        label: what tells it from the others of a sweep, such as ``lr=0.1 batch=32``; empty for a launch of its own.
-        ignores_config: whether `.torchxconfig` is left out.
+        base: the AppDef of a job that no known component made.
+        config: values from config, see `LaunchOrigin`.
+        label: its values in a sweep, such as ``lr=0.1 batch=32``; empty without a sweep.
+        ignores_config: whether `.torchxconfig` is ignored.
         profile: the profile in force; empty for none.
     """
 
@@ -45,17 +45,17 @@ class LaunchPlan:
 
     @property
     def name(self) -> str:
-        """What is launched, in a word."""
+        """The component or the job."""
         return self.component or (self.base.name if self.base else "")
 
     def made_app(self, progress: Progress | None = None) -> AppDef:
-        """Return the AppDef as its component makes it, without changes.
+        """Build the AppDef without changes of roles.
 
         Args:
-            progress: is told when it takes long, and can end it.
+            progress: gets reports when it takes long, and can cancel.
 
         Raises:
-            LaunchCancelledError: `progress` ended it.
+            LaunchCancelledError: `progress` was cancelled.
             TorchXTuiError: an argument is wrong, or the component fails.
         """
         from ...components.build import build_app
@@ -67,7 +67,7 @@ class LaunchPlan:
         return build_app(self.component, self.arguments, progress.check, progress.report)
 
     def interpreter(self) -> str:
-        """Return the interpreter that runs the component, and why that; empty where it is this program's own.
+        """Return the Python that runs the component, and why; empty for this program's own.
 
         Raises:
             TorchXTuiError: there is no such component.
@@ -79,21 +79,21 @@ class LaunchPlan:
         return "" if chosen is None or chosen.path == sys.executable else str(chosen)
 
     def changed(self, app: AppDef) -> AppDef:
-        """Return an AppDef with the changes in its roles.
+        """Apply the changes of roles to an AppDef.
 
         Raises:
-            RoleOverrideError: one cannot be made.
+            RoleOverrideError: a change is invalid.
         """
         from ...components.role_overrides import override_roles
 
         return override_roles(app, self.overrides)
 
     def app(self, progress: Progress | None = None) -> AppDef:
-        """Return the AppDef that is launched. Raises as `made_app` and `changed` do."""
+        """Build the AppDef that is launched; raises as `made_app` and `changed`."""
         return self.changed(self.made_app(progress))
 
     def origin(self, relaunch_of: str = "", group: str = "") -> LaunchOrigin:
-        """Return what the journal keeps of it."""
+        """Return the entry for the journal."""
         from ...backends.history.launch_record import LaunchOrigin
 
         return LaunchOrigin(

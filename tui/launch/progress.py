@@ -1,4 +1,4 @@
-"""Launches that take long before anything runs: how far they are, and a way to end them."""
+"""Dialogs of slow launches: their progress, and a way to cancel them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,12 @@ if TYPE_CHECKING:
     from .progress_dialog import LaunchDialog
 
 
-# A launch that is over so soon after its first word (s) shows no dialog, only words in the status line.
+# Seconds from the first report of a launch to its dialog; shorter launches report in the status line.
 SOON = 2.0
 
 
 class LaunchWatch:
-    """Shows a dialog for a launch once that has something to say, and takes it away at its end.
-
-    Args:
-        app: the app whose launches they are.
-    """
+    """Shows a dialog for each launch that reports progress, until its end."""
 
     def __init__(self, app: TorchXTuiApp) -> None:
         self._app = app
@@ -33,22 +29,18 @@ class LaunchWatch:
         self._begun: dict[Progress, tuple[Screen[Any], float]] = {}
 
     def begin(self, what: str) -> Progress:
-        """Return what a launch reports to; `end` is called for it.
-
-        Args:
-            what: is launched, in words.
-        """
+        """Make the `Progress` of a launch, named ``what``; call `end` with it afterwards."""
         progress = Progress(lambda text: self._app.post_from_thread(LaunchProgressed(progress, what, text)))
         self._begun[progress] = self._app.screen, time.monotonic()
         return progress
 
     @property
     def under_way(self) -> list[tuple[str, Progress]]:
-        """What is launched just now and has said how far it is."""
+        """Names and progress of the launches that have reported."""
         return [(dialog.what, progress) for progress, dialog in self._dialogs.items()]
 
     def show(self, message: LaunchProgressed) -> None:
-        """Show how far a launch is."""
+        """Show a report."""
         progress = message.progress
         if progress.is_over:
             return
@@ -62,20 +54,20 @@ class LaunchWatch:
         self._dialogs[progress].say(message.text)
 
     def _open(self, progress: Progress) -> None:
-        """Show the dialog where somebody waits for the launch; who has gone on to something else is not disturbed."""
+        """Open the dialog unless the user has moved on to something else."""
         screen, at = self._begun.get(progress, (None, 0.0))
-        # An app that ends has no screen any more.
+        # An app that ends has no screen.
         if self._app.screen_stack and self._app.screen is screen and self._app.feed.last_key_at < at:
             self.open(progress)
 
     def open(self, progress: Progress) -> None:
-        """Show how far a launch is, in a dialog that can end it; nothing happens where it is over."""
+        """Open the dialog of a launch; nothing happens after its end."""
         dialog = self._dialogs.get(progress)
         if dialog is not None and not dialog.is_attached:
             self._app.push_screen(dialog)
 
     def end(self, progress: Progress) -> None:
-        """Take note of a launch's end."""
+        """Close the dialog of a launch that has ended."""
         progress.is_over = True
         self._begun.pop(progress, None)
         dialog = self._dialogs.pop(progress, None)

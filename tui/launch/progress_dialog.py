@@ -18,17 +18,12 @@ from ..ui.theme import glyphs_of
 if TYPE_CHECKING:
     from ...backends.shared.progress import Progress
 
-# Lines of what was said last.
+# Reports that stay visible.
 _LINES = 4
 
 
 class LaunchDialog(Dialog[None]):
-    """Says how far a launch is, until it is over or goes on in the background.
-
-    Args:
-        what: is launched.
-        progress: of the launch.
-    """
+    """Shows the progress of a launch until it ends or continues in the background."""
 
     HELP_TITLE = "Launch"
 
@@ -40,29 +35,24 @@ class LaunchDialog(Dialog[None]):
         self._text = Static(markup=False, id="launch-progress")
 
     def heading(self) -> str:
-        """Return the title."""
         return "Launching"
 
     def lines(self) -> list[Text]:
-        """Return what is launched."""
         return [Text(cut(plain(self.what), TEXT_WIDTH, glyphs_of(self.app).cut), f"bold {STYLES.text}")]
 
     def compose_question(self) -> ComposeResult:
-        """Yield how far it is."""
         yield self._text
 
     def compose_buttons(self) -> ComposeResult:
-        """Yield the two ways out; the first ends nothing."""
         yield Button("Continue in the background", compact=True, id="background")
-        # No letter ends it: the dialog comes by itself, perhaps while somebody reaches for a key of the screen below.
+        # No letter ends it: the dialog opens by itself, perhaps while the user presses a key of the screen below.
         yield Button("End the launch", compact=True, id="end")
 
     def on_mount(self) -> None:
-        """Show what was said before the dialog was there."""
         self._draw()
 
     def say(self, text: str) -> None:
-        """Show a word of progress; one of the same thing takes the place of the last."""
+        """Show a report; it replaces the last one with the same words before the colon."""
         if self._said and self._said[-1].partition(":")[0] == text.partition(":")[0]:
             self._said[-1] = text
         else:
@@ -76,17 +66,15 @@ class LaunchDialog(Dialog[None]):
         self._text.update(Text("\n", no_wrap=True).join([Text(), *lines, Text()]))
 
     def leave(self) -> None:
-        """Go away: the launch is over."""
+        """Close: the launch is over."""
         self.dismiss(None)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Take the button's answer."""
         if event.button.id == "end":
             self._end_launch()
         else:
             self.dismiss(None)
 
     def _end_launch(self) -> None:
-        """End the launch before anything runs."""
         self.say("Ending it")
         self._progress.cancel()

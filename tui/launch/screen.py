@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -12,6 +14,8 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.widgets import Button
 
+from ...components.finder import component_key, name_here
+from ...components.model import ComponentSummary
 from ...logs.text.sanitize import plain
 from ...specs.handles import make_unique
 from ...specs.status import AppState
@@ -21,16 +25,17 @@ from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.palette import STYLES
+from ..ui.theme import now_of
 from .component_chooser import ComponentChooser
+from .component_picker import ComponentPicker
 from .form_editor import FormEditor
-from .messages import Submitted
+from .session import LaunchSession, Start
 from .sweep_dialog import SweepDialog
 from .work import launch_all
 
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
-    from ...backends.shared.progress import Progress
-    from ...components.model import ComponentSummary
+    from ..app import TorchXTuiApp
     from .foreign_job import ForeignJob
     from .plan import LaunchPlan
 
@@ -51,8 +56,8 @@ class LaunchScreen(BaseScreen):
     HELP_TITLE = "Launch"
     CSS_PATH = "../styles/launch.tcss"
     BINDINGS = [
-        Binding("ctrl+s", "submit", "Submit", priority=True, id="launch.submit", show=False),
-        Binding("escape", "back", "Back", priority=True, id="launch.back", show=False),
+        Binding("ctrl+s", "submit", "Submit", priority=True, id="launch.submit"),
+        Binding("escape", "back", "Back", priority=True, id="launch.back"),
     ]
 
     def __init__(
@@ -64,10 +69,9 @@ class LaunchScreen(BaseScreen):
     ) -> None:
         super().__init__()
         self.chooser = ComponentChooser()
-        self.editor = FormEditor(record, foreign, changes)
+        self.editor = FormEditor()
         self.editor.display = False
-        self._record = record
-        self._foreign = foreign
+        self._start = Start(record, foreign, changes)
         self._component = component
         self._submitting = False
 
@@ -78,14 +82,9 @@ class LaunchScreen(BaseScreen):
             yield self.editor
 
     def on_mount(self) -> None:
-        """Find the components, or fill the form of a relaunch."""
         self.chooser.list_components()
-        if self._record is not None:
-            self.chooser.choose_record(self._record)
-        elif self._foreign is not None:
-            self.editor.open_foreign(self._foreign)
-        elif self._component is not None:
-            self.chooser.choose(self._component)
+        if self._start.is_relaunch or self._component is not None:
+            self._open_form(self._component)
         else:
             # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
             self.set_focus(self.chooser.picker.search)
@@ -101,15 +100,27 @@ class LaunchScreen(BaseScreen):
         self.editor.display = not picking
         self.chooser.set_class(not picking, "-chosen")
 
-    def on_component_chooser_chosen(self, message: ComponentChooser.Chosen) -> None:
-        """Make the form of the component."""
-        self.editor.open_form(message.doc, message.launches)
+    def on_component_picker_chosen(self, message: ComponentPicker.Chosen) -> None:
+        self._open_form(message.component)
 
-    def on_form_editor_opened(self) -> None:
-        """Go on to the form."""
-        self._show_step(picking=False)
-        self.editor.form.focus_first()
-        self.refresh_bars()
+    @work(group="open form", exclusive=True, exit_on_error=False)
+    async def _open_form(self, component: ComponentSummary | None) -> None:
+        runner, settings, start = self.dashboard.runner, self.dashboard.settings, self._start
+        if start.record is not None:
+            # From any folder.
+            name = name_here(component_key(start.record.component, start.record.cwd))
+            component = ComponentSummary(name, "file", Path(), 0)
+        if component is None:
+            session = LaunchSession(runner, settings, start)
+        elif (described := await self.chooser.choose(component)) is not None:
+            last = next(iter(described.launches), None)
+            session = LaunchSession(runner, settings, start, described.doc, last)
+        else:
+            return
+        if await self.editor.open(session):
+            self._show_step(picking=False)
+            self.editor.form.focus_first()
+            self.refresh_bars()
 
     @on(ComponentChooser.Listed)
     @on(FormEditor.Changed)
@@ -125,70 +136,71 @@ class LaunchScreen(BaseScreen):
         (self.focused or self).call_later(self._submit_typed)
 
     def _submit_typed(self) -> None:
-        """Launch what stands in the fields."""
+        self.editor.take_typed()
         model = self.editor.model
         if model is None or self._submitting:
             return
-        self.editor.take_typed()
         if not self.editor.is_ready:
-            self.dashboard.status.say(f"not launched: {self.editor.why_not_ready()}", failed=True)
+            self._refuse(self.editor.why_not_ready())
             return
-        self.editor.dry_run.finish()
-        count_of_jobs, most = model.launch_count(), self.dashboard.settings.launch.most_of_a_sweep
-        if count_of_jobs == 1:
-            self._launch([model.plan()])
-            return
-        if count_of_jobs > min(most, MOST_PLANS):
-            words = f"not launched: {count_of_jobs:,} jobs; most_of_a_sweep in config.toml is {most}"
-            self.dashboard.status.say(words, failed=True)
+        self.editor.stop_dry_run()
+        jobs, most = model.launch_count(), self.dashboard.settings.launch.most_of_a_sweep
+        if jobs > min(most, MOST_PLANS):
+            self._refuse(f"{jobs:,} jobs; most_of_a_sweep in config.toml is {most}")
             return
         plans = list(model.plans())
-        self.app.push_screen(SweepDialog(plans), lambda yes: self._launch(plans) if yes else None)
+        if jobs == 1:
+            self._launch(plans)
+        else:
+            self.app.push_screen(SweepDialog(plans), lambda yes: self._launch(plans) if yes else None)
+
+    def _refuse(self, reason: str) -> None:
+        self.dashboard.status.say(f"not launched: {reason}", failed=True)
 
     def _launch(self, plans: list[LaunchPlan]) -> None:
         self._submitting = True
-        name = plans[0].name
-        progress = self.dashboard.launches.begin(name if len(plans) == 1 else f"{count(len(plans), 'job')} of {name}")
-        group = make_unique(name.rpartition(".")[2].rpartition(":")[2] or "sweep", 4) if len(plans) > 1 else ""
-        self._submit(progress, plans, group)
+        # The launch continues when the screen is left.
+        self.dashboard.run_worker(self._submit(plans, self.dashboard), group="submit", exit_on_error=False)
 
-    @work(thread=True, group="submit", exit_on_error=False)
-    def _submit(self, progress: Progress, plans: list[LaunchPlan], group: str) -> None:
-        # A screen that was left has no app any more.
-        dashboard, relaunch_of = self.dashboard, (self._record.id if self._record else "")
-        done = launch_all(dashboard.runner, plans, progress, relaunch_of=relaunch_of, group=group)
-        if self.is_running:
-            dashboard.post_to(self, done)
+    async def _submit(self, plans: list[LaunchPlan], dashboard: TorchXTuiApp) -> None:
+        """Launch; then show the new jobs, or keep the form and show the error."""
+        plan, total = plans[0], len(plans)
+        progress = dashboard.launches.begin(plan.name if total == 1 else f"{count(total, 'job')} of {plan.name}")
+        group = make_unique(plan.name.rpartition(".")[2].rpartition(":")[2] or "sweep", 4) if total > 1 else ""
+        relaunch_of = self._start.record.id if self._start.record else ""
+        done = await asyncio.to_thread(
+            launch_all, dashboard.runner, plans, progress, relaunch_of=relaunch_of, group=group
+        )
+        dashboard.launches.end(progress)
+        if group:
+            words = f"Launched {count(len(done.handles), 'job')} of {plan.name}, group {group}"
         else:
-            # The form was left while it went on.
-            words = f"{plans[0].name} was not launched: {done.error}" if done.error else _launched_words(done, plans[0])
-            dashboard.post_from_thread(ActionDone(words, bool(done.error), tuple(done.handles), progress=progress))
-
-    def on_submitted(self, message: Submitted) -> None:
-        """Show the new jobs in the table, or keep the form and say what went wrong."""
-        self.dashboard.launches.end(message.progress)
-        if message.error:
+            words = f"Launched {''.join(done.handles).rpartition('/')[2]}"
+        if not self.is_running:
+            if done.error:
+                words = f"{plan.name} was not launched: {done.error}"
+            dashboard.post_message(ActionDone(words, bool(done.error), tuple(done.handles)))
+            return
+        if done.error:
             self._submitting = False
-            self.editor.show_failure(message.error)
-            self.dashboard.status.say(f"not launched: {message.error}", failed=True)
-        plan = message.plan
-        if not message.error:
+            self.editor.show_failure(done.error)
+            self._refuse(done.error)
+        else:
             self.dismiss()
-        for handle, wanted in zip(message.handles, message.wanted, strict=True):
-            self.dashboard.show_new_job(
+            dashboard.post_message(ActionDone(words, handles=tuple(done.handles)))
+        for handle, replicas in zip(done.handles, done.replicas, strict=True):
+            dashboard.show_new_job(
                 JobRow(
                     handle=handle,
                     scheduler=plan.scheduler,
                     app_id=handle.rpartition("/")[2],
                     state=AppState.SUBMITTED,
-                    wanted=wanted,
-                    submitted_at=self.clock(),
+                    wanted=replicas,
+                    submitted_at=now_of(dashboard),
                     component=plan.component,
-                    group=message.group,
+                    group=group,
                 )
             )
-        if not message.error:
-            self.dashboard.post_message(ActionDone(_launched_words(message, plan), handles=tuple(message.handles)))
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Submit."""
@@ -201,7 +213,7 @@ class LaunchScreen(BaseScreen):
         """Close the preview, go back to the picker, then to the jobs."""
         if self.has_class("-previewing"):
             self.editor.cover_form(False)
-        elif not self.is_picking and self._record is None and self._foreign is None:
+        elif not self.is_picking and not self._start.is_relaunch:
             self._show_step(picking=True)
             self.editor.close()
             self.chooser.picker.search.focus()
@@ -211,7 +223,7 @@ class LaunchScreen(BaseScreen):
 
     def path(self) -> list[str]:
         """Return the way to this screen."""
-        return ["Jobs", "Relaunch" if self._record or self._foreign else "New launch"]
+        return ["Jobs", "Relaunch" if self._start.is_relaunch else "New launch"]
 
     def summary(self) -> Text:
         """Return how many components there are, while one is picked."""
@@ -251,9 +263,3 @@ class LaunchScreen(BaseScreen):
             Hint("launch.back", "Back"),
             Hint("app.keys", "Keys"),
         ]
-
-
-def _launched_words(done: Submitted, plan: LaunchPlan) -> str:
-    if done.group:
-        return f"Launched {count(len(done.handles), 'job')} of {plan.name}, group {done.group}"
-    return f"Launched {done.handles[0].rpartition('/')[2]}"

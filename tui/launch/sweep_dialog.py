@@ -1,4 +1,4 @@
-"""Asks before a sweep is launched: which jobs, and how many."""
+"""The question before a sweep is launched."""
 
 from __future__ import annotations
 
@@ -21,26 +21,20 @@ if TYPE_CHECKING:
 
 
 class SweepDialog(CountDialog):
-    """Asks for the count.
-
-    Args:
-        plans: what would be launched.
-    """
+    """Lists the jobs and asks for their count."""
 
     HELP_TITLE = "Sweep"
     COUNT_FOR = "launch them"
-    BINDINGS = [Binding("ctrl+s", "confirm", "Launch them", priority=True, id="dialog.sweep", show=False)]
+    BINDINGS = [Binding("ctrl+s", "confirm", "Launch them", priority=True, id="dialog.sweep")]
 
     def __init__(self, plans: Sequence[LaunchPlan]) -> None:
         super().__init__(len(plans))
         self._plans = plans
 
     def heading(self) -> str:
-        """Return the title, with how many jobs are meant."""
         return f"Launch {count(len(self._plans), 'job')}?"
 
     def lines(self) -> list[Text]:
-        """Return what each job has of its own."""
         glyphs = glyphs_of(self.app)
         first = self._plans[0]
         lines = [Text(cut(plain(first.name), TEXT_WIDTH, glyphs.cut), f"bold {STYLES.text}"), Text()]
@@ -53,6 +47,5 @@ class SweepDialog(CountDialog):
         return [*lines, Text(), Text("They share a group, which the table can show and filter.", STYLES.muted), Text()]
 
     def compose_buttons(self) -> ComposeResult:
-        """Yield the harmless button, and the other."""
         yield Button("Back to the form", compact=True, id="keep")
         yield Button("Launch", compact=True, id="confirm")

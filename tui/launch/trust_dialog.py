@@ -1,4 +1,4 @@
-"""Dialog that asks for trust in a folder of another user."""
+"""The question whether a folder of another user is trusted."""
 
 from __future__ import annotations
 
@@ -19,25 +19,19 @@ if TYPE_CHECKING:
 
 
 class TrustDialog(Dialog[bool]):
-    """Asks for trust in a folder; the answer is True for yes.
-
-    Args:
-        error: the refusal of a file.
-    """
+    """Asks for trust in the folder of a refused file."""
 
     HELP_TITLE = "Trust"
-    BINDINGS = [Binding("y", "confirm", "Trust the folder", id="dialog.trust", show=False)]
+    BINDINGS = [Binding("y", "confirm", "Trust the folder", id="dialog.trust")]
 
     def __init__(self, error: UntrustedError) -> None:
         super().__init__()
         self._error = error
 
     def heading(self) -> str:
-        """Return the question."""
         return "Trust this folder?"
 
     def lines(self) -> list[Text]:
-        """Return whose the file is, and what a yes means."""
         paragraphs = (
             (f"{self._error.reason}. It could run anything as you.", STYLES.text),
             (f"A yes trusts everything in {self._error.folder} from now on.", STYLES.muted),
@@ -49,12 +43,10 @@ class TrustDialog(Dialog[bool]):
         ]
 
     def compose_buttons(self) -> ComposeResult:
-        """Yield the harmless button, and the other."""
         yield Button("Back", compact=True, id="keep")
         yield Button(Text.assemble(("y", STYLES.failed), (" Trust", STYLES.text)), compact=True, id="confirm")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Take the button's answer."""
         self.dismiss(event.button.id == "confirm")
 
     def action_confirm(self) -> None:

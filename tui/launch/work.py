@@ -1,8 +1,9 @@
-"""What the Launch screen does in threads: try a launch without launching it, and launch."""
+"""The blocking calls of the Launch screen: try a launch, launch, list workspaces and named resources."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...backends.api import Finding
@@ -13,11 +14,6 @@ from ...specs.errors import ArgumentError, InvalidRunConfigException, LaunchCanc
 from ...specs.resource_names import get_named_resources, named_resource_names, named_resources
 from ...specs.workspace import Workspace
 from .form_field import ARGUMENT, OPTION, role_section
-from .messages import DryRunDone, Submitted
-
-# What a form shows of a request: laying out more would hold up keys.
-_MOST_LINES = 5_000
-_MOST_CHARACTERS = 200_000
 
 if TYPE_CHECKING:
     from ...backends.api import NameFault, WorkspaceListing
@@ -27,137 +23,165 @@ if TYPE_CHECKING:
     from ...specs.roles import AppDef
     from .plan import LaunchPlan
 
+# A longer request is cut: laying it out would delay keys.
+_MAX_LINES = 5_000
+_MAX_CHARACTERS = 200_000
 
-def try_plan(runner: Runner, generation: int, plan: LaunchPlan, progress: Progress, build: Progress) -> DryRunDone:
-    """Return the request of a plan, or the error and its field.
+
+@dataclass
+class DryRun:
+    """A request, or the error and its field.
+
+    Attributes:
+        text: the request.
+        interpreter: what ran the component; empty for this program's own Python.
+        app: the AppDef as its component made it.
+        error: why there is no request.
+        at: section and name of the field with the error.
+        findings: warnings of the backend.
+    """
+
+    text: str = ""
+    interpreter: str = ""
+    app: AppDef | None = None
+    error: str = ""
+    at: tuple[str, str] = ("", "")
+    findings: list[Finding] = field(default_factory=list)
+
+
+def dry_run(runner: Runner, plan: LaunchPlan, progress: Progress, build: Progress) -> DryRun:
+    """Make the request of a launch.
 
     Args:
         runner: makes the request.
-        generation: the form's generation.
         plan: the launch.
         progress: cancels the dry run.
-        build: cancels the build of the component.
+        build: cancels the call of the component.
     """
-    with shown_progress(progress):
-        return _tried(runner, DryRunDone(generation), plan, progress, build)
-
-
-def _tried(runner: Runner, done: DryRunDone, plan: LaunchPlan, progress: Progress, build: Progress) -> DryRunDone:
+    done = DryRun()
     try:
-        done.interpreter = plan.interpreter()
-        done.app = plan.made_app(build)
-        progress.check()
-        app = plan.changed(done.app)
-        names = runner.check_names(app, plan.scheduler, plan.cfg)
-        if refused := [fault for fault in names if fault.refused]:
-            # Builtins, and most components, name their one role as the app.
-            done.error, done.section, done.field_name = _name_words(refused[0]), ARGUMENT, "name"
-            return done
-        done.text = _first_part(str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)))
-        done.findings = [
-            *runner.preflight(app, plan.scheduler, plan.cfg),
-            *(Finding("warning", _name_words(fault), "") for fault in names),
-        ]
+        with shown_progress(progress):
+            _fill(done, runner, plan, progress, build)
     except ArgumentError as error:
-        done.error, done.section, done.field_name = error.reason, ARGUMENT, error.parameter
+        done.error, done.at = error.reason, (ARGUMENT, error.parameter)
     except RoleOverrideError as error:
-        done.error, done.section, done.field_name = error.reason, role_section(error.role), error.field
+        done.error, done.at = error.reason, (role_section(error.role), error.field)
     except InvalidRunConfigException as error:
-        done.error, done.section, done.field_name = error.invalid_reason, OPTION, error.cfg_key
+        done.error, done.at = error.invalid_reason, (OPTION, error.cfg_key)
     except Exception as error:
-        done.error = str(error) or type(error).__name__
+        done.error = _reason(error)
     return done
 
 
-def _first_part(text: str) -> str:
-    """Return as much of a request as can be looked at."""
-    shown = "\n".join(text[:_MOST_CHARACTERS].split("\n")[:_MOST_LINES])
+def _fill(done: DryRun, runner: Runner, plan: LaunchPlan, progress: Progress, build: Progress) -> None:
+    done.interpreter = plan.interpreter()
+    done.app = plan.made_app(build)
+    progress.check()
+    app = plan.changed(done.app)
+    faults = runner.check_names(app, plan.scheduler, plan.cfg)
+    for fault in faults:
+        if fault.refused:
+            # Builtins, and most components, name their one role as the app.
+            raise ArgumentError("name", _fault_text(fault))
+    done.text = _beginning(str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)))
+    warnings = [Finding("warning", _fault_text(fault), "") for fault in faults]
+    done.findings = [*runner.preflight(app, plan.scheduler, plan.cfg), *warnings]
+
+
+def _reason(error: Exception) -> str:
+    return str(error) or type(error).__name__
+
+
+def _beginning(text: str) -> str:
+    shown = "\n".join(text[:_MAX_CHARACTERS].split("\n")[:_MAX_LINES])
     rest = text[len(shown) :].strip("\n")
-    if not rest:
-        return text
-    return f"{shown}\n# {len(rest):,} more characters: `torchx-tui dryrun` prints all of them"
+    return f"{shown}\n# {len(rest):,} more characters: `torchx-tui dryrun` prints all of them" if rest else text
 
 
-def _name_words(fault: NameFault) -> str:
-    where = f"the role name {fault.name}" if fault.role else f"the app name {fault.name}"
-    return f"{where}: {fault.reason}" + (f": {fault.allowed}" if fault.allowed else "")
+def _fault_text(fault: NameFault) -> str:
+    kind = "role" if fault.role else "app"
+    return f"the {kind} name {fault.name}: {fault.reason}" + (f": {fault.allowed}" if fault.allowed else "")
+
+
+@dataclass
+class Launched:
+    """The handles of jobs, the replicas that each asks for, and why not all were launched."""
+
+    handles: list[str] = field(default_factory=list)
+    replicas: list[int] = field(default_factory=list)
+    error: str = ""
 
 
 def launch_all(
     runner: Runner, plans: Sequence[LaunchPlan], progress: Progress, *, relaunch_of: str = "", group: str = ""
-) -> Submitted:
-    """Launch one plan, or every one of a sweep, and say what came of it.
+) -> Launched:
+    """Launch the jobs of a form: all, or none if the request of one cannot be made.
 
-    Nothing of a sweep is launched where one of its requests cannot be made. What fails later ends it: what was
-    launched before goes on.
+    A later failure ends a sweep; jobs that were launched before it continue.
 
     Args:
         runner: launches.
         plans: the launches.
-        progress: is told how far it is, and can end it.
+        progress: gets reports, and can cancel.
         relaunch_of: the journal id of the launch that is repeated.
-        group: what the launches of a sweep share.
+        group: the group of a sweep.
     """
-    done = Submitted(progress, plans[0], group=group)
+    done, total = Launched(), len(plans)
+
+    def report(action: str, number: int, plan: LaunchPlan) -> None:
+        if total > 1:
+            progress.report(f"{action} {number} of {total}: {plan.label}")
+
     try:
         apps = [plan.app(progress) for plan in plans]
-        if len(plans) > 1:
-            for number, (plan, app) in enumerate(zip(plans, apps, strict=True), 1):
-                progress.report(f"Checking {number} of {len(plans)}: {plan.label}")
-                _checked(runner, plan, app)
         for number, (plan, app) in enumerate(zip(plans, apps, strict=True), 1):
-            if len(plans) > 1:
-                progress.report(f"Launching {number} of {len(plans)}: {plan.label}")
-            handle = runner.run(
-                app,
-                plan.scheduler,
-                plan.cfg,
-                plan.workspace or None,
-                origin=plan.origin(relaunch_of, group),
-                progress=progress,
-            )
+            if total > 1:
+                report("Checking", number, plan)
+                _check(runner, plan, app)
+        for number, (plan, app) in enumerate(zip(plans, apps, strict=True), 1):
+            report("Launching", number, plan)
+            origin, workspace = plan.origin(relaunch_of, group), plan.workspace or None
+            handle = runner.run(app, plan.scheduler, plan.cfg, workspace, origin=origin, progress=progress)
             done.handles.append(handle)
-            done.wanted.append(sum(role.num_replicas for role in app.roles))
+            done.replicas.append(sum(role.num_replicas for role in app.roles))
     except Exception as error:
-        words = str(error) or type(error).__name__
-        launched = len(done.handles)
-        done.error = f"{launched} of {len(plans)} were launched: {words}" if launched else words
+        launched = f"{len(done.handles)} of {total} were launched: " if done.handles else ""
+        done.error = f"{launched}{_reason(error)}"
     return done
 
 
-def _checked(runner: Runner, plan: LaunchPlan, app: AppDef) -> None:
+def _check(runner: Runner, plan: LaunchPlan, app: AppDef) -> None:
     try:
         runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)
     except LaunchCancelledError:
         raise
     except Exception as error:
-        # The plain error: those below it have arguments of their own, and schedulers raise others too.
-        raise TorchXTuiError(f"{plan.label}: {str(error) or type(error).__name__}") from error
+        raise TorchXTuiError(f"{plan.label}: {_reason(error)}") from error
 
 
 def why_unusable(runner: Runner) -> dict[str, str]:
-    """Return why schedulers cannot be used now, by name; those that can are left out."""
+    """Return why schedulers cannot be used now, by name; usable ones are left out."""
     reasons = {}
     for name in runner.watched_schedulers():
-        faults = [finding for finding in runner.check(name) if finding.level == "error"]
-        if faults:
-            reasons[name] = f"{faults[0].what}{f' ({faults[0].hint})' if faults[0].hint else ''}"
+        fault = next((finding for finding in runner.check(name) if finding.level == "error"), None)
+        if fault is not None:
+            reasons[name] = f"{fault.what} ({fault.hint})" if fault.hint else fault.what
     return reasons
 
 
 def list_shipped(
     runner: Runner, workspace: str, is_wanted: Callable[[], bool] = lambda: True
 ) -> tuple[WorkspaceListing | None, str]:
-    """Return what would be shipped of a workspace, as a form has it; or None, and why it cannot be read."""
+    """Return what would be shipped of a workspace; or None and the error."""
     try:
         return runner.list_workspace(Workspace.from_str(workspace), is_wanted), ""
     except Exception as error:
-        # What opens URLs raises errors of its own.
+        # Libraries that open URLs raise errors of their own.
         return None, str(error) if isinstance(error, TorchXTuiError) else describe_error(error)
 
 
 def named_resource(name: str) -> Resource | None:
-    """Return a named resource; None where there is none of that name, or it cannot be made."""
+    """Return a named resource; None if it does not exist or cannot be made."""
     load_named_resources()
     try:
         return get_named_resources(name)
@@ -166,7 +190,7 @@ def named_resource(name: str) -> Resource | None:
 
 
 def resource_rows() -> list[tuple[str, str, str, str]]:
-    """Return name, cpu, gpu and memory (GB) of every named resource; of one that cannot be made nothing is said."""
+    """Return name, cpu, gpu and memory (GB) of every named resource; broken ones are left out."""
     load_named_resources()
     rows = []
     for name in named_resource_names():

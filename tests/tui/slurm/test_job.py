@@ -20,6 +20,7 @@ from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.continuation import find_continuation, resume_argument
 from torchx_tui.tui.job.menu import ActionsDialog, EndingDialog
 from torchx_tui.tui.job.sooner import SoonerDialog
+from torchx_tui.tui.launch.form_field import Origin
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.dialog import TEXT_WIDTH
@@ -57,7 +58,7 @@ async def form_by(driver, action, *keys):
     await driver.open(LaunchScreen, *keys)
     launch = Launch(driver.pilot)
     await launch.opened()
-    return {one.name: one.text for one in launch.model if one.origin == "typed"}
+    return {one.name: one.text for one in launch.model if one.origin is Origin.TYPED}
 
 
 async def test_actions_on_a_job_are_done(app, commands):

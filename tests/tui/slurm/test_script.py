@@ -38,7 +38,7 @@ def submitted(commands):
 
 async def answered(launch):
     """Wait for a dry run."""
-    await launch.until(lambda: launch.editor.dry_run.is_answered and "ready" in launch.words(), "a dry run")
+    await launch.until(lambda: launch.editor.is_answered and "ready" in launch.words(), "a dry run")
 
 
 async def test_script_is_picked_changed_and_launched_again(app, commands, script):
@@ -124,15 +124,9 @@ async def test_where_there_is_room_and_when_it_would_start(app, commands, script
         await answered(launch)
         assert f"Slurm would start it at {clock(start)} on n[1-2]" in launch.warnings()
 
-        async def places(text, begins):
-            await launch.until(lambda: "short" in text(), "the partitions")
-            main, short = (line.split() for line in text().splitlines()[1:3])
-            assert main[:4] == ["main", "1/2", "2/2", "none"]
-            assert main[4].startswith(begins)
-            assert (short[:4], short[-2:]) == (["short", "1/2", "2/2", "5m"], ["too", "short"])
-
-        await places(lambda: drawn(launch.screen, "#partitions-panel"), "in")
-        # A narrower screen has them behind a tab.
-        await launch.resize(120, 45)
         await launch.press("ctrl+t", "ctrl+t", "ctrl+t", "ctrl+t")
-        await places(launch.preview, clock(start).split()[0])
+        await launch.shows("short", on="preview")
+        main, short = (line.split() for line in launch.preview().splitlines()[1:3])
+        assert main[:4] == ["main", "1/2", "2/2", "none"]
+        assert main[4].startswith(clock(start).split()[0])
+        assert (short[:4], short[-2:]) == (["short", "1/2", "2/2", "5m"], ["too", "short"])
