@@ -147,6 +147,8 @@ class JobActivity:
         self.size = 0
         """How many bytes the job has printed."""
         self.place = place
+        self.ends = ProgressTracker()
+        """What the last lines of the logs say that are not followed."""
         self._tracker = tracker
         self._files = MetricFiles()
         self._stored, self._facts = load_series(handle)
@@ -233,5 +235,6 @@ class JobActivity:
         if not any(found):
             since = tracker.printed_at or self.place.since or self._began_at
             found.append(find_buffered_output(self.size, since, now, cores))
-        found.append(find_slow_replica([rank.own_times() for rank in tracker.ranks()], now))
+        ranks = [rank.own_times() for source in (tracker, self.ends) for rank in source.ranks()]
+        found.append(find_slow_replica(ranks, now))
         return [item for item in found if item is not None] + check_loss(series)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...base.errors import TorchXTuiError, describe_error
 from ...base.threads import BackgroundThread
-from ...logs.lines.blocks import LogBlock, LogBlocks, followed, log_paths, read_ends, timed_end
+from ...logs.lines.blocks import LogBlock, LogBlocks, followed, log_paths, not_followed, read_ends, timed_end
 from ...logs.source.replica_log import ReplicaLog
 from .activity import Activity, JobActivity, JobPlace
 from .stalls import Kind, check_loss
@@ -44,6 +44,8 @@ _MOST_PAUSES = 200
 _MEASURE_S = 1.0
 # So much of the end of a log is read at once (bytes).
 _TAIL = 65_536
+# How often the ends of the logs that are not followed are read (s), and how much of each (bytes).
+_ENDS_INTERVAL_S, _END = 10.0, 16_384
 
 
 class ActivityReader(BackgroundThread):
@@ -106,7 +108,7 @@ class ActivityReader(BackgroundThread):
 
     def _follow(self, blocks: LogBlocks) -> None:
         blocks.connect()
-        polled_at = find_at = -math.inf
+        polled_at = find_at = ends_at = -math.inf
         find_pause = _FIRST_FIND_S
         was_final = self.is_final
         more_in_files = False
@@ -126,6 +128,9 @@ class ActivityReader(BackgroundThread):
                 more = more or more_in_files
             if not more:
                 self._job.is_read = True
+                if now - ends_at > _ENDS_INTERVAL_S:
+                    ends_at = now
+                    self._job.ends = _read_ends(self.logs)
             self._publish()
             if now - saved_at > _SAVE_INTERVAL_S:
                 saved_at = now
@@ -191,6 +196,8 @@ def read_activity(
         while not blocks.caught_up and time.monotonic() < deadline:
             time.sleep(_STREAM_INTERVAL_S)
         _feed_all(blocks, job.feed)
+        if not is_final:
+            job.ends = _read_ends(logs)
     finally:
         blocks.close()
     paths = job.find_files()
@@ -200,6 +207,15 @@ def read_activity(
     job.save()
     found = job.snapshot(time.time(), is_final=is_final)
     return job.snapshot(time.time(), is_final=is_final, cores=cores()) if found.observed(Kind.STALLED) else found
+
+
+def _read_ends(logs: Sequence[ReplicaLog]) -> ProgressTracker:
+    """Read the last lines of the logs that are not followed: each replica prints the times of its own work."""
+    tracker = ProgressTracker(is_bounded=True)
+    for block in read_ends(not_followed(logs), _END):
+        tracker.feed(*block)
+        time.sleep(_PAUSE_S)
+    return tracker
 
 
 def _feed_all(blocks: LogBlocks, feed: Callable[[LogBlock], object]) -> None:

@@ -48,10 +48,12 @@ def find_slow_replica(ranks: Sequence[OwnTimes], now: float) -> Observation | No
         ranks: the times of all replicas, or of ranks in their logs.
         now: the time (seconds since the epoch). Replicas that have stopped making steps are not compared.
     """
+    limits = (limit for rank in ranks if (limit := pause_limit(rank.moments.pauses())) is not None)
+    oldest = now - max(limits, default=0)
     groups: defaultdict[tuple[str, str], list[OwnTimes]] = defaultdict(list)
     for rank in ranks:
         for name, times in rank.times.items():
-            if len(times) >= KEPT_TIMES and _is_moving(rank, now):
+            if len(times) >= KEPT_TIMES and rank.moments.last is not None and rank.moments.last >= oldest:
                 # Ranks are compared with ranks, and replicas of a role with each other.
                 role = rank.replica.rpartition("/")[0]
                 groups[f"{role} {rank.label == rank.replica}", name].append(rank)
@@ -71,8 +73,3 @@ def find_slow_replica(ranks: Sequence[OwnTimes], now: float) -> Observation | No
             sentence = f"slow {own / middle:.1f}x: {slow.label}, its {name} is {own:.3g}, elsewhere {middle:.3g}"
             return Observation(Kind.SLOW, sentence, replica=slow.replica)
     return None
-
-
-def _is_moving(rank: OwnTimes, now: float) -> bool:
-    limit = pause_limit(rank.moments.pauses())
-    return limit is not None and rank.moments.last is not None and now - rank.moments.last <= limit

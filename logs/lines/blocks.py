@@ -43,6 +43,11 @@ def followed(logs: Sequence[ReplicaLog]) -> list[ReplicaLog]:
     return [*logs[: _MAX_REPLICAS - 1], *logs[_MAX_REPLICAS - 1 :][-1:]]
 
 
+def not_followed(logs: Sequence[ReplicaLog]) -> list[ReplicaLog]:
+    """Return the logs that `followed` leaves out."""
+    return list(logs[_MAX_REPLICAS - 1 : -1])
+
+
 class LogBlocks(JobFiles):
     """Reads logs forwards, from their beginning on.
 
