@@ -37,7 +37,7 @@ def job_activity(runner: Runner, job: Job, found: DescribeAppResponse, settings:
 def progress_json(progress: Progress) -> dict[str, Any]:
     """Return the known fields of the progress."""
     data = {**dataclasses.asdict(progress), "percent": progress.percent}
-    return {name: value for name, value in data.items() if value is not None}
+    return {name: value for name, value in data.items() if value is not None and value is not False}
 
 
 def activity_json(activity: Activity) -> dict[str, Any]:
