@@ -230,7 +230,7 @@ def read_lines(file: Readable, line_slice: LineSlice, cap: int) -> list[tuple[by
     parts = data.split(b"\n", wanted)
     lines: list[tuple[bytes, int]] = []
     for part in parts[line_slice.skip : wanted]:
-        lines.append(cap_line(part, cap) if len(part) > cap else (part.rstrip(b"\r"), 0))
+        lines.append(cap_line(part, cap))
     if len(parts) <= wanted and line_slice.skip < len(parts) and line_slice.end - line_slice.start > len(data):
         at = line_slice.start + len(data) - len(parts[-1])
         lines[-1] = _long_line(file, at, line_slice.end - at, cap)
@@ -240,10 +240,11 @@ def read_lines(file: Readable, line_slice: LineSlice, cap: int) -> list[tuple[by
 
 def _long_line(file: Readable, start: int, length: int, cap: int) -> tuple[bytes, int]:
     """Read a line that goes beyond its segment's first block."""
-    size = min(length, cap)
+    size = min(length, cap + 2)
     tail = file.read(start + length - size, size)
-    if size == length or b"\r" in tail.rstrip(b"\r\n"):
-        return cap_line(tail.removesuffix(b"\n"), cap)
+    line = tail.rstrip(b"\r\n")
+    if size == length or b"\r" in line[-cap:]:
+        return cap_line(line, cap)
     return file.read(start, cap), length - tail.endswith(b"\n") - cap
 
 

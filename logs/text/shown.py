@@ -65,24 +65,22 @@ def shown_text(line: bytes) -> str:
     Args:
         line: the line's bytes as printed, without the line feed.
     """
-    return sanitize(_capped(line)).text
+    return sanitize(cap_line(line)[0]).text
 
 
 def cap_line(line: bytes, cap: int = LINE_CAP) -> tuple[bytes, int]:
-    """Cut a line to its first ``cap`` bytes, or to its last state if it overwrites itself as progress bars do.
+    """Cut a longer line to its first ``cap`` bytes, or to its last state if it overwrites itself as progress bars do.
 
     Returns:
         its bytes, and the number of bytes left out at the end.
     """
     line = line.rstrip(b"\r")
+    if len(line) <= cap:
+        return line, 0
     tail = line[-cap:]
     if b"\r" in tail:
         return tail[tail.index(b"\r") + 1 :], 0
-    return line[:cap], max(0, len(line) - cap)
-
-
-def _capped(line: bytes) -> bytes:
-    return cap_line(line)[0] if len(line) > LINE_CAP else line.rstrip(b"\r")
+    return line[:cap], len(line) - cap
 
 
 def _bulk(data: bytes) -> bytes | None:

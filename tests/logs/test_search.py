@@ -64,6 +64,7 @@ PATTERNS = {typed: parse_pattern(typed[0], regex=typed[1], ignore_case=typed[2])
 @example(b"x\xc2\x9bERROR\nkis\xc5\xbf\n", False)
 @example(b"a\tx\nE\t R\n\t", False)
 @example(b"E\xc2\xa0R\n", False)
+@example(b"\n" + b"ERROR" * 6 + b"\n\nERROR\n\n" + b"ERROR" * 4 + b"\rkiss", True)
 def test_search_finds_what_is_shown(data, grown):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "combined.log"

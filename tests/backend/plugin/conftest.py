@@ -2,6 +2,17 @@
 
 import pytest
 from support.torchx_plugins import as_if_installed, forget_plugins, has_torchx
+from support.waiting import NEVER
+
+from torchx_tui.backends.plugin import remote
+from torchx_tui.guest import worker
+
+
+@pytest.fixture(autouse=True)
+def patient_loading(monkeypatch):
+    """Do not take what is slow on a busy machine for something that hangs; tests of that set limits of their own."""
+    monkeypatch.setattr(remote, "LOAD_SECONDS", NEVER)
+    monkeypatch.setattr(worker, "START_TIMEOUT_S", NEVER)
 
 
 @pytest.fixture

@@ -94,6 +94,7 @@ def test_a_plugin_that_hangs_at_import_holds_up_no_other(install, monkeypatch):
     # Other tests may have left a guest that waits for its next request.
     before = set(guests_of_this_process())
     monkeypatch.setattr(remote, "LOAD_SECONDS", 2.0)
+    monkeypatch.setattr(remote, "_RETRY_SECONDS", NEVER)
     runner = Runner("torchx")
 
     def check_it() -> None:
