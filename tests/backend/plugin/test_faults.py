@@ -89,10 +89,8 @@ def test_a_plugin_that_ends_the_program_does_not(install, end):
         registry.create_scheduler("odd", "torchx")
 
 
-def test_a_plugin_that_hangs_at_import_holds_up_no_other(install, monkeypatch):
+def test_a_plugin_that_hangs_at_import_holds_up_no_other(install, monkeypatch, guests):
     install("", "never.wait()")
-    # Other tests may have left a guest that waits for its next request.
-    before = set(guests_of_this_process())
     monkeypatch.setattr(remote, "LOAD_SECONDS", 2.0)
     monkeypatch.setattr(remote, "_RETRY_SECONDS", NEVER)
     runner = Runner("torchx")
@@ -109,17 +107,24 @@ def test_a_plugin_that_hangs_at_import_holds_up_no_other(install, monkeypatch):
     hung.join(PATIENCE)
     assert not hung.is_alive()
     # Its guest is gone, and it is not tried again at once.
-    wait_until(lambda: before.issuperset(guests_of_this_process()), "the guest's end")
+    wait_until(lambda: not guests(), "the guest's end")
     with pytest.raises(BackendUnavailableError, match="odd was not loaded within"):
         runner.check("odd")
-    assert before.issuperset(guests_of_this_process())
+    assert not guests()
     runner.close()
 
 
-def guests_of_this_process() -> list[int]:
+def _guests() -> set[int]:
     """Return the processes that run a guest for this one."""
     children = [pid for task in Path("/proc/self/task").iterdir() for pid in _read(task / "children").split()]
-    return [int(pid) for pid in children if b"guest/program.py" in _read(Path("/proc", pid.decode(), "cmdline"))]
+    return {int(pid) for pid in children if b"guest/program.py" in _read(Path("/proc", pid.decode(), "cmdline"))}
+
+
+@pytest.fixture
+def guests():
+    """Return what lists the guests of this test; other tests may have left one that waits for its next request."""
+    others = _guests()
+    return lambda: _guests() - others
 
 
 def _read(path: Path) -> bytes:
@@ -146,7 +151,7 @@ def test_what_makes_no_scheduler_is_refused(plugins):
         registry.create_scheduler("odd", "torchx")
 
 
-def test_hanging_list_restarts_the_guest(install, monkeypatch, tmp_path):
+def test_hanging_list_restarts_the_guest(install, monkeypatch, tmp_path, guests):
     free = tmp_path / "free"
     install(
         f"def list(self, cfg=None):\n    import os\n    return [] if os.path.exists({str(free)!r}) else never.wait()"
@@ -159,14 +164,14 @@ def test_hanging_list_restarts_the_guest(install, monkeypatch, tmp_path):
     # What else it is asked meanwhile is answered.
     free.touch()
     monkeypatch.setitem(METHODS, "list", Method("list jobs", NEVER))
-    before = guests_of_this_process()
+    before = guests()
     assert scheduler.list() == []
-    wait_until(lambda: not set(before) & set(guests_of_this_process()), "the end of the guest that hung")
+    wait_until(lambda: not before & guests(), "the end of the guest that hung")
     assert scheduler.describe("app-1") is not None
     scheduler.close()
 
 
-def test_a_hanging_list_does_not_end_a_launch(install, monkeypatch, tmp_path):
+def test_a_hanging_list_does_not_end_a_launch(install, monkeypatch, tmp_path, guests):
     began, go = tmp_path / "began", tmp_path / "go"
     install(
         "def list(self, cfg=None):\n    never.wait()\n"
@@ -184,13 +189,13 @@ def test_a_hanging_list_does_not_end_a_launch(install, monkeypatch, tmp_path):
     monkeypatch.setitem(METHODS, "list", Method("list jobs", 0.2))
     with pytest.raises(SchedulerError, match="no answer within"):
         scheduler.list()
-    before = guests_of_this_process()
+    before = guests()
     # A new process answers.
     assert scheduler.describe("app-1") is not None
     go.touch()
     thread.join(PATIENCE)
     assert launched == ["launched"]
-    wait_until(lambda: not set(before) & set(guests_of_this_process()), "the end of the process that hung")
+    wait_until(lambda: not before & guests(), "the end of the process that hung")
     scheduler.close()
 
 
@@ -215,14 +220,14 @@ def test_a_guest_that_dies_is_started_again(install, tmp_path):
     scheduler.close()
 
 
-def test_nothing_of_it_runs_in_this_process(install):
+def test_nothing_of_it_runs_in_this_process(install, guests):
     install("")
     scheduler = registry.create_scheduler("odd", "torchx")
     assert scheduler.list()
     assert not [name for name in sys.modules if name.startswith("acme")]
-    assert guests_of_this_process()
+    assert guests()
     scheduler.close()
-    wait_until(lambda: not guests_of_this_process(), "the guest's end")
+    wait_until(lambda: not guests(), "the guest's end")
 
 
 def test_what_it_raises_is_an_error_of_ours_with_its_name(install):
