@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import accumulate, compress
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 MOST_BUCKETS = 2_000
 """Points that are kept exactly. Beyond that, two neighbours become a bucket, then four, and so on."""
 LARGEST = 1e300
 """Limit of drawn steps and values: sums and differences of the largest floats are infinite."""
-_KEPT = ("name", "origin", "points", "gaps", "printed", "last", "best_low", "best_high", "width", "_filled")
-
-
 SMOOTHED_FROM = 50
 """Fewest finite points that are smoothed."""
 
@@ -64,35 +62,44 @@ _WIDTH = len(Bucket._fields)
 _TIME, _LOW, _HIGH, _LAST, _SUM, _COUNT, _GAPS = range(1 - _WIDTH, 0)
 
 
+@dataclass(eq=False)
 class Series:
     """The points of one metric.
 
-    Args:
+    Attributes:
         name: its name, as it is shown.
         origin: where it comes from, such as ``log of trainer/0`` or the path of a file.
+        points: the number of points that were added.
+        gaps: how many of them were nan or infinite.
+        printed: the latest value as it was printed, to its last digit.
+        last: the latest value; may be nan or infinite.
+        best_low: the least finite value.
+        best_high: the greatest finite value.
+        width: the points in a bucket; 1 while every point is kept.
+
+    Raises:
+        ValueError: cells are not those of whole buckets.
     """
 
-    def __init__(self, name: str, origin: str = "") -> None:
-        self.name = name
-        self.origin = origin
-        self.points = 0
-        """How many points were added."""
-        self.gaps = 0
-        """How many of them were nan or infinite."""
-        self.printed = ""
-        """The latest value as it was printed, to its last digit."""
-        self.last = math.nan
-        """The latest value; may be nan or infinite."""
-        self.best_low, self.best_high = math.inf, -math.inf
-        """The least and the greatest finite value."""
-        self.width = 1
-        """How many points a bucket has; 1 while every point is kept."""
-        self._cells = array("d")
-        self._filled = 1
+    name: str
+    origin: str = ""
+    points: int = 0
+    gaps: int = 0
+    printed: str = ""
+    last: float = math.nan
+    best_low: float = math.inf
+    best_high: float = -math.inf
+    width: int = 1
+    _filled: int = 1
+    cells: array = field(default_factory=lambda: array("d"), repr=False)
+
+    def __post_init__(self) -> None:
+        if len(self.cells) % _WIDTH or len(self) > MOST_BUCKETS or self.width < 1:
+            raise ValueError("its buckets are not whole")
 
     def __len__(self) -> int:
         """Return the number of buckets."""
-        return len(self._cells) // _WIDTH
+        return len(self.cells) // _WIDTH
 
     def add(self, step: float, value: float, time: float = math.nan, printed: str = "") -> None:
         """Add a point.
@@ -116,11 +123,11 @@ class Series:
             self.best_high = value
         if not -LARGEST <= step <= LARGEST:
             step = bounded(step)
-        cells = self._cells
+        cells = self.cells
         if self._filled >= self.width:
             if len(cells) >= MOST_BUCKETS * _WIDTH:
                 self._halve()
-                cells = self._cells
+                cells = self.cells
             self._filled = 1
             if finite:
                 cells.extend((step, time, value, value, value, bounded(value), 1.0, 0.0))
@@ -146,20 +153,20 @@ class Series:
 
     def columns(self) -> list[list[float]]:
         """Return the attributes of `Bucket`, each of all buckets; far cheaper than the buckets themselves."""
-        cells = self._cells.tolist()
+        cells = self.cells.tolist()
         return [cells[place::_WIDTH] for place in range(_WIDTH)]
 
     def steps(self) -> array[float]:
         """Return the step of each bucket."""
-        return self._cells[::_WIDTH]
+        return self.cells[::_WIDTH]
 
     def times(self) -> array[float]:
         """Return the time of each bucket (seconds since the epoch)."""
-        return self._cells[1::_WIDTH]
+        return self.cells[1::_WIDTH]
 
     def means(self) -> list[float]:
         """Return the mean of each bucket; nan where it has no finite value."""
-        sums, counts = self._cells[_WIDTH + _SUM :: _WIDTH], self._cells[_WIDTH + _COUNT :: _WIDTH]
+        sums, counts = self.cells[_WIDTH + _SUM :: _WIDTH], self.cells[_WIDTH + _COUNT :: _WIDTH]
         return [total / count if count else math.nan for total, count in zip(sums, counts, strict=True)]
 
     def smoothed(self, smoothing: Smoothing) -> list[float]:
@@ -168,10 +175,7 @@ class Series:
 
     def copy(self) -> Series:
         """Return a copy, which another thread may read while this one grows."""
-        other = Series(self.name, self.origin)
-        other.__dict__.update(self.__dict__)
-        other._cells = self._cells[:]
-        return other
+        return replace(self, cells=self.cells[:])
 
     def _halve(self) -> None:
         """Make a bucket of each two."""
@@ -184,35 +188,8 @@ class Series:
             last = full[-1].last if full else second.last
             counts = (first.sum + second.sum, first.count + second.count, first.gaps + second.gaps)
             new.extend((second.step, second.time, low, high, last, *counts))
-        self._cells = new
+        self.cells = new
         self.width *= 2
-
-    # To disk and back
-
-    def to_plain(self) -> dict[str, Any]:
-        """Return all of it as plain data, the buckets as bytes of doubles in this machine's order."""
-        return {"cells": self._cells.tobytes(), **{name: getattr(self, name) for name in _KEPT}}
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Series:
-        """Make a series of what `to_plain` returned.
-
-        Raises:
-            ValueError: it is not that.
-        """
-        series = cls("")
-        try:
-            for name in _KEPT:
-                value = plain[name]
-                if type(value) is not type(getattr(series, name)):
-                    raise ValueError(f"{name} is {value!r:.40}")
-                setattr(series, name, value)
-            series._cells.frombytes(plain["cells"])
-        except (KeyError, TypeError) as error:
-            raise ValueError(f"it is not a series: {error}") from error
-        if len(series._cells) % _WIDTH or len(series) > MOST_BUCKETS or series.width < 1:
-            raise ValueError("its buckets are not whole")
-        return series
 
 
 def bounded(value: float) -> float:

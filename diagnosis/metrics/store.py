@@ -7,13 +7,15 @@ version, or a broken one, is no file.
 from __future__ import annotations
 
 import contextlib
+from array import array
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ...base.files import LARGE, private_folder, read_file, state_folder, write_private
+from ...base.typed_data import convert
 from ...logs.spool.spools import folder_name
 from .series import Series
 
@@ -21,6 +23,13 @@ _VERSION = 1
 # The most jobs that are kept, and their bytes; the oldest go first.
 _MOST_JOBS = 500
 _MOST_BYTES = 500_000_000
+
+
+@dataclass
+class _File:
+    version: int
+    facts: dict[str, float]
+    series: list[Series]
 
 
 def metrics_path(handle: str) -> Path:
@@ -41,26 +50,19 @@ def save_series(handle: str, series: Mapping[str, Series], facts: Mapping[str, f
     """
     path = metrics_path(handle)
     private_folder(path.parent)
-    plain = {
-        "version": _VERSION,
-        "facts": dict(facts or {}),
-        "series": [metric.to_plain() for metric in series.values()],
-    }
-    write_private(path, msgspec.msgpack.encode(plain))
+    kept = _File(_VERSION, dict(facts or {}), list(series.values()))
+    write_private(path, msgspec.msgpack.encode(kept, enc_hook=array.tobytes))
     _drop_oldest(path.parent)
 
 
 def load_series(handle: str) -> tuple[dict[str, Series], dict[str, float]]:
     """Return the series of a job as they were kept, and what else was known; none where nothing usable was kept."""
     try:
-        plain: Any = msgspec.msgpack.decode(read_file(metrics_path(handle), LARGE))
-        if plain["version"] != _VERSION:
-            return {}, {}
-        loaded = [Series.from_plain(item) for item in plain["series"]]
-        facts = {str(name): float(value) for name, value in plain["facts"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        plain = msgspec.msgpack.decode(read_file(metrics_path(handle), LARGE))
+        kept: _File = convert(plain, _File, lambda _, cells: array("d", cells))
+    except (OSError, ValueError):
         return {}, {}
-    return {series.name: series for series in loaded}, facts
+    return ({series.name: series for series in kept.series}, kept.facts) if kept.version == _VERSION else ({}, {})
 
 
 def _drop_oldest(folder: Path) -> None:

@@ -235,6 +235,6 @@ class JobActivity:
         if not any(found):
             since = tracker.printed_at or self.place.since or self._began_at
             found.append(find_buffered_output(self.size, since, now, cores))
-        ranks = [rank.own_times() for source in (tracker, self.ends) for rank in source.ranks()]
+        ranks = [*tracker.ranks(), *self.ends.ranks()]
         found.append(find_slow_replica(ranks, now))
         return [item for item in found if item is not None] + check_loss(series)

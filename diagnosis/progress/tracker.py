@@ -15,7 +15,6 @@ from .formats import POSITION, groups, user_format
 from .lines import NOTHING, LineReader, Reading, Shape, eval_name, is_core, is_own_time, is_usual
 from .moments import Moments
 from .prefilter import candidate_lines, compile_needles
-from .slow import KEPT_TIMES, OwnTimes
 from .stalls import EXCUSES
 from .table import HEADER_BYTES, Table, may_be_row
 
@@ -26,7 +25,8 @@ _FEWEST_POINTS, _FEWEST_UNUSUAL_POINTS = 2, 3
 _MOST_RANKS, _MOST_KEPT_RANKS = 4096, 8
 # Metrics that are kept of a rank; those of an unusual name in lines without a position leave room for others.
 _MOST_METRICS, _MOST_UNUSUAL_METRICS = 300, 100
-_MOST_TIMES = 4
+KEPT_TIMES = 32
+"""The number of last times of its own work that are kept of a rank."""
 # Lines at one step that are compared with others.
 _MOST_PRINTED = 64
 # Another rank becomes the main one once it has 10 % + 8 more values. Ranks that print the same lead in turns by a line.
@@ -193,8 +193,9 @@ class BarState:
 class Metric:
     """A metric of one rank: its points, and its last values if it is a time of the rank's own work."""
 
-    def __init__(self, name: str, series: Series | None, times: deque[float] | None) -> None:
-        self.series, self.times = series, times
+    def __init__(self, name: str, series: Series | None) -> None:
+        self.series = series
+        self.times: deque[float] = deque(maxlen=KEPT_TIMES if is_own_time(name) else 0)
         self.certain_points, self.is_certain = 0, False
         self.is_usual, self._is_core = is_usual(name), is_core(name)
 
@@ -260,20 +261,18 @@ class MetricStore:
             series = metric.series
             if series is not None:
                 series.add(series.points if at is None else at, value, time, printed)
-            if metric.times is not None and math.isfinite(value):
+            if math.isfinite(value):
                 metric.times.append(value)
 
     def _create(self, name: str, *, is_certain: bool) -> Metric | None:
         is_unusual = not is_certain and not is_usual(name)
         if len(self.metrics) >= _MOST_METRICS or (is_unusual and self._unusual >= _MOST_UNUSUAL_METRICS):
             return None
+        if not self.keeps and not is_own_time(name):
+            return None
         self._unusual += is_unusual
         series = Series(name, f"log of {self._label}") if self.keeps else None
-        has_room = sum(metric.times is not None for metric in self.metrics.values()) < _MOST_TIMES
-        times = deque[float](maxlen=KEPT_TIMES) if has_room and is_own_time(name) else None
-        if series is None and times is None:
-            return None
-        metric = self.metrics[name] = Metric(name, series, times)
+        metric = self.metrics[name] = Metric(name, series)
         return metric
 
     def shown(self, *, has_position: bool) -> dict[str, Series]:
@@ -393,11 +392,6 @@ class RankLog:
         if left is None and not in_epoch:
             left = self._left
         return Progress(step, total, self._epoch, self._epochs, rate, left, self.moments.last, in_epoch)
-
-    def own_times(self) -> OwnTimes:
-        """Return the last times that it prints of its own work."""
-        times = {name: metric.times for name, metric in self.store.metrics.items() if metric.times}
-        return OwnTimes(self.label, self.replica, self.moments, times)
 
     def begin_evaluation(self) -> None:
         """Take steps with another total for an evaluation, until the next epoch."""

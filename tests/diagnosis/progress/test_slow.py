@@ -42,7 +42,7 @@ def run(
     for number, (time, k, step) in enumerate(sorted(events)):
         tracker.feed(f"{line(k, step, chance)}\n".encode(), time, f"trainer/{k}")
         if number == len(events) - 1 or (looks and number % (10 * REPLICAS) == 0):
-            found.append(find_slow_replica([rank.own_times() for rank in tracker.ranks()], time))
+            found.append(find_slow_replica(tracker.ranks(), time))
     return [observation for observation in found if observation is not None]
 
 
@@ -69,7 +69,7 @@ def test_ranks_in_one_log_are_told_apart():
         for rank in range(4):
             text = f"[rank{rank}]: step {step} loss 1.5 step_time={300 if rank == 2 else 100} ms\n"
             tracker.feed(text.encode(), 1_000 + step, "trainer/0")
-    found = find_slow_replica([rank.own_times() for rank in tracker.ranks()], 1_040)
+    found = find_slow_replica(tracker.ranks(), 1_040)
     assert found is not None
     assert (found.replica, found.sentence) == (
         "trainer/0",
@@ -122,7 +122,7 @@ def test_replica_that_makes_no_steps_any_more_is_not_slow():
     for k, pause in line.items():
         for step in range(40):
             tracker.feed(f"step {step} data_time: {pause}\n".encode(), 1_000 + step, f"trainer/{k}")
-    ranks = [rank.own_times() for rank in tracker.ranks()]
+    ranks = tracker.ranks()
     assert not find_slow_replica(ranks, 1_071)
     assert find_slow_replica(ranks, 1_060)
     assert not find_slow_replica(ranks[:1], 1_060)
@@ -135,7 +135,7 @@ def test_other_counters_are_not_compared():
         tracker.feed(f"[rank0]: step {step} data_time: 0.1\n".encode(), 1_000 + step, "trainer/0")
         tracker.feed(f"step {step * 10} data_time: 1.5\n".encode(), 1_000 + step, "trainer/0")
         tracker.feed(f"[rank0]: step {step * 10} data_time: 1.5\n".encode(), 1_000 + step, "reader/0")
-    assert not find_slow_replica([rank.own_times() for rank in tracker.ranks()], 1_040)
+    assert not find_slow_replica(tracker.ranks(), 1_040)
 
 
 def test_times_of_own_work():
