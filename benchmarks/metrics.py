@@ -26,7 +26,7 @@ from benchmarks.log_ingest import LINES, pane_rate
 from torchx_tui.diagnosis.metrics.chart import Options, draw_chart
 from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.progress.activity import JobPlace
-from torchx_tui.diagnosis.progress.prefilter import candidate_lines
+from torchx_tui.diagnosis.progress.prefilter import candidate_lines, compile_needles
 from torchx_tui.diagnosis.progress.reader import ActivityReader
 from torchx_tui.diagnosis.progress.tracker import ProgressTracker
 from torchx_tui.logs.source.replica_log import ReplicaLog
@@ -67,7 +67,7 @@ def prefilter_rate() -> float:
     """Return the megabytes a second of CPU time that the search for candidate lines takes in."""
     data = noise()
     began = time.process_time()
-    for _ in candidate_lines(data):
+    for _ in candidate_lines(data, compile_needles()):
         pass
     return len(data) / 1e6 / (time.process_time() - began)
 
@@ -77,7 +77,7 @@ def sample_rates() -> dict[str, float]:
     rates = {}
     for path in sorted(_SAMPLES.glob("*.log")):
         data = path.read_bytes()
-        lines = sum(1 for _ in candidate_lines(data))
+        lines = sum(1 for _ in candidate_lines(data, compile_needles()))
         if lines < 5:
             continue
         times = max(1, _SAMPLE_LINES // lines)

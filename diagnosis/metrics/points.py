@@ -98,6 +98,8 @@ class GrowingFile(MetricFile):
                 self._restart()
             self._identity = identity
             data = os.pread(descriptor, READ_SIZE, self._offset)
+            if data.count(0) == READ_SIZE:
+                raise ForeignFileError("it has megabytes of empty space")
             points, consumed = self._parse(data)
             # A record longer than one read is skipped once all of it is there.
             if consumed > len(data) and self._offset + consumed > status.st_size:

@@ -9,7 +9,6 @@ framework/tensor.proto, lib/io/record_writer.h. CRCs are not checked.
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
 from .points import ForeignFileError, GrowingFile, Point
 from .protobuf import BYTES, FIXED32, FIXED64, VARINT, Message, fields, read_double, read_float, read_message
@@ -21,19 +20,10 @@ _LONGEST_RECORD = 1 << 30
 _LONGEST_SUMMARY = 65_536
 _FLOAT, _DOUBLE = 1, 2
 _CONTENT = {(_FLOAT, 4): read_float, (_DOUBLE, 8): read_double}
-# No writer makes empty records. A sparse file may have 100 GB of them.
-_MOST_EMPTY_RECORDS = 1_000
 
 
 class EventFile(GrowingFile):
     """One event file."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self._empty_records = 0
-
-    def _restart(self) -> None:
-        self._empty_records = 0
 
     def _parse(self, data: bytes) -> tuple[list[Point], int]:
         points: list[Point] = []
@@ -42,9 +32,6 @@ class EventFile(GrowingFile):
             (length,) = _LENGTH(data, at)
             if length > _LONGEST_RECORD:
                 raise ForeignFileError("it is not an event file, or is broken")
-            self._empty_records += not length
-            if self._empty_records > _MOST_EMPTY_RECORDS:
-                raise ForeignFileError(f"it has more than {_MOST_EMPTY_RECORDS:,} empty records")
             start, end = at + _HEAD, at + _HEAD + length
             if end + _FOOT > size:
                 # A long record is passed over, unless nothing of it is read yet.

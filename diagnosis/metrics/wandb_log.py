@@ -23,8 +23,6 @@ _RECORD = struct.Struct("<IHB").unpack_from
 _RECORD_HEAD = 7
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _LONGEST_RECORD = 32 << 20
-# Blocks are filled up to their end only where a head does not fit. A sparse file may have 100 GB of empty ones.
-_MOST_EMPTY_BLOCKS = 64
 _STEP, _TIME = "_step", "_timestamp"
 
 
@@ -34,11 +32,9 @@ class WandbFile(GrowingFile):
     def __init__(self, path: Path) -> None:
         super().__init__(path)
         self._part = bytearray()
-        self._empty_blocks = 0
 
     def _restart(self) -> None:
         self._part.clear()
-        self._empty_blocks = 0
 
     def _parse(self, data: bytes) -> tuple[list[Point], int]:
         at, points = 0, []
@@ -52,9 +48,6 @@ class WandbFile(GrowingFile):
             left = _BLOCK - (self._offset + at) % _BLOCK
             _, length, kind = _RECORD(data, at)
             if left < _RECORD_HEAD or (kind == 0 and length == 0):
-                self._empty_blocks += left >= _RECORD_HEAD
-                if self._empty_blocks > _MOST_EMPTY_BLOCKS:
-                    raise ForeignFileError(f"it has more than {_MOST_EMPTY_BLOCKS} empty blocks")
                 at += left
                 continue
             end = at + _RECORD_HEAD + length

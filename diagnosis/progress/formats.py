@@ -41,7 +41,7 @@ _AFTER_WORD = r"['\"]?\s?[:=]?\s?[\[(\#]?\s*"
 # A number that is no part of a time, a version or an address.
 _END = r"(?![\w.:%]*\d|\w)"
 _COUNT = r"[\d.]+[kKMGT]?"
-_RATE = r"(?P<rate>[\d.?]+)\s?(?P<per>[kKMGT]?\s?[^\s\],]*?/s|s/[^\s\],]+)(?P<rest>[^\]]*)\]?"
+_RATE = r"(?P<rate>[\d.?]+[kKMGT]?)\s?(?P<per>[^\s\],]*?/s|s/[^\s\],]+)(?P<rest>[^\]]*)\]?"
 
 BARS = (
     Format(

@@ -416,13 +416,11 @@ class _Line:
             end = match.start("rest") if found.get("rest") is not None else match.end()
             self._take_span(head + match.start(), head + end)
             per = found.get("per") or ""
-            if per.endswith("B/s") or found.get("unit") in ("B", "iB"):
+            if per in ("B/s", "iB/s") or found.get("unit") in ("B", "iB"):
                 return None, True, False
             inverse = inverse or per.startswith("s/")
             if row in BARS:
                 bar = re.sub(r"\d+", "#", message[: match.start()].strip(f" :|{FILL}"))
-                if len(per) > 3 and per[0] in _SCALES and "rate" in position and not inverse:
-                    position["rate"] = Source(position["rate"].index, _SCALES[per[0]])
             self._has_run_total = self._has_run_total or row is RUN_TOTAL
         return bar, False, inverse
 

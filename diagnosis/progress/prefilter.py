@@ -6,7 +6,8 @@ One search by RE2 runs at some 500 MB/s, while the parse of each line would be 2
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from .formats import compile_bytes
@@ -23,7 +24,8 @@ _NEEDLES = (
 _WITHOUT_NAMES = re.compile(rb"\(\?P<\w+>")
 
 
-def compile_needles(patterns: Collection[str] = (), text: bytes = _NEEDLES) -> Any:
+@cache
+def compile_needles(patterns: tuple[str, ...] = (), text: bytes = _NEEDLES) -> Any:
     """Compile the pattern that finds the lines.
 
     Args:
@@ -36,10 +38,7 @@ def compile_needles(patterns: Collection[str] = (), text: bytes = _NEEDLES) -> A
     return compile_bytes(b"(?:%b)[^\\n]*" % _WITHOUT_NAMES.sub(b"(?:", needles), captures=False)
 
 
-_compiled = compile_needles()
-
-
-def candidate_lines(data: bytes, needles: Any = _compiled) -> Iterator[tuple[bytes, int]]:
+def candidate_lines(data: bytes, needles: Any) -> Iterator[tuple[bytes, int]]:
     """Yield the lines of a block that may tell progress, without their ends, and where each starts in the block.
 
     What a carriage return overwrites counts as a line: each state of a progress bar has values of its own. It has the

@@ -500,7 +500,7 @@ class ProgressTracker:
         is_bounded: bool = False,
     ) -> None:
         self._formats = [user_format(pattern) for pattern in patterns]
-        self._needles = compile_needles(patterns) if patterns else None
+        self._needles = compile_needles(tuple(patterns))
         self.lines = LineReader(denied, known, is_bounded=is_bounded)
         self._tables: dict[str, Table] = {}
         self._ends: dict[str, bytes] = {}
@@ -522,7 +522,7 @@ class ProgressTracker:
         if not math.isnan(time):
             self.printed_at = time if self.printed_at is None else max(time, self.printed_at)
         last_step = b""
-        for line, start in candidate_lines(data, self._needles) if self._needles else candidate_lines(data):
+        for line, start in candidate_lines(data, self._needles):
             named = self._read_named(line, start, data, replica) if self._formats or may_be_row(line) else None
             reading = named or self.lines.read(line)
             if reading is None:

@@ -24,9 +24,7 @@ _MAX_RANKS = 1 << 20
 _MAX_TEXT = 400
 # A dump of 2,000 collectives, the recorder's default, with stacks of 30 frames has 350,000 opcodes. A million take 2 s
 # and 100 MB; the 64 million of a hostile file would take minutes and gigabytes.
-_MAX_OPCODES, _MAX_STACK = 1_000_000, 100_000
-# Opcodes between two checks of the stack.
-_STACK_CHECK = 1_024
+_MAX_OPCODES = 1_000_000
 # Maximum values in the JSON form, which has no stacks.
 _MAX_VALUES = 2_000_000
 _GLOO = "gloo:"
@@ -83,27 +81,14 @@ class Dump:
 
 
 class _Opcodes(dict[int, Any]):
-    """Handlers of the allowed opcodes, which count the opcodes and limit the stack.
+    """Handlers of the allowed opcodes, which count the opcodes."""
 
-    Args:
-        handlers: the handlers by opcode.
-        unpickler: the unpickler that calls the handlers.
-    """
-
-    def __init__(self, handlers: dict[int, Any], unpickler: Any) -> None:
-        super().__init__(handlers)
-        self._left = _MAX_OPCODES
-        self._unpickler = unpickler
+    _left = _MAX_OPCODES
 
     def __getitem__(self, code: int) -> Any:
         self._left -= 1
         if self._left < 0:
             raise pickle.UnpicklingError(f"it has more than {_MAX_OPCODES:,} opcodes")
-        if (
-            not self._left % _STACK_CHECK
-            and max(len(self._unpickler.stack), len(self._unpickler.metastack)) > _MAX_STACK
-        ):
-            raise pickle.UnpicklingError(f"its stack has more than {_MAX_STACK:,} items")
         return super().__getitem__(code)
 
 
@@ -129,7 +114,7 @@ class _PlainUnpickler(pickle._Unpickler):  # pyrefly: ignore
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data))
         # The base class looks its handlers up here, by subscript.
-        self.dispatch = _Opcodes(type(self).dispatch, self)  # pyrefly: ignore
+        self.dispatch = _Opcodes(type(self).dispatch)  # pyrefly: ignore
 
     def find_class(self, module: str, name: str) -> Any:
         raise pickle.UnpicklingError(f"it asks for {module}.{name}")

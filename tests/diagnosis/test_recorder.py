@@ -115,8 +115,8 @@ def test_what_is_no_dump_is_refused_and_nothing_of_it_is_run(name, tmp_path):
     ("name", "words"),
     [
         ("millions of opcodes", "more than 1,000,000 opcodes"),
-        ("a stack of millions", "more than 100,000 items"),
-        ("millions of marks", "more than 100,000 items"),
+        ("a stack of millions", "more than 1,000,000 opcodes"),
+        ("millions of marks", "more than 1,000,000 opcodes"),
         ("millions of JSON values", "more than 2,000,000 values"),
     ],
 )
