@@ -28,8 +28,8 @@ _log = logging.getLogger(__name__)
 _LOG_INTERVAL_S = 0.25
 FILE_INTERVAL_S = 2.0
 """How often metric files are read for new points (s)."""
-# How often metric files are looked for (s), ever less often: a trainer opens its own some time after it starts.
-_FIRST_FIND_S, _LAST_FIND_S, _FIND_GROWTH = 2.0, 20.0, 1.3
+# How often metric files are searched for (s): a trainer opens its own some time after it starts.
+_FIND_INTERVAL_S = 5.0
 # Between two blocks other threads run, the event loop before all (s).
 _PAUSE_S = 0.001
 PUBLISH_INTERVAL_S = 0.5
@@ -46,6 +46,26 @@ _MEASURE_S = 1.0
 _TAIL = 65_536
 # How often the ends of the logs that are not followed are read (s), and how much of each (bytes).
 _ENDS_INTERVAL_S, _END = 10.0, 16_384
+
+
+class _Timer:
+    """Tells when an interval has passed; it is due at first.
+
+    Args:
+        seconds: the interval.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._at = -math.inf
+
+    def is_due(self) -> bool:
+        """Return whether the interval has passed, and begin the next one."""
+        now = time.monotonic()
+        is_due = now - self._at >= self._seconds
+        if is_due:
+            self._at = now
+        return is_due
 
 
 class ActivityReader(BackgroundThread):
@@ -87,7 +107,7 @@ class ActivityReader(BackgroundThread):
         self._now = now
         self.latest = Activity()
         """What the job was doing when it was last looked at; replaced, never changed."""
-        self._published_at = -math.inf
+        self._publishes = _Timer(PUBLISH_INTERVAL_S)
 
     def _run(self) -> None:
         blocks = LogBlocks(self.logs)
@@ -108,32 +128,21 @@ class ActivityReader(BackgroundThread):
 
     def _follow(self, blocks: LogBlocks) -> None:
         blocks.connect()
-        polled_at = find_at = ends_at = -math.inf
-        find_pause = _FIRST_FIND_S
-        was_final = self.is_final
+        files, finds = _Timer(FILE_INTERVAL_S), _Timer(_FIND_INTERVAL_S)
+        ends, saves = _Timer(_ENDS_INTERVAL_S), _Timer(_SAVE_INTERVAL_S)
         more_in_files = False
-        saved_at = time.monotonic()
         while not self._stop.is_set():
             more = self._read_log(blocks)
             self._job.is_current = not more and blocks.caught_up
-            now = time.monotonic()
-            if more_in_files or now - polled_at > FILE_INTERVAL_S:
-                paths: Collection[Path] = ()
-                if now >= find_at or self.is_final != was_final:
-                    was_final = self.is_final
-                    paths = self._job.find_files()
-                    find_at, find_pause = now + find_pause, min(find_pause * _FIND_GROWTH, _LAST_FIND_S)
-                polled_at = now
-                more_in_files = self._job.read_files(paths)
+            if more_in_files or files.is_due():
+                more_in_files = self._job.read_files(self._job.find_files() if finds.is_due() else ())
                 more = more or more_in_files
             if not more:
                 self._job.is_read = True
-                if now - ends_at > _ENDS_INTERVAL_S:
-                    ends_at = now
+                if ends.is_due():
                     self._job.ends = _read_ends(self.logs)
             self._publish()
-            if now - saved_at > _SAVE_INTERVAL_S:
-                saved_at = now
+            if saves.is_due():
                 self._job.save()
             if not more:
                 self._wake.wait(_LOG_INTERVAL_S)
@@ -155,9 +164,7 @@ class ActivityReader(BackgroundThread):
 
     def _publish(self) -> None:
         """Make what is known now the latest, at most so often; also where nothing came: that may be a stall."""
-        now = time.monotonic()
-        if now - self._published_at >= PUBLISH_INTERVAL_S:
-            self._published_at = now
+        if self._publishes.is_due():
             self.latest = self._job.snapshot(self._now(), is_final=self.is_final, cores=self.cores)
             self._notify()
 

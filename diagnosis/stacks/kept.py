@@ -47,7 +47,7 @@ def kept_snapshots(handle: str, limit: int = _MAX_KEPT, *, has_recorders: bool =
     for path in sorted(_folder(handle).glob("*.json"), reverse=True)[:limit]:
         try:
             snapshots.append(from_document(decode_json(read_file(path, LARGE)), has_recorders=has_recorders))
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError) as error:
             logger.warning("%s: %s", path, error)
     return snapshots
 

@@ -8,37 +8,32 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, fields
+from typing import Any
 
+from ...base.typed_data import convert
 from ...base.validation import decode_json
 from ...logs.text.sanitize import plain
 from ..frames import parse_faulthandler, parse_pyspy
 from ..recorder.dump import Dump, DumpError, parse_dump
-from .snapshot import Pace, ProcessStack, ReplicaReply, StackSnapshot
+from .snapshot import ProcessStack, ReplicaReply, SnapshotRecord, StackSnapshot
 
 MAX_RANK = 1 << 17
 _FORMAT = 1
 _MAX_LINES = 20_000
 # PyTorch keeps 2000 entries of some hundred bytes.
 _MAX_DUMP_BYTES = 64 << 20
-_PACES: tuple[Pace, ...] = get_args(Pace)
 
 
 def parse_lines(data: bytes) -> tuple[dict[str, Any], ...]:
     """Parse the probe's output, leaving out lines of other programs."""
-    return tuple(_objects(data))
-
-
-def _objects(data: bytes) -> Iterator[dict[str, Any]]:
+    lines = []
     for text in data.splitlines()[:_MAX_LINES]:
-        try:
-            line = decode_json(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict):
-            yield line
+        with suppress(ValueError):
+            lines.append(decode_json(text))
+    return tuple(line for line in lines if isinstance(line, dict))
 
 
 def parse_snapshot(
@@ -90,9 +85,9 @@ def parse_snapshot(
     ranks = {*(recorded or ()), *(stack.rank for stack in stacks if stack.is_main)}
     sizes = sizes or [reply.replica + 1 for reply in replies if reply.error]
     return StackSnapshot(
-        handle,
-        role,
-        tuple(replies),
+        handle=handle,
+        role=role,
+        replies=tuple(replies),
         world_size=max([*sizes, *(rank + 1 for rank in ranks)], default=len(replies)),
         processes=tuple(stacks),
         dumps=dumps,
@@ -105,7 +100,7 @@ def parse_snapshot(
 
 def to_document(snapshot: StackSnapshot) -> dict[str, Any]:
     """Return a snapshot as JSON; the probe's output is stored unchanged."""
-    names = ("handle", "role", "at", "seconds", "pace", "pauses", "moved_at", "other_roles")
+    names = [field.name for field in fields(SnapshotRecord)]
     replies = [asdict(reply) for reply in snapshot.replies]
     return {"format": _FORMAT, **{name: getattr(snapshot, name) for name in names}, "replies": replies}
 
@@ -114,22 +109,10 @@ def from_document(document: Mapping[str, Any], *, has_recorders: bool = True) ->
     """Return the snapshot of a document.
 
     Raises:
-        KeyError, TypeError, ValueError: the document is malformed.
+        ValueError: the document is malformed.
     """
-    moved_at = document.get("moved_at")
-    replies: list[dict[str, Any]] = [{**reply, "lines": tuple(reply["lines"])} for reply in document["replies"]]
-    return parse_snapshot(
-        str(document["handle"]),
-        str(document["role"]),
-        [ReplicaReply(**reply) for reply in replies],
-        has_recorders=has_recorders,
-        at=float(document["at"]),
-        seconds=float(document["seconds"]),
-        other_roles=tuple(document["other_roles"]),
-        pace=next((pace for pace in _PACES if pace == document.get("pace")), ""),
-        pauses=tuple(map(float, document.get("pauses", ()))),
-        moved_at=None if moved_at is None else float(moved_at),
-    )
+    record: SnapshotRecord = convert(document, SnapshotRecord)
+    return parse_snapshot(**vars(record), has_recorders=has_recorders)
 
 
 def _process(rank: int, replica: int, line: Mapping[str, Any]) -> ProcessStack:

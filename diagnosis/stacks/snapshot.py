@@ -66,18 +66,12 @@ class ReplicaReply:
     ended_at: float | None = None
 
 
-@dataclass(frozen=True)
-class StackSnapshot:
-    """The stacks and flight recorders of all ranks of one role at one time.
+@dataclass(frozen=True, kw_only=True)
+class SnapshotRecord:
+    """What is stored of a snapshot.
 
     Attributes:
         replies: the answers of the replicas, which everything else is parsed from.
-        world_size: the number of ranks.
-        processes: all processes, by rank, the rank itself first.
-        dumps: the flight recorder of each rank that has a readable one.
-        recorded_at: when the recorder of each rank was read, by the rank's own clock, in seconds since the epoch.
-        sources: the source lines around the user's frames, by file and number.
-        faults: why the flight recorders of other ranks are not readable.
         at: its start, in seconds since the epoch.
         seconds: how long it took.
         other_roles: the other roles of the job.
@@ -89,18 +83,33 @@ class StackSnapshot:
     handle: str
     role: str
     replies: tuple[ReplicaReply, ...]
-    world_size: int
-    processes: tuple[ProcessStack, ...]
-    dumps: dict[int, Dump]
-    recorded_at: dict[int, float]
-    sources: dict[str, dict[int, str]]
-    faults: dict[int, str]
     at: float = 0.0
     seconds: float = 0.0
     other_roles: tuple[str, ...] = ()
     pace: Pace = ""
     pauses: tuple[float, ...] = ()
     moved_at: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackSnapshot(SnapshotRecord):
+    """The stacks and flight recorders of all ranks of one role at one time.
+
+    Attributes:
+        world_size: the number of ranks.
+        processes: all processes, by rank, the rank itself first.
+        dumps: the flight recorder of each rank that has a readable one.
+        recorded_at: when the recorder of each rank was read, by the rank's own clock, in seconds since the epoch.
+        sources: the source lines around the user's frames, by file and number.
+        faults: why the flight recorders of other ranks are not readable.
+    """
+
+    world_size: int
+    processes: tuple[ProcessStack, ...]
+    dumps: dict[int, Dump]
+    recorded_at: dict[int, float]
+    sources: dict[str, dict[int, str]]
+    faults: dict[int, str]
 
     @cached_property
     def ranks(self) -> dict[int, ProcessStack]:

@@ -329,19 +329,6 @@ def test_pace_is_judged_once_the_log_is_read(folder, monkeypatch):
     assert [words for step, words in seen_at.items() if words and step != 399] == []
 
 
-def test_log_is_read_though_no_metric_file_is_found(reader, folder, monkeypatch):
-    """An argument may be no valid path; the failure is kept for the screen."""
-
-    def fail(*_: object) -> list[Path]:
-        raise OSError(36, "File name too long")
-
-    monkeypatch.setattr("torchx_tui.diagnosis.progress.activity.find_metric_files", fail)
-    write(folder / "0.log", "step 1/9 loss 2.5\nstep 2/9 loss 2.25\n")
-    reader.start()
-    assert seen(reader, "the log", "loss", 2).progress.step == 2
-    wait_until(lambda: "File name too long" in "".join(reader.latest.failures), "the failure")
-
-
 def test_reader_that_cannot_go_on_is_shown(folder):
     def fail() -> JobPlace:
         raise AttributeError("no such thing")
