@@ -126,7 +126,7 @@ class _Canvas:
             if column.count:
                 self.run(at, self.row_of(column.high), self.row_of(column.low), role)
 
-    def draw_line(self, columns: Sequence[_Column], role: Role, curve: int = 0) -> None:
+    def draw_line(self, columns: Sequence[_Column], curve: int, role: Role) -> None:
         """Draw the smoothed values, each joined with the one before; nan and infinite values break the line."""
         before: tuple[int, int] | None = None
         for at, column in enumerate(columns):
@@ -238,12 +238,13 @@ def draw_chart(
     canvas = _Canvas(columns, rows, scale, options)
     if is_single:
         canvas.draw_ranges(binned[0], Role.RAW if is_smoothed else Role.SMOOTH)
-        canvas.draw_line(binned[0], Role.SMOOTH)
+        canvas.draw_line(binned[0], 0, Role.SMOOTH)
     else:
-        for columns, curve in zip(binned, letters or range(len(binned)), strict=True):
-            canvas.draw_line(columns, Role.CURVE, curve)
-        for columns, curve in zip(binned, letters or range(len(binned)), strict=True):
-            canvas.draw_letters(columns, curve)
+        curves = list(zip(binned, letters or range(len(binned)), strict=True))
+        for curve in curves:
+            canvas.draw_line(*curve, Role.CURVE)
+        for curve in curves:
+            canvas.draw_letters(*curve)
     if options.cursor is not None and low <= options.cursor <= high:
         canvas.draw_cursor(options.cursor, (options.cursor - low) / (high - low or 1.0))
     if is_single:

@@ -24,9 +24,8 @@ _USUAL_FOLDERS = re.compile(
 _SKIPPED_FOLDERS = frozenset({".git", "node_modules", "site-packages", "__pycache__", ".venv", "venv"})
 # Files that may be metrics by their content, if a process of the job writes them.
 _TEXT_FILES = re.compile(r"(?:[^.]+|.*\.(?:csv|tsv|txt|log|out|dat|jsonl?))")
-_MAX_DEPTH = 3
-# The file stores of MLflow and dvclive are deeper.
-_DEEP = re.compile(r".*/(?:mlruns|plots)/.*")
+# The file store of MLflow is the deepest.
+_MAX_DEPTH = 5
 _MAX_ENTRIES = 2_000
 # MLflow's file store has a file for each metric.
 _MAX_FILES = 32
@@ -173,24 +172,20 @@ class _Search:
             every: search every folder, not only those with a usual name.
             depth: how deep it is.
         """
-        try:
+        with suppress(OSError, ValueError):
             if not _is_plain(folder):
                 return
             with os.scandir(folder) as entries:
                 listed = [entry for entry in entries if self._goes_on()]
-        except (OSError, ValueError):
-            return
-        for entry in sorted(listed, key=lambda entry: entry.name):
-            path = Path(entry.path)
-            if _is_real_folder(entry):
-                is_wanted = every or depth > 0 or _USUAL_FOLDERS.fullmatch(entry.name)
-                is_near = depth < _MAX_DEPTH or (depth < _MAX_DEPTH + 2 and _DEEP.fullmatch(entry.path))
-                if is_wanted and is_near and entry.name not in _SKIPPED_FOLDERS:
-                    yield from self.candidates(path, every=every, depth=depth + 1)
-            elif is_metric_name(path):
-                found = _candidate(path)
-                if found is not None and self._since <= found.written <= self._until:
-                    yield found
+            for entry in sorted(listed, key=lambda entry: entry.name):
+                path = Path(entry.path)
+                if entry.is_dir(follow_symlinks=False):
+                    is_wanted = every or depth > 0 or _USUAL_FOLDERS.fullmatch(entry.name)
+                    if is_wanted and depth < _MAX_DEPTH and entry.name not in _SKIPPED_FOLDERS:
+                        yield from self.candidates(path, every=every, depth=depth + 1)
+                elif is_metric_name(path) and (found := _candidate(path)) is not None:
+                    if self._since <= found.written <= self._until:
+                        yield found
 
 
 def _candidate(path: Path) -> Candidate | None:
@@ -210,13 +205,6 @@ def _is_plain(path: Path) -> bool:
     if parts[1:2] != ("proc",) or parts[3:4] != ("root",):
         return True
     return not any(path.is_symlink() for path in [path, *path.parents][: len(parts) - 4])
-
-
-def _is_real_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
 
 
 def _names(folder: str) -> list[str]:

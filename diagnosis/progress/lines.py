@@ -17,14 +17,14 @@ from typing import NamedTuple
 
 from .formats import AT_START, BARS, FILL, FORMATS, POSITION, RUN_TOTAL
 
-# A number is no part of a word (`top5`, `Acc@1`). Its sign counts unless a word or number precedes it: `1-5` and
+# A number is no part of a word (`top5`, `Acc@1`) or of a name in brackets (`lr (group 0)=`). Its sign counts unless a word or number precedes it: `1-5` and
 # `2026-11-22` have none. The set of characters comes first and the context is checked afterwards: four times as fast.
 _AFTER_FIRST_DIGIT = r"\d*(?:,(?:\d{3}(?:,\d{3})*(?![\d,])|\d+(?![\d,\])])))?\.?\d*(?:[eE][-+]?\d+)?"
 _AFTER_POINT = r"\d+(?:[eE][-+]?\d+)?"
 _AFTER_FIRST_LETTER = r"(?:an|aN|AN|nf|NF|nfinity)(?!\w| iterations| values?\b)"
 _NUMBER = re.compile(
     r"([-+.\dnNiI](?:"
-    rf"(?<=\d)(?<![\w@].){_AFTER_FIRST_DIGIT}"
+    rf"(?<=\d)(?<![\w@].)(?![\d.]*\)=){_AFTER_FIRST_DIGIT}"
     rf"|(?<=[-+])(?<![\w.\])].)(?:\d{_AFTER_FIRST_DIGIT}|\.{_AFTER_POINT}|[nNiI]{_AFTER_FIRST_LETTER})"
     rf"|(?<=\.)(?<![\w@].){_AFTER_POINT}"
     rf"|(?<=[nNiI])(?<![\w@].){_AFTER_FIRST_LETTER}"
@@ -70,7 +70,6 @@ _EVAL = re.compile(
     r"|(?:best|cur) metric)|\*\s|.*\bvalid on\b|.*\bvalidation\b"
     r"|.*['\"](?:mode|phase|split|stage)['\"]: ?['\"](?:val|eval|test)"
 )
-_EVAL_LOGGER = "| valid |"
 _BOX = re.compile(r"\s*\|\s+(?P<name>[A-Za-z][\w/@ ]*?)\s+\|\s+$")
 _LEFT = re.compile(r"(?i)\b(?:eta|remaining|time to finish|time left)['\"]?[:=]? ?(.{,40})")
 _DURATION = re.compile(r"(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
@@ -88,7 +87,7 @@ _BETWEEN = re.compile(rf"[|,;{{}}\t{FILL}]|\[|\]|\s\s+|\s-\s|:\s|[=]>?\s?|\s/\s|
 _ENDS_WITH_NUMBER = re.compile(r"[)\]]['\"]?\s?[:=]")
 # A place in code: `(trainer:779)`.
 _IN_CODE = re.compile(r"\([\w.]+:$")
-_NAME = re.compile(rf"[^\W\d][\w./@'%#-]*(?:\s?\([\w/ .%{_MARK}]+\)|\s[\w./@'%#-]+){{0,6}}")
+_NAME = re.compile(rf"[^\W\d][\w./@'%#-]*(?:\s?\([\w/ .%{_MARK}]+\)|\s[\w./@'%#-]+){{0,5}}")
 _FILLERS = re.compile(r"^(?:(?:and|the|is|for|at|to|in|of|out|with|finished with|loss value|s/it|it/s)\s)+")
 # What may precede a name: the rest of a unit, as in `27.8/s/gpu LR: 0.1`, or of a bracket.
 _NO_NAME = re.compile(r"^(?:[()]\s*|[^\w\s(]\S*\s+)")
@@ -101,7 +100,6 @@ _SECTION = re.compile(
 )
 # A rate without a name has that of its unit.
 _NAMES_OF_UNITS = ("tok/s", "samples/s")
-_MOST_WORDS = 6
 _CORE = re.compile(
     r"(?i)loss|acc|ppl|perplex|reward|return|score|\bkl|entropy|auc|\bf1|map\b|bleu|rouge|error|rmse|mae|psnr|iou|dice"
     r"|recall|precision|\b[wc]er\b|objective|top-?[15]\b"
@@ -145,18 +143,16 @@ class ValueSource(NamedTuple):
     """Where a metric is in a line.
 
     Attributes:
-        name: its name; `_MARK` in it is replaced by the number at ``name_index``, as in `lr (group 0)`.
+        name: its name.
         index: the index of its number.
         scale: the factor of its unit.
         unit: the text after its number.
-        name_index: the index of the number within the name; -1 if there is none.
     """
 
     name: str
     index: int
     scale: float
     unit: str
-    name_index: int = -1
 
 
 @dataclass(frozen=True)
@@ -284,14 +280,12 @@ class LineReader:
         if shape.has_left and (left := time_left(text)) is not None:
             position["left"] = left
         values = []
-        for name, index, scale, unit, name_index in shape.values:
+        for name, index, scale, unit in shape.values:
             printed = numbers[index]
             try:
                 number = float(printed)
             except ValueError:
                 number = to_float(printed)
-            if name_index >= 0:
-                name = name.replace(_MARK, numbers[name_index])
             values.append((name, number * scale, printed + unit))
         return Reading(shape, position, values)
 
@@ -353,7 +347,7 @@ class _Line:
         # `epoch 1 step 10/100` counts one epoch, `step 10/4000, epoch 1` the run.
         after_epoch = epoch is not None and step is not None and epoch.index < step.index
         in_epoch = after_epoch and not self._has_run_total and ("total" in position or bar is not None)
-        is_eval = _EVAL.match(message) is not None or _EVAL_LOGGER in self.text[:head]
+        is_eval = _EVAL.match(message) is not None
         is_dict = message.lstrip().startswith("{")
         is_anchored = step is not None or epoch is not None or bar is not None
         values = tuple(self._values(is_anchored))
@@ -445,7 +439,7 @@ class _Line:
                 is_eval = not label.lower().startswith("train")
             if index in self.taken:
                 continue
-            name, name_index = self._name(index, is_anchored)
+            name = self._name(index, is_anchored)
             unit = self._unit(index)
             word = unit[1] if unit else ""
             if not name and is_anchored and word in _NAMES_OF_UNITS:
@@ -458,7 +452,7 @@ class _Line:
             if name not in seen:
                 seen.add(name)
                 scale = _SCALES.get(word, 1.0) if "mem" not in name else 1.0
-                yield ValueSource(name, index, scale, unit[0] if unit else "", name_index)
+                yield ValueSource(name, index, scale, unit[0] if unit else "")
 
     def _is_denied(self, name: str, is_anchored: bool) -> bool:
         if name in self._denied or name in self._known:
@@ -485,8 +479,8 @@ class _Line:
             return False  # the text before a bar: `Loss: 2.08:   3%|`
         return _NO_VALUE.match(_MARK.join((rest, *self.texts[index + 2 : index + 4]))) is not None
 
-    def _name(self, index: int, is_anchored: bool) -> tuple[str, int]:
-        """Return the name of a number, and the index of a number within that name; -1 if there is none."""
+    def _name(self, index: int, is_anchored: bool) -> str:
+        """Return the name of a number; empty if there is none."""
         text = self.texts[index]
         if index and _ENDS_WITH_NUMBER.match(text):
             text = _MARK.join(self.texts[max(0, index - 2) : index + 1])
@@ -494,16 +488,14 @@ class _Line:
             text = text[unit.end() :]
         separator = _SEPARATOR.search(text, max(0, len(text) - _LONGEST_GAP))
         if separator is None:
-            return "", -1
+            return ""
         before = text[: separator.start()]
         if separator["sep"].strip("'\" "):
             piece = _BETWEEN.split(before)[-1].strip(" '\"`").rstrip(".-")
             piece = _FILLERS.sub("", _NO_NAME.sub("", piece), count=1)
         else:
             piece = "" if separator["open"] else _bare_name(before, is_anchored)
-        if not piece or len(piece.split()) > _MOST_WORDS or not _NAME.fullmatch(piece):
-            return "", -1
-        return piece, index - 1 if _MARK in piece else -1
+        return piece.replace(_MARK, "#") if _NAME.fullmatch(piece) else ""
 
 
 def _bare_name(before: str, is_anchored: bool) -> str:

@@ -113,7 +113,6 @@ class StepCounter:
         """Whether step and total count one epoch."""
         self.lines = 0
         self._offset = 0.0
-        self._has_risen = False
 
     def move(self, raw: float, total: float | None, epoch: float | None) -> bool:
         """Take the step of a line; return whether it went back.
@@ -125,10 +124,9 @@ class StepCounter:
         """
         goes_back = self.step is not None and raw < self.raw
         if goes_back:
-            was_at_end = self._has_risen if self.total is None else self.raw >= 0.9 * self.total
+            was_at_end = self.total is None or self.raw >= 0.9 * self.total
             if epoch is not None or (raw < self.raw / 2 and was_at_end):
                 self._offset += self.total or self.raw
-        self._has_risen = (self._has_risen or (self.step is not None and raw > self.raw)) and not goes_back
         self.total, self.in_epoch, self.raw = total or self.total, epoch is not None, raw
         if epoch is not None and total:
             self._offset = epoch * total
@@ -356,8 +354,6 @@ class RankLog:
         self._rate = position.get("rate", self._rate)
         if "step" in position and not is_eval:
             self._take_step(self._lines, position, shape.in_epoch, time)
-        elif "step" in position and position.keys().isdisjoint(("total", "epoch")):
-            return position["step"]  # `validate step: 200` is the step that is evaluated
         return self.step
 
     @property

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 MAX_BYTES = 32 << 20
 MAX_PROCESSES = 2000
@@ -405,24 +406,14 @@ def main():
         except NotRead as error:
             put(kind="recorder", rank=item.env.get("RANK"), way="", reason=str(error))
 
-    work = [(report, (item, item, True)) for item in ranks]
-    if options.get("recorder", True) and not native:
-        work += [(report_recorder, (item,)) for item in ranks if "RANK" in item.env]
-    for rank in ranks:
-        work += [(report, (c, rank, False)) for c in below(rank)[1:] if c.pid not in mains and hasattr(c, "program")]
-
-    def run_work():
-        while True:
-            with LOCK:
-                if not work:
-                    return
-                call, arguments = work.pop(0)
-            call(*arguments)
-
-    threads = [threading.Thread(target=run_work) for _ in range(THREADS)]
-    for step in (threading.Thread.start, threading.Thread.join):
-        for thread in threads:
-            step(thread)
+    children = [(c, rank) for rank in ranks for c in below(rank)[1:] if c.pid not in mains and hasattr(c, "program")]
+    with ThreadPoolExecutor(THREADS) as pool:
+        work = [pool.submit(report, item, item, True) for item in ranks]
+        if options.get("recorder", True) and not native:
+            work += [pool.submit(report_recorder, item) for item in ranks if "RANK" in item.env]
+        work += [pool.submit(report, c, rank, False) for c, rank in children]
+    for each in work:
+        each.result()
     put(kind="end", host=os.uname()[1], processes=len(processes), ranks=len(ranks))
     put_sources(wanted)
 

@@ -31,6 +31,10 @@ def track(*lines: str, seconds: float | None = None, start: float = 1_000.0) -> 
         (["[1]\ttrain-auc:0.5", "[2]\ttrain-auc:0.6"], 2, None),
         (["[step=1/4000,epoch=1,eta=2h59m]", "    train/CE loss=9.1", "[step=10/4000,epoch=1,eta=2h59m]"], 10, 4000),
         (["UserWarning: step 3/10 of deprecation: use lr=1e-3 instead"], None, None),
+        # Lines count, and a bar beside them has the total.
+        ([" 50%|##### | 5/10 [00:10<00:09,  4.1it/s]", "step 5: loss 1.5", "step 6: loss 1.5"], 6, 10),
+        # PyTorch's tutorials count from 0 to the number in the line.
+        (["Epoch 0/2", "Epoch 1/2", "Epoch 2/2"], 3, 3),
         (["training on 8 gpus", "loaded 1/4 shards in 3.2s"], None, None),
     ],
 )
@@ -73,6 +77,8 @@ def test_bars_of_evaluations_and_files_are_no_progress():
         " 51%|#####     | 41/80 [00:10<00:09,  4.1it/s]",
     )
     assert tracker.progress() == Progress(41, 80, rate=4.1, seconds_left=39 / 4.1)
+    tracker.feed(b" 38%|###8      | 3/8 [00:00<00:00, 28.39it/s]\n", replica="trainer/0")
+    assert tracker.progress().step == 41
 
 
 def test_steps_that_begin_anew_go_on():
@@ -82,11 +88,18 @@ def test_steps_that_begin_anew_go_on():
     assert list(tracker.series()["loss"].steps()) == [*range(10), *range(10, 20)]
 
 
-def test_a_restart_goes_back():
+@pytest.mark.parametrize("checkpoint", [400, 100])
+def test_a_restart_goes_back(checkpoint):
     """A job that resumed at its checkpoint is where its lines say, and its rate is that since then."""
-    lines = [f"step {n}/1000 loss 1.0" for n in (500, 510, 520, 400, 410, 420, 430)]
-    progress = track(*lines, seconds=10).progress()
-    assert (progress.step, progress.rate) == (430, pytest.approx(1.0))
+    steps = [500, 510, 520, *range(checkpoint, checkpoint + 40, 10)]
+    progress = track(*(f"step {n}/1000 loss 1.0" for n in steps), seconds=10).progress()
+    assert (progress.step, progress.rate) == (checkpoint + 30, pytest.approx(1.0))
+
+
+def test_steps_that_go_on_below_epochs_are_those_of_the_run():
+    lines = [line for n in (2, 3, 4) for line in (f"Epoch {n}/5", f"step {n * 200 - 100}/1000", f"step {n * 200}/1000")]
+    progress = track(*lines).progress()
+    assert (progress.step, progress.total) == (800, 1000)
 
 
 def test_evaluations_are_series_of_their_own():
