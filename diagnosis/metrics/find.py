@@ -183,9 +183,11 @@ class _Search:
                     is_wanted = every or depth > 0 or _USUAL_FOLDERS.fullmatch(entry.name)
                     if is_wanted and depth < _MAX_DEPTH and entry.name not in _SKIPPED_FOLDERS:
                         yield from self.candidates(path, every=every, depth=depth + 1)
-                elif is_metric_name(path) and (found := _candidate(path)) is not None:
-                    if self._since <= found.written <= self._until:
-                        yield found
+                elif is_metric_name(path) and (found := _candidate(path)) is not None and self._is_of_job(found):
+                    yield found
+
+    def _is_of_job(self, found: Candidate) -> bool:
+        return self._since <= found.written <= self._until
 
 
 def _candidate(path: Path) -> Candidate | None:

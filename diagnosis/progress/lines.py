@@ -17,8 +17,9 @@ from typing import NamedTuple
 
 from .formats import AT_START, BARS, FILL, FORMATS, POSITION, RUN_TOTAL
 
-# A number is no part of a word (`top5`, `Acc@1`) or of a name in brackets (`lr (group 0)=`). Its sign counts unless a word or number precedes it: `1-5` and
-# `2026-11-22` have none. The set of characters comes first and the context is checked afterwards: four times as fast.
+# A number is no part of a word (`top5`, `Acc@1`) or of a name in brackets (`lr (group 0)=`). Its sign counts unless a
+# word or number precedes it: `1-5` and `2026-11-22` have none. The set of characters comes first and the context is
+# checked afterwards: four times as fast.
 _AFTER_FIRST_DIGIT = r"\d*(?:,(?:\d{3}(?:,\d{3})*(?![\d,])|\d+(?![\d,\])])))?\.?\d*(?:[eE][-+]?\d+)?"
 _AFTER_POINT = r"\d+(?:[eE][-+]?\d+)?"
 _AFTER_FIRST_LETTER = r"(?:an|aN|AN|nf|NF|nfinity)(?!\w| iterations| values?\b)"
