@@ -11,7 +11,7 @@ import re
 
 _ANSI = re.compile(r"\x1b\[[\d;]*[mK]")
 _HEADER = re.compile(r"(?i)\s*(?:epoch|step|iter(?:ation)?|it|e)\s{2,}\S")
-_BAR = re.compile(r":\s+\d+%\s.*")
+_BAR = re.compile(r":\s+\d+%[\s|].*")
 _ROW = re.compile(r"\s*[\d.]+(?:/\d+)?[,\s]")
 _RULE = re.compile(r"[-=+\s]*")
 _CELL = re.compile(r"(-?[\d.]+(?:[eE][-+]?\d+)?|nan|-?inf)(?:\s?s|%|\s\([\d.]+%\))?")

@@ -147,6 +147,10 @@ def test_steps_of_an_epoch_without_number_of_epochs():
         ("gen\tnevals\tavg\tmax", "{n}\t300\t5{n}.5\t6{n}"),
         ("epoch,loss,avg,max", "{n},2.{n},5{n}.5,6{n}"),
         ("Step (% Done)     avg        max", "{n} (1.00%)        5{n}.5     6{n}"),
+        (
+            "  Epoch  GPU_mem   avg   max",
+            " {n}/1000    6.73G  5{n}.5    6{n}: 100%|█████| 16/16 [00:10<00:00,  1.60it/s]",
+        ),
     ],
 )
 def test_numbers_below_a_header(header, row):
