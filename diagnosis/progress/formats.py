@@ -123,6 +123,11 @@ FORMATS = (
         },
     ),
     Format(
+        "pycma",
+        r"^\s*(?P<step>\d+)\s+\d+(?:\s-?\d\.\d+e[+-]\d+){3}",
+        {"  100    800 1.1e-05 2.3e+00 4.4e-03  4e-03  5e-03 0:00.1": "step 100"},
+    ),
+    Format(
         "epoch by its word",
         rf"""(?<!per\s)(?<!best\s)(?<![\w/])(?:epoch|^(?:train|valid|test)(?=\s\(\d+/\d+\)\s)){_AFTER_WORD}['"]?
         (?P<epoch>\d+(?:\.\d+)?)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?{_END}""",
