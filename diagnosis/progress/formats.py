@@ -26,16 +26,18 @@ class Format:
         pattern: a regular expression with named groups: `POSITION`; `per`, the unit of the rate; `unit`, that of the
             step; `rest`, from where metrics follow. Case and white space in it do not count.
         samples: lines, each with its position, such as `step 5/20 epoch 1/2`.
+        needle: a regular expression of RE2 for its lines, if nothing in them is usual for trainers.
     """
 
     name: str
     pattern: str
     samples: Mapping[str, str] = field(default_factory=dict)
+    needle: str = ""
 
 
 _STEP_WORD = (
     r"(?:global[_ ]?)?(?:(?:train(?:ing)?|learning)[/_ ])?"
-    r"(?:step|iter(?:ation)?|num_updates|update|batch|it|episode|trial)"
+    r"(?:(?<!fps\s)step|iter(?:ation)?|num_updates|update|batch|it|episode|trial|round)"
 )
 _AFTER_WORD = r"['\"]?\s?[:=]?\s?[\[(\#]?\s*"
 # A number that is no part of a time, a version or an address.
@@ -128,6 +130,18 @@ FORMATS = (
         {"  100    800 1.1e-05 2.3e+00 4.4e-03  4e-03  5e-03 0:00.1": "step 100"},
     ),
     Format(
+        "Marian",
+        r"\bep\.\s(?P<epoch>\d+)\s:\sup\.\s(?P<step>\d+)",
+        {"[2026-11-28 10:01:00] Ep. 1 : Up. 500 : Sen. 32,000 : Cost 7.1": "step 500 epoch 1"},
+        r" : up\. \d",
+    ),
+    Format(
+        "StyleGAN",
+        r"^tick\s+(?P<step>\d+)\s+kimg\s",
+        {"tick 5     kimg 20.0     time 1m 02s       sec/tick 60.1": "step 5"},
+        r"\bkimg ",
+    ),
+    Format(
         "epoch by its word",
         rf"""(?<!per\s)(?<!best\s)(?<![\w/])(?:epoch|^(?:train|valid|test)(?=\s\(\d+/\d+\)\s)){_AFTER_WORD}['"]?
         (?P<epoch>\d+(?:\.\d+)?)(?:\s*(?:/|of)\s*(?P<epochs>\d+))?{_END}""",
@@ -151,8 +165,11 @@ FORMATS = (
             "Step #10 loss 0.5": "step 10",
             "steps: 10 loss: 7.0 iter time (s): 0.501": "step 10",
             "CleanRL global_step=10, episodic_return=1": "step 10",
+            "INFO :      [ROUND 3]": "step 3",
+            "fps step: 408 fps total: 332 epoch: 33/200 frames: 524288": "epoch 33/200",
             "Step 3/14 : RUN pip install torch": "",
         },
+        r"\bround ",
     ),
     Format(
         "steps by their unit",

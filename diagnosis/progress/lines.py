@@ -92,8 +92,8 @@ _NAME = re.compile(rf"[^\W\d][\w./@'%#-]*(?:\s?\([\w/ .%{_MARK}]+\)|\s[\w./@'%#-
 _FILLERS = re.compile(r"^(?:(?:and|the|is|for|at|to|in|of|out|with|finished with|loss value|s/it|it/s)\s)+")
 # What may precede a name: the rest of a unit, as in `27.8/s/gpu LR: 0.1`, or of a bracket.
 _NO_NAME = re.compile(r"^(?:[()]\s*|[^\w\s(]\S*\s+)")
-# A word that is all of its part of a line: `| norm 15.4 |`, `, inertia 1361.9`.
-_ALONE = re.compile(r"[,|]\s+([^\W\d][\w./%-]*)$")
+# A word that is all of its part of a line: `| norm 15.4 |`, `, inertia 1361.9`, ` : gNorm 0.2 :`, `  sec/tick 60.1  `.
+_ALONE = re.compile(r"(?:[,|]\s+|\s:\s+|^\s{2,})(?!over$)([^\W\d][\w./%-]*)$")
 # The label of what follows: `[valid] loss=0.6`, `Val: loss=0.6`, `"val": {"loss": 0.6`.
 _SECTION = re.compile(
     r"(?i)(?:^|[\s,|{\[(;\"'-])(train(?:ing)?|valid(?:ation)?|val|eval|test|dev)"

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from .formats import compile_bytes
+from .formats import FORMATS, compile_bytes
 
 # Words of trainers; `50%|`; `5/20 [`; a row of a box table; a number at the start of a line; `name=1`; `name: 1`;
 # rows of numbers alone.
 _NEEDLES = (
     rb"(?i:loss|step|iter|epoch|it/s|s/it|\blr\b|\bacc|accura|\bauc|reward|episode|trial|learning.rate|\d%\||\d+/\d+ \["
-    rb"|\|\s+[a-z_/]+ +\| +-?\d|(?m:^)\[?\d+[\]:]?\t|=-?\d|[a-z]\d: -?\d|[a-z)\]'\"] ?[:=]>? ?['\"]?-?\d"
+    rb"|\|\s+[a-z_/]+ +\| +-?\d|(?m:^)\[?\d+[\]:]?\t|=-?\d|[a-z_]\d: -?\d|[a-z)\]'\"] ?[:=]>? ?['\"]?-?\d"
     rb"|(?m:^)[ \t]*\[\d+[,/] *\d|(?m:^)[ \t]*\d+ \| [a-z]|(?m:^)eval\w* begin|(?m:^) *-?[\d.]+(?:,-?[\d.e+-]+){2,}"
     rb"|(?m:^) *[\d.]+(?:/\d+| \([\d.]+%\))?(?:[ \t]+(?:\x1b\[\d*m)?[\d.]+[\d.:e+-]*(?:\x1b\[\d*m)?){2,}"
-    rb"|(?m:^) +all(?: +[\d.]+){3,})"
+    rb"|(?m:^) +all(?: +[\d.]+){3,}" + b"".join(f"|{row.needle}".encode() for row in FORMATS if row.needle) + b")"
 )
 _WITHOUT_NAMES = re.compile(rb"\(\?P<\w+>")
 

@@ -34,6 +34,7 @@ def block(*lines: str) -> list[str]:
         (["queue length: {n}", "took: 0.{n} s"], {}),
         (["Epoch: {n}, Train: 0.{n}, Val: 0.{n}5"], {"Train": [0.1, 0.2, 0.3], "Val": [0.15, 0.25, 0.35]}),
         (["INFO [train.py:757] Epoch {n}, loss=0.5{n}"], {"loss": [0.51, 0.52, 0.53]}),
+        (["Epoch 1, batch {n}, loss[loss=0.{n}, over 1{n}2.00 frames. ], "], {"loss": [0.1, 0.2, 0.3]}),
         (["Epoch {n} => loss: 1,8{n}"], {"loss": [1.81, 1.82, 1.83]}),
         (["Epoch 1, batch {n}, avg. loss [951-100{n}]: 3.{n}"], {"avg. loss": [3.1, 3.2, 3.3]}),
         (["Trial {n} finished with value: 0.3{n} and parameters: {{}}."], {"value": [0.31, 0.32, 0.33]}),

@@ -192,6 +192,9 @@ def test_values_are_kept_as_they_are_printed(printed):
             "| epoch   {n} |   200/ 2983 batches | ms/batch  5.5 | loss  7.5 | ppl  2064.5",
             {"ms/batch": 5.5, "ppl": 2064.5},
         ),
+        ("Ep. 1 : Up. {n} : Sen. 32,000 : Cost 7.5 : Time 30.20s : gNorm 0.5 : L.r. 3e-4", {"Cost": 7.5, "gNorm": 0.5}),
+        ("tick {n}     kimg 20.0     time 1m 02s       sec/tick 60.1    augment 0.125", {"sec/tick": 60.1}),
+        ("     | > grad_norm_0: {n}.5  (0.5)  step {n}", {"grad_norm_0": 2.5}),
         ("Epoch 1 | iter {n} step 2 | loss train: 2.5, val: n/a | iter time: 331.5 ms", {"loss train": 2.5}),
     ],
 )
