@@ -14,6 +14,7 @@ from support.waiting import TORCH_PATIENCE, wait_until
 from torchx_tui.backends.local.scheduler import LocalScheduler
 from torchx_tui.backends.runner import Runner
 from torchx_tui.backends.shared.insight import FOLDER, HOOK, insight_environment
+from torchx_tui.diagnosis.stacks import probe
 from torchx_tui.diagnosis.stacks.collect import take_snapshot
 from torchx_tui.diagnosis.stacks.conclusion import conclude
 from torchx_tui.diagnosis.stacks.text import describe_unread
@@ -382,3 +383,19 @@ def test_the_dry_run_shows_it_and_a_variable_turns_it_off(tmp_path):
     assert "fr_pipe_" not in str(
         LocalScheduler("torchx", root=tmp_path, insight=False).submit_dryrun(AppDef("a", [role]), {})
     )
+
+
+def test_failure_to_report_a_process_ends_the_probe(monkeypatch, capsys):
+    """Its threads end silently in no case: the snapshot says why the replica was not read."""
+
+    def fail(*_):
+        raise RuntimeError("an odd process")
+
+    rank = probe.Process(os.getpid())
+    rank.read_details()
+    monkeypatch.setattr(sys, "argv", ["probe.py", "{}"])
+    monkeypatch.setattr(probe, "find_ranks", lambda _: [rank])
+    monkeypatch.setattr(probe, "read_stack", fail)
+    with pytest.raises(RuntimeError, match="an odd process"):
+        probe.main()
+    assert '"kind": "end"' not in capsys.readouterr().out

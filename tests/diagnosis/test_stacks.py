@@ -1,6 +1,7 @@
 """Groups of ranks and conclusions, from real stacks and from snapshots of jobs that hung."""
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -146,6 +147,11 @@ def test_jobs_that_hung(kind, blocking, words):
     found = conclude(hung_snapshot(kind))
     assert words in found.sentence
     assert found.blocking == blocking if blocking is not None else len(found.blocking) == 1
+
+
+def test_how_long_ranks_have_waited():
+    details = conclude(hung_snapshot("uneven")).details
+    assert any(re.fullmatch(r"ranks [\d, -]+ have waited for 1m \d\ds", detail) for detail in details), details
 
 
 def test_two_snapshots_tell_hung_from_slow():
