@@ -25,7 +25,7 @@ from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.serialize import appdef_to_dict
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.jobs.screen import JobsScreen
-from torchx_tui.tui.ui.state import UiStateFile
+from torchx_tui.tui.ui_state import UiStateFile
 
 RECORDS = scaled(100_000, 200)
 PATIENCE_SECONDS = 300.0

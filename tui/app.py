@@ -26,20 +26,23 @@ from ..base.files import user_name
 from ..base.threads import report_thread_failures
 from ..specs.handles import parse_app_handle
 from ..specs.status import AppState
+from .dashboard import Dashboard
+from .job_alerts import JobAlerts
 from .rows import JobRow, backend_word
+from .status import Status
 from .terminal.clipboard import Clipboard
 from .terminal.driver import paced
-from .terminal.ordered_keys import OrderedKeysApp, done_within
+from .terminal.ordered_keys import done_within
 from .terminal.output_filter import ControlFilter
 from .terminal.signals import Signals, stop_group
 from .terminal.title import TerminalTitle
 from .ui import palette
+from .ui.base import BaseScreen
 from .ui.drawing import guard_update
 from .ui.garbage_collection import collect_while_idle, spare_living
 from .ui.governor import AppGovernor
-from .ui.state import UiStateFile
-from .ui.status import EndedJobs, Status
 from .ui.theme import choose_theme, css_variables, follow_theme, use_themes
+from .ui_state import UiStateFile
 from .watch.store import JobStore
 
 if TYPE_CHECKING:
@@ -88,7 +91,7 @@ _MOST_THREADS = 64
 _OWN_JOBS_SECONDS = 2.0
 
 
-class TorchXTuiApp(OrderedKeysApp[int]):
+class TorchXTuiApp(Dashboard):
     """The dashboard.
 
     Args:
@@ -134,9 +137,9 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         super().__init__(ansi_color=True if no_color else None)
         self._control_filter = ControlFilter()
         self.governor = AppGovernor(self)
-        self.status = Status(self)
-        self.ended_jobs = EndedJobs(self)
-        self.terminal_clipboard = Clipboard(self)
+        self.status = Status(self.set_timer, self._show_status)
+        self.alerts = JobAlerts(self)
+        self.terminal_clipboard = Clipboard(self, self.status)
         self._title = TerminalTitle(self)
         self._signals = Signals(self._end_by_signal)
         self._is_leaving = False
@@ -145,13 +148,11 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         self.settings = settings
         self.config_file = config_file
         self.profile: str | None = ""
-        """The profile of launches: empty for the settings' own, None for none at all."""
         self.now = now
         self.ascii_glyphs = settings.ascii
         self.animation_level = "none"
         self.jobs = JobStore()
         self.relaunching: set[str] = set()
-        """The handles of jobs that are being launched again."""
         self.ui_state = ui_state or UiStateFile()
         self._feed: Feed | None = None
         self._problem, self._opens = problem, opens
@@ -281,10 +282,6 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         self._is_leaving = True
         super().exit(*arguments, **options)
 
-    def post_from_thread(self, message: Message) -> None:
-        """Hand a message to the app from any thread, without waiting; dropped once the app ends."""
-        self.post_to(self, message)
-
     def show_stacks(self, row: JobRow) -> None:
         """Show where all ranks of a job stand."""
         from .stacks.screen import StacksScreen
@@ -299,6 +296,11 @@ class TorchXTuiApp(OrderedKeysApp[int]):
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         """Say that a worker of the app failed."""
         self.status.say_failed(event)
+
+    def _show_status(self) -> None:
+        # An app that ends has no screen.
+        if self.screen_stack and isinstance(self.screen, BaseScreen):
+            self.screen.refresh_bars()
 
     def on_told(self, message: Told) -> None:
         """Show a thread's message in the status line."""
@@ -325,7 +327,7 @@ class TorchXTuiApp(OrderedKeysApp[int]):
             words = f"{backend_word(message.scheduler, long=True)}: {message.missing}"
             self.status.say(words, failed=True, about=message.scheduler)
         ended = self.jobs.apply(message)
-        self.ended_jobs.announce(ended)
+        self.alerts.announce(ended)
         self.feed.read_ends([row.handle for row in ended])
         if self.settings.terminal_title:
             self._title.show(self.jobs.state_counts())
@@ -383,6 +385,9 @@ class TorchXTuiApp(OrderedKeysApp[int]):
         row = self.jobs.explain(message.handle, message.explanation.sentence)
         self.update_screens([row] if row else ())
         self._hand("show_failure", message)
+
+    def announce_stall(self, handle: str, sentence: str, seconds: float) -> None:
+        self.alerts.announce_stall(handle, sentence, seconds)
 
     @cached_property
     def launches(self) -> LaunchWatch:

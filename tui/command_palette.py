@@ -29,7 +29,7 @@ from .ui.palette import PALETTES
 
 if TYPE_CHECKING:
     from ..components.model import ComponentSummary
-    from .app import TorchXTuiApp
+    from .dashboard import Dashboard
 
 # So many jobs, and components, are offered before anything is typed.
 _MOST_DISCOVERED = 8
@@ -153,8 +153,8 @@ class DashboardCommands(Provider):
                 yield Hit(score, shown, run, text=name, help=_literal(help_text))
 
     @property
-    def _dashboard(self) -> TorchXTuiApp:
-        return cast("TorchXTuiApp", self.app)
+    def _dashboard(self) -> Dashboard:
+        return cast("Dashboard", self.app)
 
     def _commands(self) -> Iterator[Command]:
         yield from self._key_commands()

@@ -14,8 +14,8 @@ from support import undrawn
 from support.canned import NOW, busy_scheduler
 from support.dashboard import make_app, settled
 
+from torchx_tui.tui import status
 from torchx_tui.tui.jobs import screen as jobs_screen
-from torchx_tui.tui.ui import status
 
 
 @pytest.fixture(autouse=True)

@@ -38,7 +38,7 @@ async def open_stalled(pilot):
     await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.activity.is_read, "its log")
     await until(pilot, lambda: RUNNING in app.jobs.taken and app.screen.doing._stacks.display, "the finding")
     # The same is in the status line for some seconds.
-    await until(pilot, lambda: app.status.text(), "the message")
+    await until(pilot, lambda: app.status.message, "the message")
     app.status.clear()
 
 

@@ -27,12 +27,11 @@ from torchx_tui.backends.slurm import shared_answer
 from torchx_tui.backends.slurm.scheduler import SlurmScheduler
 from torchx_tui.logs.lines import failure
 from torchx_tui.settings.config import Settings
-from torchx_tui.tui import command_palette
+from torchx_tui.tui import command_palette, status
 from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.launch import component_chooser
-from torchx_tui.tui.ui import status
 from torchx_tui.tui.ui.bars import KeyBar
-from torchx_tui.tui.ui.state import UiStateFile
+from torchx_tui.tui.ui_state import UiStateFile
 
 # Between two looks at the application (s), and for how many looks in a row it has to stand still.
 _STEP = 0.02

@@ -87,8 +87,9 @@ class Driver:
         return "".join(line.left.plain for line in self.app.screen.query(StatusLine))
 
     def said(self) -> str:
-        """Return the last message, also under a dialog."""
-        return self.app.status.text().plain
+        """Return the last message with its glyph, also under a dialog."""
+        status = self.app.status
+        return f"{'✗' if status.failed else '✓'} {status.message}" if status.message else ""
 
     def counts(self) -> str:
         return self.app.screen.query_one(StatusLine).right.plain

@@ -53,9 +53,9 @@ async def test_long_text_is_written_to_a_file(tmp_path, own_home):
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path)
     async with app.run_test(size=(160, 40)) as pilot:
         app.terminal_clipboard.copy("x" * 100_000, "5 lines")
-        await until(pilot, lambda: app.status.text().plain)
+        await until(pilot, lambda: app.status.message)
         path = own_home / "state" / "torchx-tui" / "copied.txt"
-        assert f"Wrote 5 lines to {path}" in app.status.text().plain
+        assert f"Wrote 5 lines to {path}" in app.status.message
         assert path.read_text() == "x" * 100_000
 
 
@@ -66,5 +66,5 @@ async def test_where_nothing_can_be_written_it_is_said(tmp_path, own_home, monke
     (own_home / "state" / "torchx-tui").write_text("no folder")
     async with app.run_test(size=(160, 40)) as pilot:
         app.terminal_clipboard.copy("x", "the handle")
-        await until(pilot, lambda: app.status.text().plain)
-        assert "Could not copy the handle: the terminal does not accept this copy, and" in app.status.text().plain
+        await until(pilot, lambda: app.status.message)
+        assert "Could not copy the handle: the terminal does not accept this copy, and" in app.status.message

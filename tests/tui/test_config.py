@@ -186,12 +186,12 @@ async def test_config_error_stays_when_a_backend_fails(tmp_path, recovers):
     app._problem = "thmee is not a setting"
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.jobs.outages, "the outage")
-        assert "thmee is not a setting" in app.status.text().plain
+        assert "thmee is not a setting" in app.status.message
         if recovers:
             scheduler.error = None
             app.feed.refresh()
             await until(pilot, lambda: not app.jobs.outages, "its end")
-            assert "thmee is not a setting" in app.status.text().plain
+            assert "thmee is not a setting" in app.status.message
         await pilot.press("j")
-        assert "thmee" not in app.status.text().plain
-        assert ("the disk is gone" in app.status.text().plain) is not recovers
+        assert "thmee" not in app.status.message
+        assert ("the disk is gone" in app.status.message) is not recovers

@@ -32,7 +32,6 @@ from torchx_tui.tui.job.why import error_quote
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.messages import SchedulerMade
 from torchx_tui.tui.ui.glyphs import UNICODE
-from torchx_tui.tui.ui.palette import STYLES
 
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
 HANDLE = f"local_cwd://torchx/{FAILED}"
@@ -328,7 +327,7 @@ async def test_refused_shell_says_why(app, scheduler, monkeypatch):
     async with job_with_a_shell(app, scheduler, monkeypatch, refuse) as job:
         await job.press("exclamation_mark")
         await job.shows("no shell: trainer/1 of", on="said")
-        assert app.status.text().spans[-1].style == STYLES.failed
+        assert app.status.failed
         # Two presses at once ask once.
         for _ in range(2):
             job.screen.action_shell()

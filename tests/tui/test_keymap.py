@@ -66,7 +66,7 @@ async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
         last = screen.chooser.picker.list.option_count - 1
         assert cursor == [1, last, last - 1, 0]
         await pilot.press("home")
-        assert "is pinned" in app.status.text().plain
+        assert "is pinned" in app.status.message
         await pilot.press("ctrl+right")
         screen = await form_of(pilot, app, "utils.echo")
         await ready(pilot, screen)
@@ -74,10 +74,10 @@ async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
             await pilot.press(key)
             assert screen.editor.preview.tab == tab
         await pilot.press("ctrl+f")
-        await until(pilot, lambda: "[profiles.NAME]" in app.status.text().plain, "the words")
+        await until(pilot, lambda: "[profiles.NAME]" in app.status.message, "the words")
         for words in ("without .torchxconfig", "with .torchxconfig"):
             await pilot.press("ctrl+u")
-            await until(pilot, lambda words=words: app.status.text().plain.endswith(f" {words}"), words)
+            await until(pilot, lambda words=words: app.status.message == words, words)
         await ready(pilot, screen)
         await pilot.press("shift+end")
         await until(pilot, lambda: copied and copied[0].startswith("torchx-tui run"), "the command")
@@ -111,7 +111,7 @@ async def test_a_name_that_no_key_has_is_said_at_the_start(tmp_path, name, words
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        assert f"config.toml: keys: {name} is not a key's name; {words}" in app.status.text().plain
+        assert f"config.toml: keys: {name} is not a key's name; {words}" in app.status.message
         await pilot.press("ctrl+x")
         await until(pilot, lambda: isinstance(app.screen, CancelDialog))
 

@@ -14,7 +14,7 @@ from torchx_tui.backends.workspace.walking import folder_patterns
 from torchx_tui.base.files import state_folder
 from torchx_tui.components.finder import list_components
 from torchx_tui.specs.roles import AppDef
-from torchx_tui.tui.ui.state import UiState, UiStateFile
+from torchx_tui.tui.ui_state import UiState, UiStateFile
 
 pytestmark = pytest.mark.timeout(PATIENCE)
 

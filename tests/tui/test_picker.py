@@ -26,7 +26,7 @@ from torchx_tui.tui.launch import component_chooser, component_list
 from torchx_tui.tui.launch.component_list import MOST_RECENT, arranged, growing_list
 from torchx_tui.tui.launch.component_picker import ComponentPicker
 from torchx_tui.tui.launch.screen import LaunchScreen
-from torchx_tui.tui.ui.state import UiStateFile
+from torchx_tui.tui.ui_state import UiStateFile
 
 JOB = 'def job(data: str) -> AppDef:\n    """Read data.\n\n    Args:\n        data: what is read\n    """\n'
 

@@ -14,15 +14,15 @@ from support.waiting import PATIENCE, wait_until
 from torchx_tui.backends.history.journal import LaunchRecord
 from torchx_tui.base.files import write_private
 from torchx_tui.specs.status import AppState
+from torchx_tui.tui import ui_state
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.columns import ColumnsDialog
 from torchx_tui.tui.jobs.table import Sort
 from torchx_tui.tui.messages import BackendFailed, JobsChanged
 from torchx_tui.tui.rows import JobRow
-from torchx_tui.tui.ui import state as ui_state
 from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY
-from torchx_tui.tui.ui.state import UiState, UiStateFile
+from torchx_tui.tui.ui_state import UiState, UiStateFile
 from torchx_tui.tui.watch.make_rows import history_rows
 
 USUAL = ["STATE", "NAME", "ON", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE"]

@@ -7,9 +7,9 @@ from rich.cells import cell_len
 
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.format import age, bytes_words, clock, cut, duration, fit_name, split_name
+from torchx_tui.tui.job_alerts import format_exit as format_exit
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.terminal.title import has_title, title_text
-from torchx_tui.tui.ui.status import format_exit as format_exit
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from .bulk import job_names
 if TYPE_CHECKING:
     from ...backends.runner import Runner
     from ...backends.types import JobAction
-    from ..app import TorchXTuiApp
+    from ..dashboard import Dashboard
     from ..rows import JobRow
     from .menu import ActionsFound
 
@@ -268,7 +268,7 @@ class JobActions(BaseScreen):
             dashboard.post_from_thread(done)
 
         if cancels and not forget:
-            dashboard.ended_jobs.expect_cancelled([row.handle for row in rows])
+            dashboard.jobs.expect_cancelled([row.handle for row in rows])
 
         dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
 
@@ -284,7 +284,7 @@ def lost_logs(runner: Runner, rows: Sequence[JobRow]) -> list[str]:
     return [f"{backend_word(name)}: {words}" if several else words for name, words in said.items() if words]
 
 
-def launch_commands(dashboard: TorchXTuiApp, rows: Sequence[JobRow]) -> list[str]:
+def launch_commands(dashboard: Dashboard, rows: Sequence[JobRow]) -> list[str]:
     """Return the commands that launch jobs again; of those that no component of ours made there is none."""
     from ..launch.commands import launch_command
 

@@ -16,14 +16,14 @@ from ..messages import Told
 
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
-    from ..app import TorchXTuiApp
+    from ..dashboard import Dashboard
     from ..rows import JobRow
 
 # How components and scripts call the argument, the likeliest first.
 _RESUMES = (r"resume", r"(?:load|from|init)_?(?:checkpoint|ckpt)", r"checkpoint(?!.*dir)|ckpt(?!.*dir)")
 
 
-def find_continuation(app: TorchXTuiApp, row: JobRow, record: LaunchRecord | None) -> dict[str, str]:
+def find_continuation(app: Dashboard, row: JobRow, record: LaunchRecord | None) -> dict[str, str]:
     """Return what differs in a launch that goes on after a job: the dependency, and the argument with the checkpoint.
 
     It reads the job's folders and the end of its logs, so it is called off the event loop. What was found is said.

@@ -25,7 +25,7 @@ from ..ui.theme import glyphs_of
 from .dialogs import ConfirmDialog
 
 if TYPE_CHECKING:
-    from ..app import TorchXTuiApp
+    from ..dashboard import Dashboard
     from ..rows import JobRow
     from ..ui.base import BaseScreen
 
@@ -44,7 +44,7 @@ class ActionsFound(Message):
 
 def find_actions(screen: BaseScreen, row: JobRow) -> None:
     """Ask a job's backend, off the event loop, what can be done with it; the screen gets `ActionsFound`."""
-    app: TorchXTuiApp = screen.dashboard
+    app: Dashboard = screen.dashboard
 
     def work() -> None:
         runner = app.runner

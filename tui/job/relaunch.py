@@ -29,7 +29,7 @@ from .bulk import act_on_jobs, job_names
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
     from ...backends.history.provenance import Changed
-    from ..app import TorchXTuiApp
+    from ..dashboard import Dashboard
     from ..rows import JobRow
 
 
@@ -57,7 +57,7 @@ class Relaunch:
         rows: the jobs.
     """
 
-    def __init__(self, app: TorchXTuiApp, rows: Sequence[JobRow]) -> None:
+    def __init__(self, app: Dashboard, rows: Sequence[JobRow]) -> None:
         self._app = app
         self.rows = list(rows)
 
@@ -143,7 +143,7 @@ def summed_up(changes: Mapping[str, Sequence[Changed]]) -> list[tuple[Changed, i
 
 
 def open_edit(
-    dashboard: TorchXTuiApp, row: JobRow, find_changes: Callable[[LaunchRecord | None], Mapping[str, str]] | None = None
+    dashboard: Dashboard, row: JobRow, find_changes: Callable[[LaunchRecord | None], Mapping[str, str]] | None = None
 ) -> None:
     """Open the form with every value of a job's launch, or with what its backend tells of it.
 

@@ -199,7 +199,7 @@ class JobScreen(JobActions):
             taken = self.dashboard.jobs.taken_since(handle, stalled.since) if stalled else None
             self.doing.show(self.activity, taken)
             words, seconds = (stalled.sentence, stalled.seconds) if stalled else ("", 0.0)
-            self.dashboard.ended_jobs.announce_stall(handle, words, seconds)
+            self.dashboard.announce_stall(handle, words, seconds)
         if had_focus and self._tab == "overview" and self.is_active:
             # At once: a later call would take the focus back from where a key has put it.
             self.set_focus(self.doing.chart if doing else self.why.body)

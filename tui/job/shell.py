@@ -11,7 +11,7 @@ from ..messages import ShellFound, Told
 from ..terminal.external import run_outside
 
 if TYPE_CHECKING:
-    from ..app import TorchXTuiApp
+    from ..dashboard import Dashboard
 
 
 class ReplicaShell:
@@ -24,7 +24,7 @@ class ReplicaShell:
         replica: the replica's number in its role.
     """
 
-    def __init__(self, app: TorchXTuiApp, handle: str, role: str, replica: int) -> None:
+    def __init__(self, app: Dashboard, handle: str, role: str, replica: int) -> None:
         self._app = app
         self._handle = handle
         self._role = role
@@ -47,7 +47,7 @@ class ReplicaShell:
             self._app.post_from_thread(found)
 
 
-def run_shell(app: TorchXTuiApp, message: ShellFound) -> None:
+def run_shell(app: Dashboard, message: ShellFound) -> None:
     """Leave the terminal to a shell until it ends."""
     _, failure = run_outside(app, message.command, "a shell", f"{message.where}: exit goes back to torchx-tui")
     if failure:

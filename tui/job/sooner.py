@@ -25,7 +25,7 @@ from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
     from ...backends.types import Alternative
-    from ..app import TorchXTuiApp
+    from ..dashboard import Dashboard
     from ..rows import JobRow
 
 _START_WIDTH = 22
@@ -53,7 +53,7 @@ class SoonerDialog(ListDialog[dict[str, str]]):
         alternatives: list[Alternative]
         error: str = ""
 
-    def __init__(self, dashboard: TorchXTuiApp, row: JobRow) -> None:
+    def __init__(self, dashboard: Dashboard, row: JobRow) -> None:
         super().__init__()
         self._dashboard = dashboard
         self._row = row

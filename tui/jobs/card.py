@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ...diagnosis.stacks.conclusion import Conclusion
     from ...specs.status import ReplicaStatus
-    from ..app import TorchXTuiApp
+    from ..dashboard import Dashboard
     from ..messages import JobDescribed
     from ..metrics.readers import ActivityChanged, ActivityReaders
     from ..ui.glyphs import Glyphs
@@ -89,7 +89,7 @@ class JobCard(Pane):
             from ..metrics.chart import ChartPane
             from ..metrics.readers import ActivityReaders
 
-            app = cast("TorchXTuiApp", self.app)
+            app = cast("Dashboard", self.app)
             self.readers = ActivityReaders(self, app.runner, app.settings.metrics)
             self.query_one(Horizontal).mount(ChartPane(id="card-chart"))
         self.readers.follow(message.handle, message.described, message.logs)
@@ -97,7 +97,7 @@ class JobCard(Pane):
 
     def on_activity_changed(self, message: ActivityChanged) -> None:
         """Draw the chart anew."""
-        with guard_update(cast("TorchXTuiApp", self.app).status, "the metrics"):
+        with guard_update(cast("Dashboard", self.app).status, "the metrics"):
             self._draw_chart(message.handle)
 
     def _draw_chart(self, handle: str) -> None:

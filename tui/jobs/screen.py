@@ -274,7 +274,7 @@ class JobsScreen(JobActions):
         """Show how far running jobs are."""
         self.table.show_progress(message.progress)
         for handle, progress in message.progress.items():
-            self.dashboard.ended_jobs.announce_stall(handle, progress.stalled, progress.stalled_seconds)
+            self.dashboard.announce_stall(handle, progress.stalled, progress.stalled_seconds)
         if self.dashboard.jobs.taken:
             self._show_card()
         self.refresh_bars()

@@ -22,12 +22,12 @@ from ...components.finder import component_key, find, read_component
 from ...components.model import ComponentSummary
 from ...components.sbatch_script import is_script_name
 from ...specs.status import AppState
+from ..dashboard import OnDashboard
 from ..format import count
 from ..terminal.editor import EditorError, editor_command
 from ..terminal.external import run_outside
 from ..ui.palette import STYLES
 from ..ui.pane import Divider
-from ..ui.status import OnDashboard
 from ..ui.theme import now_of
 from .component_docs import ComponentDocs
 from .component_list import LastLaunch, component_folders, growing_list, launches_of, newest_launches

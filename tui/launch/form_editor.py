@@ -14,8 +14,8 @@ from textual.containers import Horizontal
 from textual.message import Message
 
 from ...base.errors import describe_error
+from ..dashboard import OnDashboard
 from ..ui.pane import Divider
-from ..ui.status import OnDashboard
 from .field_dialogs import Choice, ChoiceDialog, ItemsDialog
 from .form import LaunchForm
 from .preview import Preview

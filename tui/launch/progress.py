@@ -11,7 +11,7 @@ from ...backends.shared.progress import Progress
 from ..messages import LaunchProgressed
 
 if TYPE_CHECKING:
-    from ..app import TorchXTuiApp
+    from ..dashboard import Dashboard
     from .progress_dialog import LaunchDialog
 
 
@@ -22,7 +22,7 @@ SOON = 2.0
 class LaunchWatch:
     """Shows a dialog for each launch that reports progress, until its end."""
 
-    def __init__(self, app: TorchXTuiApp) -> None:
+    def __init__(self, app: Dashboard) -> None:
         self._app = app
         self._dialogs: dict[Progress, LaunchDialog] = {}
         # The screen that each was begun on, and when (`time.monotonic`).

@@ -35,7 +35,7 @@ from .work import launch_all
 
 if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
-    from ..app import TorchXTuiApp
+    from ..dashboard import Dashboard
     from .foreign_job import ForeignJob
     from .plan import LaunchPlan
 
@@ -162,7 +162,7 @@ class LaunchScreen(BaseScreen):
         # The launch continues when the screen is left.
         self.dashboard.run_worker(self._submit(plans, self.dashboard), group="submit", exit_on_error=False)
 
-    async def _submit(self, plans: list[LaunchPlan], dashboard: TorchXTuiApp) -> None:
+    async def _submit(self, plans: list[LaunchPlan], dashboard: Dashboard) -> None:
         """Launch; then show the new jobs, or keep the form and show the error."""
         plan, total = plans[0], len(plans)
         progress = dashboard.launches.begin(plan.name if total == 1 else f"{count(total, 'job')} of {plan.name}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from textual.app import SuspendNotSupported
+from textual.widget import Widget
 
 from ...logs.text.sanitize import format_size, plain
 from ..format import count
@@ -19,7 +20,6 @@ from .text import BATCH, LineForm, whole_lines
 from .view import LogView
 
 if TYPE_CHECKING:
-    from .pane import LogPane
     from .save_dialog import SaveRequest
 
 # Bytes that are copied at most.
@@ -66,14 +66,23 @@ class LogOutput:
     """Selects, copies and saves lines of a pane's log.
 
     Args:
-        pane: the pane, which says what came of it.
+        pane: the pane.
         view: the lines on screen.
         reading: the log.
         search: knows the current line.
+        say: shows a message, which may report a failure.
     """
 
-    def __init__(self, pane: LogPane, view: LogView, reading: LogReading, search: LogSearch) -> None:
+    def __init__(
+        self,
+        pane: Widget,
+        view: LogView,
+        reading: LogReading,
+        search: LogSearch,
+        say: Callable[..., object],
+    ) -> None:
         self._pane = pane
+        self._say = say
         self._view = view
         self._reading = reading
         self._search = search
@@ -114,13 +123,13 @@ class LogOutput:
             self._copying.stop()
             self._copying = None
 
-    def ask_to_save(self) -> None:
-        """Ask where to save the log, and save it."""
+    def ask_to_save(self, job_name: str) -> None:
+        """Ask where to save the log, and save it; the file is named after the job."""
         from .save_dialog import SaveDialog
 
         reading = self._reading
         which = "merged" if reading.replica is None else str(reading.numbers[0])
-        name = f"{_file_name(self._pane.job_name) or 'log'}-{which}.log"
+        name = f"{_file_name(job_name) or 'log'}-{which}.log"
         bounds = self._view.bounds
         words = [reading.words, count(bounds.end - bounds.first, "line")]
         words += [reading.stream] if reading.stream != "combined" else []
@@ -145,28 +154,28 @@ class LogOutput:
         if self._saving is not None:
             self._saving.stop()
             self._saving = None
-            self._pane.say("Saving was stopped: the partial file was removed")
+            self._say("Saving was stopped: the partial file was removed")
 
     def tell(self, message: ExportTold) -> None:
         """Say how far saving is."""
         if message.export is self._saving:
             share = "" if message.share is None else f" {int(message.share * 100)} %"
-            self._pane.say(f"Saving{share}   esc stops it")
+            self._say(f"Saving{share}   esc stops it")
 
-    def finish(self, message: ExportDone) -> None:
-        """Say what was saved, or hand on what was copied."""
+    def finish(self, message: ExportDone) -> Copied | None:
+        """Show what was saved, or return what was copied."""
         if message.export not in (self._saving, self._copying):
-            return
+            return None
         if message.export is self._saving:
             self._saving = None
             self._pane.refresh_bindings()
         if message.failure:
-            self._pane.say(message.failure, failed=True)
+            self._say(message.failure, failed=True)
         elif isinstance(message.result, Copied):
-            copied = message.result
-            self._pane.post_message(self._pane.Copied(copied.text, count(copied.lines, "line")))
+            return message.result
         else:
-            self._pane.say(str(message.result))
+            self._say(str(message.result))
+        return None
 
     async def leave(self) -> None:
         """Stop everything, and give a file that was being written the time to be removed."""
@@ -184,7 +193,7 @@ class LogOutput:
         try:
             command = pager_command()
         except ValueError as error:
-            self._pane.say(f"PAGER is not a command: {error}", failed=True)
+            self._say(f"PAGER is not a command: {error}", failed=True)
             return
         failure = ""
         lines = plain_lines(self._reading.anew(), self._form(), *([] if command else [MOST_PRINTED]))
@@ -194,7 +203,7 @@ class LogOutput:
         except SuspendNotSupported:
             failure = "this terminal cannot be suspended for a plain view"
         if failure:
-            self._pane.say(failure, failed=True)
+            self._say(failure, failed=True)
 
     def _form(self) -> LineForm:
         """Return how lines are shown."""

@@ -13,6 +13,7 @@ from textual.message import Message
 from textual.reactive import var
 
 from ...logs.source.replica_log import ReplicaLog
+from ..format import count
 from .export import ExportDone, ExportTold
 from .output import LogOutput
 from .reading import LogGrew, LogReading
@@ -118,7 +119,7 @@ class LogPane(Vertical):
         self._row = StatusRow()
         self.reading = LogReading(self)
         self._search = LogSearch(self._view, self.reading)
-        self._output = LogOutput(self, self._view, self.reading, self._search)
+        self._output = LogOutput(self, self._view, self.reading, self._search, self.say)
         self._failed: frozenset[int] = frozenset()
         self._times_chosen = False
         self._reason = ""
@@ -407,7 +408,7 @@ class LogPane(Vertical):
 
     def action_save(self) -> None:
         """Ask where to save the log, and save it."""
-        self._output.ask_to_save()
+        self._output.ask_to_save(self.job_name)
 
     def action_plain(self) -> None:
         """Leave the screen for a pager with the log as plain text."""
@@ -419,4 +420,5 @@ class LogPane(Vertical):
 
     def on_export_done(self, message: ExportDone) -> None:
         """Say what came of it."""
-        self._output.finish(message)
+        if (copied := self._output.finish(message)) is not None:
+            self.post_message(self.Copied(copied.text, count(copied.lines, "line")))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+from textual.app import App
 
 from ...base.files import private_folder, state_folder, write_private
-from ..messages import Told
+from ..status import Status
 from .textual_internals import write_to_terminal
-
-if TYPE_CHECKING:
-    from ..app import TorchXTuiApp
 
 # What common terminals take of an OSC 52 sequence, in base64 characters.
 MOST_ENCODED = 74_994
@@ -55,11 +55,12 @@ class Clipboard:
     """Copies texts through the terminal of an app, or to a file where the terminal takes no copy.
 
     Args:
-        app: the app; its status line says what happened.
+        app: the app.
+        status: shows what happened.
     """
 
-    def __init__(self, app: TorchXTuiApp) -> None:
-        self._app = app
+    def __init__(self, app: App[Any], status: Status) -> None:
+        self._app, self._status = app, status
         self.text = ""
         """The last text that was sent to the terminal; what `paste` inserts."""
 
@@ -77,14 +78,16 @@ class Clipboard:
         sequence = osc52(text)
         if sequence is not None and write_to_terminal(self._app, sequence):
             self.text = text
-            self._app.status.say(f"Sent {what} to the terminal's clipboard{note}")
+            self._status.say(f"Sent {what} to the terminal's clipboard{note}")
             return
 
-        def write() -> None:
+        async def write() -> None:
             try:
-                told = Told(f"Wrote {what} to {copy_to_file(text)}: the terminal does not accept this copy{note}")
+                path = await asyncio.to_thread(copy_to_file, text)
             except OSError as error:
-                told = Told(f"Could not copy {what}: the terminal does not accept this copy, and {error}", failed=True)
-            self._app.post_from_thread(told)
+                reason = f"Could not copy {what}: the terminal does not accept this copy, and {error}"
+                self._status.say(reason, failed=True)
+            else:
+                self._status.say(f"Wrote {what} to {path}: the terminal does not accept this copy{note}")
 
-        self._app.run_worker(write, thread=True, group="copy", exit_on_error=False)
+        self._app.run_worker(write(), group="copy", exit_on_error=False)

@@ -6,15 +6,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
-from textual.app import SuspendNotSupported
+from textual.app import App, SuspendNotSupported
 
 from ...logs.text.sanitize import plain
 from .signals import Ended
-
-if TYPE_CHECKING:
-    from ..app import TorchXTuiApp
 
 # How long a program has between SIGTERM and SIGKILL when the app ends (s).
 _GRACE_SECONDS = 1.0
@@ -33,7 +30,7 @@ def wait_for(program: subprocess.Popen[bytes]) -> int:
             return -signal.SIGKILL
 
 
-def run_outside(app: TorchXTuiApp, command: Sequence[str], what: str, words: str = "") -> tuple[int, str]:
+def run_outside(app: App[Any], command: Sequence[str], what: str, words: str = "") -> tuple[int, str]:
     """Leave the terminal to a program until it ends.
 
     Args:

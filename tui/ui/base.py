@@ -11,6 +11,7 @@ from textual.screen import Screen
 
 from .bars import Hint, KeyBar, StatusLine, TopBar, acting_bindings, path_text, shown_hints
 from .governor import PacedScreen
+from .palette import STYLES
 from .theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -105,13 +106,24 @@ class BaseScreen(PacedScreen, Screen[Any]):
         top = bars.first()
         top.middle = self.top_middle()
         top.right = self.dashboard.who
-        message = self.dashboard.status.text()
+        message = self._message()
         counts = self.counts()
         tall = self.app.size.height >= TALL
         line = self.query_one(StatusLine)
         line.left, line.right = message or self.summary(), counts
         self.query_one(KeyBar).message = Text() if tall else message
         self.refresh_bindings()
+
+    def _message(self) -> Text:
+        status = self.dashboard.status
+        if not status.message:
+            return Text()
+        glyph, sign, style = (
+            (self.glyphs.bad, STYLES.failed, STYLES.failed)
+            if status.failed
+            else (self.glyphs.ok, STYLES.running, STYLES.muted)
+        )
+        return Text.assemble((f"{glyph} ", sign), (status.message, style), end="")
 
     def clock(self) -> float:
         """Return the time that the screen shows; frozen in pictures."""

@@ -13,8 +13,8 @@ from rich.text import Text
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ..status import Status
 from .palette import STYLES
-from .status import Status
 
 _log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from textual.app import App
 from textual.await_complete import AwaitComplete
 
+from ..dashboard import OnDashboard
 from ..terminal.textual_internals import GatedUpdates, terminal_output
-from .status import OnDashboard
 
 if TYPE_CHECKING:
     from ..terminal.output import TerminalOutput

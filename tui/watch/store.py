@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ class JobStore:
         """Reasons of failed jobs by handle, found in their logs."""
         self.marked: list[JobRow] = []
         """The jobs that are marked in the table."""
+        self.cancelled_together: set[str] = set()
+        """The handles of several jobs that were cancelled at once: their end is announced once."""
         # Kept as rows come and go: with many jobs, counting them would cost more than drawing the screen.
         self._counts: Counter[tuple[str, AppState]] = Counter()
         self._changes: dict[str, list[tuple[AppState, float]]] = {}
@@ -100,6 +103,16 @@ class JobStore:
         news = before is None or (before.next_try == 0 and message.next_try != 0)
         self.outages[message.scheduler] = Outage(message.reason, message.since, message.next_try)
         return news
+
+    def expect_cancelled(self, handles: Collection[str]) -> None:
+        """Remember jobs that are being cancelled, if they are several."""
+        if len(handles) > 1:
+            self.cancelled_together = {*filter(self.is_live, self.cancelled_together), *handles}
+
+    def is_live(self, handle: str) -> bool:
+        """Return whether a job is listed and has not ended."""
+        row = self.rows.get(handle)
+        return row is not None and not row.is_final
 
     def add(self, row: JobRow) -> None:
         """Show a job before its backend lists it: one that was just submitted."""

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ...base.files import private_folder, read_file, state_folder, write_private
-from ...base.validation import decode_json
+from ..base.files import private_folder, read_file, state_folder, write_private
+from ..base.validation import decode_json
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,146 @@
+"""Notes, the bell and notifications for jobs that have just ended or stalled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..base.files import user_name
+from ..specs.status import AppState
+from .format import count, state_word
+from .messages import StacksTaken, Told
+from .terminal.textual_internals import write_to_terminal
+
+if TYPE_CHECKING:
+    from .dashboard import Dashboard
+    from .rows import JobRow
+
+# Jobs that ended at once whose logs are read for why.
+_MOST_EXPLAINED = 8
+
+
+class JobAlerts:
+    """Notes, and the bell, for jobs that end while somebody watches.
+
+    Args:
+        app: the app that shows them.
+    """
+
+    def __init__(self, app: Dashboard) -> None:
+        self._app = app
+        self._stalled: set[str] = set()
+
+    def announce(self, rows: list[JobRow]) -> None:
+        """Say which jobs have just ended: each by its name, or how many where there are more than three."""
+        cancelled = self._app.jobs.cancelled_together
+        if any(row.handle in cancelled for row in rows):
+            rows = [row for row in rows if row.handle not in cancelled or row.state is not AppState.CANCELLED]
+            if not any(self._app.jobs.is_live(handle) for handle in cancelled):
+                self._app.notify(f"{count(len(cancelled), 'job')} ended: all that were cancelled together")
+                cancelled.clear()
+        if not rows:
+            return
+        for row in [row for row in rows if row.state is AppState.FAILED][:_MOST_EXPLAINED]:
+            self._app.explain(row.handle)
+        for text, failed in format_exit(rows):
+            self._app.notify(text, markup=False, severity="error" if failed else "information")
+        if self._app.settings.bell:
+            self._app.bell()
+        for failed in (True, False):
+            ended = [row for row in rows if (row.state is AppState.FAILED) == failed]
+            if ended:
+                words = "; ".join(text for text, _ in format_exit(ended))
+                _tell_away(self._app, ended, "failure" if failed else "end", words)
+
+    def announce_stall(self, handle: str, sentence: str, seconds: float) -> None:
+        """Say once that a job is stalled, and find out where its ranks stand.
+
+        Args:
+            handle: the job.
+            sentence: says it; empty for a job that is not stalled.
+            seconds: how long it has made no step.
+        """
+        if not sentence:
+            self._stalled.discard(handle)
+            return
+        row = self._app.jobs.rows.get(handle)
+        if row is None or row.is_final or handle in self._stalled:
+            return
+        self._stalled.add(handle)
+        words = f"{row.name} stalled: {sentence}"
+        self._app.notify(words, markup=False, severity="warning")
+        if self._app.settings.bell:
+            self._app.bell()
+        _ring_away(self._app, "stall", words)
+        self._find_stacks(row, self._app.now() - seconds, sentence)
+
+    def _find_stacks(self, row: JobRow, since: float, sentence: str) -> None:
+        """Find the stacks that were taken since a job stalls, or take them; then tell who is away, with the finding."""
+        app = self._app
+
+        def work() -> None:
+            from ..diagnosis.stacks.stalled import find_stalled
+            from ..diagnosis.stacks.text import describe_reading
+
+            found = find_stalled(app.runner, row.handle, since, may_take=app.settings.watch.stacks_of_stalled)
+            if found is not None:
+                snapshot, conclusion = found
+                reading = describe_reading(snapshot)
+                app.post_from_thread(StacksTaken(row.handle, snapshot.at, reading, conclusion))
+                app.post_from_thread(Told(f"{row.name}: {conclusion.sentence}"))
+            _tell_channels(app, [row], "stall", f"{sentence}; {found[1].sentence}" if found else sentence)
+
+        app.run_worker(work, thread=True, group="stacks of stalled jobs", exit_on_error=False)
+
+
+def format_exit(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
+    """Return the notes for jobs that have just ended, and for each note whether a job failed."""
+    if len(rows) <= 3:
+        return [(f"{row.name} {state_word(row.state).lower()}", row.state is AppState.FAILED) for row in rows]
+    states = Counter(row.state for row in rows)
+    parts = [f"{number:,} {state_word(state).lower()}" for state, number in states.most_common()]
+    return [(f"{len(rows):,} jobs ended: {', '.join(parts)}", AppState.FAILED in states)]
+
+
+def _tell_away(app: Dashboard, rows: Sequence[JobRow], event: str, words: str) -> None:
+    """Tell as ``[notify]`` says of jobs of this user that ended.
+
+    Args:
+        app: the dashboard.
+        rows: the jobs.
+        event: what happened to them, see `Happened`.
+        words: what the terminal says.
+    """
+    _ring_away(app, event, words)
+    if app.settings.notify.has_channel:
+        app.run_worker(lambda: _tell_channels(app, rows, event), thread=True, group="notify", exit_on_error=False)
+
+
+def _ring_away(app: Dashboard, event: str, words: str) -> None:
+    """Let the terminal notify, where that is wanted."""
+    # The first paint does not wait for this import.
+    from ..notify.helper import terminal_sequence
+
+    settings = app.settings.notify
+    if settings.terminal and (event in settings.events or event == "failure"):
+        write_to_terminal(app, terminal_sequence(words))
+
+
+def _tell_channels(app: Dashboard, rows: Sequence[JobRow], event: str, sentence: str = "") -> None:
+    """Tell on the channels of ``[notify]`` of jobs of this user, in a thread.
+
+    Args:
+        app: the dashboard.
+        rows: the jobs.
+        event: what happened to them, see `Happened`.
+        sentence: says it; empty where the helper is to find out.
+    """
+    from ..notify.helper import send_events
+    from ..settings.helper_request import Happened
+
+    mine = [row for row in rows if not row.foreign or row.user == user_name()]
+    # The supervisor of a job on this machine tells by itself.
+    happened = [Happened(row.handle, event, sentence) for row in mine if row.scheduler != "local_cwd"]
+    if happened and app.settings.notify.has_channel:
+        send_events(app.settings, happened)
