@@ -6,10 +6,10 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cached_property, partialmethod
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
@@ -38,19 +38,17 @@ from .terminal.signals import Signals, stop_group
 from .terminal.title import TerminalTitle
 from .ui import palette
 from .ui.base import BaseScreen
-from .ui.drawing import guard_update
 from .ui.garbage_collection import collect_while_idle, spare_living
 from .ui.governor import AppGovernor
 from .ui.theme import choose_theme, css_variables, follow_theme, use_themes
 from .ui_state import UiStateFile
+from .watch.signals import NO_CHANGE, JobSignals, RowsChanged
 from .watch.store import JobStore
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
-    from ..backends.api import DescribeAppResponse
     from ..backends.runner import Runner
-    from ..logs.source.replica_log import ReplicaLog
     from ..settings.config import Settings
     from .job.relaunch import RelaunchAsked
     from .launch.progress import LaunchWatch
@@ -60,14 +58,17 @@ if TYPE_CHECKING:
         BackendChecked,
         BackendFailed,
         FailureExplained,
+        HistoryRead,
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
+        ProgressRead,
         SchedulerMade,
         SchedulersFound,
         ShellFound,
         StacksTaken,
         Told,
+        UsageSampled,
     )
     from .watch.feed import Feed
 
@@ -152,6 +153,7 @@ class TorchXTuiApp(Dashboard):
         self.ascii_glyphs = settings.ascii
         self.animation_level = "none"
         self.jobs = JobStore()
+        self.signals = JobSignals(self)
         self.relaunching: set[str] = set()
         self.ui_state = ui_state or UiStateFile()
         self._feed: Feed | None = None
@@ -175,7 +177,10 @@ class TorchXTuiApp(Dashboard):
         if self._feed is None:
             from .watch.feed import Feed
 
-            self._feed = Feed(self.runner, self.post_from_thread, self.settings.watch, self.settings.metrics)
+            settings = self.settings
+            self._feed = Feed(
+                self.runner, self.post_from_thread, settings.watch, settings.metrics, settings.logs.error_patterns
+            )
         return self._feed
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -242,7 +247,7 @@ class TorchXTuiApp(Dashboard):
         if message.error:
             self.status.say(f"the backends cannot be found: {message.error}", failed=True)
         self.feed.start(message.names)
-        self.update_screens()
+        self.signals.rows.publish(NO_CHANGE)
         if self._opens:
             self._open_launched(self._opens)
 
@@ -283,7 +288,6 @@ class TorchXTuiApp(Dashboard):
         super().exit(*arguments, **options)
 
     def show_stacks(self, row: JobRow) -> None:
-        """Show where all ranks of a job stand."""
         from .stacks.screen import StacksScreen
 
         self.push_screen(StacksScreen(row))
@@ -331,7 +335,7 @@ class TorchXTuiApp(Dashboard):
         self.feed.read_ends([row.handle for row in ended])
         if self.settings.terminal_title:
             self._title.show(self.jobs.state_counts())
-        self.update_screens(message.changed.values(), message.removed)
+        self.signals.rows.publish(RowsChanged(message.changed.values(), message.removed))
 
     def on_backend_failed(self, message: BackendFailed) -> None:
         """Keep the rows, say since when the backend is silent."""
@@ -340,12 +344,12 @@ class TorchXTuiApp(Dashboard):
             again = f"   retry in {wait} s" if wait > 0 else ""
             words = f"{backend_word(message.scheduler, long=True)}: {message.reason}{again}"
             self.status.say(words, failed=True, about=message.scheduler)
-        self.update_screens()
+        self.signals.rows.publish(NO_CHANGE)
 
     def on_backend_checked(self, message: BackendChecked) -> None:
         """Keep what the backend found for the empty screen."""
         self.jobs.findings[message.scheduler] = message.findings
-        self.update_screens()
+        self.signals.rows.publish(NO_CHANGE)
 
     def on_scheduler_made(self, message: SchedulerMade) -> None:
         """Keep the scheduler, whose abilities decide which keys are shown."""
@@ -353,38 +357,30 @@ class TorchXTuiApp(Dashboard):
         self.screen.refresh_bindings()
 
     def on_job_described(self, message: JobDescribed) -> None:
-        """Hand the described job to the screens that show it."""
+        """Publish what a backend says of the job that is looked at."""
         if message.described is not None:
             self.status.recovered(message.handle)
-        self._hand("show_described", message)
+        self.signals.described.publish(message)
 
     def on_stacks_taken(self, message: StacksTaken) -> None:
-        """Keep what the last stacks of a job mean, and hand it to the screens that show it."""
+        """Keep and publish the last stacks of a job."""
         self.jobs.taken[message.handle] = message
-        self._hand("show_taken", message)
+        self.signals.stacks.publish(message)
 
-    def _hand(self, method: str, message: Message) -> None:
-        for screen in self.screen_stack:
-            if handler := getattr(screen, method, None):
-                with guard_update(self.status, "a job"):
-                    handler(message)
+    def on_history_read(self, message: HistoryRead) -> None:
+        self.signals.history.publish(message)
 
-    # What other threads read is handed to the screens that show it.
-    on_history_read = partialmethod(_hand, "show_history")
-    on_usage_sampled = partialmethod(_hand, "show_usage")
-    on_progress_read = partialmethod(_hand, "show_progress")
+    def on_usage_sampled(self, message: UsageSampled) -> None:
+        self.signals.usage.publish(message)
 
-    def explain(
-        self, handle: str, described: DescribeAppResponse | None = None, logs: list[ReplicaLog] | None = None
-    ) -> None:
-        """Find out why a job failed, for all that show it; its backend is asked without its description."""
-        self.feed.explain(handle, self.settings.logs.error_patterns, described, logs)
+    def on_progress_read(self, message: ProgressRead) -> None:
+        self.signals.progress.publish(message)
 
     def on_failure_explained(self, message: FailureExplained) -> None:
-        """Keep why a job failed for all that show it."""
+        """Keep and publish why a job failed."""
         row = self.jobs.explain(message.handle, message.explanation.sentence)
-        self.update_screens([row] if row else ())
-        self._hand("show_failure", message)
+        self.signals.rows.publish(RowsChanged([row] if row else ()))
+        self.signals.failures.publish(message)
 
     def announce_stall(self, handle: str, sentence: str, seconds: float) -> None:
         self.alerts.announce_stall(handle, sentence, seconds)
@@ -440,15 +436,7 @@ class TorchXTuiApp(Dashboard):
             # The page of a job that is no more would go on offering everything.
             if isinstance(self.screen, JobScreen) and self.screen.row.handle in message.gone:
                 self.pop_screen()
-            self.update_screens(removed=message.gone)
-
-    def update_screens(self, changed: Iterable[JobRow] = (), removed: Iterable[str] = ()) -> None:
-        """Let every open screen draw what it shows of the jobs, and of what changed."""
-        for screen in self.screen_stack:
-            handler = getattr(screen, "jobs_updated", None)
-            if handler is not None and screen.is_mounted:
-                with guard_update(self.status, "a job"):
-                    handler(changed, removed)
+            self.signals.rows.publish(RowsChanged(removed=message.gone))
 
     @contextmanager
     def suspend(self) -> Iterator[None]:
@@ -461,7 +449,7 @@ class TorchXTuiApp(Dashboard):
         from .jobs.screen import JobsScreen
 
         self.jobs.add(row)
-        self.update_screens([self.jobs.rows[row.handle]])
+        self.signals.rows.publish(RowsChanged([self.jobs.rows[row.handle]]))
         for screen in self.screen_stack:
             if isinstance(screen, JobsScreen):
                 screen.table.move_to(row.handle)

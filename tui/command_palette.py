@@ -164,7 +164,11 @@ class DashboardCommands(Provider):
                 "show its progress, or stop it",
                 partial(self._dashboard.launches.open, progress),
             )
-        yield "Doctor: check this installation", "config, terminal, folders, backends", self._dashboard.action_doctor
+        yield (
+            "Doctor: check this installation",
+            "config, terminal, folders, backends",
+            partial(self.app.run_action, "app.doctor"),
+        )
         yield from self._job_commands()
         yield from self._component_commands()
         for theme in PALETTES:

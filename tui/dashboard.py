@@ -12,16 +12,15 @@ from textual.worker import Worker
 from .terminal.ordered_keys import OrderedKeysApp
 
 if TYPE_CHECKING:
-    from ..backends.api import DescribeAppResponse
     from ..backends.runner import Runner
     from ..backends.shared.progress import Progress
-    from ..logs.source.replica_log import ReplicaLog
     from ..settings.config import Settings
     from .rows import JobRow
     from .status import Status
     from .terminal.clipboard import Clipboard
     from .ui_state import UiStateFile
     from .watch.feed import Feed
+    from .watch.signals import JobSignals
     from .watch.store import JobStore
 
 
@@ -59,6 +58,7 @@ class Dashboard(OrderedKeysApp[int]):
     status: Status
     ui_state: UiStateFile
     terminal_clipboard: Clipboard
+    signals: JobSignals
     relaunching: set[str]
     """The handles of jobs that are being launched again."""
 
@@ -80,12 +80,6 @@ class Dashboard(OrderedKeysApp[int]):
         """Post a message to the app from any thread; it is dropped once the app ends."""
         self.post_to(self, message)
 
-    def explain(
-        self, handle: str, described: DescribeAppResponse | None = None, logs: list[ReplicaLog] | None = None
-    ) -> None:
-        """Find out why a job failed; its backend is asked unless its description is given."""
-        raise NotImplementedError
-
     def announce_stall(self, handle: str, sentence: str, seconds: float) -> None:
         """Announce once that a job is stalled; an empty sentence says that it is not."""
         raise NotImplementedError
@@ -96,10 +90,6 @@ class Dashboard(OrderedKeysApp[int]):
 
     def show_stacks(self, row: JobRow) -> None:
         """Open the Stacks screen of a job."""
-        raise NotImplementedError
-
-    def action_doctor(self) -> None:
-        """Open the Doctor screen."""
         raise NotImplementedError
 
 

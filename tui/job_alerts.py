@@ -42,7 +42,7 @@ class JobAlerts:
         if not rows:
             return
         for row in [row for row in rows if row.state is AppState.FAILED][:_MOST_EXPLAINED]:
-            self._app.explain(row.handle)
+            self._app.feed.explain(row.handle)
         for text, failed in format_exit(rows):
             self._app.notify(text, markup=False, severity="error" if failed else "information")
         if self._app.settings.bell:

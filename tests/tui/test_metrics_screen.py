@@ -24,6 +24,7 @@ from torchx_tui.tui.metrics.chart import ChartPane
 from torchx_tui.tui.metrics.legend import swept_values
 from torchx_tui.tui.metrics.screen import MetricsScreen
 from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.watch.signals import NO_CHANGE
 
 SIZE = (120, 40)
 
@@ -329,7 +330,7 @@ async def test_metrics_screen_names_files_that_cannot_be_read(app):
         await page.is_read()
         activity = page.screen.activities[RUNNING]
         page.screen.activities[RUNNING] = replace(activity, observations=(), failures=(FAILURE,))
-        page.screen.jobs_updated()
+        page.app.signals.rows.publish(NO_CHANGE)
         assert text_of(page.screen.state_line).endswith(f"   ! {FAILURE}")
 
 

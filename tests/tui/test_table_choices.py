@@ -24,6 +24,7 @@ from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY
 from torchx_tui.tui.ui_state import UiState, UiStateFile
 from torchx_tui.tui.watch.make_rows import history_rows
+from torchx_tui.tui.watch.signals import NO_CHANGE
 
 USUAL = ["STATE", "NAME", "ON", "REPL", "PROGRESS", "ETA", "METRIC", "↓AGE"]
 
@@ -268,7 +269,7 @@ async def test_counts_of_each_backend_where_there_is_room(app, width, shown):
 async def test_backend_without_rows_says_what_it_waits_for(app):
     async with jobs_of(app) as table:
         app.jobs.set_schedulers(["local_cwd", "local_docker", "kubernetes"])
-        table.screen.jobs_updated()
+        app.signals.rows.publish(NO_CHANGE)
         assert table.placeholder() == "Asking docker, kubernetes"
         await table.press("2")
         assert table.placeholder() == "Asking docker"
@@ -277,7 +278,7 @@ async def test_backend_without_rows_says_what_it_waits_for(app):
         app.on_jobs_changed(JobsChanged("local_docker", {}, set()))
         assert table.placeholder() == "No jobs here"
         app.jobs.set_schedulers([])
-        table.screen.jobs_updated()
+        app.signals.rows.publish(NO_CHANGE)
         assert table.placeholder() == "Asking the backends"
 
 

@@ -37,6 +37,7 @@ from .why import WhyPane
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, StateChange
     from ..messages import FailureExplained, JobDescribed, StacksTaken, UsageSampled
+    from ..watch.signals import RowsChanged
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
 
@@ -100,6 +101,12 @@ class JobScreen(JobActions):
 
     def on_mount(self) -> None:
         """Ask for the job."""
+        signals = self.dashboard.signals
+        self.listen(signals.rows, self._show_row)
+        self.listen(signals.described, self._show_described)
+        self.listen(signals.usage, self._show_usage)
+        self.listen(signals.failures, self._show_failure)
+        self.listen(signals.stacks, self._show_stacks)
         self.readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
         self.doing.display = self.progress_row.display = False
         self.logs.show_row(self.row)
@@ -121,13 +128,13 @@ class JobScreen(JobActions):
         """Return this job."""
         return [self.row]
 
-    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
+    def _show_row(self, _news: RowsChanged) -> None:
         """Show the job's state as it is now."""
         self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
         self._refresh_head()
         self.refresh_bars()
 
-    def show_described(self, message: JobDescribed) -> None:
+    def _show_described(self, message: JobDescribed) -> None:
         """Show what the backend says of this job."""
         if message.handle != self.row.handle:
             return
@@ -146,7 +153,7 @@ class JobScreen(JobActions):
         self.logs.show_row(self.row)
         if described.state is AppState.FAILED and not self._jumped and message.logs:
             self._jumped = True
-            self.dashboard.explain(message.handle, described, message.logs)
+            self.dashboard.feed.explain(message.handle, described, message.logs)
         self._fill_tab()
         self._refresh_head()
         self.refresh_bars()
@@ -157,7 +164,7 @@ class JobScreen(JobActions):
 
         return tuple(StateChange(state, at) for state, at in self.dashboard.jobs.changes(self.row.handle))
 
-    def show_usage(self, message: UsageSampled) -> None:
+    def _show_usage(self, message: UsageSampled) -> None:
         """Show what the replicas use."""
         if message.handle == self.row.handle:
             self.replicas.add_usage(message.usages)
@@ -165,7 +172,7 @@ class JobScreen(JobActions):
                 cores = [usage.cpu for usage in message.usages if usage.cpu is not None]
                 self.readers.note_cores(message.handle, cores)
 
-    def show_taken(self, message: StacksTaken) -> None:
+    def _show_stacks(self, message: StacksTaken) -> None:
         """Show where the ranks of a stalled job stand."""
         if message.handle == self.row.handle and self.doing.chart.is_running:
             self._show_doing()
@@ -219,7 +226,7 @@ class JobScreen(JobActions):
         self.dashboard.feed.watch(handle)
         self.dashboard.feed.watch_usage(None if self.row.is_final else handle)
 
-    def show_failure(self, message: FailureExplained) -> None:
+    def _show_failure(self, message: FailureExplained) -> None:
         """Show why the job failed."""
         if message.handle == self.row.handle and self.described is not None:
             self.why.show(self.described, message.explanation)

@@ -24,6 +24,7 @@ from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
 from ..ui.palette import STYLES
 from ..ui.pane import Divider
+from ..watch.signals import NO_CHANGE, RowsChanged
 from .card import JobCard
 from .chains import Chains
 from .filter import FilterError, JobView
@@ -34,7 +35,7 @@ from .table import JobTable, Sort, TablePane
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ..logs.area import LogsArea
-    from ..messages import HistoryRead, JobDescribed, ProgressRead, StacksTaken
+    from ..messages import HistoryRead, JobDescribed, ProgressRead
 
 # Columns of the screen from which table and logs stand side by side.
 SIDE_BY_SIDE = 120
@@ -109,6 +110,12 @@ class JobsScreen(JobActions):
     def on_mount(self) -> None:
         """Start with the focus on the table."""
         self.chains = Chains(self.dashboard.jobs.rows)
+        signals = self.dashboard.signals
+        self.listen(signals.rows, self.show_rows)
+        self.listen(signals.described, self._show_described)
+        self.listen(signals.progress, self._show_progress)
+        self.listen(signals.stacks, lambda _: self._show_card())
+        self.listen(signals.history, self._show_history)
         self.set_focus(self.table)
         self.set_interval(30, self.table.refresh_ages)
         self.set_interval(PROGRESS_INTERVAL_S, self._watch_progress)
@@ -145,7 +152,7 @@ class JobsScreen(JobActions):
         self.table.set_rows(self.chains.fold([*self.dashboard.jobs.rows.values(), *past], view.has)[0])
         self._past.show_again()
         self._past.take_turn(self._show_past)
-        self.jobs_updated()
+        self.show_rows()
         self._show_more_past()
 
     def _show_past(self, rows: Iterable[JobRow]) -> None:
@@ -163,12 +170,10 @@ class JobsScreen(JobActions):
         if self._showing_past:
             self.set_timer(_PAST_PAUSE, self._take_turn)
 
-    def jobs_updated(self, changed: Iterable[JobRow] = (), removed: Iterable[str] = ()) -> None:
-        """Take over what changed; what did not costs nothing."""
-        if not self.is_mounted:
-            return
+    def show_rows(self, news: RowsChanged = NO_CHANGE) -> None:
+        """Draw the rows that changed, and the bars."""
         jobs = self.dashboard.jobs
-        rows, removed = list(changed), set(removed)
+        rows, removed = list(news.changed), set(news.removed)
         if self.view.history:
             # Listed jobs are no longer past ones; jobs that a backend has forgotten are, deleted jobs are not.
             self._past.drop({*removed, *(row.handle for row in rows)})
@@ -237,18 +242,14 @@ class JobsScreen(JobActions):
         taken = self.dashboard.jobs.taken_since(row.handle, now - stall) if row and stall is not None else None
         self.card.show(row, self.described, now, taken.found if taken else None)
 
-    def show_taken(self, _message: StacksTaken) -> None:
-        """Show where the ranks of a stalled job stand."""
-        self._show_card()
-
-    def show_described(self, message: JobDescribed) -> None:
+    def _show_described(self, message: JobDescribed) -> None:
         """Complete card and logs when the backend has described the job at the cursor."""
         row = self.table.cursor_row
         if row is None or row.handle != message.handle or message.described is None:
             return
         self.described = message.described
         if message.described.state is AppState.FAILED and message.handle not in self.dashboard.jobs.explained:
-            self.dashboard.explain(message.handle, message.described, message.logs)
+            self.dashboard.feed.explain(message.handle, message.described, message.logs)
         self._show_card()
         self.logs.show_logs(message.described, message.logs)
         self.card.follow(message)
@@ -270,7 +271,7 @@ class JobsScreen(JobActions):
     def _watch_progress(self) -> None:
         self.dashboard.feed.watch_progress(*(self.table.on_screen if self.is_active else ((), ())))
 
-    def show_progress(self, message: ProgressRead) -> None:
+    def _show_progress(self, message: ProgressRead) -> None:
         """Show how far running jobs are."""
         self.table.show_progress(message.progress)
         for handle, progress in message.progress.items():
@@ -291,7 +292,7 @@ class JobsScreen(JobActions):
     def on_job_table_marks_changed(self, _message: JobTable.MarksChanged) -> None:
         """Say how many are marked."""
         self.dashboard.jobs.marked = self.table.marked_rows() if self.table.marks else []
-        self.jobs_updated()
+        self.show_rows()
 
     def on_job_table_opened(self, message: JobTable.Opened) -> None:
         """Open the Job screen."""
@@ -405,7 +406,7 @@ class JobsScreen(JobActions):
         """Show a row for each link of the chain at the cursor, or one for all of them."""
         if row := self.table.cursor_row:
             self.table.hold_cursor()
-            self.jobs_updated(self.chains.toggle(row))
+            self.show_rows(RowsChanged(self.chains.toggle(row)))
 
     def action_filter(self) -> None:
         """Type a filter."""
@@ -454,7 +455,7 @@ class JobsScreen(JobActions):
         else:
             self.dashboard.feed.end_history()
 
-    def show_history(self, message: HistoryRead) -> None:
+    def _show_history(self, message: HistoryRead) -> None:
         """Show launches that no backend knows any more."""
         if not self.view.history or message.reading != self._past.reading:
             return
@@ -469,7 +470,7 @@ class JobsScreen(JobActions):
     def on_job_table_sorted(self, message: JobTable.Sorted) -> None:
         """Say and keep the order."""
         self.dashboard.ui_state.change(sort_column=message.sort.column, sort_reversed=message.sort.reverse)
-        self.jobs_updated()
+        self.show_rows()
 
     def action_columns(self) -> None:
         """Choose and order the columns."""

@@ -19,6 +19,7 @@ from .area import LogsArea
 if TYPE_CHECKING:
     from ..messages import JobDescribed
     from ..rows import JobRow
+    from ..watch.signals import RowsChanged
 
 
 class LogsScreen(BaseScreen):
@@ -46,6 +47,8 @@ class LogsScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Ask for the job."""
+        self.listen(self.dashboard.signals.rows, self._show_row)
+        self.listen(self.dashboard.signals.described, self._show_described)
         self.logs.show_row(self.row)
         self.logs.log_pane.focus_log()
         self.dashboard.feed.watch(self.row.handle)
@@ -55,12 +58,12 @@ class LogsScreen(BaseScreen):
         """Ask for the job again."""
         self.dashboard.feed.watch(self.row.handle)
 
-    def show_described(self, message: JobDescribed) -> None:
+    def _show_described(self, message: JobDescribed) -> None:
         """Show the job's logs."""
         if message.handle == self.row.handle:
             self.logs.show_logs(message.described, message.logs)
 
-    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
+    def _show_row(self, _news: RowsChanged) -> None:
         """Show the job's state as it is now."""
         self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
         self._refresh_title()

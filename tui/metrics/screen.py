@@ -35,6 +35,7 @@ from ..ui.new_file import write_new_file
 from ..ui.palette import STYLES
 from ..ui.pane import Divider, Pane
 from ..ui.title_rule import TitleRule
+from ..watch.signals import RowsChanged
 from .chart import ChartPane
 from .legend import LegendPane
 from .metric_list import MetricList
@@ -134,6 +135,7 @@ class MetricsScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Begin to read the jobs."""
+        self.listen(self.dashboard.signals.rows, self._show_rows)
         self.readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
         for row in self.rows:
             self.readers.look_up(row.handle)
@@ -168,7 +170,7 @@ class MetricsScreen(BaseScreen):
         if self.readers is not None:
             self.readers.follow(message.handle, None, [])
 
-    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
+    def _show_rows(self, _news: RowsChanged) -> None:
         """Show the jobs' states as they are now."""
         before, self.rows = self.rows, [self.dashboard.jobs.rows.get(row.handle, row) for row in self.rows]
         for row, earlier in zip(self.rows, before, strict=True):

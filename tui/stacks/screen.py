@@ -41,6 +41,7 @@ from . import cells
 
 if TYPE_CHECKING:
     from ..rows import JobRow
+    from ..watch.signals import RowsChanged
 
 PAUSE_S = 2.0
 """Seconds between the two snapshots that tell a job that hangs from one that is slow."""
@@ -147,6 +148,7 @@ class StacksScreen(BaseScreen):
 
     def on_mount(self) -> None:
         """Take a snapshot."""
+        self.listen(self.dashboard.signals.rows, self._show_row)
         self.set_focus(self._groups.list)
         self._draw()
         self.action_take()
@@ -155,7 +157,7 @@ class StacksScreen(BaseScreen):
         """Draw the texts for the new width, once the panes have it."""
         self.call_after_refresh(self._fill)
 
-    def jobs_updated(self, _changed: object = (), _removed: object = ()) -> None:
+    def _show_row(self, _news: RowsChanged) -> None:
         """Show the job's state as it is now."""
         self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
         self._draw_head()

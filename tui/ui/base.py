@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
+from textual.signal import Signal
 
 from .bars import Hint, KeyBar, StatusLine, TopBar, acting_bindings, path_text, shown_hints
+from .drawing import guard_update
 from .governor import PacedScreen
 from .palette import STYLES
 from .theme import glyphs_of, now_of
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 # Rows from which the status line has a row of its own.
 TALL = 30
+
+News = TypeVar("News")
 
 
 class BaseScreen(PacedScreen, Screen[Any]):
@@ -31,6 +36,10 @@ class BaseScreen(PacedScreen, Screen[Any]):
     HELP_TITLE = ""
 
     _keys_are_due = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._signals: list[Signal[Any]] = []
 
     @property
     def glyphs(self) -> Glyphs:
@@ -72,6 +81,21 @@ class BaseScreen(PacedScreen, Screen[Any]):
     def on_mount(self) -> None:
         """Fill the bars."""
         self.refresh_bars()
+
+    def listen(self, signal: Signal[News], show: Callable[[News], object]) -> None:
+        """Call a method with what a signal publishes, while the screen is mounted; report its failures."""
+
+        def guarded(news: News) -> None:
+            with guard_update(self.dashboard.status, "a job"):
+                show(news)
+
+        signal.subscribe(self, guarded, immediate=True)
+        self._signals.append(signal)
+
+    def on_unmount(self) -> None:
+        # A subscription keeps the screen in memory until the signal is next published.
+        for signal in self._signals:
+            signal.unsubscribe(self)
 
     def on_screen_resume(self) -> None:
         """Fill the bars anew: the message may be another by now."""

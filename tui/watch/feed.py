@@ -152,14 +152,21 @@ class Feed:
         post: hands a message to the app, from any thread.
         settings: how often backends are asked, and how long is waited for an answer.
         metrics: which values in logs are metrics.
+        error_patterns: regular expressions for further errors in logs.
     """
 
     def __init__(
-        self, runner: Runner, post: Post, settings: WatchSettings, metrics: MetricsSettings | None = None
+        self,
+        runner: Runner,
+        post: Post,
+        settings: WatchSettings,
+        metrics: MetricsSettings | None = None,
+        error_patterns: Sequence[str] = (),
     ) -> None:
         self._runner = runner
         self._post = post
         self._settings = settings
+        self._error_patterns = error_patterns
         self._pollers: dict[str, BackendPoller] = {}
         self._watcher = JobWatcher(runner, post, settings, lambda: self._last_key_at)
         self._usage_watcher = UsageWatcher(runner, post, settings.timeout_seconds)
@@ -243,19 +250,14 @@ class Feed:
         return self._progress_watcher
 
     def explain(
-        self,
-        handle: str,
-        error_patterns: Sequence[str],
-        described: DescribeAppResponse | None = None,
-        logs: list[ReplicaLog] | None = None,
+        self, handle: str, described: DescribeAppResponse | None = None, logs: list[ReplicaLog] | None = None
     ) -> None:
-        """Find out why a job failed; the answer is a `FailureExplained`.
+        """Find out why a job failed; post a `FailureExplained`.
 
         Args:
             handle: the job.
-            error_patterns: what the settings add to the errors that are recognised.
-            described: what its backend says of it; the backend is asked without it.
-            logs: its logs, of the job that was described.
+            described: its description; its backend is asked if None.
+            logs: its logs, if it was described.
         """
 
         def work() -> None:
@@ -268,7 +270,7 @@ class Feed:
                     FailureExplained(
                         handle,
                         explain_job(
-                            self._runner, handle, found, its_logs, extra_patterns=error_patterns, stopped=stopped
+                            self._runner, handle, found, its_logs, extra_patterns=self._error_patterns, stopped=stopped
                         ),
                     )
                 )
