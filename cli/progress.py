@@ -27,7 +27,7 @@ def job_activity(runner: Runner, job: Job, found: DescribeAppResponse, settings:
         job.replica_logs(found),
         job_place(runner, job.handle, found),
         is_final=found.has_ended,
-        cores=lambda: measure_cores(runner, job.handle),
+        measure=lambda: measure_cores(runner, job.handle),
         denied=settings.metrics.denied,
         known=settings.metrics.names,
         patterns=settings.metrics.patterns,
@@ -59,25 +59,14 @@ def progress_at_end(job: Job, found: DescribeAppResponse, settings: Settings) ->
 
 def stall_at_end(runner: Runner, job: Job, found: DescribeAppResponse, settings: Settings) -> str:
     """Describe the stall of a running job, from the end of its logs and its CPU use; empty if there is none."""
-    from ..diagnosis.progress.reader import last_written, measure_cores, read_timed_tail
-    from ..diagnosis.progress.stalls import Kind, Observation, find_pause
+    from ..diagnosis.progress.activity import CpuMeter, find_job_pause
+    from ..diagnosis.progress.reader import measure_cores, read_timed_tail
+    from ..diagnosis.progress.stalls import Kind
 
     tracker = _tracker(settings)
-    logs = job.replica_logs(found)
-    read_timed_tail(logs, tracker)
-    if tracker.main is None:
-        return ""
-    moments, printed_at = tracker.main.moments, last_written(logs)[0]
-
-    def find_stall(cores: tuple[float, ...] = ()) -> Observation | None:
-        pause = find_pause(
-            moments.pauses(), moments.last, printed_at, time.time(), is_excused=tracker.is_excused, cores=cores
-        )
-        return pause if pause and pause.kind is Kind.STALLED else None
-
-    # Measuring takes a second.
-    stall = find_stall() and find_stall(measure_cores(runner, job.handle))
-    return stall.sentence if stall else ""
+    read_timed_tail(job.replica_logs(found), tracker)
+    pause = find_job_pause(tracker, time.time(), CpuMeter(lambda: measure_cores(runner, job.handle)))
+    return pause.sentence if pause and pause.kind is Kind.STALLED else ""
 
 
 def _tracker(settings: Settings) -> ProgressTracker:

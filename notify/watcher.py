@@ -102,7 +102,6 @@ class _WatchedJob:
         self._environ: Mapping[str, str] = request["environ"]
         self._events = {event for event in (STALL, FIRST_STEP) if event in self.settings.notify.events}
         self._reader: ActivityReader | None = None
-        self._was_stalled = False
 
     def close(self) -> None:
         if self._reader is not None:
@@ -124,6 +123,7 @@ class _WatchedJob:
                 metrics.denied,
                 metrics.names,
                 metrics.patterns,
+                measure=partial(measure_cores, runner, self.handle),
             )
             self._reader.start()
         if self._reader is not None:
@@ -142,12 +142,8 @@ class _WatchedJob:
             news[FIRST_STEP] = f"step {progress.step:,.0f}{total}"
         if STALL in self._events:
             stall = reader.latest.observed(Kind.STALLED)
-            # Report a stall only after a CPU measurement: a busy job is not stalled.
-            if stall is not None and self._was_stalled:
+            if stall is not None:
                 news[STALL] = self._describe_stall(runner, stall)
-            self._was_stalled = stall is not None
-            if self._was_stalled:
-                reader.cores = measure_cores(runner, self.handle)
         return news
 
     def _describe_stall(self, runner: Runner, stall: Observation) -> str:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from .logs.pane import LogPane
     from .messages import (
         ActionDone,
+        ActivityRead,
         BackendChecked,
         BackendFailed,
         FailureExplained,
@@ -177,10 +178,7 @@ class TorchXTuiApp(Dashboard):
         if self._feed is None:
             from .watch.feed import Feed
 
-            settings = self.settings
-            self._feed = Feed(
-                self.runner, self.post_from_thread, settings.watch, settings.metrics, settings.logs.error_patterns
-            )
+            self._feed = Feed(self.runner, self.post_from_thread, self.settings, lambda: self.now())
         return self._feed
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
@@ -370,20 +368,32 @@ class TorchXTuiApp(Dashboard):
     def on_history_read(self, message: HistoryRead) -> None:
         self.signals.history.publish(message)
 
+    def on_activity_read(self, message: ActivityRead) -> None:
+        """Publish what a job does; announce its stall."""
+        activity = self.feed.activity(message.handle)
+        if activity is not None:
+            from ..diagnosis.progress.stalls import Kind
+
+            self.signals.activity.publish(message)
+            if activity.is_read and (stall := activity.observed(Kind.STALLED)) is not None:
+                self.alerts.announce_stall(message.handle, stall.sentence, stall.seconds)
+
     def on_usage_sampled(self, message: UsageSampled) -> None:
+        cores = [usage.cpu for usage in message.usages if usage.cpu is not None]
+        self.feed.activities.note_cores(message.handle, cores)
         self.signals.usage.publish(message)
 
     def on_progress_read(self, message: ProgressRead) -> None:
         self.signals.progress.publish(message)
+        for handle, progress in message.progress.items():
+            if progress.stalled:
+                self.alerts.announce_stall(handle, progress.stalled, progress.stalled_seconds)
 
     def on_failure_explained(self, message: FailureExplained) -> None:
         """Keep and publish why a job failed."""
         row = self.jobs.explain(message.handle, message.explanation.sentence)
         self.signals.rows.publish(RowsChanged([row] if row else ()))
         self.signals.failures.publish(message)
-
-    def announce_stall(self, handle: str, sentence: str, seconds: float) -> None:
-        self.alerts.announce_stall(handle, sentence, seconds)
 
     @cached_property
     def launches(self) -> LaunchWatch:

@@ -80,10 +80,6 @@ class Dashboard(OrderedKeysApp[int]):
         """Post a message to the app from any thread; it is dropped once the app ends."""
         self.post_to(self, message)
 
-    def announce_stall(self, handle: str, sentence: str, seconds: float) -> None:
-        """Announce once that a job is stalled; an empty sentence says that it is not."""
-        raise NotImplementedError
-
     def show_new_job(self, row: JobRow) -> None:
         """Put a job that was just submitted into the table, and the cursor on it."""
         raise NotImplementedError

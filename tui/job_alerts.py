@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -29,7 +30,8 @@ class JobAlerts:
 
     def __init__(self, app: Dashboard) -> None:
         self._app = app
-        self._stalled: set[str] = set()
+        # When the stall of a job was last announced (seconds since the epoch).
+        self._stalls: dict[str, float] = {}
 
     def announce(self, rows: list[JobRow]) -> None:
         """Say which jobs have just ended: each by its name, or how many where there are more than three."""
@@ -54,26 +56,23 @@ class JobAlerts:
                 _tell_away(self._app, ended, "failure" if failed else "end", words)
 
     def announce_stall(self, handle: str, sentence: str, seconds: float) -> None:
-        """Say once that a job is stalled, and find out where its ranks stand.
+        """Announce that a job is stalled, once for each pause, and find the stacks of its ranks.
 
         Args:
             handle: the job.
-            sentence: says it; empty for a job that is not stalled.
-            seconds: how long it has made no step.
+            sentence: describes the stall.
+            seconds: the time since its last step.
         """
-        if not sentence:
-            self._stalled.discard(handle)
+        row, since = self._app.jobs.rows.get(handle), self._app.now() - seconds
+        if row is None or row.is_final or since <= self._stalls.get(handle, -math.inf):
             return
-        row = self._app.jobs.rows.get(handle)
-        if row is None or row.is_final or handle in self._stalled:
-            return
-        self._stalled.add(handle)
+        self._stalls[handle] = self._app.now()
         words = f"{row.name} stalled: {sentence}"
         self._app.notify(words, markup=False, severity="warning")
         if self._app.settings.bell:
             self._app.bell()
         _ring_away(self._app, "stall", words)
-        self._find_stacks(row, self._app.now() - seconds, sentence)
+        self._find_stacks(row, since, sentence)
 
     def _find_stacks(self, row: JobRow, since: float, sentence: str) -> None:
         """Find the stacks that were taken since a job stalls, or take them; then tell who is away, with the finding."""

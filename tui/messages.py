@@ -98,6 +98,13 @@ class ProgressRead(Message):
 
 
 @dataclass(eq=False)
+class ActivityRead(Message):
+    """A job that is followed was read again, see `Activities.latest`."""
+
+    handle: str
+
+
+@dataclass(eq=False)
 class FailureExplained(Message):
     """It was found out why a job failed; replicas are numbered as its logs were."""
 

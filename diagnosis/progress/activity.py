@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+# Interval between measurements of a job that seems stalled (s).
+_CPU_INTERVAL_S = 30.0
 STEP, TOTAL = "step", "total"
 """The facts that are kept of a job beside its series."""
 # How long the journal is searched for the folder in which a job was launched (s).
@@ -129,6 +132,40 @@ def main_series(series: dict[str, Series]) -> Series | None:
     return None if name is None else series[name]
 
 
+class CpuMeter:
+    """Measures how many processor cores each replica of a job uses, at most every 30 s.
+
+    Args:
+        measure: returns a number for each replica; empty if that is not known. It may take a second.
+    """
+
+    def __init__(self, measure: Callable[[], Collection[float]] = tuple) -> None:
+        self.last: Collection[float] = ()
+        """The last measurement."""
+        self._measure = measure
+        self._measured_at = -math.inf
+
+    def note(self, cores: Collection[float], now: float) -> None:
+        """Take over a measurement that was made for another reason, at a time in seconds since the epoch."""
+        self.last, self._measured_at = tuple(cores), now
+
+    def read(self, now: float) -> Collection[float]:
+        """Return the last measurement, or a new one if it is too old."""
+        if now - self._measured_at > _CPU_INTERVAL_S:
+            self.note(self._measure(), now)
+        return self.last
+
+
+def find_job_pause(tracker: ProgressTracker, now: float, cpu: CpuMeter) -> Observation | None:
+    """Return the pause of a job by its log; its CPU use is measured before a pause is reported."""
+    main = tracker.main
+    if main is None:
+        return None
+    moments = main.moments
+    find = partial(find_pause, moments.pauses(), moments.last, tracker.printed_at, now, is_excused=tracker.is_excused)
+    return find() and find(cores=cpu.read(now))
+
+
 class JobActivity:
     """What is known of one job so far; not safe to be used by several threads at once.
 
@@ -136,10 +173,12 @@ class JobActivity:
         handle: the job's handle; its series are kept on disk under it.
         place: where its metric files may be.
         tracker: takes in its log.
+        cpu: measures its CPU use where it seems to be stalled.
     """
 
-    def __init__(self, handle: str, place: JobPlace, tracker: ProgressTracker) -> None:
+    def __init__(self, handle: str, place: JobPlace, tracker: ProgressTracker, cpu: CpuMeter) -> None:
         self.handle = handle
+        self._cpu = cpu
         self.is_read = False
         """Whether the log that there was at first is taken in; until then the series of the last time are shown."""
         self.is_current = False
@@ -182,16 +221,15 @@ class JobActivity:
         self._files.add(paths)
         return self._files.poll()
 
-    def snapshot(self, now: float, *, is_final: bool, cores: Collection[float] = ()) -> Activity:
+    def snapshot(self, now: float, *, is_final: bool) -> Activity:
         """Return what the job is doing now.
 
         Args:
             now: the time (seconds since the epoch).
-            is_final: it has ended: nothing is said of its pace.
-            cores: how many processor cores each replica uses, where that is measured.
+            is_final: whether it has ended: its pace is left out.
         """
         copies = {name: series.copy() for name, series in self._series().items()}
-        observations = () if is_final else tuple(self._observations(copies, now, cores))
+        observations = () if is_final else tuple(self._observations(copies, now))
         failures = tuple(filter(None, (self._search_failure, *self._files.failures)))
         activity = Activity(self._progress(), copies, observations, self.is_read, failures)
         return activity.at_end() if is_final else activity
@@ -223,18 +261,14 @@ class JobActivity:
         # A bar that counts the steps of an epoch, or is drawn once at the end, is behind the files.
         return replace(progress, step=step, total=total if total and total >= step else None)
 
-    def _observations(self, series: dict[str, Series], now: float, cores: Collection[float]) -> list[Observation]:
+    def _observations(self, series: dict[str, Series], now: float) -> list[Observation]:
         if not self.is_current:
             return check_loss(series)
-        tracker, main = self._tracker, self._tracker.main
-        found: list[Observation | None] = []
-        if main is not None:
-            pauses, moved_at = main.moments.pauses(), main.moments.last
-            excused = tracker.is_excused
-            found.append(find_pause(pauses, moved_at, tracker.printed_at, now, is_excused=excused, cores=cores))
+        tracker = self._tracker
+        found = [find_job_pause(tracker, now, self._cpu)]
         if not any(found):
             since = tracker.printed_at or self.place.since or self._began_at
-            found.append(find_buffered_output(self.size, since, now, cores))
+            found.append(find_buffered_output(self.size, since, now, self._cpu.last))
         ranks = [*tracker.ranks(), *self.ends.ranks()]
         found.append(find_slow_replica(ranks, now))
         return [item for item in found if item is not None] + check_loss(series)

@@ -15,8 +15,8 @@ from ...base.errors import TorchXTuiError, describe_error
 from ...base.threads import BackgroundThread
 from ...logs.lines.blocks import LogBlock, LogBlocks, followed, log_paths, not_followed, read_ends, timed_end
 from ...logs.source.replica_log import ReplicaLog
-from .activity import Activity, JobActivity, JobPlace
-from .stalls import Kind, check_loss
+from .activity import Activity, CpuMeter, JobActivity, JobPlace
+from .stalls import check_loss
 from .tracker import ProgressTracker
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class ActivityReader(BackgroundThread):
         known: names that are metrics wherever they stand.
         patterns: regular expressions for further lines, see `user_format`.
         now: tells the time (seconds since the epoch).
+        measure: measures how many processor cores each replica uses, see `CpuMeter`.
     """
 
     def __init__(
@@ -94,14 +95,14 @@ class ActivityReader(BackgroundThread):
         known: Collection[str] = (),
         patterns: Collection[str] = (),
         now: Callable[[], float] = time.time,
+        measure: Callable[[], Collection[float]] = tuple,
     ) -> None:
         super().__init__("job-activity", on_change)
         self.handle = handle
         self.logs = tuple(logs)
         self.is_final = False
         """Whether the job has ended: nothing is said of its pace then."""
-        self.cores: tuple[float, ...] = ()
-        """How many processor cores each replica uses, where that is measured."""
+        self.cpu = CpuMeter(measure)
         self._find_place = place
         self._tracker = ProgressTracker(denied, known, patterns, is_bounded=True)
         self._now = now
@@ -112,7 +113,7 @@ class ActivityReader(BackgroundThread):
     def _run(self) -> None:
         blocks = LogBlocks(self.logs)
         # Reads the series of the last time, which are shown at once.
-        self._job = JobActivity(self.handle, JobPlace(), self._tracker)
+        self._job = JobActivity(self.handle, JobPlace(), self._tracker, self.cpu)
         try:
             self._publish()
             self._job.place = self._find_place()
@@ -165,7 +166,7 @@ class ActivityReader(BackgroundThread):
     def _publish(self) -> None:
         """Make what is known now the latest, at most so often; also where nothing came: that may be a stall."""
         if self._publishes.is_due():
-            self.latest = self._job.snapshot(self._now(), is_final=self.is_final, cores=self.cores)
+            self.latest = self._job.snapshot(self._now(), is_final=self.is_final)
             self._notify()
 
 
@@ -186,16 +187,13 @@ def read_activity(
     place: JobPlace,
     *,
     is_final: bool,
-    cores: Callable[[], Collection[float]] = tuple,
+    measure: Callable[[], Collection[float]] = tuple,
     denied: Collection[str] = (),
     known: Collection[str] = (),
     patterns: Collection[str] = (),
 ) -> Activity:
-    """Read all of a job's logs and metric files once; see `ActivityReader` for the arguments.
-
-    ``cores`` measures how many processor cores each replica uses: it is called where the job seems to be stalled.
-    """
-    job = JobActivity(handle, place, ProgressTracker(denied, known, patterns))
+    """Read all of a job's logs and metric files once; see `ActivityReader` for the arguments."""
+    job = JobActivity(handle, place, ProgressTracker(denied, known, patterns), CpuMeter(measure))
     blocks = LogBlocks(logs)
     blocks.connect()
     try:
@@ -212,8 +210,7 @@ def read_activity(
         pass
     job.is_read = job.is_current = True
     job.save()
-    found = job.snapshot(time.time(), is_final=is_final)
-    return job.snapshot(time.time(), is_final=is_final, cores=cores()) if found.observed(Kind.STALLED) else found
+    return job.snapshot(time.time(), is_final=is_final)
 
 
 def _read_ends(logs: Sequence[ReplicaLog]) -> ProgressTracker:

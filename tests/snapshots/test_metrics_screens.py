@@ -55,7 +55,7 @@ def _lines(rate):
 def _is_read(app):
     screen = app.screen
     # What was read since the charts were drawn is drawn a moment later.
-    is_drawn = isinstance(screen, MetricsScreen) and screen.readers and not screen._is_due
+    is_drawn = isinstance(screen, MetricsScreen) and not screen._is_due
     return bool(is_drawn) and all(
         screen.activities.get(row.handle) and screen.activities[row.handle].is_read for row in screen.rows
     )

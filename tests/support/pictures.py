@@ -39,7 +39,8 @@ def has_row(screen, handle):
 
 def _card_is_read(card, handle):
     """Whether the card has read the log for its chart, if there is room for one."""
-    return not card.has_class("-large") or (card.readers is not None and card.readers.latest(handle).is_read)
+    activity = card.app.feed.activity(handle)
+    return not card.has_class("-large") or (activity is not None and activity.is_read)
 
 
 def shows_logs(app):

@@ -17,7 +17,9 @@ from torchx_tui.backends.runner import Runner
 from torchx_tui.base.timeouts import NoAnswerError
 from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.metrics.store import save_series
-from torchx_tui.settings.config import MetricsSettings, WatchSettings
+from torchx_tui.diagnosis.progress.activity import Activity
+from torchx_tui.diagnosis.progress.tracker import Progress
+from torchx_tui.settings.config import MetricsSettings, Settings, WatchSettings
 from torchx_tui.specs.errors import NotAllowedError, SchedulerError
 from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.status import AppState
@@ -75,7 +77,7 @@ def progress(runner, posted):
 
 @pytest.fixture
 def feed(runner, posted):
-    feed = Feed(runner, posted.append, SETTINGS)
+    feed = Feed(runner, posted.append, Settings(watch=SETTINGS))
     feed.start([])
     yield feed
     feed.end()
@@ -236,7 +238,7 @@ def test_end_of_a_log_is_read_when_its_job_ends(scheduler, feed, posted):
 
 def test_all_threads_of_a_feed_end(runner):
     others = set(threading.enumerate())
-    feed = Feed(runner, lambda message: None, SETTINGS)
+    feed = Feed(runner, lambda message: None, Settings(watch=SETTINGS))
     feed.start(["local_cwd"])
     feed.watch(ONE)
     feed.watch_usage(ONE)
@@ -305,6 +307,29 @@ def test_where_the_logs_of_a_job_are_is_asked_once(progress, scheduler, describe
     assert progress.look("local_cwd://torchx/four-x") == RowProgress(2, 0.2, None, "", "")
     progress.look(handles[0])
     assert described[3:] == ["four-x", "one-x"]
+
+
+@pytest.mark.parametrize(("is_read", "step"), [(True, 7), (False, 5)])
+def test_table_shows_what_a_screen_has_read(runner, posted, is_read, step):
+    activity = Activity(Progress(step=7, total=70), is_read=is_read)
+    watcher = ProgressWatcher(runner, posted.append, MetricsSettings(), lambda _: activity)
+    found = watcher.look(ONE)
+    assert found is not None
+    assert found.step == step
+
+
+def test_followers_of_a_job_share_its_reader(runner, feed, posted):
+    described, logs = feed.describe(ONE)
+    activities = feed.activities
+    for follower in ("card", "screen"):
+        activities.follow(follower, ONE, described, logs)
+    (reader,) = [thread for thread in threading.enumerate() if thread.name == "job-activity"]
+    wait_until(lambda: activities.latest(ONE).progress.step == 5, "its last step")
+    activities.leave("card")
+    assert activities.latest(ONE) is not None
+    activities.leave("screen")
+    assert activities.latest(ONE) is None
+    wait_until(lambda: not reader.is_alive(), "the end of the reader")
 
 
 def test_server_is_asked_for_one_job_in_some_seconds(progress, described, monkeypatch):

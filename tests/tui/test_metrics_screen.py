@@ -261,7 +261,7 @@ async def test_job_screen_says_what_a_running_job_does(app):
         await job.pilot.pause()
         assert job.focused() is screen.replicas.grid
         # Nothing is read of a job whose screen is left; the reader may have asked for the time meanwhile.
-        reader = screen.readers._readers[RUNNING]
+        reader = app.feed.activities._readers[RUNNING]
         await job.press("escape")
         await job.until(lambda: not reader._thread.is_alive(), "the end of its reader")
         assert reader._now() == app.now()
@@ -378,7 +378,9 @@ async def test_table_and_card_say_how_far_jobs_are(app):
         assert chart.size.width + card.body.size.width <= card.size.width
         table.table.move_to(FAILED)
         await table.until(lambda: table.card_title().startswith("llama3-8b-sft-b7"), "the other job")
-        await table.until(lambda: list(card.readers._readers) in ([], [FAILED]), "the end of the first reader")
+        await table.until(
+            lambda: list(table.app.feed.activities._readers) in ([], [FAILED]), "the end of the first reader"
+        )
         await table.resize(120, 40)
         await table.until(lambda: not card.has_class("-large"), "the facts alone")
 

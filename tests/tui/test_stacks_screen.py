@@ -131,7 +131,7 @@ async def test_stacks_of_a_stalled_job_are_there_without_a_key(tmp_path, is_want
     async with jobs_of(app) as table:
         (handle,) = app.jobs.rows
         for _ in range(2):
-            app.announce_stall(handle, "no step for 9m", 540.0)
+            app.alerts.announce_stall(handle, "no step for 9m", 540.0)
         if is_wanted:
             await draws(table, "rank 0 has not reached")
         await app.workers.wait_for_complete()

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from support.canned import NOW
 from support.pictures import RUNNING
 from support.screens import jobs_of
 
@@ -90,6 +91,19 @@ async def test_stalled_job_has_a_word_a_note_and_a_key(app, monkeypatch):
         app.on_progress_read(ProgressRead({RUNNING: stalled._replace(stalled="")}))
         assert table.cursor_stall is None
         assert "Running" in line()
+
+
+async def test_stall_is_announced_once_for_each_pause(app, monkeypatch):
+    """Also if two readers of the job disagree about it."""
+    notes = []
+    async with jobs_of(app):
+        monkeypatch.setattr(app, "notify", lambda text, **_: notes.append(text))
+        for stalled, seconds in ((SENTENCE, 540.0), ("", 0.0), (SENTENCE, 539.0)):
+            app.on_progress_read(ProgressRead({RUNNING: PROGRESS._replace(stalled=stalled, stalled_seconds=seconds)}))
+        assert len(notes) == 1
+        app.now = lambda: NOW + 600
+        app.on_progress_read(ProgressRead({RUNNING: PROGRESS._replace(stalled=SENTENCE, stalled_seconds=60.0)}))
+        assert len(notes) == 2
 
 
 async def test_only_rows_that_look_different_are_drawn_again(app, monkeypatch):

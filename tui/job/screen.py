@@ -18,10 +18,8 @@ from ...logs.text.sanitize import plain
 from ...specs.status import NONE, AppState, ReplicaState
 from ..format import age, cut, duration
 from ..logs.area import LogsArea
-from ..metrics.readers import ActivityChanged, ActivityReaders
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, StatusLine
-from ..ui.drawing import guard_update
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES
 from ..ui.pane import Divider
@@ -36,7 +34,7 @@ from .why import WhyPane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse, StateChange
-    from ..messages import FailureExplained, JobDescribed, StacksTaken, UsageSampled
+    from ..messages import ActivityRead, FailureExplained, JobDescribed, StacksTaken, UsageSampled
     from ..watch.signals import RowsChanged
 
 TABS = {"overview": "Overview", "appdef": "AppDef", "native": "Backend"}
@@ -74,7 +72,6 @@ class JobScreen(JobActions):
         self.progress_row = ProgressRow()
         self.why = WhyPane()
         self.doing = DoingPane()
-        self.readers: ActivityReaders | None = None
         self.activity = Activity()
         self.replicas = ReplicasPane()
         self.logs = LogsArea(id="job-logs", compact=True, with_job=False)
@@ -105,9 +102,9 @@ class JobScreen(JobActions):
         self.listen(signals.rows, self._show_row)
         self.listen(signals.described, self._show_described)
         self.listen(signals.usage, self._show_usage)
+        self.listen(signals.activity, self._show_activity)
         self.listen(signals.failures, self._show_failure)
         self.listen(signals.stacks, self._show_stacks)
-        self.readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
         self.doing.display = self.progress_row.display = False
         self.logs.show_row(self.row)
         self._watch()
@@ -143,8 +140,8 @@ class JobScreen(JobActions):
                 self.dashboard.status.say(message.error, failed=True, about=message.handle)
             return
         self.described = described = message.described
-        if self.readers is not None and (described.state is AppState.RUNNING or self.activity.is_read):
-            self.readers.follow(message.handle, described, message.logs)
+        if described.state is AppState.RUNNING or self.activity.is_read:
+            self.dashboard.feed.activities.follow(self, message.handle, described, message.logs)
         self._show_doing()
         self.why.show(described)
         self.replicas.show(described)
@@ -168,24 +165,21 @@ class JobScreen(JobActions):
         """Show what the replicas use."""
         if message.handle == self.row.handle:
             self.replicas.add_usage(message.usages)
-            if self.readers is not None:
-                cores = [usage.cpu for usage in message.usages if usage.cpu is not None]
-                self.readers.note_cores(message.handle, cores)
 
     def _show_stacks(self, message: StacksTaken) -> None:
         """Show where the ranks of a stalled job stand."""
         if message.handle == self.row.handle and self.doing.chart.is_running:
             self._show_doing()
 
-    def on_activity_changed(self, message: ActivityChanged) -> None:
-        """Take over what the job does."""
-        # Of a screen that is leaving, the panes may be closed already.
-        if self.readers is not None and self.doing.chart.is_running:
-            self.activity = self.readers.latest(message.handle)
-            with guard_update(self.dashboard.status, "the metrics"):
-                self._show_doing()
-                self._refresh_head()
-                self.refresh_bars()
+    def _show_activity(self, message: ActivityRead) -> None:
+        """Show what the job does."""
+        activity = self.dashboard.feed.activity(message.handle)
+        # The panes of a screen that is leaving may be closed already.
+        if message.handle == self.row.handle and activity is not None and self.doing.chart.is_running:
+            self.activity = activity
+            self._show_doing()
+            self._refresh_head()
+            self.refresh_bars()
 
     @property
     def _is_doing(self) -> bool:
@@ -205,8 +199,6 @@ class JobScreen(JobActions):
             handle = self.row.handle
             taken = self.dashboard.jobs.taken_since(handle, stalled.since) if stalled else None
             self.doing.show(self.activity, taken)
-            words, seconds = (stalled.sentence, stalled.seconds) if stalled else ("", 0.0)
-            self.dashboard.announce_stall(handle, words, seconds)
         if had_focus and self._tab == "overview" and self.is_active:
             # At once: a later call would take the focus back from where a key has put it.
             self.set_focus(self.doing.chart if doing else self.why.body)
@@ -218,8 +210,7 @@ class JobScreen(JobActions):
     def on_unmount(self) -> None:
         """Measure and read nothing any more."""
         self.dashboard.feed.watch_usage(None)
-        if self.readers is not None:
-            self.readers.close()
+        self.dashboard.feed.activities.leave(self)
 
     def _watch(self) -> None:
         handle = None if self.row.history else self.row.handle

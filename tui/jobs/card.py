@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -12,9 +12,10 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ...specs.status import MISSING, AppState, ReplicaState
+from ..dashboard import OnDashboard
 from ..format import cut, state_word
 from ..rows import JobRow, backend_word
-from ..ui.drawing import guard_render, guard_update
+from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_style, state_times_text
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
@@ -26,9 +27,7 @@ if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ...diagnosis.stacks.conclusion import Conclusion
     from ...specs.status import ReplicaStatus
-    from ..dashboard import Dashboard
     from ..messages import JobDescribed
-    from ..metrics.readers import ActivityChanged, ActivityReaders
     from ..ui.glyphs import Glyphs
 
 LABEL_WIDTH = 12
@@ -39,7 +38,7 @@ _FEWEST_POINTS = 2
 _IN_A_LINE, _PER_ROW, _MOST_ROWS = 16, 25, 4
 
 
-class JobCard(Pane):
+class JobCard(OnDashboard, Pane):
     """The job at the cursor: its state and why, then its facts; on a large screen a chart of its loss as well."""
 
     DEFAULT_CSS = """
@@ -54,8 +53,8 @@ class JobCard(Pane):
         self.body = CardBody()
         self._job_name = ""
         self._handle = ""
-        self.readers: ActivityReaders | None = None
         self._described: JobDescribed | None = None
+        self._is_following = False
 
     def compose_body(self) -> ComposeResult:
         """Yield the facts; the chart stands beside them."""
@@ -71,8 +70,8 @@ class JobCard(Pane):
             self._handle = row.handle if row else ""
             self.remove_class("-charted")
             self.body.slow = Text()
-            if self.readers is not None:
-                self.readers.keep_only(self._handle)
+            if self._is_following:
+                self.dashboard.feed.activities.leave(self, self._handle)
         if row is None:
             return
         self._job_name = row.name
@@ -84,42 +83,31 @@ class JobCard(Pane):
         self._described = message
         if message.handle != self._handle or not self.has_class("-large"):
             return
-        if self.readers is None:
+        if not self._is_following:
             # Loaded when it is first needed: the first paint does not wait for it.
             from ..metrics.chart import ChartPane
-            from ..metrics.readers import ActivityReaders
 
-            app = cast("Dashboard", self.app)
-            self.readers = ActivityReaders(self, app.runner, app.settings.metrics)
+            self._is_following = True
             self.query_one(Horizontal).mount(ChartPane(id="card-chart"))
-        self.readers.follow(message.handle, message.described, message.logs)
-        self._draw_chart(message.handle)
+        self.dashboard.feed.activities.follow(self, message.handle, message.described, message.logs)
+        self.show_activity(message.handle)
 
-    def on_activity_changed(self, message: ActivityChanged) -> None:
-        """Draw the chart anew."""
-        with guard_update(cast("Dashboard", self.app).status, "the metrics"):
-            self._draw_chart(message.handle)
-
-    def _draw_chart(self, handle: str) -> None:
+    def show_activity(self, handle: str) -> None:
+        """Draw the chart of a job, if it is the one shown."""
         from ...diagnosis.metrics.chart import Options, wants_log
         from ...diagnosis.progress.stalls import Kind
         from ...logs.text.sanitize import plain
         from ..metrics.chart import ChartPane
 
-        if self.readers is None or handle != self._handle or not self.is_attached:
+        activity = self.dashboard.feed.activity(handle)
+        if activity is None or not self._is_following or handle != self._handle or not self.is_attached:
             return
-        activity = self.readers.latest(handle)
         main, slow = activity.main, activity.observed(Kind.SLOW)
         self.body.slow = _fact("straggler", Text(f"! {plain(slow.sentence)}", STYLES.pending)) if slow else Text()
         charted = main is not None and main.points >= _FEWEST_POINTS
         self.set_class(charted, "-charted")
         if main is not None and charted:
             self.query_one("#card-chart", ChartPane).show(main.name, [main], Options(log=wants_log(main)))
-
-    def on_unmount(self) -> None:
-        """End the threads."""
-        if self.readers is not None:
-            self.readers.close()
 
     def on_resize(self) -> None:
         """Cut the name for the new width; before the card is shown it has none."""

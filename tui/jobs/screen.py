@@ -113,6 +113,7 @@ class JobsScreen(JobActions):
         signals = self.dashboard.signals
         self.listen(signals.rows, self.show_rows)
         self.listen(signals.described, self._show_described)
+        self.listen(signals.activity, lambda news: self.card.show_activity(news.handle))
         self.listen(signals.progress, self._show_progress)
         self.listen(signals.stacks, lambda _: self._show_card())
         self.listen(signals.history, self._show_history)
@@ -274,8 +275,6 @@ class JobsScreen(JobActions):
     def _show_progress(self, message: ProgressRead) -> None:
         """Show how far running jobs are."""
         self.table.show_progress(message.progress)
-        for handle, progress in message.progress.items():
-            self.dashboard.announce_stall(handle, progress.stalled, progress.stalled_seconds)
         if self.dashboard.jobs.taken:
             self._show_card()
         self.refresh_bars()

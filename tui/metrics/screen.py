@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
+import logging
 import math
 import threading
 import time
@@ -11,13 +13,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from rich.text import Text
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Grid, Horizontal
 from textual.widgets import Static
 
 from ...base.durations import duration
+from ...base.errors import describe_error
 from ...diagnosis.metrics.chart import Options, wants_log, x_limits, x_values
 from ...diagnosis.metrics.export import rank, write_csv
 from ...diagnosis.metrics.files import plain_name
@@ -25,7 +28,7 @@ from ...diagnosis.metrics.series import Series, Smoothing
 from ...diagnosis.progress.activity import Activity, main_series
 from ...logs.text.sanitize import plain
 from ..format import age, count, cut
-from ..messages import Told
+from ..messages import ActivityRead, Told
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
@@ -39,7 +42,8 @@ from ..watch.signals import RowsChanged
 from .chart import ChartPane
 from .legend import LegendPane
 from .metric_list import MetricList
-from .readers import ActivityChanged, ActivityFailed, ActivityReaders
+
+_log = logging.getLogger(__name__)
 
 # Charts are drawn so often at most while the job goes on (s).
 _REDRAW_S = 2.0
@@ -115,7 +119,6 @@ class MetricsScreen(BaseScreen):
         self.activities: dict[str, Activity] = {}
         self._drawn_at = 0.0
         self._is_due = False
-        self.readers: ActivityReaders | None = None
 
     @property
     def _is_overlay(self) -> bool:
@@ -136,27 +139,38 @@ class MetricsScreen(BaseScreen):
     def on_mount(self) -> None:
         """Begin to read the jobs."""
         self.listen(self.dashboard.signals.rows, self._show_rows)
-        self.readers = ActivityReaders(self, self.dashboard.runner, self.dashboard.settings.metrics)
+        self.listen(self.dashboard.signals.activity, self._take_activity)
         for row in self.rows:
-            self.readers.look_up(row.handle)
+            self._follow(row.handle)
         self.set_focus(self.left.list)
         self._draw()
 
     def on_unmount(self) -> None:
-        """End the threads."""
-        if self.readers is not None:
-            self.readers.close()
+        self.dashboard.feed.activities.leave(self)
+
+    @work(group="metrics", exit_on_error=False)
+    async def _follow(self, handle: str) -> None:
+        """Read a job, or what was kept of it if its backend fails."""
+        feed = self.dashboard.feed
+        try:
+            described, logs = await asyncio.to_thread(feed.describe, handle)
+        except Exception as error:
+            _log.warning("the metrics of %s cannot be read", handle, exc_info=True)
+            self.dashboard.status.say(describe_error(error), failed=True, about=handle)
+            described, logs = None, []
+        feed.activities.follow(self, handle, described, logs)
 
     def on_resize(self, event: events.Resize) -> None:
         """Show as many charts as there is room for."""
         self.call_after_refresh(self._draw)
 
-    def on_activity_changed(self, message: ActivityChanged) -> None:
+    def _take_activity(self, message: ActivityRead) -> None:
         """Take over what a job does, and draw it soon."""
-        if self.readers is None:
+        activity = self.dashboard.feed.activity(message.handle)
+        if activity is None or all(row.handle != message.handle for row in self.rows):
             return
         known = bool(self.activities.get(message.handle, Activity()).series)
-        self.activities[message.handle] = self.readers.latest(message.handle)
+        self.activities[message.handle] = activity
         wait = _REDRAW_S - (time.monotonic() - self._drawn_at)
         if wait <= 0 or not known:
             self._draw()
@@ -164,18 +178,12 @@ class MetricsScreen(BaseScreen):
             self._is_due = True
             self.set_timer(wait, self._draw)
 
-    def on_activity_failed(self, message: ActivityFailed) -> None:
-        """Say why, and show what was kept of the job."""
-        self.dashboard.status.say(message.reason, failed=True, about=message.handle)
-        if self.readers is not None:
-            self.readers.follow(message.handle, None, [])
-
     def _show_rows(self, _news: RowsChanged) -> None:
         """Show the jobs' states as they are now."""
         before, self.rows = self.rows, [self.dashboard.jobs.rows.get(row.handle, row) for row in self.rows]
         for row, earlier in zip(self.rows, before, strict=True):
-            if self.readers is not None and row.is_final and not earlier.is_final:
-                self.readers.look_up(row.handle)
+            if row.is_final and not earlier.is_final:
+                self._follow(row.handle)
         self._draw_head()
         self.refresh_bars()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 from ...base.timeouts import CallDroppedError, LimitedCaller, NoAnswerError
@@ -20,8 +20,10 @@ from .thread import JobWatchingThread
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ...backends.runner import Runner
+    from ...diagnosis.progress.activity import Activity
     from ...logs.source.replica_log import ReplicaLog
-    from ...settings.config import MetricsSettings, WatchSettings
+    from ...settings.config import Settings, WatchSettings
+    from .activities import Activities
     from .progress import ProgressWatcher
 
 
@@ -150,28 +152,20 @@ class Feed:
     Args:
         runner: the door to the backends.
         post: hands a message to the app, from any thread.
-        settings: how often backends are asked, and how long is waited for an answer.
-        metrics: which values in logs are metrics.
-        error_patterns: regular expressions for further errors in logs.
+        settings: all settings.
+        now: the clock, in seconds since the epoch.
     """
 
-    def __init__(
-        self,
-        runner: Runner,
-        post: Post,
-        settings: WatchSettings,
-        metrics: MetricsSettings | None = None,
-        error_patterns: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, runner: Runner, post: Post, settings: Settings, now: Callable[[], float] = time.time) -> None:
         self._runner = runner
         self._post = post
         self._settings = settings
-        self._error_patterns = error_patterns
+        self._now = now
         self._pollers: dict[str, BackendPoller] = {}
-        self._watcher = JobWatcher(runner, post, settings, lambda: self._last_key_at)
-        self._usage_watcher = UsageWatcher(runner, post, settings.timeout_seconds)
-        self._metrics_settings = metrics
+        self._watcher = JobWatcher(runner, post, settings.watch, lambda: self._last_key_at)
+        self._usage_watcher = UsageWatcher(runner, post, settings.watch.timeout_seconds)
         self._progress_watcher: ProgressWatcher | None = None
+        self._activities: Activities | None = None
         self._last_key_at = time.monotonic()
         self._ended = threading.Event()
         self._history_reading = 0
@@ -182,7 +176,7 @@ class Feed:
         self._usage_watcher.start()
         for name in schedulers:
             self._pollers[name] = BackendPoller(
-                self._runner, name, self._post, self._settings, lambda: self._last_key_at
+                self._runner, name, self._post, self._settings.watch, lambda: self._last_key_at
             )
             self._pollers[name].start()
 
@@ -241,13 +235,28 @@ class Feed:
     def _progress(self) -> ProgressWatcher:
         """Return the thread that reads how far jobs are, which is started when it is first needed."""
         if self._progress_watcher is None:
-            from ...settings.config import MetricsSettings
             from .progress import ProgressWatcher
 
-            metrics = self._metrics_settings or MetricsSettings()
-            self._progress_watcher = ProgressWatcher(self._runner, self._post, metrics)
+            self._progress_watcher = ProgressWatcher(self._runner, self._post, self._settings.metrics, self.activity)
             self._progress_watcher.start()
         return self._progress_watcher
+
+    @property
+    def activities(self) -> Activities:
+        """The threads that read what jobs do, loaded when they are first needed."""
+        if self._activities is None:
+            from .activities import Activities
+
+            self._activities = Activities(self._runner, self._post, self._settings.metrics, self._now)
+        return self._activities
+
+    def activity(self, handle: str) -> Activity | None:
+        """Return the last activity that was read of a job; None if no screen follows it."""
+        return self._activities.latest(handle) if self._activities is not None else None
+
+    def describe(self, handle: str) -> tuple[DescribeAppResponse | None, list[ReplicaLog]]:
+        """Ask a job's backend for its description and its logs; it may take long."""
+        return self._watcher.read(handle)
 
     def explain(
         self, handle: str, described: DescribeAppResponse | None = None, logs: list[ReplicaLog] | None = None
@@ -263,15 +272,14 @@ class Feed:
         def work() -> None:
             from ...diagnosis.failure.explain import explain_job
 
+            patterns = self._settings.logs.error_patterns
             found, its_logs = (described, logs or []) if described else self._watcher.read(handle)
             if found is not None:
                 stopped = self._ended.is_set
                 self._post(
                     FailureExplained(
                         handle,
-                        explain_job(
-                            self._runner, handle, found, its_logs, extra_patterns=self._error_patterns, stopped=stopped
-                        ),
+                        explain_job(self._runner, handle, found, its_logs, extra_patterns=patterns, stopped=stopped),
                     )
                 )
 
@@ -325,5 +333,7 @@ class Feed:
         self._usage_watcher.end()
         if self._progress_watcher is not None:
             self._progress_watcher.end()
+        if self._activities is not None:
+            self._activities.end()
         for poller in self._pollers.values():
             poller.end()

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 from ...backends.abilities import KeepsLogFiles
 from ...base.errors import describe_error
 from ...diagnosis.metrics.store import load_series, metrics_path
-from ...diagnosis.progress.activity import STEP, TOTAL, main_series
-from ...diagnosis.progress.moments import Moments
+from ...diagnosis.progress.activity import STEP, TOTAL, Activity, CpuMeter, find_job_pause
 from ...diagnosis.progress.reader import last_written, measure_cores, read_tail, read_timed_tail
-from ...diagnosis.progress.stalls import Kind, Observation, find_pause
+from ...diagnosis.progress.stalls import Kind, Observation
 from ...diagnosis.progress.tracker import Progress, ProgressTracker
 from ...logs.lines.blocks import followed
 from ...specs.handles import parse_app_handle
@@ -42,8 +41,6 @@ SERVER_PAUSE_S = 10.0
 """Seconds between two jobs whose logs a server is asked for; this machine is asked at once."""
 MAX_CACHED_JOBS = 500
 """Jobs whose log files are remembered."""
-# Interval between CPU measurements of a job that seems stalled (s).
-_MEASURE_AGAIN_S = 30.0
 
 
 class WatchedJob:
@@ -56,68 +53,60 @@ class WatchedJob:
 
     def __init__(self, logs: list[ReplicaLog], measure: Callable[[], tuple[float, ...]] = tuple) -> None:
         self.logs = followed(logs)
-        self._measure = measure
-        self._measured_at = -math.inf
-        self._cores: tuple[float, ...] = ()
-        self._moments = Moments()
+        self._cpu = CpuMeter(measure)
         self._tracker: ProgressTracker | None = None
         self._written = (0.0, 0)
 
     def look(self, settings: MetricsSettings, now: float) -> RowProgress:
-        """Read the ends of its logs, if anything was printed since the last time, and say how far it is."""
+        """Read the ends of its logs if anything was printed since, and return how far it is."""
         written = last_written(self.logs)
-        printed_at = written[0]
         if self._tracker is None:
             self._tracker = _new_tracker(settings)
             read_timed_tail(self.logs, self._tracker)
-            self._moments = self._tracker.main.moments if self._tracker.main else self._moments
         elif written != self._written:
-            self._tracker = _new_tracker(settings)
-            read_tail(self.logs, self._tracker)
+            self._tracker = self._read_again(self._tracker, settings)
         self._written = written
-        tracker, moments = self._tracker, self._moments
-        progress = tracker.progress()
-        if progress.step is not None and progress.step != moments.last_step:
-            moments.add(printed_at, progress.step)
-        left, seconds = progress.seconds_left, moments.step_seconds()
-        if seconds and progress.fraction is not None and progress.total and progress.step is not None:
-            left = max(0.0, progress.total - progress.step) * seconds
-        pause = self._find_stall(printed_at, now)
-        if pause is not None:
-            return _row(tracker)._replace(seconds_left=left, stalled=pause.sentence, stalled_seconds=pause.seconds)
-        return _row(tracker)._replace(seconds_left=left)
+        pause = find_job_pause(self._tracker, now, self._cpu)
+        return _row(self._tracker, () if pause is None else (pause,))
 
-    def _find_stall(self, printed_at: float, now: float) -> Observation | None:
-        """Return the pause if the job is stalled; its CPU is measured before that is believed."""
-        pause = self._pause(printed_at, now, ())
-        if pause is None or pause.kind is not Kind.STALLED:
-            return None
-        if now - self._measured_at > _MEASURE_AGAIN_S:
-            self._measured_at, self._cores = now, self._measure()
-        pause = self._pause(printed_at, now, self._cores)
-        return pause if pause is not None and pause.kind is Kind.STALLED else None
-
-    def _pause(self, printed_at: float, now: float, cores: tuple[float, ...]) -> Observation | None:
-        is_excused = self._tracker is not None and self._tracker.is_excused
-        moments = self._moments
-        return find_pause(moments.pauses(), moments.last, printed_at, now, is_excused=is_excused, cores=cores)
+    def _read_again(self, before: ProgressTracker, settings: MetricsSettings) -> ProgressTracker:
+        """Read the ends of the logs; the times of earlier steps are kept, since the lines have none."""
+        tracker = _new_tracker(settings)
+        read_tail(self.logs, tracker)
+        if tracker.main is not None and before.main is not None:
+            latest, kept = tracker.main.moments, before.main.moments
+            if latest.last is not None and latest.last_step is not None and latest.last_step != kept.last_step:
+                kept.add(latest.last, latest.last_step)
+            tracker.main.moments = kept
+        return tracker
 
     def read_end(self, settings: MetricsSettings) -> RowProgress:
         """Read the ends of its logs when it has ended."""
         tracker = _new_tracker(settings)
         read_tail(self.logs, tracker)
-        return _row(tracker)
+        return _row(tracker)._replace(seconds_left=None)
 
 
 def _new_tracker(settings: MetricsSettings) -> ProgressTracker:
     return ProgressTracker(settings.denied, settings.names, settings.patterns, is_bounded=True)
 
 
-def _row(tracker: ProgressTracker) -> RowProgress:
-    """Return the last step and the last main value."""
-    progress, main = tracker.progress(), main_series(tracker.series())
-    name, printed = (main.name, main.printed) if main else ("", "")
-    return RowProgress(progress.step, progress.fraction, None, name, printed)
+def _row(tracker: ProgressTracker, observations: tuple[Observation, ...] = ()) -> RowProgress:
+    return row_progress(Activity(tracker.progress(), tracker.series(), observations))
+
+
+def row_progress(activity: Activity) -> RowProgress:
+    """Return what the table shows of a job's activity."""
+    progress, main, stall = activity.progress, activity.main, activity.observed(Kind.STALLED)
+    return RowProgress(
+        progress.step,
+        progress.fraction,
+        progress.seconds_left,
+        main.name if main else "",
+        main.printed if main else "",
+        stall.sentence if stall else "",
+        stall.seconds if stall else 0.0,
+    )
 
 
 class _NotDescribedError(Exception):
@@ -131,10 +120,18 @@ class ProgressWatcher(WatchingThread):
         runner: the door to the backends.
         post: hands a message to the app, from any thread.
         settings: the table ``[metrics]``.
+        followed: returns what was read of a job that a screen follows, so that the table shows the same.
     """
 
-    def __init__(self, runner: Runner, post: Callable[[Message], object], settings: MetricsSettings) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        post: Callable[[Message], object],
+        settings: MetricsSettings,
+        followed: Callable[[str], Activity | None] = lambda _: None,
+    ) -> None:
         super().__init__("watch-progress")
+        self._followed = followed
         self._runner = runner
         self._post = post
         self._settings = settings
@@ -199,6 +196,8 @@ class ProgressWatcher(WatchingThread):
 
     def look(self, handle: str) -> RowProgress | None:
         """Read how far a job is; None if that is not known."""
+        if (activity := self._followed(handle)) is not None and activity.is_read:
+            return row_progress(activity)
         watched = self._watched(handle)
         return watched.look(self._settings, time.time()) if watched else None
 
@@ -228,11 +227,7 @@ class ProgressWatcher(WatchingThread):
             return None
         self._kept[handle] = kept_at
         series, facts = load_series(handle)
-        main = main_series(series)
-        progress = Progress(facts.get(STEP), facts.get(TOTAL))
-        return RowProgress(
-            progress.step, progress.fraction, None, main.name if main else "", main.printed if main else ""
-        )
+        return row_progress(Activity(Progress(facts.get(STEP), facts.get(TOTAL)), series))
 
     def _watched(self, handle: str) -> WatchedJob | None:
         if handle in self._jobs:

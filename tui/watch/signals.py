@@ -10,7 +10,15 @@ from textual.signal import Signal
 if TYPE_CHECKING:
     from textual.app import App
 
-    from ..messages import FailureExplained, HistoryRead, JobDescribed, ProgressRead, StacksTaken, UsageSampled
+    from ..messages import (
+        ActivityRead,
+        FailureExplained,
+        HistoryRead,
+        JobDescribed,
+        ProgressRead,
+        StacksTaken,
+        UsageSampled,
+    )
     from ..rows import JobRow
 
 
@@ -31,6 +39,7 @@ class JobSignals:
         self.rows: Signal[RowsChanged] = Signal(app, "rows")
         self.described: Signal[JobDescribed] = Signal(app, "described")
         self.usage: Signal[UsageSampled] = Signal(app, "usage")
+        self.activity: Signal[ActivityRead] = Signal(app, "activity")
         self.progress: Signal[ProgressRead] = Signal(app, "progress")
         self.failures: Signal[FailureExplained] = Signal(app, "failures")
         self.stacks: Signal[StacksTaken] = Signal(app, "stacks")

@@ -148,7 +148,7 @@ def test_output_in_a_buffer_is_recognised(reader, folder):
     write(folder / "0.log", ("step 1/9 loss 2.5\n" * 500)[:8192])
     clock = [time.time()]
     reader._now = lambda: clock[0]
-    reader.cores = (0.9,)
+    reader.cpu.note((0.9,), clock[0])
     reader.start()
     wait_until(lambda: reader.latest.is_read, "the first lines")
     assert reader.latest.observations == ()
