@@ -15,29 +15,19 @@ if TYPE_CHECKING:
     from ..diagnosis.stacks.snapshot import StackSnapshot
     from ..settings.config import Settings
 
-PAUSE_S = 2.0
-"""The time between two snapshots, which tells a job that hangs from a slow one."""
 _PROCESS_KEYS = ("rank", "replica", "host", "pid", "name", "state", "waits_for", "way", "tried")
 
 
 def stacks(arguments: Any, settings: Settings) -> int:
-    from ..diagnosis.stacks.collect import take_snapshot
-    from ..diagnosis.stacks.conclusion import conclude
-    from ..diagnosis.stacks.kept import keep_snapshot
-    from ..diagnosis.stacks.rank_errors import read_rank_errors
+    from ..diagnosis.stacks import take
     from ..diagnosis.stacks.text import describe_unread
 
     with make_runner(settings) as runner:
-        earlier = None
-        snapshot = take_snapshot(runner, arguments.handle, role=arguments.role, native=arguments.native)
+        snapshot, found = take.take_stacks(runner, arguments.handle, role=arguments.role, native=arguments.native)
         # Reading native frames stops each rank for seconds: once is enough.
         if snapshot.ranks and not (arguments.once or arguments.native):
-            earlier = snapshot
-            time.sleep(PAUSE_S)
-            snapshot = take_snapshot(runner, arguments.handle, role=snapshot.role)
-        found = conclude(snapshot, earlier, read_rank_errors(runner, snapshot))
-    if snapshot.ranks:
-        keep_snapshot(dataclasses.replace(snapshot, pace=found.pace))
+            time.sleep(take.PAUSE_S)
+            snapshot, found = take.take_stacks(runner, arguments.handle, role=snapshot.role, earlier=snapshot)
     if arguments.json:
         put_json(_as_json(snapshot, found))
     else:

@@ -19,7 +19,7 @@ from ..base.files import private_folder, read_file, state_folder, write_private
 from ..diagnosis.progress.activity import job_place
 from ..diagnosis.progress.reader import ActivityReader, measure_cores
 from ..diagnosis.progress.stalls import Kind, Observation
-from ..diagnosis.stacks.stalled import find_stalled
+from ..diagnosis.stacks.take import find_stalled
 from ..settings.helper_request import Happened, helper_request, read_request
 from ..settings.make_runner import make_runner
 from ..specs.status import AppState

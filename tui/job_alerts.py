@@ -79,7 +79,7 @@ class JobAlerts:
         app = self._app
 
         def work() -> None:
-            from ..diagnosis.stacks.stalled import find_stalled
+            from ..diagnosis.stacks.take import find_stalled
             from ..diagnosis.stacks.text import describe_reading
 
             found = find_stalled(app.runner, row.handle, since, may_take=app.settings.watch.stacks_of_stalled)

@@ -9,7 +9,7 @@ from typing import Any
 from support.waiting import wait_until
 
 from torchx_tui.backends.runner import Runner
-from torchx_tui.cli import stacks
+from torchx_tui.diagnosis.stacks import take
 from torchx_tui.diagnosis.stacks.protocol import parse_snapshot
 from torchx_tui.diagnosis.stacks.snapshot import ReplicaReply, StackSnapshot
 
@@ -45,7 +45,7 @@ def test_running_job_and_ended_job(command, tmp_path, monkeypatch):
     printed = printed_with("ranks 0-1", "--once")
     assert f'    File "{path}", line 3, in rests\n      time.sleep(600)\n' in printed
     assert "Two snapshots" not in printed
-    monkeypatch.setattr(stacks, "PAUSE_S", 0.1)
+    monkeypatch.setattr(take, "PAUSE_S", 0.1)
     printed_with("  Two snapshots ")
     command("cancel", handle)
     command("wait", handle)
@@ -57,13 +57,13 @@ def test_running_job_and_ended_job(command, tmp_path, monkeypatch):
 def test_native_stacks_are_taken_once(command, monkeypatch):
     taken: list[bool] = []
 
-    def take_snapshot(runner: Runner, handle: str, *, role: str = "", native: bool = False) -> StackSnapshot:
+    def take_snapshot(runner: Runner, handle: str, *, role: str, native: bool, stop: bool) -> StackSnapshot:
         taken.append(native)
         lines = ({"kind": "process", "rank": 0, "pid": 7, "is_main": True, "threads": []},)
         return parse_snapshot(handle, "sh", (ReplicaReply(0, lines),))
 
-    monkeypatch.setattr("torchx_tui.diagnosis.stacks.collect.take_snapshot", take_snapshot)
-    monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
+    monkeypatch.setattr(take, "take_snapshot", take_snapshot)
+    monkeypatch.setattr(take, "PAUSE_S", 0.0)
     handle = command("run", "-s", "local_cwd", "utils.echo").out.strip()
     for flags, expected in ((["--native"], [True]), (["--once"], [False]), ([], [False, False])):
         taken.clear()

@@ -6,6 +6,7 @@ from support.dashboard import make_app, until
 from support.hung import hung_snapshot
 from support.pictures import FAILED, RUNNING, SIZES, at_job, stands_at_cause
 
+from torchx_tui.diagnosis.stacks import take
 from torchx_tui.diagnosis.stacks.kept import keep_snapshot
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.screen import JobScreen
@@ -18,7 +19,7 @@ from torchx_tui.tui.stacks.screen import StacksScreen
 def app(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
-    monkeypatch.setattr(stacks, "take_snapshot", lambda *_, **__: hung_snapshot("checkpoint", at=NOW - 3, seconds=0.31))
+    monkeypatch.setattr(take, "take_snapshot", lambda *_, **__: hung_snapshot("checkpoint", at=NOW - 3, seconds=0.31))
     scheduler = let_run_commands(CannedScheduler(logs=tmp_path / "logs"))
     scheduler.add("llama3-8b-sft-zq2wmx7v5hkdfd", AppState.RUNNING, 2460, replicas=4)
     return make_app(scheduler, tmp_path)

@@ -12,7 +12,7 @@ from support.screens import jobs_of
 
 from torchx_tui.backends.abilities import RunsCommands
 from torchx_tui.backends.shared.bounded_command import CommandOutput
-from torchx_tui.diagnosis.stacks import stalled
+from torchx_tui.diagnosis.stacks import take as take_module
 from torchx_tui.diagnosis.stacks.kept import keep_snapshot, kept_snapshots
 from torchx_tui.diagnosis.stacks.protocol import from_document
 from torchx_tui.settings.config import Settings, WatchSettings
@@ -42,7 +42,7 @@ def take(monkeypatch):
     """Give what sets the stacks that are read; at first those of a job that hangs as it saves a checkpoint."""
 
     def take(read):
-        monkeypatch.setattr(stacks, "take_snapshot", lambda _, handle, **__: replace(read(), handle=handle))
+        monkeypatch.setattr(take_module, "take_snapshot", lambda _, handle, **__: replace(read(), handle=handle))
 
     monkeypatch.setattr(stacks, "PAUSE_S", 0.0)
     take(lambda: hung_snapshot("checkpoint"))
@@ -142,7 +142,7 @@ async def test_stacks_of_a_stalled_job_are_there_without_a_key(tmp_path, is_want
 async def test_the_finding_stands_with_the_stalled_job(tmp_path, monkeypatch):
     """In its pane and on its card, also of a dashboard that is opened later, which takes nothing again."""
     taken_once = [replace(hung_snapshot("checkpoint"), handle=RUNNING, at=NOW - 5)]
-    monkeypatch.setattr(stalled, "take_snapshot", lambda *_, **__: taken_once.pop())
+    monkeypatch.setattr(take_module, "take_snapshot", lambda *_, **__: taken_once.pop())
     scheduler = busy_scheduler(tmp_path / "logs")
     card = "! rank 0 has not reached"
     for _ in range(2):

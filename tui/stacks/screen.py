@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, replace
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from rich.text import Text
@@ -11,19 +11,16 @@ from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
-from textual.message import Message
 from textual.widgets import OptionList, Static
-from textual.worker import get_current_worker
 
 from ...base.errors import describe_error
 from ...diagnosis.frames import main_frames
 from ...diagnosis.ranks import name_ranks
-from ...diagnosis.stacks.collect import take_snapshot
-from ...diagnosis.stacks.conclusion import Conclusion, conclude
+from ...diagnosis.stacks.conclusion import Conclusion
 from ...diagnosis.stacks.groups import RankGroup, group_ranks, rank_states
-from ...diagnosis.stacks.kept import keep_snapshot, kept_snapshots
-from ...diagnosis.stacks.rank_errors import read_rank_errors
+from ...diagnosis.stacks.kept import kept_snapshots
 from ...diagnosis.stacks.snapshot import Pace, ProcessStack, StackSnapshot
+from ...diagnosis.stacks.take import PAUSE_S, take_stacks
 from ...diagnosis.stacks.text import describe_activity, describe_reading, describe_unread
 from ...logs.text.sanitize import plain
 from ..format import clock, count
@@ -43,8 +40,6 @@ if TYPE_CHECKING:
     from ..rows import JobRow
     from ..watch.signals import RowsChanged
 
-PAUSE_S = 2.0
-"""Seconds between the two snapshots that tell a job that hangs from one that is slow."""
 _WIDE = 120
 Kept: TypeAlias = tuple[float, int, Pace]
 """The time of a snapshot, the number of its groups, and its pace."""
@@ -93,24 +88,6 @@ class StacksScreen(BaseScreen):
         Binding("S", "save", "Save to a file", id="stacks.save", show=False),
         Binding("escape", "back", "Back", id="stacks.back", show=False),
     ]
-
-    @dataclass
-    class Taken(Message):
-        """A snapshot was taken, or failed.
-
-        Attributes:
-            snapshot: the snapshot.
-            found: its conclusion.
-            error: why it failed.
-            is_last: whether no other snapshot follows.
-            kept: the earlier snapshots, the latest first.
-        """
-
-        snapshot: StackSnapshot | None
-        found: Conclusion | None
-        error: str = ""
-        is_last: bool = True
-        kept: tuple[Kept, ...] = ()
 
     def __init__(self, row: JobRow) -> None:
         super().__init__()
@@ -178,43 +155,28 @@ class StacksScreen(BaseScreen):
         self._draw_head()
         self._take(native)
 
-    @work(thread=True, group="stacks", exclusive=True, exit_on_error=False)
-    def _take(self, native: bool) -> None:
-        worker, dashboard, handle = get_current_worker(), self.dashboard, self.row.handle
-
-        def post(snapshot: StackSnapshot, found: Conclusion, is_last: bool, kept: tuple[Kept, ...]) -> None:
-            dashboard.post_to(self, self.Taken(snapshot, found, "", is_last, kept))
-            if snapshot.ways:
-                dashboard.post_from_thread(StacksTaken(handle, snapshot.at, describe_reading(snapshot), found))
-
+    @work(group="stacks", exclusive=True, exit_on_error=False)
+    async def _take(self, native: bool) -> None:
+        handle = self.row.handle
+        read = partial(asyncio.to_thread, take_stacks, self.dashboard.runner, handle)
         try:
-            kept = tuple(_summary(snapshot) for snapshot in kept_snapshots(handle, has_recorders=False))
-            first = take_snapshot(dashboard.runner, handle, native=native)
-            found = conclude(first, None, read_rank_errors(dashboard.runner, first))
-            is_last = native or not first.ranks
-            if first.ranks:
-                keep_snapshot(first)
-            post(first, found, is_last, kept)
-            deadline = time.monotonic() + PAUSE_S
-            while time.monotonic() < deadline and not (is_last or worker.is_cancelled):
-                time.sleep(0.05)
-            if not (is_last or worker.is_cancelled):
-                second = take_snapshot(dashboard.runner, handle)
-                found = conclude(second, first, read_rank_errors(dashboard.runner, second))
-                if second.ranks:
-                    keep_snapshot(replace(second, pace=found.pace), instead_of=first)
-                post(second, found, True, kept)
+            kept = await asyncio.to_thread(_summaries, handle)
+            first, found = await read(native=native)
+            self._show(first, found, kept, is_last=native or not first.ranks)
+            if not self.is_done:
+                await asyncio.sleep(PAUSE_S)
+                second, found = await read(earlier=first)
+                self._show(second, found, kept, is_last=True)
         except Exception as error:
-            dashboard.post_to(self, self.Taken(None, None, describe_error(error)))
+            self.is_done, self._error = True, plain(describe_error(error))
+            self._fill()
 
-    def on_stacks_screen_taken(self, message: Taken) -> None:
-        """Show the snapshot."""
-        self.is_done = message.is_last
-        if message.snapshot is None:
-            self._error = plain(message.error)
-        else:
-            self.snapshot, self.found, self.kept = message.snapshot, message.found, list(message.kept)
+    def _show(self, snapshot: StackSnapshot, found: Conclusion, kept: list[Kept], *, is_last: bool) -> None:
+        self.snapshot, self.found, self.kept, self.is_done = snapshot, found, kept, is_last
         self._fill()
+        if snapshot.ways:
+            reading = describe_reading(snapshot)
+            self.dashboard.post_message(StacksTaken(self.row.handle, snapshot.at, reading, found))
 
     # What is shown
 
@@ -373,15 +335,14 @@ class StacksScreen(BaseScreen):
         """Save the finding and the stacks of all groups to a file in the current folder."""
         self._save(self._report())
 
-    @work(thread=True, group="save", exclusive=True, exit_on_error=False)
-    def _save(self, report: str) -> None:
-        from ..messages import Told
-
+    @work(group="save", exclusive=True, exit_on_error=False)
+    async def _save(self, report: str) -> None:
+        status = self.dashboard.status
         try:
-            path = write_new_file(f"{self.row.name}-stacks", "txt", report)
-            self.dashboard.post_from_thread(Told(f"Saved {path.absolute()}"))
+            path = await asyncio.to_thread(write_new_file, f"{self.row.name}-stacks", "txt", report)
+            status.say(f"Saved {path.absolute()}")
         except OSError as error:
-            self.dashboard.post_from_thread(Told(f"not saved: {error.strerror}: {error.filename}", failed=True))
+            status.say(f"Not saved: {error.strerror}: {error.filename}", failed=True)
 
     def _report(self) -> str:
         if self.found is None:
@@ -420,5 +381,6 @@ class StacksScreen(BaseScreen):
         self.dismiss()
 
 
-def _summary(snapshot: StackSnapshot) -> Kept:
-    return snapshot.at, len(group_ranks(rank_states(snapshot))), snapshot.pace
+def _summaries(handle: str) -> list[Kept]:
+    snapshots = kept_snapshots(handle, has_recorders=False)
+    return [(snapshot.at, len(group_ranks(rank_states(snapshot))), snapshot.pace) for snapshot in snapshots]
