@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
     from ..backends.runner import Runner
     from ..settings.config import Settings
-    from .job.relaunch import RelaunchAsked
     from .launch.progress import LaunchWatch
     from .logs.pane import LogPane
     from .messages import (
@@ -59,14 +58,11 @@ if TYPE_CHECKING:
         BackendChecked,
         BackendFailed,
         FailureExplained,
-        HistoryRead,
         JobDescribed,
         JobsChanged,
         LaunchProgressed,
         ProgressRead,
         SchedulerMade,
-        SchedulersFound,
-        ShellFound,
         StacksTaken,
         Told,
         UsageSampled,
@@ -217,37 +213,31 @@ class TorchXTuiApp(Dashboard):
     def _start_feed(self) -> None:
         spare_living()
         self.set_interval(_IDLE_SECONDS, self._collect_while_idle)
-        self.run_worker(self._find_schedulers, thread=True, group="schedulers", exit_on_error=False)
+        self.run_worker(self._find_schedulers(), group="schedulers", exit_on_error=False)
 
     def _collect_while_idle(self) -> None:
         if self.feed.seconds_without_keys >= _IDLE_SECONDS:
             collect_while_idle()
 
-    def _find_schedulers(self) -> None:
-        """Find the backends off the event loop: their entry points are read from disk."""
-        from .messages import SchedulersFound
+    async def _find_schedulers(self) -> None:
+        """Find the backends, whose entry points are read from disk, and start to watch them."""
+        names, reason = self.schedulers, ""
+        if names is None:
+            try:
+                names = await asyncio.to_thread(self.runner.watched_schedulers)
+            except Exception as error:  # whatever a package registers
+                from ..base.errors import describe_error
 
-        try:
-            names = self.schedulers if self.schedulers is not None else self.runner.watched_schedulers()
-        except Exception as error:  # whatever a package registers
-            from ..base.errors import describe_error
-
-            _log.exception("the backends cannot be found")
-            self.post_from_thread(SchedulersFound([], describe_error(error)))
-            return
-        self.post_from_thread(SchedulersFound(names))
-        self.runner.remove_stale_spools()
-
-    def on_schedulers_found(self, message: SchedulersFound) -> None:
-        """Start to watch the backends."""
-        self.schedulers = message.names
-        self.jobs.set_schedulers(message.names, message.error)
-        if message.error:
-            self.status.say(f"the backends cannot be found: {message.error}", failed=True)
-        self.feed.start(message.names)
+                _log.exception("the backends cannot be found")
+                names, reason = [], describe_error(error)
+                self.status.say(f"the backends cannot be found: {reason}", failed=True)
+        self.schedulers = names
+        self.jobs.set_schedulers(names, reason)
+        self.feed.start(names)
         self.signals.rows.publish(NO_CHANGE)
         if self._opens:
             self._open_launched(self._opens)
+        await asyncio.to_thread(self.runner.remove_stale_spools)
 
     def _open_launched(self, handle: str) -> None:
         """Show a job that was launched before the first screen."""
@@ -365,9 +355,6 @@ class TorchXTuiApp(Dashboard):
         self.jobs.taken[message.handle] = message
         self.signals.stacks.publish(message)
 
-    def on_history_read(self, message: HistoryRead) -> None:
-        self.signals.history.publish(message)
-
     def on_activity_read(self, message: ActivityRead) -> None:
         """Publish what a job does; announce its stall."""
         activity = self.feed.activity(message.handle)
@@ -406,12 +393,6 @@ class TorchXTuiApp(Dashboard):
         """Show how far a launch is."""
         self.launches.show(message)
 
-    def on_shell_found(self, message: ShellFound) -> None:
-        """Leave the terminal to a shell in a replica."""
-        from .job.shell import run_shell
-
-        run_shell(self, message)
-
     def on_log_pane_said(self, message: LogPane.Said) -> None:
         """Show in the status line what a log pane has to say."""
         self.status.say(message.text, failed=message.failed)
@@ -419,13 +400,6 @@ class TorchXTuiApp(Dashboard):
     def on_log_pane_copied(self, message: LogPane.Copied) -> None:
         """Copy what a log pane hands over."""
         self.terminal_clipboard.copy(message.text, message.what)
-
-    def on_relaunch_asked(self, message: RelaunchAsked) -> None:
-        """Ask whether jobs are launched again although the world has changed."""
-        from .job.relaunch import RelaunchDialog
-
-        relaunch = message.relaunch
-        self.push_screen(RelaunchDialog(relaunch.rows, message.changes), relaunch.answer)
 
     def on_action_done(self, message: ActionDone) -> None:
         """Say how an action ended, and ask its backends at once."""

@@ -109,16 +109,15 @@ class DashboardCommands(Provider):
         self._components: dict[str, ComponentSummary] = {}
         self._has_components = asyncio.Event()
         self._is_late = False
-        loop = asyncio.get_running_loop()
+        self.screen.run_worker(self._list_components(), group="components", exclusive=True, exit_on_error=False)
 
-        def read() -> None:
-            dashboard = self._dashboard
-            folders = component_folders(dashboard.settings.launch.component_folders)
-            for listed in growing_list(folders, dashboard.ui_state.state.pinned, {}):
-                self._components = listed
-                loop.call_soon_threadsafe(self._take_components)
-
-        self.screen.run_worker(read, thread=True, group="components", exclusive=True, exit_on_error=False)
+    async def _list_components(self) -> None:
+        dashboard = self._dashboard
+        folders = component_folders(dashboard.settings.launch.component_folders)
+        lists = growing_list(folders, dashboard.ui_state.state.pinned, {})
+        while (listed := await asyncio.to_thread(next, lists, None)) is not None:
+            self._components = listed
+            self._take_components()
 
     def _take_components(self) -> None:
         self._has_components.set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..base.files import user_name
 from ..specs.status import AppState
 from .format import count, state_word
-from .messages import StacksTaken, Told
+from .messages import StacksTaken
 from .terminal.textual_internals import write_to_terminal
 
 if TYPE_CHECKING:
@@ -72,25 +73,23 @@ class JobAlerts:
         if self._app.settings.bell:
             self._app.bell()
         _ring_away(self._app, "stall", words)
-        self._find_stacks(row, since, sentence)
+        find = self._find_stacks(row, since, sentence)
+        self._app.run_worker(find, group="stacks of stalled jobs", exit_on_error=False)
 
-    def _find_stacks(self, row: JobRow, since: float, sentence: str) -> None:
-        """Find the stacks that were taken since a job stalls, or take them; then tell who is away, with the finding."""
+    async def _find_stacks(self, row: JobRow, since: float, sentence: str) -> None:
+        """Find or take the stacks of a stalled job, then notify users who are away, with the conclusion."""
+        from ..diagnosis.stacks.take import find_stalled
+        from ..diagnosis.stacks.text import describe_reading
+
         app = self._app
-
-        def work() -> None:
-            from ..diagnosis.stacks.take import find_stalled
-            from ..diagnosis.stacks.text import describe_reading
-
-            found = find_stalled(app.runner, row.handle, since, may_take=app.settings.watch.stacks_of_stalled)
-            if found is not None:
-                snapshot, conclusion = found
-                reading = describe_reading(snapshot)
-                app.post_from_thread(StacksTaken(row.handle, snapshot.at, reading, conclusion))
-                app.post_from_thread(Told(f"{row.name}: {conclusion.sentence}"))
-            _tell_channels(app, [row], "stall", f"{sentence}; {found[1].sentence}" if found else sentence)
-
-        app.run_worker(work, thread=True, group="stacks of stalled jobs", exit_on_error=False)
+        may_take = app.settings.watch.stacks_of_stalled
+        found = await asyncio.to_thread(find_stalled, app.runner, row.handle, since, may_take=may_take)
+        if found is not None:
+            snapshot, conclusion = found
+            app.post_message(StacksTaken(row.handle, snapshot.at, describe_reading(snapshot), conclusion))
+            app.status.say(f"{row.name}: {conclusion.sentence}")
+            sentence = f"{sentence}; {conclusion.sentence}"
+        await asyncio.to_thread(_tell_channels, app, [row], "stall", sentence)
 
 
 def format_exit(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
@@ -113,7 +112,7 @@ def _tell_away(app: Dashboard, rows: Sequence[JobRow], event: str, words: str) -
     """
     _ring_away(app, event, words)
     if app.settings.notify.has_channel:
-        app.run_worker(lambda: _tell_channels(app, rows, event), thread=True, group="notify", exit_on_error=False)
+        app.run_worker(asyncio.to_thread(_tell_channels, app, rows, event), group="notify", exit_on_error=False)
 
 
 def _ring_away(app: Dashboard, event: str, words: str) -> None:

@@ -19,14 +19,6 @@ if TYPE_CHECKING:
 
 
 @dataclass(eq=False)
-class SchedulersFound(Message):
-    """The names of the backends are known, or why they cannot be."""
-
-    names: list[str]
-    error: str = ""
-
-
-@dataclass(eq=False)
 class JobsChanged(Message):
     """A backend answered; these rows are new or differ, these handles are gone.
 
@@ -130,21 +122,6 @@ class StacksTaken(Message):
 
 
 @dataclass(eq=False)
-class HistoryRead(Message):
-    """A part of the journal was read; of these launches no backend knows any more.
-
-    Attributes:
-        reading: tells one reading from another.
-        rows: the launches, newest first.
-        left: how many records are still to be read.
-    """
-
-    reading: int
-    rows: list[JobRow]
-    left: int
-
-
-@dataclass(eq=False)
 class LaunchProgressed(Message):
     """A launch has something to say before anything runs.
 
@@ -190,16 +167,3 @@ class Told(Message):
 
     text: str
     failed: bool = False
-
-
-@dataclass(eq=False)
-class ShellFound(Message):
-    """What opens a shell in a replica is known.
-
-    Attributes:
-        command: the argument list.
-        where: the replica, in words.
-    """
-
-    command: list[str]
-    where: str

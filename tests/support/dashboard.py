@@ -117,8 +117,9 @@ async def settled(pilot: Pilot) -> None:
         threads = _working() - _left_by_others.get(app, set())
         assert time.monotonic() < deadline, f"the screen does not come to rest: {_stacks(threads)}, {[*app.workers]}"
         before, shown = shown, screen_text(app)
-        # Workers of a dialog wait for its answer.
-        is_idle = all(worker.is_finished or worker.group == "dialog" for worker in app.workers)
+        # Workers that have opened a dialog wait for its answer.
+        waiting = ("dialog", "actions") if app.screen.is_modal else ("dialog",)
+        is_idle = all(worker.is_finished or worker.group in waiting for worker in app.workers)
         at_rest = shown == before and not threads and is_idle
         looks = looks + 1 if at_rest else 0
 

@@ -8,6 +8,8 @@ import threading
 from support.canned import CannedScheduler
 from support.dashboard import make_app, screen_text, until
 
+from torchx_tui.tui.watch.signals import RowsChanged
+
 
 async def test_failed_thread_is_in_the_status_line(tmp_path, caplog):
     app = make_app(CannedScheduler(), tmp_path)
@@ -32,5 +34,6 @@ async def test_journal_that_cannot_be_read_is_shown(tmp_path, monkeypatch):
 
     monkeypatch.setattr(app.runner.journal, "find_all", fail)
     async with app.run_test(size=(160, 40)) as pilot:
-        app.feed.find_history(["local_cwd://torchx/old-1"])
-        await until(pilot, lambda: "find-history stopped: KeyError" in screen_text(app), "the failure")
+        await pilot.press("H")
+        app.signals.rows.publish(RowsChanged(removed=["local_cwd://torchx/old-1"]))
+        await until(pilot, lambda: "history: KeyError" in screen_text(app), "the failure")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
 
 from rich.table import Table
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.message import Message
-from textual.worker import get_current_worker
 
 from ...backends.types import Finding
 from ...base.errors import describe_error
@@ -36,12 +34,6 @@ class DoctorScreen(BaseScreen):
         Binding("escape", "back", "Back", id="doctor.back", show=False),
     ]
 
-    @dataclass
-    class Found(Message):
-        """A finding has come; none where that was all."""
-
-        item: Diagnosed | None
-
     def __init__(self) -> None:
         super().__init__()
         self._pane = TextPane("Doctor", id="doctor")
@@ -64,27 +56,18 @@ class DoctorScreen(BaseScreen):
         self._draw()
         self._look()
 
-    @work(thread=True, group="doctor", exclusive=True, exit_on_error=False)
-    def _look(self) -> None:
-        worker, dashboard = get_current_worker(), self.dashboard
+    @work(group="doctor", exclusive=True, exit_on_error=False)
+    async def _look(self) -> None:
+        dashboard = self.dashboard
+        items = diagnose(dashboard.settings, dashboard.runner, dashboard.config_file)
         try:
-            for item in diagnose(dashboard.settings, dashboard.runner, dashboard.config_file):
-                if worker.is_cancelled:
-                    return
-                dashboard.post_to(self, self.Found(item))
+            while (item := await asyncio.to_thread(next, items, None)) is not None:
+                self._found.append(item)
+                self._draw()
         except Exception as error:
             # What looks at a broken machine is not broken by it.
-            failure = Finding("error", f"some checks failed: {describe_error(error)}")
-            dashboard.post_to(self, self.Found(Diagnosed("doctor", failure)))
-        if not worker.is_cancelled:
-            dashboard.post_to(self, self.Found(None))
-
-    def on_doctor_screen_found(self, message: Found) -> None:
-        """Show it among the others."""
-        if message.item is not None:
-            self._found.append(message.item)
-        else:
-            self.is_done = True
+            self._found.append(Diagnosed("doctor", Finding("error", f"some checks failed: {describe_error(error)}")))
+        self.is_done = True
         self._draw()
 
     def _draw(self) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
+from textual import work
 from textual.binding import Binding
 
 from ...backends.abilities import HasActions, RunsCommands, SuggestsAlternatives
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from ...backends.types import JobAction
     from ..dashboard import Dashboard
     from ..rows import JobRow
-    from .menu import ActionsFound
 
 
 # Jobs that are cancelled or deleted at a time.
@@ -94,22 +94,22 @@ class JobActions(BaseScreen):
         has_dependencies = capabilities is not None and capabilities.dependencies
         return has_dependencies or jobs.can(scheduler, HasActions, SuggestsAlternatives)
 
-    def action_menu(self) -> None:
+    @work(group="actions", exit_on_error=False)
+    async def action_menu(self) -> None:
         """Ask what else can be done with the job, and offer it."""
-        from .menu import find_actions
+        from .menu import ActionsDialog, find_actions
 
-        find_actions(self, self.target_rows()[0])
-
-    def on_actions_found(self, message: ActionsFound) -> None:
-        """Offer what can be done with the job now."""
-        from .menu import ActionsDialog
-
-        row = message.row
-        if not message.actions:
-            self.dashboard.status.say(f"{row.name} has ended: no other action is possible", failed=True)
+        row, dashboard = self.target_rows()[0], self.dashboard
+        try:
+            actions = await asyncio.to_thread(find_actions, dashboard.runner, row)
+        except Exception as error:
+            dashboard.status.say(f"{row.name}: {describe_error(error)}", failed=True)
+            return
+        if not actions:
+            dashboard.status.say(f"{row.name} has ended: no other action is possible", failed=True)
             return
         self.app.push_screen(
-            ActionsDialog(row, message.actions), lambda answer: self._take_action(row, *answer) if answer else None
+            ActionsDialog(row, actions), lambda answer: self._take_action(row, *answer) if answer else None
         )
 
     def _take_action(self, row: JobRow, action: JobAction, value: str) -> None:
@@ -255,8 +255,9 @@ class JobActions(BaseScreen):
                 told_at = time.monotonic()
                 dashboard.post_from_thread(Told(f"{doing} {count(len(rows), 'job')}: {done:,} done"))
 
-        def work() -> None:
-            done = act_on_jobs(
+        async def run() -> None:
+            done = await asyncio.to_thread(
+                act_on_jobs,
                 rows,
                 lambda handle: act(dashboard.runner.job(handle)),
                 verb,
@@ -265,12 +266,12 @@ class JobActions(BaseScreen):
                 most=_AT_ONCE,
                 on_done=tell,
             )
-            dashboard.post_from_thread(done)
+            dashboard.post_message(done)
 
         if cancels and not forget:
             dashboard.jobs.expect_cancelled([row.handle for row in rows])
-
-        dashboard.run_worker(work, thread=True, group="actions", exit_on_error=False)
+        # The app's worker: it continues when the screen is left.
+        dashboard.run_worker(run(), group="actions", exit_on_error=False)
 
 
 def _is_live(row: JobRow) -> bool:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.message import Message
 from textual.widgets import Button, Static
 
 from ...backends.types import BY_TORCHX
@@ -112,12 +111,6 @@ class CancelDialog(ConfirmDialog):
     CONFIRM = "Cancel the job"
     COMMAND = "cancel"
 
-    @dataclass
-    class LogsLost(Message):
-        """It is known what becomes of the logs."""
-
-        sentences: list[str]
-
     def __init__(self, rows: Sequence[JobRow], find_lost_logs: Callable[[], list[str]] = list) -> None:
         super().__init__(rows)
         self._find_lost_logs = find_lost_logs
@@ -127,13 +120,9 @@ class CancelDialog(ConfirmDialog):
         """Ask what becomes of the logs."""
         self._ask_for_lost_logs()
 
-    @work(thread=True, exit_on_error=False)
-    def _ask_for_lost_logs(self) -> None:
-        self.post_message(self.LogsLost(self._find_lost_logs()))
-
-    def on_cancel_dialog_logs_lost(self, message: LogsLost) -> None:
-        """Say it."""
-        self._lost_logs = message.sentences
+    @work(exit_on_error=False)
+    async def _ask_for_lost_logs(self) -> None:
+        self._lost_logs = await asyncio.to_thread(self._find_lost_logs)
         self.query_one("#dialog-text", Static).update(Text("\n", no_wrap=True).join(self.lines()))
 
     def heading(self) -> str:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.message import Message
 from textual.widgets import Input, Static
 
 from ...backends.abilities import SuggestsAlternatives
 from ...backends.types import JobAction
-from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import cut
-from ..messages import Told
 from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
 from ..ui.list_dialog import ListDialog
@@ -25,42 +21,23 @@ from ..ui.theme import glyphs_of
 from .dialogs import ConfirmDialog
 
 if TYPE_CHECKING:
-    from ..dashboard import Dashboard
+    from ...backends.runner import Runner
     from ..rows import JobRow
-    from ..ui.base import BaseScreen
 
 SOONER = JobAction("sooner", "Ask what would start sooner: other partitions, less time.")
 CONTINUE = JobAction("continue", "Launch a job that continues from the newest checkpoint when this job has ended.")
 _NAME_WIDTH = 10
 
 
-@dataclass
-class ActionsFound(Message):
-    """What can be done with a job now is known."""
-
-    row: JobRow
-    actions: list[JobAction]
-
-
-def find_actions(screen: BaseScreen, row: JobRow) -> None:
-    """Ask a job's backend, off the event loop, what can be done with it; the screen gets `ActionsFound`."""
-    app: Dashboard = screen.dashboard
-
-    def work() -> None:
-        runner = app.runner
-        try:
-            job = runner.job(row.handle)
-            actions = [] if row.history else job.actions()
-            if isinstance(job.scheduler, SuggestsAlternatives) and _waits(row):
-                actions.append(SOONER)
-            if job.scheduler.capabilities.dependencies:
-                actions.append(CONTINUE)
-        except Exception as error:
-            app.post_from_thread(Told(f"{row.name}: {describe_error(error)}", failed=True))
-            return
-        app.post_to(screen, ActionsFound(row, actions))
-
-    app.run_worker(work, thread=True, group="actions", exit_on_error=False)
+def find_actions(runner: Runner, row: JobRow) -> list[JobAction]:
+    """Ask a job's backend what can be done with it; it may take long."""
+    job = runner.job(row.handle)
+    actions = [] if row.history else job.actions()
+    if isinstance(job.scheduler, SuggestsAlternatives) and _waits(row):
+        actions.append(SOONER)
+    if job.scheduler.capabilities.dependencies:
+        actions.append(CONTINUE)
+    return actions
 
 
 def _waits(row: JobRow) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from textwrap import wrap
 from typing import TYPE_CHECKING
@@ -13,7 +12,6 @@ from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
-from textual.message import Message
 from textual.widgets import Button, Static
 
 from ...base.errors import describe_error
@@ -36,19 +34,6 @@ if TYPE_CHECKING:
 _NOT_KNOWN = "unknown"
 
 
-@dataclass
-class RelaunchAsked(Message):
-    """A relaunch needs confirmation: something has changed since the launch, or is unknown.
-
-    Attributes:
-        relaunch: what launches them.
-        changes: the differences from each launch, by handle; unchanged jobs are left out.
-    """
-
-    relaunch: Relaunch
-    changes: dict[str, list[Changed]]
-
-
 class Relaunch:
     """Launches jobs again.
 
@@ -68,36 +53,18 @@ class Relaunch:
             self._app.status.say(f"{job_names(self.rows)}: already being launched again")
             return
         self._app.relaunching |= handles
-        self._run(self._check)
+        self._app.run_worker(self._run(handles), group="actions", exit_on_error=False)
 
-    def answer(self, answer: str | None) -> None:
-        """Act on the answer of a `RelaunchDialog`: ``launch``, ``edit``, or None."""
-        if answer == "launch":
-            self._run(partial(self._launch, "again"))
-            return
-        self._app.relaunching.difference_update(row.handle for row in self.rows)
+    async def _run(self, handles: set[str]) -> None:
+        try:
+            changes, known = await asyncio.to_thread(self._changes)
+            answer = await self._app.push_screen_wait(RelaunchDialog(self.rows, changes)) if changes else "launch"
+            if answer == "launch":
+                await self._launch("again, as it was" if known and not changes and len(handles) == 1 else "again")
+        finally:
+            self._app.relaunching -= handles
         if answer == "edit":
             open_edit(self._app, self.rows[0])
-
-    def _run(self, work: Callable[[], bool]) -> None:
-        """Do something off the event loop; it returns whether the jobs' launch is over."""
-
-        def run() -> None:
-            is_over = True
-            try:
-                is_over = work()
-            finally:
-                if is_over:
-                    self._app.relaunching.difference_update(row.handle for row in self.rows)
-
-        self._app.run_worker(run, thread=True, group="actions", exit_on_error=False)
-
-    def _check(self) -> bool:
-        changes, known = self._changes()
-        if changes:
-            self._app.post_from_thread(RelaunchAsked(self, changes))
-            return False
-        return self._launch("again, as it was" if known and len(self.rows) == 1 else "again")
 
     def _changes(self) -> tuple[dict[str, list[Changed]], bool]:
         """Return the differences from each launch by handle, and whether all launches were recorded in full."""
@@ -125,12 +92,11 @@ class Relaunch:
                 found[row.handle] = changed
         return found, known
 
-    def _launch(self, after: str) -> bool:
+    async def _launch(self, after: str) -> None:
         app = self._app
         progress = app.launches.begin(job_names(self.rows))
         act = partial(app.runner.relaunch, progress=progress)
-        app.post_from_thread(act_on_jobs(self.rows, act, "Launched", after, progress=progress))
-        return True
+        app.post_message(await asyncio.to_thread(act_on_jobs, self.rows, act, "Launched", after, progress=progress))
 
 
 def summed_up(changes: Mapping[str, Sequence[Changed]]) -> list[tuple[Changed, int]]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
@@ -28,7 +29,7 @@ from ..ui.title_rule import TitleRule
 from .actions import JobActions
 from .doing import DoingPane, ProgressRow, sources
 from .replicas import ReplicaGrid, ReplicasPane
-from .shell import ReplicaShell
+from .shell import open_shell
 from .timeline import Timeline
 from .why import WhyPane
 
@@ -296,17 +297,14 @@ class JobScreen(JobActions):
         names = list(TABS)
         self.action_tab(names[(names.index(self._tab) + step) % len(names)])
 
-    def _load_native(self) -> None:
-        pane, runner, handle = self.query_one("#native", TextPane), self.dashboard.runner, self.row.handle
-
-        def work() -> None:
-            try:
-                text = runner.job(handle).describe_native()
-            except Exception as error:
-                text = str(error) or f"{backend_word(self.row.scheduler)} has no description of this job"
-            pane.post_message(TextPane.Loaded(text))
-
-        self.run_worker(work, thread=True, group="native", exclusive=True, exit_on_error=False)
+    @work(group="native", exclusive=True, exit_on_error=False)
+    async def _load_native(self) -> None:
+        job = self.dashboard.runner.job(self.row.handle)
+        try:
+            text = await asyncio.to_thread(job.describe_native)
+        except Exception as error:
+            text = str(error) or f"{backend_word(self.row.scheduler)} has no description of this job"
+        self.query_one("#native", TextPane).show_yaml("\n".join(plain(line) for line in text.splitlines()))
 
     # Bars and actions
 
@@ -378,7 +376,12 @@ class JobScreen(JobActions):
         """Open a shell in the chosen replica."""
         replica = self.replicas.chosen
         if replica is not None:
-            ReplicaShell(self.dashboard, self.row.handle, replica.role, replica.id).open()
+            self.dashboard.run_worker(
+                open_shell(self.dashboard, self.row.handle, replica.role, replica.id),
+                group="shell",
+                exclusive=True,
+                exit_on_error=False,
+            )
 
     def action_zoom(self) -> None:
         """Give the logs the whole screen, or take it back."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.message import Message
 from textual.widgets import Static
 
 from ...backends.abilities import SuggestsAlternatives
@@ -46,13 +45,6 @@ class SoonerDialog(ListDialog[dict[str, str]]):
         Binding("R", "ask", "Ask again", id="sooner.ask", show=False),
     ]
 
-    @dataclass
-    class Found(Message):
-        """The requests are known, or why they are not."""
-
-        alternatives: list[Alternative]
-        error: str = ""
-
     def __init__(self, dashboard: Dashboard, row: JobRow) -> None:
         super().__init__()
         self._dashboard = dashboard
@@ -79,21 +71,18 @@ class SoonerDialog(ListDialog[dict[str, str]]):
         self.show_rows(0)
         self._ask()
 
-    @work(thread=True, exclusive=True, exit_on_error=False)
-    def _ask(self) -> None:
+    @work(exclusive=True, exit_on_error=False)
+    async def _ask(self) -> None:
         job = self._dashboard.runner.job(self._row.handle)
-        try:
-            scheduler = job.scheduler
-            found = self.Found(
-                scheduler.alternatives(job.app_id) if isinstance(scheduler, SuggestsAlternatives) else []
-            )
-        except Exception as error:
-            found = self.Found([], describe_error(error))
-        self._dashboard.post_to(self, found)
 
-    def on_sooner_dialog_found(self, message: Found) -> None:
-        """Show the answer."""
-        self.alternatives, self._error = message.alternatives, message.error
+        def ask() -> list[Alternative]:
+            scheduler = job.scheduler
+            return scheduler.alternatives(job.app_id) if isinstance(scheduler, SuggestsAlternatives) else []
+
+        try:
+            self.alternatives = await asyncio.to_thread(ask)
+        except Exception as error:
+            self.alternatives, self._error = [], describe_error(error)
         self.show_rows(0)
 
     def show_rows(self, cursor: int | None = None) -> None:

@@ -20,8 +20,6 @@ class PastJobs:
         self._rows: dict[str, JobRow] = {}
         self._counts: Counter[str] = Counter()
         self._unshown: deque[JobRow] = deque()
-        self.reading = 0
-        """Which reading of the journal they are of, see `Feed.read_history`."""
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.text import Text
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
@@ -24,6 +25,7 @@ from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
 from ..ui.palette import STYLES
 from ..ui.pane import Divider
+from ..watch.make_rows import history_rows
 from ..watch.signals import NO_CHANGE, RowsChanged
 from .card import JobCard
 from .chains import Chains
@@ -35,12 +37,14 @@ from .table import JobTable, Sort, TablePane
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
     from ..logs.area import LogsArea
-    from ..messages import HistoryRead, JobDescribed, ProgressRead
+    from ..messages import JobDescribed, ProgressRead
 
 # Columns of the screen from which table and logs stand side by side.
 SIDE_BY_SIDE = 120
 # Between two turns of showing a long history (s).
 _PAST_PAUSE = 0.01
+# Pause between two pages of the journal (s).
+_PAGE_PAUSE_S = 0.05
 PROGRESS_INTERVAL_S = 2.0
 """Seconds between two reads of the progress of the jobs on the screen."""
 # Columns from which the status line parts its counts by backend.
@@ -116,7 +120,6 @@ class JobsScreen(JobActions):
         self.listen(signals.activity, lambda news: self.card.show_activity(news.handle))
         self.listen(signals.progress, self._show_progress)
         self.listen(signals.stacks, lambda _: self._show_card())
-        self.listen(signals.history, self._show_history)
         self.set_focus(self.table)
         self.set_interval(30, self.table.refresh_ages)
         self.set_interval(PROGRESS_INTERVAL_S, self._watch_progress)
@@ -179,7 +182,7 @@ class JobsScreen(JobActions):
             # Listed jobs are no longer past ones; jobs that a backend has forgotten are, deleted jobs are not.
             self._past.drop({*removed, *(row.handle for row in rows)})
             if removed:
-                self.dashboard.feed.find_history(removed)
+                self._find_forgotten(removed)
         shown, hidden = self.chains.fold(self.chains.take(rows, removed), self.view.has)
         self.table.change_rows(shown, {**hidden, **dict.fromkeys(removed)})
         self.table.set_dimmed(jobs.stale)
@@ -448,23 +451,39 @@ class JobsScreen(JobActions):
         shown = not self.view.history
         self._past.clear()
         self.choose_view(replace(self.view, history=shown))
-        self.dashboard.status.say("Reading the journal" if shown else "History is hidden")
         if shown:
-            self._past.reading = self.dashboard.feed.read_history(frozenset(self.dashboard.jobs.rows))
+            self._read_history()
         else:
-            self.dashboard.feed.end_history()
+            self.workers.cancel_group(self, "history")
+            self.dashboard.status.say("History is hidden")
 
-    def _show_history(self, message: HistoryRead) -> None:
-        """Show launches that no backend knows any more."""
-        if not self.view.history or message.reading != self._past.reading:
-            return
-        first = not len(self._past)
-        self._past.add(message.rows)
+    @work(group="history", exclusive=True, exit_on_error=False)
+    async def _read_history(self) -> None:
+        """Show the launches that no backend knows any more, newest first."""
+        say, known = self.dashboard.status.say, frozenset(self.dashboard.jobs.rows)
+        say("Reading the journal")
+        pages = self.dashboard.runner.journal.pages()
+        while (page := await asyncio.to_thread(next, pages, None)) is not None:
+            records, left = page
+            rows = await asyncio.to_thread(history_rows, records, known)
+            if left and not len(self._past):
+                say(f"Reading the journal: {count(left, 'record')} left")
+            self._add_past(rows)
+            # These rows are drawn, and keys answered, before more of them come.
+            await asyncio.sleep(_PAGE_PAUSE_S)
+        say(f"{count(len(self._past), 'job')} of the past")
+
+    @work(group="history", exit_on_error=False)
+    async def _find_forgotten(self, handles: Collection[str]) -> None:
+        """Show the launches of jobs that their backends have just forgotten."""
+        records = await asyncio.to_thread(self.dashboard.runner.journal.find_all, handles)
+        rows = await asyncio.to_thread(history_rows, records.values(), frozenset())
+        if self.view.history:
+            self._add_past(rows)
+
+    def _add_past(self, rows: Iterable[JobRow]) -> None:
+        self._past.add(rows)
         self._show_more_past()
-        if first and message.left:
-            self.dashboard.status.say(f"Reading the journal: {count(message.left, 'record')} left")
-        elif not message.left:
-            self.dashboard.status.say(f"{count(len(self._past), 'job')} of the past")
 
     def on_job_table_sorted(self, message: JobTable.Sorted) -> None:
         """Say and keep the order."""

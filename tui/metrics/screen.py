@@ -6,7 +6,6 @@ import asyncio
 import io
 import logging
 import math
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -28,7 +27,7 @@ from ...diagnosis.metrics.series import Series, Smoothing
 from ...diagnosis.progress.activity import Activity, main_series
 from ...logs.text.sanitize import plain
 from ..format import age, count, cut
-from ..messages import ActivityRead, Told
+from ..messages import ActivityRead
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
@@ -469,21 +468,18 @@ class MetricsScreen(BaseScreen):
         else:
             self.dismiss()
 
-    def action_export(self) -> None:
+    @work(group="save", exit_on_error=False)
+    async def action_export(self) -> None:
         """Save the data and a picture of the screen in the current folder."""
         picture = self.app.export_screenshot()
         tables = [(row.name, list(self.activities.get(row.handle, Activity()).series.values())) for row in self.rows]
-        post = self.dashboard.post_from_thread
-
-        def work() -> None:
-            try:
-                paths = _save(tables, picture)
-            except OSError as error:
-                post(Told(f"the metrics cannot be saved: {error.strerror or error}", failed=True))
-            else:
-                post(Told(f"saved {', '.join(map(str, paths))}"))
-
-        threading.Thread(target=work, name="save-metrics", daemon=True).start()
+        status = self.dashboard.status
+        try:
+            paths = await asyncio.to_thread(_save, tables, picture)
+        except OSError as error:
+            status.say(f"Not saved: {error.strerror or error}", failed=True)
+        else:
+            status.say(f"Saved {', '.join(map(str, paths))}")
 
 
 def _first_shown(series: Sequence[Series], capacity: int) -> list[str]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
-from textual.message import Message
 from textual.widgets import Static
 
-from ...logs.text.sanitize import plain
 from .pane import Pane
 from .yaml_text import yaml_text
 
@@ -35,12 +32,6 @@ class TextScroll(VerticalScroll, can_focus=True):
 
 class TextPane(Pane):
     """A text under a title."""
-
-    @dataclass
-    class Loaded(Message):
-        """The text has come."""
-
-        text: str
 
     def __init__(self, title: str, *, id: str | None = None) -> None:
         super().__init__(title, id=id)
@@ -67,7 +58,3 @@ class TextPane(Pane):
         """Show rows of texts."""
         self._shown = ""
         self._content.update(table)
-
-    def on_text_pane_loaded(self, message: Loaded) -> None:
-        """Show what was loaded, line by line made safe."""
-        self.show_yaml("\n".join(plain(line) for line in message.text.splitlines()))

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from ...base.timeouts import CallDroppedError, LimitedCaller, NoAnswerError
 from ...specs.errors import NotAllowedError
 from ...specs.handles import parse_app_handle
-from ..messages import FailureExplained, HistoryRead, JobDescribed, UsageSampled
-from .make_rows import history_rows
+from ..messages import FailureExplained, JobDescribed, UsageSampled
 from .poller import BackendPoller, Post
 from .schedule import UNWATCHED_SECONDS, tick_seconds
 from .thread import JobWatchingThread
@@ -31,8 +30,6 @@ logger = logging.getLogger(__name__)
 
 USAGE_INTERVAL_S = 2.0
 """Seconds between two measurements of what replicas use."""
-# Between two parts of the journal that are shown (s).
-_HISTORY_PAUSE = 0.05
 
 
 class JobWatcher(JobWatchingThread):
@@ -168,7 +165,6 @@ class Feed:
         self._activities: Activities | None = None
         self._last_key_at = time.monotonic()
         self._ended = threading.Event()
-        self._history_reading = 0
 
     def start(self, schedulers: list[str]) -> None:
         """Start a poller for each of these schedulers, and the watcher."""
@@ -284,47 +280,6 @@ class Feed:
                 )
 
         threading.Thread(target=work, name="explain-failure", daemon=True).start()
-
-    def read_history(self, known: frozenset[str]) -> int:
-        """Read the launches that no backend knows any more, newest first; the answers are `HistoryRead`.
-
-        Args:
-            known: the handles that the backends list.
-
-        Returns:
-            The number of this reading; one that was begun before ends.
-        """
-        self._history_reading += 1
-        reading = self._history_reading
-
-        def work() -> None:
-            found = False
-            for records, left in self._runner.journal.pages():
-                if reading != self._history_reading or self._ended.is_set():
-                    return
-                found = True
-                self._post(HistoryRead(reading, history_rows(records, known), left))
-                # The rows are drawn, and keys answered, before more of them come.
-                self._ended.wait(_HISTORY_PAUSE)
-            if not found:
-                self._post(HistoryRead(reading, [], 0))
-
-        threading.Thread(target=work, name="read-history", daemon=True).start()
-        return reading
-
-    def find_history(self, handles: Collection[str]) -> None:
-        """Read the launches of these jobs, which backends have just forgotten; the answer is a `HistoryRead`."""
-        reading = self._history_reading
-
-        def work() -> None:
-            records = self._runner.journal.find_all(handles)
-            self._post(HistoryRead(reading, history_rows(records.values(), frozenset()), 0))
-
-        threading.Thread(target=work, name="find-history", daemon=True).start()
-
-    def end_history(self) -> None:
-        """Read no further in the journal for what the backends have forgotten."""
-        self._history_reading += 1
 
     def end(self) -> None:
         """End all threads; none is waited for."""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ..messages import (
         ActivityRead,
         FailureExplained,
-        HistoryRead,
         JobDescribed,
         ProgressRead,
         StacksTaken,
@@ -43,4 +42,3 @@ class JobSignals:
         self.progress: Signal[ProgressRead] = Signal(app, "progress")
         self.failures: Signal[FailureExplained] = Signal(app, "failures")
         self.stacks: Signal[StacksTaken] = Signal(app, "stacks")
-        self.history: Signal[HistoryRead] = Signal(app, "history")
