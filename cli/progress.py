@@ -60,12 +60,14 @@ def progress_at_end(job: Job, found: DescribeAppResponse, settings: Settings) ->
 def stall_at_end(runner: Runner, job: Job, found: DescribeAppResponse, settings: Settings) -> str:
     """Describe the stall of a running job, from the end of its logs and its CPU use; empty if there is none."""
     from ..diagnosis.progress.activity import CpuMeter, find_job_pause
-    from ..diagnosis.progress.reader import measure_cores, read_timed_tail
+    from ..diagnosis.progress.reader import last_written, measure_cores, read_timed_tail
     from ..diagnosis.progress.stalls import Kind
 
     tracker = _tracker(settings)
-    read_timed_tail(job.replica_logs(found), tracker)
-    pause = find_job_pause(tracker, time.time(), CpuMeter(lambda: measure_cores(runner, job.handle)))
+    logs = job.replica_logs(found)
+    read_timed_tail(logs, tracker)
+    cpu = CpuMeter(lambda: measure_cores(runner, job.handle))
+    pause = find_job_pause(tracker, time.time(), cpu, last_written(logs)[0])
     return pause.sentence if pause and pause.kind is Kind.STALLED else ""
 
 

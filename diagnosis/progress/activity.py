@@ -156,13 +156,22 @@ class CpuMeter:
         return self.last
 
 
-def find_job_pause(tracker: ProgressTracker, now: float, cpu: CpuMeter) -> Observation | None:
-    """Return the pause of a job by its log; its CPU use is measured before a pause is reported."""
+def find_job_pause(
+    tracker: ProgressTracker, now: float, cpu: CpuMeter, printed_at: float | None = None
+) -> Observation | None:
+    """Return the pause of a job by its log; its CPU use is measured before a pause is reported.
+
+    Args:
+        tracker: has taken in the log.
+        now: the time (seconds since the epoch).
+        cpu: measures the CPU use.
+        printed_at: when anything was last printed, if that is known better than by the times of lines.
+    """
     main = tracker.main
     if main is None:
         return None
-    moments = main.moments
-    find = partial(find_pause, moments.pauses(), moments.last, tracker.printed_at, now, is_excused=tracker.is_excused)
+    moments, printed_at = main.moments, printed_at or tracker.printed_at
+    find = partial(find_pause, moments.pauses(), moments.last, printed_at, now, is_excused=tracker.is_excused)
     return find() and find(cores=cpu.read(now))
 
 

@@ -370,7 +370,8 @@ async def test_table_and_card_say_how_far_jobs_are(app):
 
         table.table.move_to(RUNNING)
         await table.until(lambda: RUNNING in table.table.on_screen[0], "its row")
-        await table.until(lambda: "step 14,990" in line("sft-…kdfd") and "1.5100" in line("sft-…kdfd"), "a running job")
+        # What the card has read: it is stalled, as its own screen says.
+        await table.until(lambda: "no step for 3m" in line("Stalled") and "1.5100" in line("Stalled"), "a stalled job")
         await table.until(lambda: "27 %" in line("✗ Failed") and "0.50719" in line("✗ Failed"), "an ended job")
         # A chart of the job at the cursor alone, where there is room.
         await table.until(lambda: card.has_class("-charted") and chart.display, "the chart")

@@ -66,7 +66,7 @@ class WatchedJob:
         elif written != self._written:
             self._tracker = self._read_again(self._tracker, settings)
         self._written = written
-        pause = find_job_pause(self._tracker, now, self._cpu)
+        pause = find_job_pause(self._tracker, now, self._cpu, written[0])
         return _row(self._tracker, () if pause is None else (pause,))
 
     def _read_again(self, before: ProgressTracker, settings: MetricsSettings) -> ProgressTracker:
