@@ -32,7 +32,11 @@ async def test_search_goes_from_match_to_match(writer):
         await logs.press("n")
         await logs.finds("line 350 needle")
         await logs.press("n")
-        await logs.until(lambda: logs.app.said == ["no match below"], "that it is the last one")
+        await logs.finds("line 50 needle")
+        assert logs.app.said == ["no match up to the bottom; continued from the top"]
+        await logs.press("N")
+        await logs.finds("line 350 needle")
+        assert logs.app.said[1:] == ["no match up to the top; continued from the bottom"]
         writer.write(b"a new needle\n")
         await logs.shows("4 of 5", on="words")
         await logs.press("n")
@@ -43,8 +47,10 @@ async def test_search_goes_from_match_to_match(writer):
         # Errors need no search.
         await logs.press("E")
         await logs.finds("ERROR at 250")
-        await logs.press("E")
-        await logs.until(lambda: logs.app.said[1:] == ["no error above"], "that it is the first one")
+        for number, key in enumerate("Ee", 3):
+            await logs.press(key)
+            await logs.until(lambda: len(logs.app.said) == number, "what it says")  # noqa: B023
+            assert logs.app.said[-1] == "the only error: line 251"
 
 
 async def test_keys_of_one_burst_are_carried_out_in_order(writer):
@@ -105,6 +111,23 @@ async def test_search_goes_on_in_another_replica(tmp_path):
         await logs.shows("5 of 5", on="words")
         await logs.press("1")
         await logs.shows("3 found", on="words")
+
+
+async def test_match_below_wrapped_lines_is_on_screen(tmp_path):
+    lines = [f"{number} {'x' * 300}" for number in range(60)]
+    lines[30] = "ERROR needle"
+    async with logs_of(written(tmp_path, "\n".join([*lines, ""])), size=SIZE, count=60) as logs:
+        await logs.press("w")
+        await logs.type("needle")
+        await logs.finds("ERROR needle")
+        await logs.press("G", "E")
+        await logs.finds("ERROR needle")
+
+
+async def test_key_without_an_error_says_so(tmp_path):
+    async with logs_of(numbered(tmp_path, 3), count=3) as logs:
+        await logs.press("e")
+        await logs.until(lambda: logs.app.said == ["no error in this log"], "what it says")
 
 
 async def test_match_beyond_the_edge_is_scrolled_to(tmp_path):

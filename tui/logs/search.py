@@ -39,7 +39,7 @@ class LogSearch(SearchRow):
 
     @dataclass
     class Missed(Message):
-        """There is no match, or no error, in that direction; ``words`` say so."""
+        """The search found nothing, or continued from the other end of the log; ``words`` say so."""
 
         words: str
 
@@ -50,6 +50,8 @@ class LogSearch(SearchRow):
         # Whether an answer is waited for, and the steps from there that were asked for meanwhile.
         self._is_asked = False
         self._steps: deque[tuple[bool, bool]] = deque()
+        # Whether it continues from the other end of the log.
+        self._has_wrapped = False
         self.travel = LogTravel(view, reading, self._finder)
 
     @property
@@ -128,6 +130,7 @@ class LogSearch(SearchRow):
             start = edge.number
         else:
             return
+        self._has_wrapped = False
         self._is_asked = self._finder.find(start, forward=forward, errors=errors)
 
     def step(self, *, forward: bool, errors: bool = False) -> None:
@@ -209,13 +212,25 @@ class LogSearch(SearchRow):
         """Show the line that was found."""
         if not self._finder.owns(message.search):
             return
+        bounds, finder = self._view.bounds, self._finder
+        if message.line is None and not self._has_wrapped:
+            self._has_wrapped = True
+            start = bounds.first if message.forward else bounds.end - 1
+            finder.find(start, forward=message.forward, errors=message.what == "error")
+            return
         if message.line is None:
-            self.post_message(self.Missed(f"no {message.what} {'below' if message.forward else 'above'}"))
+            self.post_message(self.Missed(f"no {message.what} in this log"))
         else:
-            self._finder.current = message.line
+            if message.line == finder.current:
+                number = message.line - bounds.first + bounds.gone + 1
+                self.post_message(self.Missed(f"the only {message.what}: line {number:,}"))
+            elif self._has_wrapped:
+                end = "bottom; continued from the top" if message.forward else "top; continued from the bottom"
+                self.post_message(self.Missed(f"no {message.what} up to the {end}"))
+            finder.current = message.line
             self._mark()
             self._view.reveal(message.line)
-            self._finder.rank()
+            finder.rank()
         self._take_step()
 
     def _mark(self) -> None:

@@ -93,8 +93,8 @@ class LogView(Widget, can_focus=True):
         self._row_lines: list[LogLine] = []
         self._paused_end = 0
         self._at_start = False
-        # The line to show at the top, once there is a size.
-        self._top: int | None = None
+        # The line to show, once there is a size, and how many rows above it.
+        self._goal: tuple[int, int] | None = None
         self.painted = Repaint()
         self._due_at = 0.0
         self._timer: Timer | None = None
@@ -111,7 +111,7 @@ class LogView(Widget, can_focus=True):
         self._numbers = tuple(numbers) or (0,)
         self._offset = 0
         self._at_start = False
-        self._top = None
+        self._goal = None
         self.viewport = None
         self._maker = None
         self.selection = None
@@ -196,12 +196,12 @@ class LogView(Widget, can_focus=True):
             self._offset = offset
             self._draw()
 
-    def go_to(self, number: int) -> None:
-        """Show the line with this number at the top, as far as there are lines to fill the screen, and pause."""
+    def go_to(self, number: int, above: int = 0) -> None:
+        """Show the line with this number below some rows, as far as there are lines to fill the screen, and pause."""
         if self._log is not None:
             self.pause()
             self._at_start = False
-            self._top = number
+            self._goal = number, above
             self._draw()
 
     def reveal(self, number: int) -> None:
@@ -212,7 +212,7 @@ class LogView(Widget, can_focus=True):
         if self.shows(number):
             self._draw()
         else:
-            self.go_to(number - self.size.height // 3)
+            self.go_to(number, self.size.height // 3)
         self._show_match(number)
 
     def _show_match(self, number: int) -> None:
@@ -386,9 +386,11 @@ class LogView(Widget, can_focus=True):
                 viewport.to_end()
             elif self._at_start:
                 viewport.to_start()
-            elif self._top is not None:
-                viewport.top = viewport.clamped(Position(self._top, 0))
-            self._top = None
+            elif self._goal is not None:
+                line, above = self._goal
+                viewport.top = Position(line, 0)
+                viewport.move(-above)
+            self._goal = None
             selected = self.selection.numbers(self.bounds) if self.selection is not None else range(0)
             for line, strip in viewport.visible():
                 rows.append(self._selected(strip) if line.number in selected else strip)
