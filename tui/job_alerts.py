@@ -40,7 +40,7 @@ class JobAlerts:
         if any(row.handle in cancelled for row in rows):
             rows = [row for row in rows if row.handle not in cancelled or row.state is not AppState.CANCELLED]
             if not any(self._app.jobs.is_live(handle) for handle in cancelled):
-                self._app.notify(f"{count(len(cancelled), 'job')} ended: all that were cancelled together")
+                self._app.notify(f"{count(len(cancelled), 'job')} cancelled")
                 cancelled.clear()
         if not rows:
             return

@@ -57,6 +57,8 @@ async def test_long_text_is_written_to_a_file(tmp_path, own_home):
         path = own_home / "state" / "torchx-tui" / "copied.txt"
         assert f"Wrote 5 lines to {path}" in app.status.message
         assert path.read_text() == "x" * 100_000
+        # What is pasted is this copy, not the one before.
+        assert app.clipboard == "x" * 100_000
 
 
 async def test_where_nothing_can_be_written_it_is_said(tmp_path, own_home, monkeypatch):

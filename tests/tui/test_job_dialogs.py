@@ -15,7 +15,7 @@ from torchx_tui.specs.status import AppState
 from torchx_tui.tui.format import clock
 from torchx_tui.tui.job.actions import lost_logs
 from torchx_tui.tui.job.dialogs import CancelDialog, DeleteDialog, QuitDialog, ResultsDialog
-from torchx_tui.tui.job.menu import ActionsDialog
+from torchx_tui.tui.job.menu import ActionsDialog, EndingDialog
 from torchx_tui.tui.job.relaunch import RelaunchDialog
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.dialog import TEXT_WIDTH
@@ -165,10 +165,9 @@ async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):
     scheduler.actions = lambda app_id: []
     scheduler.act = lambda app_id, name, value: acted.append((app_id, name))
     async with jobs_of(app) as table:
-        await table.until(lambda: table.screen.can("menu"), "the key")
         name = table.table.cursor_row.name
         await table.press("A")
-        await table.shows(f"✗ {name} has ended: no other action is possible", on="said")
+        await table.shows(f"✗ No other actions for {name}", on="said")
         # A name of any letters.
         scheduler.actions = lambda app_id: [JobAction("wake {up}", "Wakes it.")]
         dialog = await table.open(ActionsDialog, "A")
@@ -176,6 +175,17 @@ async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):
         await table.press("enter")
         await table.shows(f"wake {{up}}: {name} done", on="said")
         assert acted == [(table.at(), "wake {up}")]
+        # Of several jobs with those that have it.
+        actions = {table.rows()[0]: [], table.rows()[1]: [JobAction("hold", "Holds it.", ends_job=True)]}
+        scheduler.actions = lambda app_id: actions.get(app_id, [JobAction("hold", "Holds it.", ends_job=True)])
+        await table.press("space", "space", "space")
+        dialog = await table.open(ActionsDialog, "A")
+        assert [row.plain for row in dialog.rows()] == ["hold      2 of 3: Holds it."]
+        asked = await table.dialog(EndingDialog, "enter")
+        assert asked.heading() == "Hold 2 jobs?"
+        await table.press("2", "enter")
+        await table.shows("hold: 2 jobs done", on="said")
+        assert sorted(acted[1:]) == sorted((app_id, "hold") for app_id in table.rows()[1:3])
 
 
 def test_dialog_without_its_buttons_focuses_nothing():

@@ -172,8 +172,12 @@ async def test_several_jobs_ask_for_their_count(app, scheduler):
         assert [(field.has_focus, field.region.height) for field in dialog.query(Input)] == [(True, 1)]
         for keys, wrong in (("", "nothing"), ("y3", "3")):
             await table.press(*keys, "enter")
-            await table.shows(f"Type 2 to continue: {wrong} was typed", on="drawn")
-        await table.press("backspace", "2", "enter")
+            await table.shows(f"Type 2 to cancel them: {wrong} was typed", on="drawn")
+        await table.shows("enter Cancel 2 jobs", on="drawn")
+        await table.press("escape")
+        await table.shows("Nothing cancelled")
+        await table.dialog(CancelDialog, "x")
+        await table.press("2", "enter")
         await table.until(lambda: len(scheduler.cancelled) == 2, "both")
 
 
@@ -196,7 +200,7 @@ async def test_many_jobs_are_cancelled_at_the_same_time(app, scheduler):
         await table.shows("Cancelling 40 jobs")
         await table.until(lambda: notified, "the last of them to end")
         await table.until(lambda: all(row.is_final for row in table.table.rows), "the table")
-        assert notified == ["40 jobs ended: all that were cancelled together"]
+        assert notified == ["40 jobs cancelled"]
 
 
 async def test_finished_job_cannot_be_cancelled(app):
@@ -210,6 +214,9 @@ async def test_finished_job_cannot_be_cancelled(app):
 async def test_delete(app, scheduler):
     async with jobs_of(app) as table:
         table.to(FINISHED)
+        await table.dialog(DeleteDialog, "D")
+        await table.press("escape")
+        await table.shows("Nothing deleted")
         await table.dialog(DeleteDialog, "D")
         await table.press("y")
         await table.has(21)
@@ -379,6 +386,30 @@ async def test_sort_and_marks(app):
             assert len(table.table.marks) == marked
         await table.press("escape")
         assert not table.table.marks
+
+
+async def test_filter_hides_marks_and_gives_them_back(app, scheduler):
+    async with jobs_of(app, rows=22) as table:
+        await table.press("space", "space", "slash", *SECOND[:9], "enter")
+        await table.has(1)
+        assert (table.table.marks, app.jobs.marked) == ({table.table.rows[0].handle}, table.table.rows)
+        assert "1 marked, 1 hidden" in table.title()
+        await table.press("escape")
+        await table.until(lambda: len(app.jobs.marked) == 2, "both")
+        assert "  2 marked  " in table.title()
+        # A job that is deleted is marked no longer.
+        scheduler.delete(SECOND)
+        await table.press("R")
+        await table.until(lambda: [row.app_id for row in app.jobs.marked] == [NEWEST], "the other one")
+        await table.press("escape")
+        assert not table.table.marks | table.table.hidden_marks
+
+
+async def test_key_for_one_job_names_it_among_marked_ones(app):
+    async with jobs_of(app, rows=22) as table:
+        await table.press("space", "space")
+        await table.open(LogsScreen, "l")
+        await table.shows(f"Logs of {NEWEST} only, not of 1 other marked job", on="said")
 
 
 @pytest.mark.parametrize("back", ["z", "escape"])

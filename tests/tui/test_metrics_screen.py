@@ -194,6 +194,14 @@ async def test_metrics_of_marked_jobs_are_overlaid(app):
         await Metrics(page.pilot).has(4)
 
 
+async def test_overlay_is_bounded_to_sixteen_jobs(app):
+    async with jobs_of(app, rows=22) as table:
+        page = await metrics(table, "asterisk", "p")
+        assert len(page.screen.rows) == 16
+        assert page.screen.title_rule.title.plain == "The first 16 of 22 jobs"
+        await page.shows("The first 16 of 22 jobs", on="drawn")
+
+
 async def test_best_job_of_a_sweep_is_launched_again(app, scheduler, monkeypatch):
     handles = {RUNNING, *[f"local_cwd://torchx/{app_id}" for app_id in scheduler.apps if app_id not in RUNNING][:2]}
     for handle in handles:

@@ -132,17 +132,23 @@ async def test_many_are_asked_about_once_with_a_sum(app, scheduler, tree):
         assert dialog.heading() == "Launch 3 jobs again?"
         assert "2 of them have changes since their launch" in table.dialog_text()
         assert "git commit   2 jobs" in table.dialog_text()
-        await table.press("e")
+        await table.press("e", "y", "enter")
         assert app.screen is dialog
-        await table.press("y")
+        await table.press("3", "enter")
         await table.shows("Launched 3 jobs again")
         assert len(scheduler.apps) == 6
 
 
-async def test_many_unchanged_jobs_are_launched_at_once(app, scheduler):
+async def test_many_unchanged_jobs_ask_for_their_count(app, scheduler):
     launch(app, 3)
     async with jobs_of(app, rows=3) as table:
-        await table.press("asterisk", "r")
+        await table.press("asterisk")
+        await table.dialog(RelaunchDialog, "r")
+        await table.shows("Nothing has changed.", "Type 3 to launch them", on="dialog_text")
+        await table.back("escape")
+        assert (table.said(), len(scheduler.apps)) == ("✓ Nothing launched", 3)
+        await table.dialog(RelaunchDialog, "r")
+        await table.press("3", "enter")
         await table.shows("Launched 3 jobs again")
         assert len(scheduler.apps) == 6
 

@@ -14,6 +14,7 @@ from torchx_tui.settings.config import Settings
 from torchx_tui.specs.status import AppState, ReplicaStatus
 from torchx_tui.tui.format import clock
 from torchx_tui.tui.job.replica_facts import replica_lines, spark_words, sparkline, usage_lines
+from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.logs.screen import LogsScreen
 
 RUNNING = "local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd"
@@ -103,10 +104,12 @@ def test_what_is_known_of_a_replica(changes, lines):
 class Measured(CannedScheduler):
     """Uses a core and a gigabyte."""
 
-    asked = 0
+    def __init__(self):
+        super().__init__()
+        self.asked = []
 
     def usage(self, app_id):
-        self.asked += 1
+        self.asked.append(app_id)
         used = {"cpu": 1.0, "cpu_total": 96.0, "memory": GIB, "memory_total": 1152 * GIB}
         return [ReplicaUsage("trainer", k, **used) for k in range(16)]
 
@@ -118,9 +121,9 @@ async def test_cpu_and_memory_of_the_chosen_replica(tmp_path, monkeypatch, ascii
     scheduler.add("llama3-8b-sft-zq2wmx7v5hkdfd", AppState.RUNNING, 60, replicas=16)
     app = make_app(scheduler, tmp_path, settings=Settings(ascii=ascii_only))
     async with jobs_of(app) as table:
-        assert scheduler.asked == 0
+        assert scheduler.asked == []
         job = await table.job()
-        await job.until(lambda: scheduler.asked > 3, "samples")
+        await job.until(lambda: len(scheduler.asked) > 3, "samples")
         sign = "min 1.0" if ascii_only else "▁"
 
         def used():
@@ -133,17 +136,31 @@ async def test_cpu_and_memory_of_the_chosen_replica(tmp_path, monkeypatch, ascii
         assert memory.endswith("of 1,152 GB")
         if ascii_only:
             return
-        await table.back("escape")
-        before = scheduler.asked
-        await table.pilot.pause(0.4)
-        assert scheduler.asked <= before + 1
-        # Nor is it under another screen, or once the dashboard ends.
-        watched = []
-        monkeypatch.setattr(app.feed, "watch_usage", watched.append)
-        job = await table.job()
-        await job.until(lambda: watched[-1:] == [RUNNING], "the job again")
+        # Nor is it under another screen.
         await job.open(LogsScreen, "l")
-        await job.until(lambda: watched[-1] is None, "its logs alone")
+        await not_measured(job, scheduler)
         await job.back("escape")
-        await job.until(lambda: watched[-1] == RUNNING, "the job once more")
-    assert watched[-1] is None
+        await measured(job, scheduler, job.screen.row.app_id)
+        # Another job was opened over it meanwhile.
+        scheduler.add("other", AppState.RUNNING, 70)
+        await job.press("R")
+        await job.until(lambda: len(app.jobs.rows) == 2, "the other job")
+        app.push_screen(JobScreen(app.jobs.rows["local_cwd://torchx/other"]))
+        await measured(job, scheduler, "other")
+        await job.back("escape")
+        await measured(job, scheduler, job.screen.row.app_id)
+        await table.back("escape")
+        await not_measured(table, scheduler)
+
+
+async def measured(driver, scheduler, app_id):
+    """Wait until a job alone is measured."""
+    await driver.until(lambda: scheduler.asked[-3:] == [app_id] * 3, app_id)
+
+
+async def not_measured(driver, scheduler):
+    """Wait until nothing is measured for ten intervals."""
+    await driver.pilot.pause(0.2)
+    before = len(scheduler.asked)
+    await driver.pilot.pause(0.5)
+    assert len(scheduler.asked) <= before + 1

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual import work
 from textual.binding import Binding
 
-from ...backends.abilities import HasActions, RunsCommands, SuggestsAlternatives
+from ...backends.abilities import RunsCommands
 from ...backends.job import Job
 from ...base.errors import describe_error
 from ...specs.handles import torchx_handle
@@ -71,10 +71,7 @@ class JobActions(BaseScreen):
         if action in ("relaunch", "edit", "cancel", "delete", "new") and self.dashboard.runner.read_only:
             return None
         if action == "menu":
-            # Once for each backend: whether it has an ability takes long to find out for each of many rows.
-            has_menu = cache(self._has_menu)
-            found = not self.dashboard.runner.read_only and self.any_target(lambda row: has_menu(row.scheduler))
-            return True if found else None
+            return True if not self.dashboard.runner.read_only and self.any_target() else None
         if action == "cancel":
             return True if self.any_target(_is_live) else None
         if action == "stacks":
@@ -88,39 +85,45 @@ class JobActions(BaseScreen):
         """Return whether an action can do something now."""
         return self.check_action(action, ()) is True
 
-    def _has_menu(self, scheduler: str) -> bool:
-        jobs = self.dashboard.jobs
-        capabilities = jobs.capabilities(scheduler)
-        has_dependencies = capabilities is not None and capabilities.dependencies
-        return has_dependencies or jobs.can(scheduler, HasActions, SuggestsAlternatives)
+    def _one_target(self, what: str, test: Callable[[JobRow], bool] = lambda _: True) -> JobRow:
+        """Return the first target that passes a test; say so if other targets are left out."""
+        rows = self.target_rows()
+        row = next(filter(test, rows), rows[0])
+        if len(rows) > 1:
+            others = count(len(rows) - 1, "other marked job")
+            self.dashboard.status.say(f"{what} of {row.name} only, not of {others}")
+        return row
 
     @work(group="actions", exit_on_error=False)
     async def action_menu(self) -> None:
-        """Ask what else can be done with the job, and offer it."""
+        """Ask what else can be done with the jobs, and offer it."""
         from .menu import ActionsDialog, find_actions
 
-        row, dashboard = self.target_rows()[0], self.dashboard
+        rows, dashboard = self.target_rows(), self.dashboard
         try:
-            actions = await asyncio.to_thread(find_actions, dashboard.runner, row)
+            actions = await asyncio.to_thread(find_actions, dashboard.runner, rows)
         except Exception as error:
-            dashboard.status.say(f"{row.name}: {describe_error(error)}", failed=True)
+            dashboard.status.say(f"{job_names(rows)}: {describe_error(error)}", failed=True)
             return
         if not actions:
-            dashboard.status.say(f"{row.name} has ended: no other action is possible", failed=True)
+            dashboard.status.say(f"No other actions for {job_names(rows)}", failed=True)
             return
         self.app.push_screen(
-            ActionsDialog(row, actions), lambda answer: self._take_action(row, *answer) if answer else None
+            ActionsDialog(rows, actions),
+            lambda answer: self._take_action(actions[answer[0]], *answer) if answer else None,
         )
 
-    def _take_action(self, row: JobRow, action: JobAction, value: str) -> None:
+    def _take_action(self, rows: Sequence[JobRow], action: JobAction, value: str) -> None:
         from .continuation import find_continuation
         from .menu import CONTINUE, SOONER, EndingDialog
         from .relaunch import open_edit
         from .sooner import SoonerDialog
 
+        row = rows[0]
+
         def do(*_: object) -> None:
             act = partial(Job.act, action=action.name, value=value)
-            self._act([row], act, f"{action.name}:", "done", cancels=False)
+            self._act(rows, act, f"{action.name}:", "done", cancels=False)
 
         def edit(changes: dict[str, str] | None) -> None:
             if changes is not None:
@@ -131,7 +134,7 @@ class JobActions(BaseScreen):
         elif action == CONTINUE:
             open_edit(self.dashboard, row, partial(find_continuation, self.dashboard, row))
         elif action.ends_job:
-            self.app.push_screen(EndingDialog(row, action, value), lambda yes: do() if yes else None)
+            self.app.push_screen(EndingDialog(rows, action, value), lambda yes: do() if yes else None)
         else:
             do()
 
@@ -145,7 +148,7 @@ class JobActions(BaseScreen):
         """Show the job's logs on the whole screen."""
         from ..logs.screen import LogsScreen
 
-        self.app.push_screen(LogsScreen(self.target_rows()[0]))
+        self.app.push_screen(LogsScreen(self._one_target("Logs")))
 
     def action_metrics(self) -> None:
         """Show the metrics of the job, or of several in one chart."""
@@ -157,7 +160,8 @@ class JobActions(BaseScreen):
 
     def action_stacks(self) -> None:
         """Show where all ranks of the job stand."""
-        self.dashboard.show_stacks(self.target_rows()[0])
+        jobs = self.dashboard.jobs
+        self.dashboard.show_stacks(self._one_target("Stacks", lambda row: jobs.can(row.scheduler, RunsCommands)))
 
     def action_refresh_jobs(self) -> None:
         """Ask every backend now."""
@@ -198,7 +202,7 @@ class JobActions(BaseScreen):
         """Open the form with every value of the job's launch."""
         from .relaunch import open_edit
 
-        open_edit(self.dashboard, self.target_rows()[0])
+        open_edit(self.dashboard, self._one_target("Form"))
 
     def action_cancel(self) -> None:
         """Ask, then cancel."""
@@ -211,13 +215,16 @@ class JobActions(BaseScreen):
         links = [link for link in self.folded_links(rows[0]) if _is_live(link)] if len(rows) == 1 else []
         if len(links) > 1:
             asked = ChainDialog(rows[0], links, lambda: lost_logs(runner, links))
-            self.app.push_screen(asked, lambda yes: self._cancel([*asked.chosen]) if yes else None)
+            self.app.push_screen(asked, lambda yes: self._cancel([*asked.chosen] if yes else []))
         else:
             dialog = CancelDialog(rows, lambda: lost_logs(runner, rows))
-            self.app.push_screen(dialog, lambda yes: self._cancel(rows) if yes else None)
+            self.app.push_screen(dialog, lambda yes: self._cancel(rows if yes else []))
 
     def _cancel(self, rows: list[JobRow]) -> None:
-        self._act(rows, Job.cancel, "Cancelling", "")
+        if rows:
+            self._act(rows, Job.cancel, "Cancelling", "")
+        else:
+            self.dashboard.status.say("Nothing cancelled")
 
     def action_delete(self) -> None:
         """Ask, then delete."""
@@ -225,14 +232,17 @@ class JobActions(BaseScreen):
 
         rows = self.target_rows()
         if rows:
-            self.app.push_screen(DeleteDialog(rows), lambda yes: self._delete(rows) if yes else None)
+            self.app.push_screen(DeleteDialog(rows), lambda yes: self._delete(rows if yes else []))
 
     def _delete(self, rows: list[JobRow]) -> None:
-        self._act(rows, Job.delete, "Deleted", "", forget=True)
+        if rows:
+            self._act(rows, Job.delete, "Deleted", "", forget=True)
+        else:
+            self.dashboard.status.say("Nothing deleted")
 
     def _act(
         self,
-        rows: list[JobRow],
+        rows: Sequence[JobRow],
         act: Callable[[Job], str | None],
         verb: str,
         after: str,

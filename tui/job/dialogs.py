@@ -41,6 +41,8 @@ class ConfirmDialog(CountDialog):
 
     KEEP = "Keep"
     CONFIRM = "Confirm"
+    CONFIRM_SEVERAL = ""
+    """The label of the button for more than one job, without their count."""
     COMMAND = ""
 
     BINDINGS = [Binding("y", "confirm", "Confirm", id="dialog.confirm", show=False)]
@@ -93,8 +95,9 @@ class ConfirmDialog(CountDialog):
     def compose_buttons(self) -> ComposeResult:
         """Yield the harmless button, the other, and how to go back."""
         yield Button(self.KEEP, compact=True, id="keep")
-        label = Text("enter" if self.asks_for_count else "y", STYLES.failed)
-        label.append(f" {self.CONFIRM}", STYLES.text)
+        is_one = not self.asks_for_count
+        words = self.CONFIRM if is_one else f"{self.CONFIRM_SEVERAL or self.CONFIRM} {count(len(self.rows), 'job')}"
+        label = Text("y" if is_one else "enter", STYLES.failed).append(f" {words}", STYLES.text)
         yield Button(label, compact=True, id="confirm")
         yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
 
@@ -108,8 +111,8 @@ class CancelDialog(ConfirmDialog):
     """
 
     KEEP = "Keep running"
-    CONFIRM = "Cancel the job"
-    COMMAND = "cancel"
+    CONFIRM, CONFIRM_SEVERAL = "Cancel the job", "Cancel"
+    COMMAND, COUNT_FOR = "cancel", "cancel them"
 
     def __init__(self, rows: Sequence[JobRow], find_lost_logs: Callable[[], list[str]] = list) -> None:
         super().__init__(rows)
@@ -131,9 +134,9 @@ class CancelDialog(ConfirmDialog):
 
     def consequence(self) -> list[str]:
         """Say that every process ends and what stays."""
-        which, of = ("The job stays", "it") if len(self.rows) == 1 else ("The jobs stay", "them")
+        which = "The job stays" if len(self.rows) == 1 else "The jobs stay"
         return [
-            f"Every process of {of} is ended, politely first, then by force.",
+            "Each process gets SIGTERM, and SIGKILL if it does not end.",
             f"{which} listed as Cancelled{', logs are kept.' if self._lost_logs == [] else '.'}",
             *(line for sentence in self._lost_logs or () for line in wrap(plain(sentence), TEXT_WIDTH)),
         ]
@@ -189,7 +192,7 @@ class DeleteDialog(ConfirmDialog):
 
     KEEP = "Keep"
     CONFIRM = "Delete"
-    COMMAND = "delete"
+    COMMAND, COUNT_FOR = "delete", "delete them"
 
     def heading(self) -> str:
         """The title, with how many jobs are meant."""

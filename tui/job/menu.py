@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -10,14 +10,16 @@ from textual.app import ComposeResult
 from textual.widgets import Input, Static
 
 from ...backends.abilities import SuggestsAlternatives
+from ...backends.shared.parallel import parallel_map
 from ...backends.types import JobAction
 from ...logs.text.sanitize import plain
-from ..format import cut
+from ..format import count, cut
 from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
 from ..ui.list_dialog import ListDialog
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of
+from .bulk import job_names
 from .dialogs import ConfirmDialog
 
 if TYPE_CHECKING:
@@ -29,14 +31,24 @@ CONTINUE = JobAction("continue", "Launch a job that continues from the newest ch
 _NAME_WIDTH = 10
 
 
-def find_actions(runner: Runner, row: JobRow) -> list[JobAction]:
-    """Ask a job's backend what can be done with it; it may take long."""
-    job = runner.job(row.handle)
-    actions = [] if row.history else job.actions()
-    if isinstance(job.scheduler, SuggestsAlternatives) and _waits(row):
-        actions.append(SOONER)
-    if job.scheduler.capabilities.dependencies:
-        actions.append(CONTINUE)
+def find_actions(runner: Runner, rows: Sequence[JobRow]) -> dict[JobAction, list[JobRow]]:
+    """Ask the backends of jobs what can be done with them; return the jobs of each action. It may take long."""
+    found: dict[str, list[JobAction]] = {}
+
+    def ask(row: JobRow) -> None:
+        job = runner.job(row.handle)
+        found[row.handle] = [] if row.history else list(job.actions())
+        if len(rows) == 1 and isinstance(job.scheduler, SuggestsAlternatives) and _waits(row):
+            found[row.handle].append(SOONER)
+        if len(rows) == 1 and job.scheduler.capabilities.dependencies:
+            found[row.handle].append(CONTINUE)
+
+    for error in parallel_map(ask, rows)[:1]:
+        raise error
+    actions: dict[JobAction, list[JobRow]] = {}
+    for row in rows:
+        for action in found[row.handle]:
+            actions.setdefault(action, []).append(row)
     return actions
 
 
@@ -48,16 +60,17 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
     """A list of actions; answers with an action and its value.
 
     Args:
-        row: the job.
-        actions: what can be done with it, at least one.
+        rows: the jobs.
+        actions: at least one action, each with the jobs that have it.
     """
 
     HELP_TITLE = "Actions"
     HINTS = (("enter", "do it"), ("esc", "back"))
 
-    def __init__(self, row: JobRow, actions: Sequence[JobAction]) -> None:
+    def __init__(self, rows: Sequence[JobRow], actions: Mapping[JobAction, Sequence[JobRow]]) -> None:
         super().__init__()
-        self._row = row
+        self._rows = rows
+        self._rows_of = actions
         self.actions = list(actions)
         self._value = Static(markup=False, id="action-value-words")
         self._input = Input(compact=True, id="action-value")
@@ -68,8 +81,8 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
         return "More actions"
 
     def lines(self) -> list[Text]:
-        """Return the job's name."""
-        return [name_text(self._row.name, TEXT_WIDTH, glyphs_of(self.app), bold=True), Text()]
+        """Return the job's name, or how many jobs there are."""
+        return [name_text(job_names(self._rows), TEXT_WIDTH, glyphs_of(self.app), bold=True), Text()]
 
     def compose_below(self) -> ComposeResult:
         """Yield the field of a value, which is hidden at first."""
@@ -94,10 +107,15 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
         width, mark = TEXT_WIDTH - _NAME_WIDTH - 2, glyphs_of(self.app).cut
         return [
             Text(f"{plain(action.name):<{_NAME_WIDTH}}", STYLES.text).append(
-                cut(plain(action.what), width, mark), STYLES.muted
+                cut(self._share(action) + plain(action.what), width, mark), STYLES.muted
             )
             for action in self.actions
         ]
+
+    def _share(self, action: JobAction) -> str:
+        """Return for how many of the jobs an action is, unless it is for all of them."""
+        able, asked = len(self._rows_of[action]), len(self._rows)
+        return f"{able} of {asked}: " if able < asked else ""
 
     def choose(self, row: int) -> None:
         """Answer with an action, or ask for its value."""
@@ -130,22 +148,24 @@ class EndingDialog(ConfirmDialog):
     """Asks before an action that ends what runs.
 
     Args:
-        row: the job.
+        rows: the jobs.
         action: the action.
-        value: what was given with it.
+        value: the value that was given with it.
     """
 
     KEEP = "Leave it"
 
-    def __init__(self, row: JobRow, action: JobAction, value: str = "") -> None:
-        super().__init__([row])
+    def __init__(self, rows: Sequence[JobRow], action: JobAction, value: str = "") -> None:
+        super().__init__(rows)
         self._action, self._value = action, value
         self.CONFIRM = action.name.capitalize()
 
     def heading(self) -> str:
         """Return the question."""
-        return f"{self._action.name.capitalize()} {cut(plain(self._value), 40, glyphs_of(self.app).cut) or 'this job'}?"
+        jobs = "this job" if len(self.rows) == 1 else count(len(self.rows), "job")
+        return f"{self._action.name.capitalize()} {cut(plain(self._value), 40, glyphs_of(self.app).cut) or jobs}?"
 
     def lines(self) -> list[Text]:
-        """Return the job, its facts, and what will happen."""
-        return [*self._one(self.rows[0]), Text(), Text(self._action.what, STYLES.muted), Text()]
+        """Return the jobs, their facts, and what will happen."""
+        facts = self._one(self.rows[0]) if len(self.rows) == 1 else self._several()
+        return [*facts, Text(), Text(self._action.what, STYLES.muted), Text()]

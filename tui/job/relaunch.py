@@ -18,7 +18,7 @@ from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import count
 from ..rows import JobRow
-from ..ui.dialog import TEXT_WIDTH, Dialog
+from ..ui.dialog import TEXT_WIDTH, CountDialog
 from ..ui.job_cells import name_text
 from ..ui.palette import STYLES
 from ..ui.theme import glyphs_of
@@ -47,7 +47,7 @@ class Relaunch:
         self.rows = list(rows)
 
     def start(self) -> None:
-        """Launch at once if nothing has changed, else ask; refuse jobs that are already being launched again."""
+        """Launch one unchanged job at once, else ask; refuse jobs that are already being launched again."""
         handles = {row.handle for row in self.rows}
         if handles & self._app.relaunching:
             self._app.status.say(f"{job_names(self.rows)}: already being launched again")
@@ -58,13 +58,18 @@ class Relaunch:
     async def _run(self, handles: set[str]) -> None:
         try:
             changes, known = await asyncio.to_thread(self._changes)
-            answer = await self._app.push_screen_wait(RelaunchDialog(self.rows, changes)) if changes else "launch"
-            if answer == "launch":
-                await self._launch("again, as it was" if known and not changes and len(handles) == 1 else "again")
+            is_one = len(handles) == 1
+            answer = True
+            if changes or not is_one:
+                answer = await self._app.push_screen_wait(RelaunchDialog(self.rows, changes))
+            if answer is True:
+                await self._launch("again, as it was" if known and not changes and is_one else "again")
         finally:
             self._app.relaunching -= handles
         if answer == "edit":
             open_edit(self._app, self.rows[0])
+        elif answer is not True:
+            self._app.status.say("Nothing launched")
 
     def _changes(self) -> tuple[dict[str, list[Changed]], bool]:
         """Return the differences from each launch by handle, and whether all launches were recorded in full."""
@@ -150,8 +155,8 @@ def _wrapped(sign: str, text: str, style: str) -> list[Text]:
     return [Text(f"  {sign if number == 0 else ' '} {line}", style) for number, line in enumerate(lines)]
 
 
-class RelaunchDialog(Dialog[str]):
-    """Shows what has changed since; answers ``launch`` or ``edit``.
+class RelaunchDialog(CountDialog):
+    """Shows what has changed since; answers True or ``edit``.
 
     Args:
         rows: the jobs.
@@ -159,15 +164,16 @@ class RelaunchDialog(Dialog[str]):
     """
 
     HELP_TITLE = "Relaunch"
+    COUNT_FOR = "launch them"
     BINDINGS = [
-        Binding("y", "answer('launch')", "Launch again", id="dialog.relaunch", show=False),
-        Binding("e", "answer('edit')", "Edit it instead", id="dialog.edit", show=False),
+        Binding("y", "confirm", "Launch again", id="dialog.relaunch", show=False),
+        Binding("e", "edit", "Edit it instead", id="dialog.edit", show=False),
         Binding("j,down", "scroll(1)", "Down", id="dialog.down", show=False),
         Binding("k,up", "scroll(-1)", "Up", id="dialog.up", show=False),
     ]
 
     def __init__(self, rows: Sequence[JobRow], changes: Mapping[str, Sequence[Changed]]) -> None:
-        super().__init__()
+        super().__init__(len(rows))
         self._rows = rows
         self._changes = changes
 
@@ -182,7 +188,8 @@ class RelaunchDialog(Dialog[str]):
             name = name_text(self._rows[0].name, TEXT_WIDTH, glyphs, bold=True)
             words = "Parts of its launch are unknown:" if self._is_unknown else "Changed since its launch:"
             return [name, Text(), Text(words, STYLES.muted)]
-        words = f"{len(self._changes):,} of them have changes since their launch:"
+        changed = len(self._changes)
+        words = f"{changed:,} of them have changes since their launch:" if changed else "Nothing has changed."
         return [Text(words, STYLES.muted)]
 
     @property
@@ -194,8 +201,9 @@ class RelaunchDialog(Dialog[str]):
         """Yield what has changed; it may be longer than the screen."""
         with VerticalScroll(id="relaunch-changes", can_focus=False):
             yield Static(Text("\n", no_wrap=True).join(self._changed()), markup=False)
-        words = "" if self._is_unknown else "Everything else is unchanged.\n"
+        words = "" if self._is_unknown or not self._changes else "Everything else is unchanged.\n"
         yield Static(Text(words, STYLES.muted), markup=False)
+        yield from super().compose_question()
 
     def _changed(self) -> list[Text]:
         """Return each change: what it is, what it was, what it is now."""
@@ -210,8 +218,8 @@ class RelaunchDialog(Dialog[str]):
     def compose_buttons(self) -> ComposeResult:
         """Yield the harmless button, the other, and what else there is."""
         yield Button("Cancel", compact=True, id="keep")
-        label = Text("y", STYLES.failed)
-        label.append(" Launch again", STYLES.text)
+        jobs = f" {count(len(self._rows), 'job')}" if self.asks_for_count else ""
+        label = Text("enter" if jobs else "y", STYLES.failed).append(f" Launch{jobs} again", STYLES.text)
         yield Button(label, compact=True, id="confirm")
         hint = Text(end="")
         if len(self._rows) == 1:
@@ -221,15 +229,11 @@ class RelaunchDialog(Dialog[str]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer to edit where it is one job."""
-        return not (action == "answer" and parameters == ("edit",) and len(self._rows) > 1)
+        return not (action == "edit" and len(self._rows) > 1)
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Take the button's answer."""
-        self.dismiss("launch" if event.button.id == "confirm" else None)
-
-    def action_answer(self, answer: str) -> None:
-        """Take a key's answer."""
-        self.dismiss(answer)
+    def action_edit(self) -> None:
+        """Open the form instead."""
+        self.dismiss("edit")
 
     def action_scroll(self, rows: int) -> None:
         """Scroll the list."""

@@ -206,11 +206,10 @@ class JobScreen(JobActions):
 
     def on_screen_suspend(self) -> None:
         """Measure nothing that nobody sees."""
-        self.dashboard.feed.watch_usage(None)
+        self.dashboard.feed.unwatch_usage(self.row.handle)
 
     def on_unmount(self) -> None:
-        """Measure and read nothing any more."""
-        self.dashboard.feed.watch_usage(None)
+        """Read nothing any more."""
         self.dashboard.feed.activities.leave(self)
 
     def _watch(self) -> None:

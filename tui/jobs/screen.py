@@ -152,7 +152,9 @@ class JobsScreen(JobActions):
         self.table.show_one_backend(view.backend is not None)
         self.dashboard.ui_state.change(filter=view.filter, mine=bool(view.user), torchx_only=view.torchx_only)
         # A long history follows in turns, but for what the cursor and the marks are on.
-        past = self._past.of([*self.table.marks, *([row.handle] if (row := self.table.cursor_row) else [])])
+        table = self.table
+        at_cursor = [row.handle] if (row := table.cursor_row) else []
+        past = self._past.of([*table.marks, *table.hidden_marks, *at_cursor])
         self.table.set_rows(self.chains.fold([*self.dashboard.jobs.rows.values(), *past], view.has)[0])
         self._past.show_again()
         self._past.take_turn(self._show_past)
@@ -227,7 +229,8 @@ class JobsScreen(JobActions):
         info = f"{total:,}" if shown == total and not self.view.filter else f"{shown:,} of {total:,}"
         if not total and not self.dashboard.jobs.is_known(self.view.backend):
             info = ""
-        info += f"  {len(self.table.marks):,} marked" if self.table.marks else ""
+        hidden = f", {len(self.table.hidden_marks):,} hidden" if self.table.hidden_marks else ""
+        info += f"  {len(self.table.marks):,} marked{hidden}" if self.table.marks or hidden else ""
         newest = self.table.sort.column == "age" and not self.table.sort.reverse
         info += "  newest first" if newest else f"  by {self.table.sort.column}"
         info += "".join(f", {word}" for word in self.view.words)
@@ -439,7 +442,7 @@ class JobsScreen(JobActions):
             self.table_pane.filter.display = False
             self.set_focus(self.table)
             self.refresh_bars()
-        elif self.table.marks:
+        elif self.table.marks or self.table.hidden_marks:
             self.table.clear_marks()
         elif self.has_class("-zoom-table") or self.has_class("-zoom-logs"):
             self.action_zoom()

@@ -102,6 +102,8 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._strips: dict[int, Strip] = {}
         self._cursor: str | None = None
         self.marks: set[str] = set()
+        # Marked jobs that a filter hides: no key acts on them, and they are marked again once they are shown.
+        self.hidden_marks: set[str] = set()
         self.dimmed: frozenset[str] = frozenset()
         self._columns: list[tuple[Column, int]] = []
         self._wanted: tuple[str, ...] = ()
@@ -147,10 +149,18 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def set_rows(self, rows: Iterable[JobRow]) -> None:
         """Show these jobs and no others."""
         self._rows = {row.handle: row for row in rows}
-        self.marks &= self._rows.keys()
+        self._show_marks(self.marks | self.hidden_marks)
         with self._cursor_kept():
             self._order.reset(self._rows.values())
         self.refresh()
+
+    def _show_marks(self, marks: set[str]) -> None:
+        """Part marks by whether their rows are shown."""
+        shown = marks & self._rows.keys()
+        self.hidden_marks = marks - shown
+        if shown != self.marks:
+            self.marks = shown
+            self.post_message(self.MarksChanged())
 
     def change_rows(self, changed: Iterable[JobRow], removed: Mapping[str, str | None]) -> None:
         """Take over what changed; only rows that are on screen and look different now are drawn again.
@@ -165,11 +175,12 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             for handle in removed:
                 if self._rows.pop(handle, None) is not None:
                     self._order.drop(handle)
-                    self.marks.discard(handle)
             for row in changed:
                 self._rows[row.handle] = row
                 self._order.put(row)
                 touched.add(row.handle)
+        if self.marks or self.hidden_marks:
+            self._show_marks(self.marks | self.hidden_marks)
         self._draw_changed(touched)
 
     def hold_cursor(self) -> None:
@@ -351,7 +362,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def clear_marks(self) -> None:
         """Unmark all rows."""
-        self.marks = set()
+        self.marks, self.hidden_marks = set(), set()
         self.refresh()
         self.post_message(self.MarksChanged())
 

@@ -48,6 +48,8 @@ _log = logging.getLogger(__name__)
 _REDRAW_S = 2.0
 # A narrower screen has the keys that are needed first, in short words.
 _FULL_HINTS = 100
+# Jobs of an overlay: each is described and read in threads of its own.
+MAX_JOBS = 16
 # What is shown at first beside the main metric, as far as there is room.
 _SHOWN_FIRST = ("grad_norm", "grad norm", "tok/s", "lr", "learning_rate", "acc", "eval/loss", "eval_loss", "val_loss")
 
@@ -68,7 +70,8 @@ class MetricsScreen(BaseScreen):
     """The metrics of jobs.
 
     Args:
-        rows: one job, or several whose metrics are overlaid, in the order in which they were launched.
+        rows: one job, or several whose metrics are overlaid, in the order in which they were launched; the first
+            `MAX_JOBS` of them are shown.
         relaunch: launches a job again as it was; None where that is not possible.
     """
 
@@ -100,7 +103,8 @@ class MetricsScreen(BaseScreen):
 
     def __init__(self, rows: Sequence[JobRow], relaunch: Callable[[JobRow], object] | None = None) -> None:
         super().__init__()
-        self.rows = list(rows)
+        self.rows = list(rows[:MAX_JOBS])
+        self._asked_for = len(rows)
         self._relaunch = relaunch
         self.title_rule = TitleRule(id="metrics-title")
         self.state_line = Static(id="metrics-state", markup=False)
@@ -281,7 +285,8 @@ class MetricsScreen(BaseScreen):
     def _draw_head(self) -> None:
         first = self.rows[0]
         if self._is_overlay:
-            self.title_rule.title = Text(f"{len(self.rows)} jobs", f"bold {STYLES.text}")
+            of = f"The first {len(self.rows)} of " if self._asked_for > len(self.rows) else ""
+            self.title_rule.title = Text(f"{of}{count(self._asked_for, 'job')}", f"bold {STYLES.text}")
             self.state_line.update(Text(f"By {'time' if self.options.by_time else 'step'}", STYLES.muted))
             return
         self.title_rule.title = name_text(first.name, max(10, self.app.size.width - 30), self.glyphs, bold=True)

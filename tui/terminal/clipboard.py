@@ -62,7 +62,7 @@ class Clipboard:
     def __init__(self, app: App[Any], status: Status) -> None:
         self._app, self._status = app, status
         self.text = ""
-        """The last text that was sent to the terminal; what `paste` inserts."""
+        """The last text that was copied; what `paste` inserts."""
 
     def copy(self, text: str, what: str, *, is_command: bool = False) -> None:
         """Copy a text and say what happened.
@@ -75,9 +75,9 @@ class Clipboard:
         from ...backends.shared.secrets import MASK, MASKED_NOTE
 
         note = f"; {MASKED_NOTE}" if is_command and MASK in text else ""
+        self.text = text
         sequence = osc52(text)
         if sequence is not None and write_to_terminal(self._app, sequence):
-            self.text = text
             self._status.say(f"Sent {what} to the terminal's clipboard{note}")
             return
 

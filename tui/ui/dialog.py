@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from rich.text import Text
 from textual.app import ComposeResult
@@ -77,8 +77,8 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         self.dismiss(None)
 
 
-class CountDialog(Dialog[bool]):
-    """Asks for a yes; one that is about several jobs has their number typed first.
+class CountDialog(Dialog[Any]):
+    """Asks for a yes; for several jobs their number must be typed.
 
     Args:
         count: how many jobs.

@@ -215,8 +215,12 @@ class Feed:
         self._watcher.watch(handle)
 
     def watch_usage(self, handle: str | None) -> None:
-        """Measure what this job's replicas use from now on, or nobody's."""
+        """Measure what this job's replicas use from now on; None measures nothing."""
         self._usage_watcher.watch(handle)
+
+    def unwatch_usage(self, handle: str) -> None:
+        """Stop measuring this job; another one that is watched by now is still measured."""
+        self._usage_watcher.unwatch(handle)
 
     def watch_progress(self, running: Collection[str], ended: Collection[str] = ()) -> None:
         """Read how far these jobs are or came from now on, or nobody; the answers are `ProgressRead`."""

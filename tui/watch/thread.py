@@ -38,3 +38,8 @@ class JobWatchingThread(WatchingThread):
         """Look at this job from now on, or at none."""
         self._job = handle
         self._wake.set()
+
+    def unwatch(self, handle: str) -> None:
+        """Look at this job no longer."""
+        if self._job == handle:
+            self.watch(None)
