@@ -76,7 +76,9 @@ def list_jobs(arguments: Any, settings: Settings) -> int:
 
 
 def _run_time(item: ListAppResponse | ReplicaStatus) -> str:
-    return "" if item.started_at is None else duration((item.finished_at or time.time()) - item.started_at)
+    """Return how long a job or a replica ran; empty if it has ended at an unknown time."""
+    end = item.finished_at or (time.time() if item.state is AppState.RUNNING else None)
+    return "" if item.started_at is None or end is None else duration(end - item.started_at)
 
 
 def _detail(runner: Runner, app: ListAppResponse, settings: Settings, deadline: float) -> str:

@@ -17,7 +17,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..base.files import SOURCE, is_folder, is_missing, read_file
+from ..base.files import SOURCE, is_file, is_folder, is_missing, read_file
 from ..base.modules import module_path
 from ..base.trust import owner_of
 from ..guest.packages import component_packages, module_path_of, project_interpreter
@@ -269,6 +269,9 @@ def _complete_builtin_parameter(parameter: Parameter) -> Parameter:
 
 def _describe_not_found(name: str, reason: str, known: Sequence[str]) -> str:
     close = difflib.get_close_matches(name.rpartition(":")[2] if ":" in name else name, known, n=3, cutoff=0.5)
+    if ":" not in name and is_file(Path(name)):
+        ways = f"utils.python --script {name}, or dist.ddp --script {name}"
+        return f"{reason}, but a file of that name. To run it use {ways if name.endswith('.py') else f'./{name}'}"
     if close:
         return f"{reason}. Did you mean {' or '.join(close)}?"
     if ":" in name:

@@ -113,8 +113,13 @@ class UnknownSchedulerException(TorchXTuiError, ValueError):
     """No scheduler is registered under the name."""
 
     def __init__(self, scheduler_backend: str, valid: Iterable[str] = ()) -> None:
-        choices = join_names(valid, "none is available")
-        super().__init__(f"There is no scheduler {scheduler_backend}. Valid schedulers: {choices}")
+        import difflib
+
+        names = list(valid)
+        close = difflib.get_close_matches(scheduler_backend, names, n=1)
+        hint = f"Did you mean {close[0]}? " if close else ""
+        choices = join_names(names, "none is available")
+        super().__init__(f"There is no scheduler {scheduler_backend}. {hint}Valid schedulers: {choices}")
         self.scheduler_backend = scheduler_backend
 
 

@@ -153,6 +153,7 @@ class TorchXTuiApp(Dashboard):
         self.signals = JobSignals(self)
         self.relaunching: set[str] = set()
         self.ui_state = ui_state or UiStateFile()
+        self.jobs.answered_before = frozenset(self.ui_state.state.backends)
         self._feed: Feed | None = None
         self._problem, self._opens = problem, opens
         self.schedulers = schedulers
@@ -313,6 +314,8 @@ class TorchXTuiApp(Dashboard):
 
     def on_jobs_changed(self, message: JobsChanged) -> None:
         """Take the changes of one backend over."""
+        if message.scheduler not in (known := self.ui_state.state.backends):
+            self.ui_state.change(backends=(*known, message.scheduler))
         if not message.missing:
             self.status.recovered(message.scheduler)
         elif message.missing != self.jobs.missing.get(message.scheduler):
@@ -327,7 +330,7 @@ class TorchXTuiApp(Dashboard):
 
     def on_backend_failed(self, message: BackendFailed) -> None:
         """Keep the rows, say since when the backend is silent."""
-        if self.jobs.fail(message):
+        if self.jobs.fail(message) and message.scheduler not in self.jobs.not_set_up:
             wait = round(message.next_try - self.now())
             again = f"   retry in {wait} s" if wait > 0 else ""
             words = f"{backend_word(message.scheduler, long=True)}: {message.reason}{again}"

@@ -13,6 +13,7 @@ from ..specs.status import AppState
 from .format import count, state_word
 from .messages import StacksTaken
 from .terminal.textual_internals import write_to_terminal
+from .ui.base import BaseScreen
 
 if TYPE_CHECKING:
     from .dashboard import Dashboard
@@ -40,14 +41,18 @@ class JobAlerts:
         if any(row.handle in cancelled for row in rows):
             rows = [row for row in rows if row.handle not in cancelled or row.state is not AppState.CANCELLED]
             if not any(self._app.jobs.is_live(handle) for handle in cancelled):
-                self._app.notify(f"{count(len(cancelled), 'job')} cancelled")
+                self._app.status.say(f"{count(len(cancelled), 'job')} cancelled")
                 cancelled.clear()
         if not rows:
             return
         for row in [row for row in rows if row.state is AppState.FAILED][:_MOST_EXPLAINED]:
             self._app.feed.explain(row.handle)
-        for text, failed in format_exit(rows):
+        seen = [row for row in rows if self._is_on_screen(row)]
+        for text, failed in format_exit([row for row in rows if row not in seen]):
             self._app.notify(text, markup=False, severity="error" if failed else "information")
+        if seen:
+            said = format_exit(seen)
+            self._app.status.say("; ".join(text for text, _ in said), failed=any(failed for _, failed in said))
         if self._app.settings.bell:
             self._app.bell()
         for failed in (True, False):
@@ -69,12 +74,20 @@ class JobAlerts:
             return
         self._stalls[handle] = self._app.now()
         words = f"{row.name} stalled: {sentence}"
-        self._app.notify(words, markup=False, severity="warning")
+        if self._is_on_screen(row):
+            self._app.status.say(words, failed=True)
+        else:
+            self._app.notify(words, markup=False, severity="warning")
         if self._app.settings.bell:
             self._app.bell()
         _ring_away(self._app, "stall", words)
         find = self._find_stacks(row, since, sentence)
         self._app.run_worker(find, group="stacks of stalled jobs", exit_on_error=False)
+
+    def _is_on_screen(self, row: JobRow) -> bool:
+        """Return whether the screen on top shows a job: a toast would cover it."""
+        screen = self._app.screen
+        return isinstance(screen, BaseScreen) and screen.shows_job(row.handle)
 
     async def _find_stacks(self, row: JobRow, since: float, sentence: str) -> None:
         """Find or take the stacks of a stalled job, then notify users who are away, with the conclusion."""

@@ -110,8 +110,8 @@ class JobRow:
         from .format import state_word
 
         words = (state_word(self.state), self.name, self.scheduler, backend_word(self.scheduler))
-        more = (backend_word(self.scheduler, long=True), self.component, self.user, self.image, self.why, self.group)
-        return " ".join((*words, *more)).lower()
+        launch = (backend_word(self.scheduler, long=True), self.component, self.arguments)
+        return " ".join((*words, *launch, self.user, self.image, self.why, self.group)).lower()
 
     @property
     def is_final(self) -> bool:

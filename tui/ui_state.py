@@ -31,6 +31,7 @@ class UiState:
         mine: only this user's jobs are shown.
         torchx_only: only what TorchX launched is shown.
         pinned: the components that come first in the picker, as `component_key` calls them.
+        backends: the schedulers that have answered; one that has not is not set up here.
     """
 
     sort_column: str = "age"
@@ -40,6 +41,7 @@ class UiState:
     mine: bool = False
     torchx_only: bool = True
     pinned: tuple[str, ...] = ()
+    backends: tuple[str, ...] = ()
 
 
 class UiStateFile:

@@ -93,7 +93,13 @@ def launch(
     except SchedulerError as error:
         Path(str(message["turn"])).unlink(missing_ok=True)
         _remove(runs, request)
+        if isinstance(error, _SupervisorDiedError):
+            raise SchedulerError(f"{request.app_id} was not launched: {error}. Try again") from error
         raise SchedulerError(_refused(request, str(error))) from error
+
+
+class _SupervisorDiedError(SchedulerError):
+    """A supervisor ended at its start, whatever the folders are like."""
 
 
 def end_unsupervised(run: Run, cancel: Mapping[str, Any], grace_seconds: float) -> None:
@@ -176,7 +182,8 @@ def _send_request(starting: subprocess.Popen[bytes], request: Mapping[str, Any])
     """Send a supervisor its request and wait for the answer.
 
     Raises:
-        SchedulerError: it refused, or died.
+        SchedulerError: it refused.
+        _SupervisorDiedError: it died.
         TimeoutError: it did not take the request, or did not answer, within `ANSWER_SECONDS`.
     """
     try:
@@ -189,7 +196,9 @@ def _send_request(starting: subprocess.Popen[bytes], request: Mapping[str, Any])
     try:
         decoded = json.loads(last)
     except ValueError:
-        raise SchedulerError(f"the supervisor did not start: {last or 'it printed nothing'}") from None
+        killed = "it was killed, for example because the memory is full"
+        reason = last or (killed if starting.returncode < 0 else "it printed nothing")
+        raise _SupervisorDiedError(f"the supervisor did not start: {reason}") from None
     if "error" in decoded:
         raise SchedulerError(decoded["error"])
 

@@ -9,6 +9,7 @@ Standard library and base/processes.py, all imports at the start: the package ma
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
 import os
@@ -97,6 +98,8 @@ class CombinedLog:
         self.size = self.index_size = 0
         self.copied = [0, 0]  # bytes of each stream
         self.partial_since = [0.0, 0.0]  # since when each stream has a line without an end, 0.0 without one
+        self.full_since = 0.0  # since when the disk is full, 0.0 while it is not
+        self.at_line_start = True
         self.keep_open = keep_open
         self._open(os.O_CREAT)
         self._close_unless_kept()
@@ -122,11 +125,27 @@ class CombinedLog:
         """Copy new lines, partial ones too if ``last``; return the seconds until the next copy, inf for a write."""
         try:
             self._open()
-            return min(self._copy_stream(0, last), self._copy_stream(1, last))
-        except OSError:  # the disk is full: what was not written is copied later
+            wait = min(self._copy_stream(0, last), self._copy_stream(1, last))
+            if self.full_since and (self.at_line_start or last):
+                self._note_full_disk()
+            return wait
+        except OSError as error:  # what was not written is copied later
+            self.note_error(error)
             return _IDLE_SECONDS
         finally:
             self._close_unless_kept()
+
+    def note_error(self, error: OSError) -> None:
+        """Remember since when the disk is full: lines that the replica writes meanwhile are lost."""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            self.full_since = self.full_since or time.time()
+
+    def _note_full_disk(self) -> None:
+        now, since = time.time(), self.full_since
+        first, end = (time.strftime("%H:%M:%S", time.localtime(at)) for at in (since, now))
+        text = f"torchx-tui: the disk was full from {first} to {end}: lines of this log may be missing\n"
+        self._append(b"e", (text if self.at_line_start else f"\n{text}").encode(), now)
+        self.full_since = 0.0
 
     def _copy_stream(self, at: int, last: bool) -> float:
         data = os.pread(self.files[at], CHUNK, self.copied[at])
@@ -155,13 +174,14 @@ class CombinedLog:
         record = b"%d %.3f %b\n" % (self.size, now, code)
         try:
             if os.write(index, record) < len(record):
-                raise OSError("only a part of the record was written")
+                raise OSError(errno.ENOSPC, "only a part of the record was written")
         except OSError:
             os.ftruncate(index, self.index_size)
             raise
         self.index_size += len(record)
         written = os.write(combined, data)
         self.size += written
+        self.at_line_start = data[:written].endswith(b"\n") if written else self.at_line_start
         return written
 
 
@@ -258,8 +278,11 @@ class Supervisor:
             if now - self.saved_at >= (_QUEUE_SECONDS if self.changed else HEARTBEAT_SECONDS):
                 try:
                     self.save()
-                except OSError:
+                    self.copy_at.update({number: 0.0 for number, log in self.logs.items() if log.full_since})
+                except OSError as error:
                     self.changed = True
+                    for log in self.logs.values():
+                        log.note_error(error)
             self.sleep(now)
             self.reap()
             written = self.watch.written()

@@ -138,3 +138,10 @@ def test_prune_where_no_setting_limits_what_is_kept(command):
     ended = command("prune", "-s", "local_docker", "--dryrun")
     assert (ended.code, ended.out) == (2, "")
     assert "local_docker has no setting for how long finished jobs are kept: give an age in days" in ended.err
+
+
+def test_time_of_a_replica_ends_with_it(command, scheduler):
+    scheduler.add("job-1", AppState.UNKNOWN, 600, replicas=2)
+    scheduler.described["job-1"].roles_statuses[0].replicas[1].state = AppState.RUNNING
+    rows = [line.split() for line in command("status", HANDLE).out.splitlines() if line.startswith("trainer/")]
+    assert [len(row) for row in rows] == [4, 6]

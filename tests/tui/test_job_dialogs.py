@@ -191,3 +191,17 @@ async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):
 def test_dialog_without_its_buttons_focuses_nothing():
     """A launch may end, and close its dialog, before the dialog is drawn."""
     assert RelaunchDialog([ROW], {}).first_focus() is None
+
+
+async def test_dialogs_are_readable_on_forty_by_twelve(app):
+    async with jobs_of(app) as table:
+        dialog = await table.dialog(CancelDialog, "x")
+        await table.resize(40, 12)
+        await table.shows("Keep running", "y Cancel the job", "esc back", on="drawn")
+        seen = table.drawn()
+        for _ in range(3):
+            await table.press("pageup")
+            await table.settled()
+            seen += table.drawn()
+        for word in " ".join(lines(dialog)).split():
+            assert word in seen or word.startswith("local_cwd://"), word

@@ -1,5 +1,7 @@
 """The filter of the job table."""
 
+import time
+
 import pytest
 
 from torchx_tui.specs.status import AppState
@@ -7,7 +9,16 @@ from torchx_tui.tui.jobs.filter import FilterError, JobView, parse_filter
 from torchx_tui.tui.rows import JobRow
 
 ROWS = [
-    JobRow("local_cwd://torchx/llama-a", "local_cwd", "llama-a", AppState.FAILED, why="exit 1", component="x.torchrun"),
+    JobRow(
+        "local_cwd://torchx/llama-a",
+        "local_cwd",
+        "llama-a",
+        AppState.FAILED,
+        why="exit 1",
+        component="x.torchrun",
+        arguments="--lr=0.3",
+        submitted_at=time.time() - 7200,
+    ),
     JobRow(
         "local_cwd://torchx/bert-b",
         "local_cwd",
@@ -16,6 +27,7 @@ ROWS = [
         component="utils.sh",
         user="alice",
         image="img:1",
+        submitted_at=time.time() - 8 * 86400,
     ),
     JobRow("kubernetes://torchx/llama-c", "kubernetes", "llama-c", AppState.SUCCEEDED, group="sweep-1"),
 ]
@@ -33,6 +45,13 @@ ROWS = [
         ("llama !backend:k8s", ["llama-a"]),
         ("backend:local", ["llama-a", "bert-b"]),
         ("component:torchrun", ["llama-a"]),
+        ("lr=0.3", ["llama-a"]),
+        ("arguments:0.3,0.4", ["llama-a"]),
+        ("age:>7d", ["bert-b"]),
+        ("age:<7d", ["llama-a"]),
+        ("age:>90m", ["llama-a", "bert-b"]),
+        ("!age:<3h", ["bert-b", "llama-c"]),
+        ("age:>7", ["llama-a", "bert-b", "llama-c"]),
         ("why:exit", ["llama-a"]),
         ("nothing:here", []),
         (":1", ["bert-b"]),
@@ -61,7 +80,8 @@ def test_filter(text, shown):
 
 
 @pytest.mark.parametrize(
-    ("text", "words"), [("nome~x", "state, name, backend"), ("name~(", "not a regular expression")]
+    ("text", "words"),
+    [("nome~x", "state, name, backend"), ("age:7d", "age:>7d or age:<2h"), ("name~(", "not a regular expression")],
 )
 def test_what_cannot_be_a_filter_is_said(text, words):
     with pytest.raises(FilterError, match=words):

@@ -161,3 +161,12 @@ def test_outage_is_news_once():
     given_up = BackendFailed("slurm", "it does not answer", since=5.0, next_try=9.0)
     assert [jobs.fail(given_up) for _ in range(2)] == [True, False]
     assert jobs.outages["slurm"].next_try == 9.0
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [("", "its launch was interrupted: it may have been submitted"), ("the disk is full", "the disk is full")],
+)
+def test_past_launch_without_a_job_says_why(error, why):
+    (row,) = history_rows([replace(RECORD, app_id="", state="", message="", error=error)], frozenset())
+    assert (row.state, row.why) == (AppState.UNKNOWN, why)

@@ -184,23 +184,20 @@ async def test_several_jobs_ask_for_their_count(app, scheduler):
 async def test_many_jobs_are_cancelled_at_the_same_time(app, scheduler):
     for number in range(40):
         scheduler.add(f"many-{number:02}x", AppState.RUNNING, 1)
-    cancel, together, notified = scheduler.cancel, threading.Barrier(8), []
+    cancel, together = scheduler.cancel, threading.Barrier(8)
 
     def meets_others(app_id):
         together.wait(PATIENCE)
         cancel(app_id)
 
     scheduler.cancel = meets_others
-    app.notify = lambda text, **_: notified.append(text)
     async with jobs_of(app) as table:
         await table.press("slash", *"many", "enter")
         await table.has(40)
         await table.dialog(CancelDialog, "asterisk", "x")
         await table.back("y", "4", "0", "enter")
-        await table.shows("Cancelling 40 jobs")
-        await table.until(lambda: notified, "the last of them to end")
+        await table.shows("40 jobs cancelled")
         await table.until(lambda: all(row.is_final for row in table.table.rows), "the table")
-        assert notified == ["40 jobs cancelled"]
 
 
 async def test_finished_job_cannot_be_cancelled(app):
@@ -283,6 +280,62 @@ async def test_silent_backend_keeps_its_rows_and_says_why(app, scheduler):
         app.feed.refresh()
         await table.until(lambda: not app.jobs.outages and "gone" not in table.message(), "the answer")
         assert table.table.dimmed == frozenset()
+
+
+@pytest.mark.parametrize("answered_before", [False, True])
+async def test_backend_that_is_not_set_up_is_grey_and_last(scheduler, tmp_path, answered_before):
+    scheduler.error = OSError("no engine here")
+    app = make_app(scheduler, tmp_path, more={"local_docker": CannedScheduler()})
+    app.jobs.answered_before = frozenset(["local_cwd"] if answered_before else [])
+    async with jobs_of(app, rows=0) as table:
+        await table.until(lambda: app.jobs.outages and app.jobs.answered, "both answers")
+        names = ["local_cwd", "local_docker"] if answered_before else ["local_docker", "local_cwd"]
+        assert app.jobs.schedulers == names
+        assert ("no engine here" in table.message()) is answered_before
+        await table.press(str(names.index("local_cwd") + 1))
+        what = "does not answer" if answered_before else "is not set up here"
+        assert table.placeholder().startswith(f"local {what}   no engine here")
+        scheduler.error = None
+        await table.press("R")
+        await table.until(lambda: "local_cwd" in app.ui_state.state.backends, "its answer")
+
+
+async def test_backends_path_and_tabs_answer_to_clicks(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path, more={"local_docker": CannedScheduler()})
+    async with jobs_of(app, rows=22) as table:
+        await table.until(lambda: "docker 0" in table.top_bar(), "the other backend")
+        for word, backend in (("docker", "local_docker"), ("all", None)):
+            await click(table, word)
+            await table.until(lambda backend=backend: table.screen.view.backend == backend, word)
+        job = await table.job()
+        await click(job, "AppDef")
+        await job.shows("entrypoint", on="drawn")
+        await click(job, "Overview")
+        await job.until(lambda: not job.screen.query_one("#appdef").display, "the overview")
+        await job.open(LogsScreen, "l")
+        await click(job, "Jobs")
+        await job.until(lambda: app.screen is table.screen, "the table")
+
+
+async def click(driver, word):
+    """Click a word on the screen."""
+    await driver.shows(word, on="drawn")
+    lines = driver.drawn().splitlines()
+    y = next(number for number, line in enumerate(lines) if word in line)
+    await driver.pilot.click(offset=(lines[y].index(word), y))
+
+
+async def test_end_of_a_job_on_screen_covers_nothing(app, scheduler):
+    async with jobs_of(app, rows=22) as table:
+        scheduler.set_state(SECOND, AppState.SUCCEEDED)
+        await table.press("R")
+        await table.shows(f"{SECOND} succeeded")
+        assert not app._notifications
+        # Elsewhere it is a toast.
+        await table.open(KeysScreen, "question_mark")
+        scheduler.set_state(NEWEST, AppState.FAILED)
+        app.feed.refresh()
+        await table.until(lambda: [note.message for note in app._notifications] == [f"{NEWEST} failed"], "the toast")
 
 
 async def test_missing_jobs_are_marked(app, scheduler):

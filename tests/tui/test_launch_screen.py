@@ -288,6 +288,9 @@ async def test_the_preview_follows_the_form(app):
         await launch.shows("--msg 'good morning'", on="preview")
         assert launch.preview().startswith("$ torchx-tui run --scheduler local_cwd utils.echo")
         assert launch.tabs() == "Dry run   Diff   Command"
+        row = next(y for y, line in enumerate(launch.drawn().splitlines()) if "Dry run" in line)
+        await launch.pilot.click(offset=(launch.drawn().splitlines()[row].index("Diff"), row))
+        await launch.until(lambda: launch.tab() == "diff", "the tab")
 
 
 async def test_a_change_draws_the_preview_once(app, monkeypatch):

@@ -368,7 +368,7 @@ async def test_table_and_card_say_how_far_jobs_are(app):
     series = Series("loss")
     for step in range(3):
         series.add(step, 0.5, printed="0.50719")
-    save_series(FAILED, {"loss": series}, {"step": 27_000, "total": 100_000})
+    save_series(FAILED, {"loss": series}, {"step": 100_000, "total": 100_000})
     async with jobs_of(app, (160, 45)) as table:
         card = table.screen.card
         chart = card.query_one(ChartPane)
@@ -380,7 +380,8 @@ async def test_table_and_card_say_how_far_jobs_are(app):
         await table.until(lambda: RUNNING in table.table.on_screen[0], "its row")
         # What the card has read: it is stalled, as its own screen says.
         await table.until(lambda: "no step for 3m" in line("Stalled") and "1.5100" in line("Stalled"), "a stalled job")
-        await table.until(lambda: "27 %" in line("✗ Failed") and "0.50719" in line("✗ Failed"), "an ended job")
+        # A job that failed is not done.
+        await table.until(lambda: " 27 %" in line("✗ Failed") and "0.50719" in line("✗ Failed"), "an ended job")
         # A chart of the job at the cursor alone, where there is room.
         await table.until(lambda: card.has_class("-charted") and chart.display, "the chart")
         await table.until(lambda: chart.rule.right.plain == "1.5100", "its loss")

@@ -69,8 +69,6 @@ def test_how_long_it_is_until_the_last_step(tmp_path):
 async def test_stalled_job_has_a_word_a_note_and_a_key(app, monkeypatch):
     # What the job's log says takes no part.
     monkeypatch.setattr(jobs_screen, "PROGRESS_INTERVAL_S", 3600.0)
-    # A note goes after some seconds.
-    monkeypatch.setattr(app, "NOTIFICATION_TIMEOUT", 3600.0)
     async with jobs_of(app, (160, 45)) as screen:
         table = screen.table
         table.move_to(RUNNING)
@@ -85,8 +83,7 @@ async def test_stalled_job_has_a_word_a_note_and_a_key(app, monkeypatch):
         await screen.pilot.pause()
         assert all(word in line() for word in ("! Stalled", "no step for 9m", "0.871"))
         assert "b Stacks" in screen.key_hints()
-        (note,) = (note.message for note in app._notifications if "stalled" in note.message)
-        assert SENTENCE in note
+        assert f"{table.cursor_row.name} stalled: {SENTENCE}" in screen.message()
         assert table.cursor_stall == 540.0
         app.on_progress_read(ProgressRead({RUNNING: stalled._replace(stalled="")}))
         assert table.cursor_stall is None

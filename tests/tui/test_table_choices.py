@@ -3,6 +3,7 @@
 import json
 import threading
 from dataclasses import replace
+from itertools import product
 
 import pytest
 from rich.text import Text
@@ -19,9 +20,9 @@ from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs import screen as jobs_screen
 from torchx_tui.tui.jobs.columns import ColumnsDialog
 from torchx_tui.tui.jobs.table import Sort
-from torchx_tui.tui.messages import BackendFailed, JobsChanged
-from torchx_tui.tui.rows import JobRow
-from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY
+from torchx_tui.tui.messages import BackendFailed, JobsChanged, ProgressRead
+from torchx_tui.tui.rows import JobRow, RowProgress
+from torchx_tui.tui.ui.job_cells import COLUMNS_BY_KEY, column_widths
 from torchx_tui.tui.ui_state import UiState, UiStateFile
 from torchx_tui.tui.watch.make_rows import history_rows
 from torchx_tui.tui.watch.signals import NO_CHANGE
@@ -61,8 +62,44 @@ async def test_columns_that_do_not_fit_are_left_out(app):
     async with jobs_of(app, (80, 24)) as table:
         table.table.choose_columns(["state", "handle", "image", "user", "why"])
         assert table.header() == ["STATE", "HANDLE", "IMAGE"]
+        await table.press("S")
+        await table.shows("no room for USER, WHY", on="title")
         table.table.choose_columns(["nonsense"])
         assert table.header()[:2] == ["STATE", "NAME"]
+
+
+async def test_eighty_columns_have_room_for_progress(app):
+    async with jobs_of(app, (80, 24)) as table:
+        assert table.header() == ["STATE", "NAME", "ON", "REPL", "PROGRESS", "↓AGE"]
+
+
+async def test_state_is_never_cut_for_other_columns():
+    for width, columns in product(range(40, 130), [(), ("name", "state", "handle", "image"), ("state", "why", "eta")]):
+        for one_backend in (False, True):
+            widths = {
+                column.key: cells for column, cells in column_widths(width, width, columns, one_backend=one_backend)
+            }
+            assert widths.get("state", 11) == 11
+
+
+async def test_jobs_are_sorted_by_their_metric(app):
+    app.ui_state.change(sort_column="metric")
+    async with jobs_of(app, (200, 50), rows=22) as table:
+        first, second, third = (row.handle for row in table.table.rows[:3])
+        progress = {second: "1.5", third: "1,200.0", first: "nan"}
+        app.on_progress_read(
+            ProgressRead({job: RowProgress(1, None, None, "acc", value) for job, value in progress.items()})
+        )
+        assert [row.handle for row in table.table.rows[:2]] == [second, third]
+        app.on_progress_read(ProgressRead({third: RowProgress(1, None, None, "acc", "0.5")}))
+        assert [row.handle for row in table.table.rows[:2]] == [third, second]
+
+
+async def test_click_on_a_header_sorts_and_reverses(app):
+    async with jobs_of(app, rows=22) as table:
+        for sort in (Sort("name"), Sort("name", True)):
+            await table.pilot.click(table.table, offset=(table.lines(0)[0].index("NAME"), 0))
+            assert table.table.sort == sort
 
 
 async def test_wide_value_moves_no_other_column(app, scheduler):
@@ -274,7 +311,7 @@ async def test_backend_without_rows_says_what_it_waits_for(app):
         await table.press("2")
         assert table.placeholder() == "Asking docker"
         app.on_backend_failed(BackendFailed("local_docker", "no \x1b[31mengine", 5.0, 9.0))
-        assert table.placeholder() == "docker does not answer   no engine   R asks now"
+        assert table.placeholder() == "docker is not set up here   no engine   R asks now"
         app.on_jobs_changed(JobsChanged("local_docker", {}, set()))
         assert table.placeholder() == "No jobs here"
         app.jobs.set_schedulers([])
@@ -317,7 +354,7 @@ async def test_escape_takes_marks_away_then_the_message(app):
 async def test_click_chooses_a_row_and_one_more_opens_it(app):
     async with jobs_of(app, rows=22) as table:
         jobs = table.rows()
-        for y, chosen in ((3, 2), (0, 2), (24, 2), (23, 2), (22, 21)):
+        for y, chosen in ((3, 2), (24, 2), (23, 2), (22, 21)):
             assert await table.pilot.click(table.table, offset=(10, y))
             assert app.screen is table.screen
             assert table.at() == jobs[chosen]
@@ -336,4 +373,4 @@ async def test_one_backend_shows_how_far_its_jobs_are(app):
             await table.resize(*size)
             await table.until(lambda columns=columns: table.header()[: len(columns)] == columns, f"{size}")
         await table.press("0")
-        assert table.header() == all_of_them
+        assert table.header() == [*all_of_them[:4], "PROGRESS", all_of_them[4]]

@@ -126,7 +126,7 @@ class CancelDialog(ConfirmDialog):
     @work(exit_on_error=False)
     async def _ask_for_lost_logs(self) -> None:
         self._lost_logs = await asyncio.to_thread(self._find_lost_logs)
-        self.query_one("#dialog-text", Static).update(Text("\n", no_wrap=True).join(self.lines()))
+        self.query_one("#dialog-text", Static).update(Text("\n").join(self.lines()))
 
     def heading(self) -> str:
         """The title, with how many jobs are meant."""

@@ -236,6 +236,7 @@ class JobScreen(JobActions):
         for key, word in TABS.items():
             tabs.append("   " if tabs else "")
             tabs.append(word, f"bold underline {STYLES.accent}" if key == self._tab else STYLES.muted)
+            tabs.apply_meta({"@click": f"screen.tab('{key}')"}, len(tabs) - len(word))
         self.title_rule.right = tabs
         left = state_text(self.row.state, glyphs)
         reason = (
@@ -330,7 +331,7 @@ class JobScreen(JobActions):
         ]
         return [
             Hint("jobs.logs", "Logs"),
-            *([Hint("jobs.metrics", "Metrics")] if self._is_doing else []),
+            Hint("jobs.metrics", "Metrics"),
             *([Hint("jobs.stacks", "Stacks")] if self.can("stacks") else []),
             *([] if read_only else acting),
             # The pane with the focus says which of them is `y`.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -14,6 +16,7 @@ _COLUMNS: dict[str, Callable[[JobRow], str]] = {
     "name": lambda row: row.name,
     "backend": lambda row: f"{row.scheduler} {backend_word(row.scheduler)} {backend_word(row.scheduler, long=True)}",
     "component": lambda row: row.component,
+    "arguments": lambda row: row.arguments,
     "user": lambda row: row.user,
     "image": lambda row: row.image,
     "why": lambda row: row.why,
@@ -21,6 +24,8 @@ _COLUMNS: dict[str, Callable[[JobRow], str]] = {
 }
 
 Test = Callable[[JobRow], bool]
+_AGE = re.compile(r"([<>])(\d{1,6})([smhdw])")
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 class FilterError(TorchXTuiError, ValueError):
@@ -30,10 +35,10 @@ class FilterError(TorchXTuiError, ValueError):
 def parse_filter(text: str) -> Test:
     """Return the test that a filter text stands for.
 
-    Terms are parted by spaces and must all hold. ``state:failed`` looks at one column, several values parted by
-    commas; ``name~^llama.*sft`` finds a regular expression in a column; ``~lmsft`` finds its letters in a name, in
-    order, with any between them; a bare word looks at all columns; ``!`` before a term inverts it. Case does not
-    matter.
+    Terms are separated by spaces and must all hold. ``state:failed`` searches one column, several values separated
+    by commas; ``age:>7d`` or ``age:<2h`` compares the age; ``name~^llama.*sft`` finds a regular expression in a
+    column; ``~lmsft`` finds its letters in a name, in order, with any between them; a bare word searches all columns;
+    ``!`` before a term inverts it. Case does not matter.
 
     Raises:
         FilterError: a term names no column, or holds no regular expression.
@@ -51,6 +56,8 @@ def _term(term: str) -> Test:
 
 def _positive(term: str) -> Test:
     column, glyph, value = _parted(term)
+    if column == "age":
+        return _age(value)
     if glyph == ":":
         return _any_of(_COLUMNS[column], value)
     if glyph == "~":
@@ -66,11 +73,27 @@ def _parted(term: str) -> tuple[str, str, str]:
     if at < 0 or (at == 0 and term[0] == ":"):
         return "", "", term
     column = term[:at].lower()
-    if column in _COLUMNS or not column:
+    if column in _COLUMNS or not column or (column == "age" and term[at] == ":"):
         return column, term[at], term[at + 1 :]
     if term[at] == "~":
         raise FilterError(f"{column} is not a column: {', '.join(_COLUMNS)}")
     return "", "", term
+
+
+def _age(text: str) -> Test:
+    if text in ("", "<", ">") or text[1:].isdigit():
+        return lambda _: True  # it is being typed
+    parsed = _AGE.fullmatch(text)
+    if parsed is None:
+        raise FilterError(f"age:{text} is not an age: use age:>7d or age:<2h, with s, m, h, d or w")
+    is_past = operator.gt if parsed[1] == ">" else operator.lt
+    limit = int(parsed[2]) * _UNITS[parsed[3]]
+
+    def holds(row: JobRow) -> bool:
+        seconds = row.age_seconds()
+        return seconds is not None and is_past(seconds, limit)
+
+    return holds
 
 
 def _any_of(read: Callable[[JobRow], str], text: str) -> Test:

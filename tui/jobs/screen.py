@@ -215,7 +215,8 @@ class JobsScreen(JobActions):
         if (outage := jobs.outages.get(backend)) is not None:
             from ...logs.text.sanitize import plain
 
-            text = Text(f"{backend_word(backend, long=True)} does not answer", f"bold {STYLES.text}")
+            what = "is not set up here" if backend in jobs.not_set_up else "does not answer"
+            text = Text(f"{backend_word(backend, long=True)} {what}", f"bold {STYLES.text}")
             text.append(f"   {plain(outage.reason)}", STYLES.muted)
             return text.append("   R asks now", STYLES.faint)
         return Text("No jobs here", STYLES.faint)
@@ -234,6 +235,8 @@ class JobsScreen(JobActions):
         newest = self.table.sort.column == "age" and not self.table.sort.reverse
         info += "  newest first" if newest else f"  by {self.table.sort.column}"
         info += "".join(f", {word}" for word in self.view.words)
+        left_out = self.table.left_out
+        info += f"  no room for {', '.join(left_out)}" if left_out else ""
         self.table_pane.rule.info = Text(info, STYLES.faint)
 
     def _show_cursor_row(self, row: JobRow | None) -> None:
@@ -312,10 +315,11 @@ class JobsScreen(JobActions):
         jobs = self.dashboard.jobs
         text = Text(end="")
         for number, name in enumerate([None, *jobs.schedulers]):
-            chosen = name == self.view.backend
+            chosen, start = name == self.view.backend, len(text)
             word = "all" if name is None else backend_word(name, long=self.app.size.width >= SIDE_BY_SIDE)
             text.append(f"{number} ", STYLES.faint)
-            text.append(word, f"bold underline {STYLES.accent}" if chosen else STYLES.text)
+            style = STYLES.faint if name in jobs.not_set_up else STYLES.text
+            text.append(word, f"bold underline {STYLES.accent}" if chosen else style)
             outage = jobs.outages.get(name) if name else None
             if outage is not None and name not in jobs.answered:
                 text.append(f" {self.glyphs.none}", STYLES.faint)
@@ -327,6 +331,7 @@ class JobsScreen(JobActions):
             elif name in jobs.missing:
                 wide = self.app.size.width >= SIDE_BY_SIDE
                 text.append(" ! some missing" if wide else " !", STYLES.pending)
+            text.apply_meta({"@click": f"screen.backend({number})"}, start)
             text.append("   ")
         return text
 
@@ -377,6 +382,7 @@ class JobsScreen(JobActions):
             Hint("table.open", "Open", self.can("logs")),
             *([Hint("jobs.stacks", "Stacks")] if self.table.cursor_stall is not None else []),
             Hint("jobs.logs", "Logs"),
+            Hint("jobs.metrics", "Metrics"),
             *([] if read_only else acting + deleting),
             Hint("jobs.filter", "Filter"),
             Hint("table.mark", "Mark"),
@@ -390,6 +396,10 @@ class JobsScreen(JobActions):
     def target_rows(self) -> list[JobRow]:
         """Return the marked jobs, else the one at the cursor."""
         return self.table.marked_rows()
+
+    def shows_job(self, handle: str) -> bool:
+        """Return whether the job has a row."""
+        return self.table.has_row(handle)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer the keys of the backends that there are."""
@@ -500,6 +510,7 @@ class JobsScreen(JobActions):
         def take(chosen: tuple[str, ...] | None) -> None:
             if chosen is not None:
                 self.table.choose_columns(chosen)
+                self._refresh_title()
                 self.dashboard.ui_state.change(columns=chosen)
 
         self.app.push_screen(ColumnsDialog(self.table.shown_columns), take)

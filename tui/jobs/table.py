@@ -97,6 +97,8 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._rows: dict[str, JobRow] = {}
         self._order = RowOrder(COLUMNS_BY_KEY[Sort().column].sort_key)
+        # The order depends on how far jobs are.
+        self._by_progress = False
         # Which job each row of the screen was drawn for, and how it looks.
         self._drawn: dict[int, str | None] = {}
         self._strips: dict[int, Strip] = {}
@@ -124,6 +126,10 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def row_count(self) -> int:
         """How many rows there are."""
         return len(self._order)
+
+    def has_row(self, handle: str) -> bool:
+        """Return whether a job has a row."""
+        return handle in self._rows
 
     @property
     def cursor_row(self) -> JobRow | None:
@@ -209,6 +215,12 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         return list(self._wanted) or [column.key for column, _ in self._columns if column.label]
 
     @property
+    def left_out(self) -> list[str]:
+        """The labels of the chosen columns that do not fit."""
+        shown = {column.key for column, _ in self._columns}
+        return [COLUMNS_BY_KEY[key].label for key in self._wanted if key not in shown]
+
+    @property
     def on_screen(self) -> tuple[list[str], list[str]]:
         """The running jobs that are on the screen, of which it is shown how far they are, and those that have ended."""
         first = self.scroll_offset.y
@@ -221,6 +233,11 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._progress.update(progress)
         for handle in self._progress.keys() - self._rows.keys():
             del self._progress[handle]
+        if self._by_progress:
+            with self._cursor_kept():
+                for handle in progress.keys() & self._rows.keys():
+                    self._order.put(self._rows[handle])
+            self._draw_changed(set())
         self._draw_lines(self._differing_lines())
 
     @property
@@ -286,7 +303,12 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def watch_sort(self) -> None:
         """Order the rows anew."""
-        order = RowOrder(COLUMNS_BY_KEY[self.sort.column].sort_key, reverse=self.sort.reverse)
+        column = COLUMNS_BY_KEY[self.sort.column]
+        key, by_progress = column.sort_key, column.progress_key
+        if by_progress is not None:
+            key = lambda row: by_progress(self._progress.get(row.handle))  # noqa: E731
+        self._by_progress = by_progress is not None
+        order = RowOrder(key, reverse=self.sort.reverse)
         order.reset(self._rows.values())
         with self._cursor_kept():
             self._order = order
@@ -377,13 +399,22 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.sort = Sort(self.sort.column, not self.sort.reverse)
 
     def on_click(self, event: events.Click) -> None:
-        """Move to the row that was clicked; open it if the cursor was there."""
+        """Sort by the column whose header was clicked, or open the row that was, once the cursor is there."""
+        if event.y == 0:
+            self._sort_by_column_at(event.x)
         index = event.y - 1 + round(self.scroll_offset.y)
         if event.y >= 1 and 0 <= index < len(self._order):
             if self._handle_at(index) == self._cursor:
                 self.action_open()
             else:
                 self.move_to(self._handle_at(index))
+
+    def _sort_by_column_at(self, x: int) -> None:
+        start = INDENT
+        for column, width in self._columns:
+            if column.sortable and start <= x < start + width:
+                self.sort = Sort(column.key, column.key == self.sort.column and not self.sort.reverse)
+            start += width + column.gap
 
     # Drawing
 
@@ -473,7 +504,7 @@ class TablePane(Pane):
     def __init__(self, keep_filter: Callable[[], object]) -> None:
         super().__init__("Jobs", id="table-pane")
         self.table = JobTable(id="table")
-        self.filter = PromptInput(keep_filter, placeholder="state:failed backend:local name !word", id="filter")
+        self.filter = PromptInput(keep_filter, placeholder="state:failed age:<2h backend:local name !word", id="filter")
 
     def compose_body(self) -> ComposeResult:
         """Yield the table and the filter."""

@@ -369,6 +369,11 @@ class FormEditor(OnDashboard, Horizontal):
             self.preview.next_tab()
         self._show_partitions()
 
+    def show_preview(self, tab: str) -> None:
+        """Show a tab of the preview."""
+        self.preview.show(tab)
+        self._show_partitions()
+
     @property
     def _is_narrow(self) -> bool:
         return self.app.size.width < 120

@@ -78,6 +78,7 @@ class Preview(Pane):
             tabs.append("   " if tabs else "", "not bold")
             style = f"bold underline {STYLES.accent}" if tab == shown else f"not bold {STYLES.muted}"
             tabs.append(tab.capitalize(), style)
+            tabs.apply_meta({"@click": f"screen.preview('{tab}')"}, len(tabs) - len(tab))
             if tab == "diff" and differences:
                 tabs.append(f" {differences}", f"not bold {STYLES.faint}")
         self.rule.title = tabs

@@ -54,6 +54,7 @@ class LaunchScreen(BaseScreen):
     """
 
     HELP_TITLE = "Launch"
+    AUTO_FOCUS = ""
     CSS_PATH = "../styles/launch.tcss"
     BINDINGS = [
         Binding("ctrl+s", "submit", "Submit", priority=True, id="launch.submit"),
@@ -84,6 +85,8 @@ class LaunchScreen(BaseScreen):
     def on_mount(self) -> None:
         self.chooser.list_components()
         if self._start.is_relaunch or self._component is not None:
+            # What is typed before the form is there is for no list.
+            self._show_step(picking=False)
             self._open_form(self._component)
         else:
             # At once: the next key may be here already. And again once it is shown: before, nothing takes the focus.
@@ -116,11 +119,14 @@ class LaunchScreen(BaseScreen):
             last = next(iter(described.launches), None)
             session = LaunchSession(runner, settings, start, described.doc, last)
         else:
-            return
-        if await self.editor.open(session):
-            self._show_step(picking=False)
+            session = None
+        is_open = session is not None and await self.editor.open(session)
+        self._show_step(picking=not is_open)
+        if is_open:
             self.editor.form.focus_first()
-            self.refresh_bars()
+        elif self.focused is None:
+            self.chooser.picker.search.focus()
+        self.refresh_bars()
 
     @on(ComponentChooser.Listed)
     @on(FormEditor.Changed)
@@ -208,6 +214,10 @@ class LaunchScreen(BaseScreen):
             self.action_submit()
 
     # Keys and bars
+
+    def action_preview(self, tab: str) -> None:
+        """Show the tab of the preview that was clicked."""
+        self.editor.show_preview(tab)
 
     def action_back(self) -> None:
         """Close the preview, go back to the picker, then to the jobs."""

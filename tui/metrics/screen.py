@@ -326,6 +326,10 @@ class MetricsScreen(BaseScreen):
 
     # Bars and actions
 
+    def shows_job(self, handle: str) -> bool:
+        """Return whether the job is one of those that are charted."""
+        return any(row.handle == handle for row in self.rows)
+
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim what cannot be done here."""
         if action == "relaunch" and (self._relaunch is None or self.dashboard.runner.read_only):

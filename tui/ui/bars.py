@@ -156,6 +156,7 @@ def path_text(parts: Sequence[str], glyph: str) -> Text:
         last = number == len(parts) - 1
         text.append(part, f"bold {STYLES.text}" if last else STYLES.faint)
         if not last:
+            text.apply_meta({"@click": f"screen.up({number})"}, len(text) - len(part))
             text.append(f"  {glyph}  ", STYLES.faint)
     return text
 

@@ -109,6 +109,17 @@ class BaseScreen(PacedScreen, Screen[Any]):
         """Return what the top bar shows after the program's name."""
         return path_text(self.path(), self.glyphs.path)
 
+    def shows_job(self, handle: str) -> bool:
+        """Return whether the screen shows a job."""
+        row = getattr(self, "row", None)
+        return row is not None and row.handle == handle
+
+    def action_up(self, level: int) -> None:
+        """Go back to the screen of a part of the path that was clicked."""
+        keep = 1 if level == 0 else len(self.app.screen_stack) - 1
+        while len(self.app.screen_stack) > keep:
+            self.app.pop_screen()
+
     def refresh_bindings(self) -> None:
         """Show the keys that act now; Textual calls this as well whenever the focus moves."""
         super().refresh_bindings()

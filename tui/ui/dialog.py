@@ -29,7 +29,11 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         Binding("escape", "back", "Back", id="dialog.back", show=False),
         Binding("left,up", "app.focus_previous", "Previous button", id="dialog.previous", show=False),
         Binding("right,down", "app.focus_next", "Next button", id="dialog.next", show=False),
+        Binding("pageup", "page(-1)", "Page up", id="dialog.page_up", show=False),
+        Binding("pagedown", "page(1)", "Page down", id="dialog.page_down", show=False),
     ]
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (66, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
     HELP_TITLE = "Dialog"
     CSS_PATH = "../styles/dialogs.tcss"
 
@@ -38,7 +42,7 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         with Vertical(id="dialog") as box:
             box.border_title = self.heading()
             if lines := self.lines():
-                yield Static(Text("\n", no_wrap=True).join(lines), id="dialog-text", markup=False)
+                yield Static(Text("\n").join(lines), id="dialog-text", markup=False)
             yield from self.compose_question()
             yield from self.compose_answer()
 
@@ -71,6 +75,16 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         """Put the focus where it belongs."""
         # At once: the next key may be here already.
         self.set_focus(self.first_focus())
+
+    def on_resize(self) -> None:
+        """Keep the focus in sight."""
+        if self.focused is not None:
+            self.call_after_refresh(self.focused.scroll_visible, animate=False)
+
+    def action_page(self, step: int) -> None:
+        """Scroll a dialog that is higher than the screen."""
+        box = self.query_one("#dialog")
+        box.scroll_relative(y=step * max(1, box.size.height - 1), animate=False)
 
     def action_back(self) -> None:
         """Change nothing."""

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 INDENT = 1
 """Text starts so many cells from its pane's edge."""
 WIDE_NAME, LEAST_NAME = 28, 16
+# Screen columns from which the table of one backend has the same columns as that of all.
+_EXTRA_WIDE = 160
 # The columns of every width.
 _KEPT = ("state", "name")
 
@@ -49,6 +51,8 @@ class Column:
         cell: draws a job's cell.
         sort_key: what rows are ordered by; of figures the largest first, of ages the newest.
         from_width: the screen width, in cells, from which the column is shown; None where it has to be chosen.
+        extra: it is shown only if it fits beside the others.
+        progress_key: what rows are ordered by instead of `sort_key`.
         words: what it shows, for the dialog that chooses columns.
         gap: cells between this column and the next.
     """
@@ -64,6 +68,8 @@ class Column:
     gap: int = 2
     sortable: bool = True
     words: str = ""
+    extra: bool = False
+    progress_key: Callable[[RowProgress | None], Any] | None = None
 
 
 _STATE_STYLES = {
@@ -225,7 +231,10 @@ def progress_bar(fraction: float, width: int, style: str, *, is_ascii: bool) -> 
 def _progress(row: JobRow, context: CellContext, width: int) -> Text:
     known = context.progress
     if row.is_final and known is not None and known.fraction is not None:
-        return Text(f"{int(known.fraction * 100):>4} %".rjust(_BAR_WIDTH + 6), STYLES.faint)
+        percent = int(known.fraction * 100)
+        # Its steps are done, and it failed all the same.
+        percent = percent if row.state is AppState.SUCCEEDED else min(percent, 99)
+        return Text(f"{percent:>4} %".rjust(_BAR_WIDTH + 6), STYLES.faint)
     if row.state is not AppState.RUNNING and not context.has_why:
         return Text(cut(row.why, width, context.glyphs.cut), STYLES.faint)
     if known is None or known.step is None:
@@ -254,6 +263,18 @@ def _metric(row: JobRow, context: CellContext, width: int) -> Text:
     return Text(cut(words, width, context.glyphs.cut), STYLES.muted, justify="right")
 
 
+def _order_of(value: float | None) -> tuple[bool, float]:
+    """Return what orders a figure; unknown ones come last."""
+    return (True, 0.0) if value is None or value != value else (False, value)
+
+
+def _metric_value(known: RowProgress | None) -> float | None:
+    try:
+        return float(known.value.replace(",", "")) if known else None
+    except ValueError:
+        return None
+
+
 COLUMNS: tuple[Column, ...] = (
     Column("mark", "", 1, _mark, lambda row: 0, gap=2, sortable=False),
     Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state), words="the job's state"),
@@ -262,18 +283,20 @@ COLUMNS: tuple[Column, ...] = (
     Column(
         "replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True, words="replicas, running of wanted"
     ),
-    Column("progress", "PROGRESS", 16, _progress, lambda row: 0, from_width=160, flexible=True, sortable=False,
-           words="how far a running job is, by its log"),
-    Column("eta", "ETA", 7, _eta, lambda row: 0, right=True, from_width=160, sortable=False,
-           words="how long until its last step"),
-    Column("metric", "METRIC", 10, _metric, lambda row: 0, right=True, from_width=160, sortable=False,
-           words="its loss, or its first metric"),
+    Column("progress", "PROGRESS", 16, _progress, lambda row: 0, extra=True, flexible=True,
+           words="how far a running job is, by its log",
+           progress_key=lambda known: _order_of(-known.fraction if known and known.fraction is not None else None)),
+    Column("eta", "ETA", 7, _eta, lambda row: 0, right=True, extra=True, words="how long until its last step",
+           progress_key=lambda known: _order_of(known.seconds_left if known else None)),
+    Column("metric", "METRIC", 10, _metric, lambda row: 0, right=True, extra=True,
+           words="its loss, or its first metric", progress_key=lambda known: _order_of(_metric_value(known))),
     Column("age", "AGE", 4, _age, lambda row: -(row.submitted_at or 0), right=True, words="since it was submitted"),
     Column(
         "component", "COMPONENT", 12, _component, lambda row: row.component, from_width=None,
         words="what it was launched from",
     ),
-    Column("why", "WHY", 20, _why, lambda row: row.why, from_width=240, flexible=True, words="why it is in its state"),
+    Column("why", "WHY", 20, _why, lambda row: row.why, from_width=240, flexible=True, extra=True,
+           words="why it is in its state"),
     Column(
         "duration", "RAN", 8, _duration, lambda row: -(_ran_seconds(row, None) or 0), right=True, from_width=None,
         words="how long it ran",
@@ -319,13 +342,20 @@ def column_widths(
     name_width = WIDE_NAME
     if wanted:
         chosen = _fitting([COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in wanted)], width)
-    elif one_backend and screen_width < (COLUMNS_BY_KEY["progress"].from_width or 0):
+    elif one_backend and screen_width < _EXTRA_WIDE:
         chosen = [COLUMNS[0], *(COLUMNS_BY_KEY[key] for key in ("state", "name", "progress", "age"))]
         name_width = max(LEAST_NAME, width // 4)
     else:
-        chosen = [column for column in COLUMNS if column.from_width is not None and screen_width >= column.from_width]
+        usual = [each for each in COLUMNS if each.from_width is not None and screen_width >= each.from_width]
+        chosen = [column for column in usual if not column.extra]
         while _least_width(chosen) > width and (others := [one for one in chosen[1:] if one.key not in _KEPT]):
             chosen.remove(others[0])
+        # An ETA without its progress would say little: the first that does not fit ends it.
+        for extra in (column for column in usual if column.extra):
+            more = [column for column in usual if column in chosen or column is extra]
+            if _least_width(more) > width:
+                break
+            chosen = more
     taker = next((column for column in reversed(chosen) if column.flexible), None)
     # Once another column takes what is left, a name has a width of its own, in which most unique suffixes still fit.
     wide = not wanted and taker is not None and taker.key != "name"

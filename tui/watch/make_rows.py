@@ -88,6 +88,9 @@ def _history_row(record: LaunchRecord) -> JobRow:
     # The backend has forgotten the job, or does not answer: what is known of it is old.
     goes_on = not is_terminal(state) and state is not AppState.UNKNOWN
     seen = clock(record.state_at, time.time()) if record.state_at is not None else "at its launch"
+    why = plain(record.message)
+    if not record.handle and not record.error:
+        why = "its launch was interrupted: it may have been submitted"
     return JobRow(
         handle=handle,
         scheduler=record.scheduler,
@@ -98,7 +101,7 @@ def _history_row(record: LaunchRecord) -> JobRow:
         finished_at=None if goes_on else record.state_at,
         component=plain(record.component),
         arguments=arguments_text(record),
-        why=f"last seen {seen}" if goes_on else plain(record.message),
+        why=f"last seen {seen}" if goes_on else why or plain(record.error),
         user=plain(record.user),
         group=plain(record.group),
         history=True,

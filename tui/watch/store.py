@@ -38,6 +38,8 @@ class JobStore:
         self.error = ""
         self.answered: set[str] = set()
         self.outages: dict[str, Outage] = {}
+        self.answered_before: frozenset[str] = frozenset()
+        """Backends that have answered an earlier run of the dashboard."""
         self.missing: dict[str, str] = {}
         """Reasons why the lists of backends may lack jobs, by backend."""
         self.findings: dict[str, list[Finding]] = {}
@@ -57,7 +59,7 @@ class JobStore:
 
     def set_schedulers(self, names: list[str], error: str = "") -> None:
         """Take the backends that are watched, or why they cannot be found."""
-        self.schedulers, self.error = names, error
+        self.schedulers, self.error = [*names], error
 
     def can(self, scheduler: str, *abilities: type) -> bool:
         """Return whether a scheduler has one of some abilities; it does not until it was made."""
@@ -102,7 +104,14 @@ class JobStore:
         before = self.outages.get(message.scheduler)
         news = before is None or (before.next_try == 0 and message.next_try != 0)
         self.outages[message.scheduler] = Outage(message.reason, message.since, message.next_try)
+        # What is not set up here comes last.
+        self.schedulers.sort(key=self.not_set_up.__contains__)
         return news
+
+    @property
+    def not_set_up(self) -> set[str]:
+        """The backends that fail and have never answered."""
+        return self.outages.keys() - self.answered - self.answered_before
 
     def expect_cancelled(self, handles: Collection[str]) -> None:
         """Remember jobs that are being cancelled, if they are several."""

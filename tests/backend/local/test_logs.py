@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from contextlib import suppress
@@ -214,3 +215,23 @@ def test_combined_log_has_earlier_output(streams):
     streams.write("stderr", b"err\n")
     assert streams.open().copy() == NEVER
     assert (streams.combined, streams.index.read_bytes()) == (b"out\nerr\n", b"0 1000.000 o\n4 1000.000 e\n")
+
+
+def test_log_says_that_the_disk_was_full(streams, monkeypatch):
+    def fail(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    log = streams.open()
+    streams.write("stdout", b"a\n")
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", fail)
+        log.copy()
+        streams.now += 60
+        log.copy()
+    assert streams.combined == b""
+    begin, end = (time.strftime("%H:%M:%S", time.localtime(at)) for at in (1000, 1060))
+    note = f"torchx-tui: the disk was full from {begin} to {end}: lines of this log may be missing\n".encode()
+    for _ in range(2):
+        log.copy()
+        assert streams.combined == b"a\n" + note
+    assert streams.index.read_bytes().endswith(b"\n2 1060.000 e\n")
