@@ -50,4 +50,4 @@ def exactly_one(**given: str | None) -> None:
     """
     values = [value for value in given.values() if value is not None]
     if len(values) != 1 or not values[0]:
-        raise ArgumentError("", f"give exactly one of {', '.join(given)}")
+        raise ArgumentError("", f"fill in exactly one of: {', '.join(given)}")

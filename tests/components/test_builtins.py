@@ -284,5 +284,5 @@ def test_demo_flushes_each_line():
 
 @pytest.mark.parametrize(("component", "texts"), [("utils.python", {"m": ""}), ("dist.torchrun", {"script": ""})])
 def test_empty_program(component, texts):
-    with pytest.raises(ArgumentError, match="give exactly one of"):
+    with pytest.raises(ArgumentError, match="fill in exactly one of"):
         build_app(component, texts)

@@ -471,7 +471,7 @@ class Launch(Driver):
         """Submit, and wait for the reasons why nothing is launched."""
         self.app.status.clear()
         await self.press("ctrl+s")
-        await self.shows("not launched: ", *texts)
+        await self.shows("Not launched: ", *texts)
 
     async def submit(self) -> Table:
         """Submit, and wait for the jobs."""

@@ -266,8 +266,8 @@ async def test_a_fault_of_two_arguments_stands_below_the_form(app):
         for name in ("script", "m"):
             launch.set(name, "train")
         launch.set("queue", "short", "option")
-        await launch.shows("give exactly one of script, m", on="warnings")
-        await launch.refused("give exactly one of script, m")
+        await launch.shows("fill in exactly one of: script, m", on="warnings")
+        await launch.refused("fill in exactly one of: script, m")
 
 
 @launches_nothing

@@ -85,3 +85,24 @@ async def test_it_tells_what_the_command_tells(tmp_path):
         first = ["program", "config.toml", "profiles and .torchxconfig", "notify", "terminal", "folders", "logout"]
         assert subjects[: len(first)] == first
         assert "local_cwd" in subjects
+
+
+async def test_findings_are_listed_once_after_another_look(tmp_path, monkeypatch):
+    goes_on = threading.Event()
+
+    def slow(*_):
+        yield WARNING
+        goes_on.wait(PATIENCE)
+
+    monkeypatch.setattr(doctor, "diagnose", slow)
+    app = make_app(CannedScheduler(), tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        screen = await opened(pilot, app)
+        late = DoctorScreen.Found(screen._found, WARNING)
+        await pilot.press("R")
+        await until(pilot, lambda: "60x20" in screen_text(app), "the finding")
+        # It was on its way when the key was pressed.
+        screen.post_message(late)
+        goes_on.set()
+        await until(pilot, lambda: screen.is_done, "the end")
+        assert screen_text(app).count("60x20") == 1

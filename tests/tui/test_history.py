@@ -105,7 +105,7 @@ async def test_history_is_filtered_while_it_is_read(app, released, monkeypatch):
         await table.press("1")
         await table.until(lambda: table.title() == f"{COUNT:,}  1 marked  newest first, with history", "one backend")
         await table.press("0")
-        assert said[2:] == [f"{COUNT:,} jobs of the past"]
+        assert said[2:] == [f"{COUNT:,} older jobs in history"]
         await table.press("H")
         await table.has(0)
         assert said[-1] == "History is hidden"

@@ -122,7 +122,7 @@ async def test_a_form_whose_launch_was_ended_is_submitted_again(app, scheduler):
         await filled(launch)
         await pulling(launch, "ctrl+s")
         await launch.back("right", "enter")
-        await launch.shows("not launched: The launch was ended", on="said")
+        await launch.shows("Not launched: The launch was ended", on="said")
         assert scheduler.launched == []
         scheduler.go_on.clear()
         await pulling(launch, "ctrl+s")

@@ -25,6 +25,7 @@ from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import preview, session
 from torchx_tui.tui.launch import work as launch_work
 from torchx_tui.tui.launch.form_editor import FormEditor
+from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.ui.keys_screen import bindings_of
 
 JOB = '''
@@ -193,7 +194,7 @@ async def test_another_schedulers_options_are_waited_for(app, scheduler, monkeyp
         launch.form.scheduler.focus()
         await launch.until(lambda: launch.form.scheduler.has_focus)
         await launch.press("space", "ctrl+s")
-        await launch.shows("not launched: the run options of other are not known yet")
+        await launch.shows("Not launched: the run options of other are not known yet")
         assert "ready" not in launch.words()
         assert scheduler.launched == []
         answer.set()
@@ -524,3 +525,15 @@ async def test_the_field_with_the_focus_stays_in_sight(app, scheduler):
         await launch.press("x")
         await launch.until(lambda: fields.size.height < height, "the warnings")
         await launch.until(lambda: fields.region.contains_region(row.region), "the field again")
+
+
+async def test_keys_typed_before_the_form_reach_no_list(app, monkeypatch):
+    launch_before(app, "utils.echo", {"msg": "hi"})
+    opens, names = threading.Event(), app.runner.scheduler_names
+    async with jobs_of(app) as table:
+        monkeypatch.setattr(app.runner, "scheduler_names", lambda: (opens.wait(PATIENCE), names())[1])
+        screen = await table.open(LaunchScreen, "e")
+        await table.press(*"echo")
+        assert (screen.chooser.picker.search.value, screen.is_picking) == ("", False)
+        opens.set()
+        await table.until(lambda: screen.editor.form.rows, "the form")

@@ -79,7 +79,7 @@ async def test_going_back_launches_nothing(app, scheduler):
 @pytest.mark.parametrize(("text", "count"), [("1..7", "7"), ("1..10000", "10,000")])
 async def test_more_than_the_settings_allow_is_refused(app, scheduler, text, count):
     async with swept(app, batch=text) as launch:
-        await launch.refused(f"✗ not launched: {count} jobs; most_of_a_sweep in config.toml is 6")
+        await launch.refused(f"✗ Not launched: {count} jobs; most_of_a_sweep in config.toml is 6")
         assert app.screen is launch.screen
         assert scheduler.launched == []
 

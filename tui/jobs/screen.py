@@ -484,7 +484,8 @@ class JobsScreen(JobActions):
             self._add_past(rows)
             # These rows are drawn, and keys answered, before more of them come.
             await asyncio.sleep(_PAGE_PAUSE_S)
-        say(f"{count(len(self._past), 'job')} of the past")
+        past = len(self._past)
+        say(f"{count(past, 'older job')} in history" if past else "No older jobs in history")
 
     @work(group="history", exit_on_error=False)
     async def _find_forgotten(self, handles: Collection[str]) -> None:

@@ -343,7 +343,7 @@ class FormEditor(OnDashboard, Horizontal):
         elif session.config_fault:
             # It may have been corrected.
             self.read_config()
-        return ", ".join(field.name for field in wrong) or session.config_fault or session.failure
+        return "; ".join(f"{each.name}: {each.error}" for each in wrong) or session.config_fault or session.failure
 
     def show_failure(self, error: str) -> None:
         """Show why a launch failed."""

@@ -161,7 +161,7 @@ class LaunchScreen(BaseScreen):
             self.app.push_screen(SweepDialog(plans), lambda yes: self._launch(plans) if yes else None)
 
     def _refuse(self, reason: str) -> None:
-        self.dashboard.status.say(f"not launched: {reason}", failed=True)
+        self.dashboard.status.say(f"Not launched: {reason}", failed=True)
 
     def _launch(self, plans: list[LaunchPlan]) -> None:
         self._submitting = True
