@@ -134,6 +134,8 @@ class TopBar(Widget):
 
     DEFAULT_CSS = "TopBar { height: 1; width: 1fr; background: $bar; padding: 0 1; }"
 
+    # Parts that answer to clicks keep their own style.
+    auto_links = reactive(False)
     middle: reactive[Text] = reactive(Text)
     right: reactive[str] = reactive("")
 

@@ -22,6 +22,8 @@ class TitleRule(Widget):
 
     DEFAULT_CSS = "TitleRule { height: 1; width: 1fr; }"
 
+    # Tabs keep their own style.
+    auto_links = reactive(False)
     title: reactive[Text] = reactive(Text)
     info: reactive[Text] = reactive(Text)
     right: reactive[Text] = reactive(Text)
