@@ -326,8 +326,8 @@ class JobScreen(JobActions):
         final = self.row.is_final
         acting = [
             Hint("jobs.relaunch", "Relaunch"),
-            Hint("jobs.edit", "Edit"),
             Hint("jobs.delete", "Delete") if final else Hint("jobs.cancel", "Cancel"),
+            Hint("jobs.edit", "Edit"),
         ]
         return [
             Hint("jobs.logs", "Logs"),

@@ -373,8 +373,8 @@ class JobsScreen(JobActions):
         launching = [] if read_only else [Hint("jobs.new", "New")]
         acting = [
             Hint("jobs.relaunch", f"Relaunch{many}"),
-            Hint("jobs.edit", "Edit"),
             Hint("jobs.cancel", f"Cancel{many}"),
+            Hint("jobs.edit", "Edit"),
         ]
         deleting = [Hint("jobs.delete", f"Delete{many}")] if marked else []
         return [
