@@ -85,7 +85,7 @@ def test_a_file_that_raises_leaves_the_form_as_it_is(terminal, component_file):
         )
         app.wait("the request could not be made")
         app.press("ctrl+s")
-        app.wait("not launched")
+        app.wait("Not launched")
         assert re.search(rf"size \*\s+7{number}\b", app.text())
         assert_nothing_launched()
     # The file mended, the same form launches.
@@ -110,7 +110,7 @@ def test_form_keeps_wrong_input(terminal, component_file):
     fill(app, {"size": "7", "replicas": "-1"})
     app.wait("-1 replicas: at least 1")
     app.press("ctrl+s")
-    app.wait("not launched")
+    app.wait("Not launched")
     text = app.text()
     assert re.search(r"size \*\s+7\b", text)
     assert re.search(r"replicas\s+-1\b", text)
@@ -124,7 +124,7 @@ def test_form_keeps_wrong_input(terminal, component_file):
     open_form(app, "jobs.py:job")
     app.wait("name a/b")
     app.press("ctrl+s")
-    app.wait("not launched")
+    app.wait("Not launched")
     assert_nothing_launched()
 
 
@@ -233,7 +233,7 @@ def test_a_log_folder_that_cannot_be_written(terminal, read_only_folder, full_fo
         fill(app, {"log_dir": folder})
         app.wait("ready")
         app.press("ctrl+s")
-        app.wait(f"not launched.*{words}")
+        app.wait(f"Not launched.*{words}")
         assert re.search(r"msg\s+kept\b", app.text())
         assert jobs() == {}
     # The launches that failed are in the history with their reason, never as jobs.
@@ -252,5 +252,5 @@ def test_a_state_folder_that_cannot_be_written(terminal, read_only_folder):
     fill(app, {"msg": "kept"})
     app.wait("ready")
     app.press("ctrl+s")
-    app.wait("not launched.*nothing was launched")
+    app.wait("Not launched.*nothing was launched")
     assert re.search(r"msg\s+kept\b", app.text())

@@ -184,6 +184,8 @@ async def test_config_error_stays_when_a_backend_fails(tmp_path, recovers):
     scheduler.error = OSError("the disk is gone")
     app = make_app(scheduler, tmp_path)
     app._problem = "thmee is not a setting"
+    # One that never answered is not set up here: it is grey, without a message.
+    app.jobs.answered_before = frozenset({"local_cwd"})
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: app.jobs.outages, "the outage")
         assert "thmee is not a setting" in app.status.message

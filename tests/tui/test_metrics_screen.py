@@ -253,7 +253,7 @@ async def test_job_screen_says_what_a_running_job_does(app):
         assert screen.doing.rule.title.plain == "Stalled"
         assert (screen.why.display, screen.progress_row.display) == (False, False)
         assert job.focused() is screen.doing.chart
-        assert job.key_hints()[:6] == ["l Logs", "p Metrics", "r Relaunch", "e Edit", "x Cancel", "y Copy handle"]
+        assert job.key_hints()[:6] == ["l Logs", "p Metrics", "r Relaunch", "x Cancel", "e Edit", "y Copy handle"]
         # Of one that tells its steps alone, no metric is named.
         screen.doing.show(Activity())
         assert (screen.doing.rule.info.plain, screen.doing.rule.right.plain) == ("", "")

@@ -94,7 +94,8 @@ async def test_stall_is_announced_once_for_each_pause(app, monkeypatch):
     """Also if two readers of the job disagree about it."""
     notes = []
     async with jobs_of(app):
-        monkeypatch.setattr(app, "notify", lambda text, **_: notes.append(text))
+        # The table shows the job, so it is said in the status line.
+        monkeypatch.setattr(app.status, "say", lambda text, **_: notes.append(text))
         for stalled, seconds in ((SENTENCE, 540.0), ("", 0.0), (SENTENCE, 539.0)):
             app.on_progress_read(ProgressRead({RUNNING: PROGRESS._replace(stalled=stalled, stalled_seconds=seconds)}))
         assert len(notes) == 1

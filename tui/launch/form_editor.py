@@ -343,7 +343,9 @@ class FormEditor(OnDashboard, Horizontal):
         elif session.config_fault:
             # It may have been corrected.
             self.read_config()
-        return "; ".join(f"{each.name}: {each.error}" for each in wrong) or session.config_fault or session.failure
+        if len(wrong) == 1:
+            return f"{wrong[0].name}: {wrong[0].error}"
+        return ", ".join(field.name for field in wrong) or session.config_fault or session.failure
 
     def show_failure(self, error: str) -> None:
         """Show why a launch failed."""
