@@ -152,7 +152,7 @@ def test_output_errors_and_names_drive_no_terminal(terminal, component_file):
     app.press("ctrl+s")
     # A backend may refuse such names in words, or take them.
     text = app.wait(lambda text: "Not launched" in text or re.search(r"Succeeded +named", text))
-    if "not launched" not in text:
+    if "Not launched" not in text:
         app.press("enter")
         app.wait("Why")
         app.press("]")

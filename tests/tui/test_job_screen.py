@@ -384,7 +384,8 @@ async def test_copy_key_depends_on_the_pane(app, copied):
             ("reason", job.screen.why.reason, "the reason"),
             ("handle", HANDLE, f"the handle of {FAILED}"),
         ):
-            acting, others = ["l Logs", "p Metrics", "r Relaunch", "D Delete", "e Edit"], ["tab Next pane", "] [ Tabs", "z Zoom"]
+            acting = ["l Logs", "p Metrics", "r Relaunch", "D Delete", "e Edit"]
+            others = ["tab Next pane", "] [ Tabs", "z Zoom"]
             assert job.key_hints() == [*acting, f"y Copy {what}", *others, "esc Back", "? Keys"]
             await job.press("y", "tab")
             assert copied[-1] == (text, name)
@@ -412,7 +413,8 @@ async def test_esc_leaves_tab_and_zoom_before_the_job(app):
             await job.press(key)
             body, title = bodies[tab], screen.title_rule.right
             await job.until(lambda: body.region.height > 0 and job.focused() is body, tab)
-            assert [title.plain[span.start : span.end] for span in title.spans if "underline" in str(span.style)] == [tab]
+            underlined = [span for span in title.spans if "underline" in str(span.style)]
+            assert [title.plain[span.start : span.end] for span in underlined] == [tab]
 
         await shows_tab("right_square_bracket", "AppDef")
         assert "entrypoint: python3" in job.tab("appdef")

@@ -381,7 +381,7 @@ async def test_table_and_card_say_how_far_jobs_are(app):
         # What the card has read: it is stalled, as its own screen says.
         await table.until(lambda: "no step for 3m" in line("Stalled") and "1.5100" in line("Stalled"), "a stalled job")
         # A job that failed is not done.
-        await table.until(lambda: " 27 %" in line("✗ Failed") and "0.50719" in line("✗ Failed"), "an ended job")
+        await table.until(lambda: " 99 %" in line("✗ Failed") and "0.50719" in line("✗ Failed"), "an ended job")
         # A chart of the job at the cursor alone, where there is room.
         await table.until(lambda: card.has_class("-charted") and chart.display, "the chart")
         await table.until(lambda: chart.rule.right.plain == "1.5100", "its loss")

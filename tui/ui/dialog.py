@@ -77,9 +77,10 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         self.set_focus(self.first_focus())
 
     def on_resize(self) -> None:
-        """Keep the focus in sight."""
-        if self.focused is not None:
-            self.call_after_refresh(self.focused.scroll_visible, animate=False)
+        """Keep the buttons and the focus in sight."""
+        for widget in (*self.query("#dialog-buttons"), self.focused):
+            if widget is not None:
+                self.call_after_refresh(widget.scroll_visible, animate=False)
 
     def action_page(self, step: int) -> None:
         """Scroll a dialog that is higher than the screen."""
