@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..settings.config import Settings
 
 PAUSE_S = 2.0
-"""The time between two snapshots, which tells a job that hangs from a slow one."""
+"""Seconds between two snapshots; a job whose ranks do not move in them may hang."""
 _PROCESS_KEYS = ("rank", "replica", "host", "pid", "name", "state", "waits_for", "way", "tried")
 
 
