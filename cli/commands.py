@@ -176,7 +176,7 @@ COMMANDS = {
         "metrics.metrics",
         (
             option("handle", nargs="?", help="the job"),
-            option("names", nargs="*", metavar="NAME", help="only these metrics; a * stands for any text"),
+            option("names", nargs="*", metavar="NAME", help="only these metrics; * matches any text"),
             option("--file", metavar="LOG", help="read a log file, or a metric file, instead of a job"),
             [
                 flag("--json", "print JSON, with every point that is kept"),

@@ -36,7 +36,7 @@ def doctor(arguments: Any, settings: Settings) -> int:
 
 
 def _test_notify(settings: Settings) -> int:
-    """Send a test message by each channel; return 1 if a channel fails or there is none."""
+    """Send a test message on each channel; return 1 if one fails or none is configured."""
     from ..backends.types import Finding
     from ..notify.channels import deliver
     from ..notify.message import Message

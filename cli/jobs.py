@@ -1,4 +1,4 @@
-"""What the commands about one job share."""
+"""Functions shared by the commands about one job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser of command lines: argparse with errors of ours."""
+"""The parser of command lines: argparse with shorter error messages."""
 
 from __future__ import annotations
 

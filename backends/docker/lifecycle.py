@@ -230,8 +230,8 @@ class AppCanceller:
 
         def check(stop: Future[None]) -> None:
             if error := stop.exception():
-                logger.warning("%s was not cancelled in all replicas: %s", app_id, error)
                 self._forget(app_id)
+                logger.warning("%s was not cancelled in all replicas: %s", app_id, error)
 
         for stop in pending:
             stop.add_done_callback(check)

@@ -196,7 +196,7 @@ class JobActivity:
         """How many bytes the job has printed."""
         self.place = place
         self.ends = ProgressTracker()
-        """What the last lines of the logs say that are not followed."""
+        """Takes in the last lines of the logs that are not followed."""
         self._tracker = tracker
         self._files = MetricFiles()
         self._stored, self._facts = load_series(handle)

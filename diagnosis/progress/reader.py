@@ -44,8 +44,8 @@ _MOST_PAUSES = 200
 _MEASURE_S = 1.0
 # So much of the end of a log is read at once (bytes).
 _TAIL = 65_536
-# How often the ends of the logs that are not followed are read (s), and how much of each (bytes).
-_ENDS_INTERVAL_S, _END = 10.0, 16_384
+# Of each log that is not followed, so many last bytes are read, at this interval (s).
+_ENDS_INTERVAL_S, _END_BYTES = 10.0, 16_384
 
 
 class _Timer:
@@ -216,7 +216,7 @@ def read_activity(
 def _read_ends(logs: Sequence[ReplicaLog]) -> ProgressTracker:
     """Read the last lines of the logs that are not followed: each replica prints the times of its own work."""
     tracker = ProgressTracker(is_bounded=True)
-    for block in read_ends(not_followed(logs), _END):
+    for block in read_ends(not_followed(logs), _END_BYTES):
         tracker.feed(*block)
         time.sleep(_PAUSE_S)
     return tracker

@@ -171,7 +171,7 @@ class LaunchForm(Vertical):
 
     def _refresh_roles(self, model: FormModel) -> None:
         for row in self._rows[_ROLES]:
-            # What a component gives changes with its arguments, but not under the cursor.
+            # The values from the component change with its arguments, except in the field being edited.
             if not row.input.has_focus and row.input.value != row.field.text:
                 row.set_text(row.field.text)
         shown = {row.field.role for row in self._rows[_ROLES]}

@@ -90,7 +90,7 @@ class FormEditor(OnDashboard, Horizontal):
 
     @property
     def is_answered(self) -> bool:
-        """Whether the dry run of the present form is over."""
+        """Whether the dry run of the form with its current values has ended."""
         return self.session is not None and self.session.is_answered
 
     async def open(self, session: LaunchSession) -> bool:
@@ -232,7 +232,7 @@ class FormEditor(OnDashboard, Horizontal):
             self._changed()
 
     async def action_several(self) -> None:
-        """Make the field's text a list of values, each of which is launched; or one value again."""
+        """Switch the field between one value and a list of values, with a job for each."""
         row = self.form.focused_row()
         if self.model is None or row is None:
             return

@@ -83,7 +83,7 @@ class LaunchSession:
         config_fault: why config cannot be read: a launch would ignore a part of it.
         failure: why there is no request, or why a launch failed, unless it is the error of a field.
         findings: warnings of the backend.
-        is_answered: whether the dry run of the present form is over.
+        is_answered: whether the dry run of the form with its current values has ended.
         request: the last valid request.
         label: the job of a sweep that the request is for; empty without a sweep.
         interpreter: the Python that ran the component; empty for this program's own.

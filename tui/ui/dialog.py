@@ -41,6 +41,8 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         """Yield the box with the lines and the buttons."""
         with Vertical(id="dialog") as box:
             box.border_title = self.heading()
+            # Where the screen is too low, the buttons are in sight and the text scrolls.
+            box.anchor()
             if lines := self.lines():
                 yield Static(Text("\n").join(lines), id="dialog-text", markup=False)
             yield from self.compose_question()
@@ -75,12 +77,6 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         """Put the focus where it belongs."""
         # At once: the next key may be here already.
         self.set_focus(self.first_focus())
-
-    def on_resize(self) -> None:
-        """Keep the buttons and the focus in sight."""
-        for widget in (*self.query("#dialog-buttons"), self.focused):
-            if widget is not None:
-                self.call_after_refresh(widget.scroll_visible, animate=False)
 
     def action_page(self, step: int) -> None:
         """Scroll a dialog that is higher than the screen."""
