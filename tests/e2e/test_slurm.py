@@ -160,9 +160,9 @@ def test_an_array_of_20_tasks_two_at_once(terminal, slurm_cluster, tmp_path):
 def act(app, name: str, value: str) -> None:
     """Do one of a job's further actions, with a value."""
     app.press("A")
-    app.wait("More actions")
-    names = re.findall(r"│   (\w+ ?\w*?) +[A-Z]", app.text())
-    app.press(*["down"] * names.index(name), "enter")
+    rows = re.compile(r"│ +(\w+ ?\w*?) +[A-Z]")
+    app.wait(lambda text: "More actions" in text and name in rows.findall(text))
+    app.press(*["down"] * rows.findall(app.text()).index(name), "enter")
     app.wait(f"{name}: ")
     app.press(value)
     app.press("enter")

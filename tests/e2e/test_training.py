@@ -125,7 +125,7 @@ def saved_curves(app: Terminal, folder: Path) -> Curves:
     """Save the data of the Metrics screen, and return its points by metric."""
     before = {*folder.glob("*-metrics*.svg")}
     app.press("S")
-    app.wait("✓ saved ")
+    app.wait("✓ Saved ")
     # The picture is written after the data.
     [picture] = wait_until(lambda: {*folder.glob("*-metrics*.svg")} - before, "the files")
     path = picture.with_suffix(".csv")

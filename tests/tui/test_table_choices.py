@@ -374,3 +374,14 @@ async def test_one_backend_shows_how_far_its_jobs_are(app):
             await table.until(lambda columns=columns: table.header()[: len(columns)] == columns, f"{size}")
         await table.press("0")
         assert table.header() == [*all_of_them[:4], "PROGRESS", all_of_them[4]]
+
+
+@pytest.mark.parametrize("size", [(10, 3), (8, 3), (1, 1)])
+async def test_columns_dialog_survives_any_size(size, app):
+    async with jobs_of(app) as table:
+        dialog = await table.open(ColumnsDialog, "c")
+        await table.resize(*size)
+        await table.settled()
+        await table.resize(80, 24)
+        await table.shows("[x] STATE", on="drawn")
+        assert app.screen is dialog
