@@ -408,7 +408,8 @@ class TorchXTuiApp(Dashboard):
         """Say how an action ended, and ask its backends at once."""
         if message.progress is not None:
             self.launches.end(message.progress)
-        self.status.say(message.text, failed=message.failed)
+        if message.text:
+            self.status.say(message.text, failed=message.failed)
         if message.results:
             from .job.dialogs import ResultsDialog
 

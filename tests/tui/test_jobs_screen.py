@@ -200,6 +200,29 @@ async def test_many_jobs_are_cancelled_at_the_same_time(app, scheduler):
         await table.until(lambda: all(row.is_final for row in table.table.rows), "the table")
 
 
+async def test_end_of_jobs_is_not_announced_as_under_way(app, scheduler):
+    names = ["twin-1x", "twin-2x"]
+    for name in names:
+        scheduler.add(name, AppState.RUNNING, 1)
+    cancel, is_announced = scheduler.cancel, threading.Event()
+
+    def ends_before_it_answers(app_id):
+        cancel(app_id)
+        is_announced.wait(PATIENCE)
+
+    scheduler.cancel = ends_before_it_answers
+    async with jobs_of(app) as table:
+        await table.press("slash", *"twin", "enter")
+        await table.has(2)
+        await table.dialog(CancelDialog, "asterisk", "x")
+        await table.back("y", "2", "enter")
+        await table.shows("2 jobs cancelled")
+        is_announced.set()
+        await app.workers.wait_for_complete([worker for worker in app.workers if worker.group == "actions"])
+        await table.settled()
+        assert "2 jobs cancelled" in table.message()
+
+
 async def test_finished_job_cannot_be_cancelled(app):
     async with jobs_of(app) as table:
         table.to(FINISHED)
