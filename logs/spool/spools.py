@@ -123,6 +123,7 @@ class LogSpools:
         self._root = root or cache_folder() / "spool"
         self._jobs: dict[str, dict[str, _Entry]] = {}
         self._lock = threading.RLock()
+        self._dropping = threading.Lock()
         self._wake = threading.Event()
         self._maintenance_thread: threading.Thread | None = None
         self._closed = False
@@ -238,11 +239,12 @@ class LogSpools:
             jobs = [list(entries.values()) for entries in self._jobs.values() if entries]
         jobs.sort(key=lambda entries: max(entry.last_read for entry in entries))
         spools = [[entry.spool for entry in entries] for entries in jobs]
-        for job in spools:
-            _drop_until([job], self.limits.job, self._job_limit)
-        _drop_until(
-            spools, self.limits.total, f"the spools keep {_megabytes(self.limits.total)} in all (spool_megabytes)"
-        )
+        in_all = f"the spools keep {_megabytes(self.limits.total)} in all (spool_megabytes)"
+        # Two threads that count the same files would drop too many.
+        with self._dropping:
+            for job in spools:
+                _drop_until([job], self.limits.job, self._job_limit)
+            _drop_until(spools, self.limits.total, in_all)
 
     # Maintenance
 
