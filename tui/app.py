@@ -39,7 +39,6 @@ from .terminal.title import TerminalTitle
 from .ui import palette
 from .ui.base import BaseScreen
 from .ui.garbage_collection import collect_while_idle, spare_living
-from .ui.governor import AppGovernor
 from .ui.theme import choose_theme, css_variables, follow_theme, use_themes
 from .ui_state import UiStateFile
 from .watch.signals import NO_CHANGE, JobSignals, RowsChanged
@@ -134,7 +133,6 @@ class TorchXTuiApp(Dashboard):
         no_color = "NO_COLOR" in os.environ  # only the terminal's own colours stay legible under it
         super().__init__(ansi_color=True if no_color else None)
         self._control_filter = ControlFilter()
-        self.governor = AppGovernor(self)
         self.status = Status(self.set_timer, self._show_status)
         self.alerts = JobAlerts(self)
         self.terminal_clipboard = Clipboard(self, self.status)

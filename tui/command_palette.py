@@ -22,8 +22,8 @@ from .job.bulk import job_names
 from .launch.component_list import component_folders, growing_list
 from .terminal.textual_internals import SearchedPalette
 from .ui.bars import key_words
+from .ui.frames import PacedScreen
 from .ui.fuzzy import fuzzy_match
-from .ui.governor import PacedScreen
 from .ui.options import ChangingOptions
 from .ui.palette import PALETTES
 

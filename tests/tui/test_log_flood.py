@@ -63,15 +63,15 @@ async def test_paused_view_stands_still(tmp_path, seconds):
 async def test_followed_view_is_repainted_in_time_but_not_too_often(tmp_path):
     """Lines are shown at once: what is painted is at most two looks of the reader behind."""
     async with flooded(tmp_path) as (logs, flood):
-        times = [logs.view.painted.at]
+        times = [logs.view.painted_at]
         # However long these take: with each that is missed they take longer.
         for _ in range(6):
             before = flood.written
             # The reader may have looked just before these lines were written, and hand that on only after the next
             # repaint; it has looked again before it hands on what the third one shows.
             for _ in range(3):
-                await logs.until(lambda: logs.view.painted.at > times[-1], "a repaint")
-                times.append(logs.view.painted.at)
+                await logs.until(lambda: logs.view.painted_at > times[-1], "a repaint")
+                times.append(logs.view.painted_at)
             assert last_step(logs) >= before - 1
         # No more than eight repaints a second.
         assert times[-1] - times[0] > (len(times) - 2) / 8

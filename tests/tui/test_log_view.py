@@ -14,7 +14,7 @@ from torchx_tui.logs.text.sgr import RGB, SgrStyle
 from torchx_tui.tui.logs.rows import RowLayout, RowMaker
 from torchx_tui.tui.logs.style import SgrStyles, contrast, parse_hex
 from torchx_tui.tui.ui import glyphs
-from torchx_tui.tui.ui.governor import repaint_interval
+from torchx_tui.tui.ui.frames import repaint_interval
 from torchx_tui.tui.ui.palette import ANSI_DARK, DARK, LIGHT
 
 

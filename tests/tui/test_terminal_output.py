@@ -1,4 +1,4 @@
-"""What is handed to the terminal, what it has not taken yet, and when may be drawn."""
+"""Writes to the terminal: none waits, the last frame is known to have arrived, and quitting drops the rest."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import pty
 import threading
 import time
 import tty
-from types import SimpleNamespace
 
 import pytest
 from support.waiting import NEVER, wait_until
 
 from torchx_tui.tui.terminal import output as terminal_output
 from torchx_tui.tui.terminal.output import QUESTION, TerminalOutput
-from torchx_tui.tui.ui import governor as governor_module
-from torchx_tui.tui.ui.governor import Governor, Repaint
 
 
 class Link:
@@ -66,21 +63,11 @@ def link():
     made.close()
 
 
-class OneGovernor(Governor):
-    """Governs one output."""
-
-    def __init__(self, output: TerminalOutput) -> None:
-        super().__init__()
-        self._output = output
-
-    def output(self) -> TerminalOutput:
-        return self._output
-
-
 def answer(link: Link) -> None:
     link.output.write(QUESTION)
     link.read(QUESTION.encode())
     link.output.answered()
+    wait_until(link.output.is_ready, "the end of the write")
 
 
 def test_writing_never_waits(link):
@@ -88,51 +75,57 @@ def test_writing_never_waits(link):
     for _ in range(500):
         link.output.write("x" * 10_000)
     assert time.thread_time() - began < 5
-    assert link.output.in_flight() > 4_000_000
+    assert not link.output.is_ready()
 
 
-def test_a_frame_is_in_flight_until_the_terminal_answers(link):
+def test_next_frame_waits_for_the_answer_to_the_last_one(link):
     answer(link)
-    assert link.output.in_flight() == 0
     link.output.write("frame")
     link.output.end_frame()
     link.read(QUESTION.encode())
     # The kernel took it, the terminal said nothing yet.
-    assert link.output.in_flight() == len("frame") + len(QUESTION)
+    assert not link.output.is_ready()
     link.output.write("more")
     link.output.end_frame()
     assert link.read(b"more").endswith(b"more")
     link.output.answered()
     # What came after the question has a question of its own.
+    assert not link.output.is_ready()
     link.read(QUESTION.encode())
     link.output.answered()
-    assert link.output.in_flight() == 0
+    wait_until(link.output.is_ready, "the end of the write")
+    # Without a frame there is nothing to ask about.
+    link.output.end_frame()
+    assert link.output.is_ready()
 
 
-def test_a_terminal_that_never_answered_is_not_asked(link):
+def test_terminal_that_never_answered_is_not_asked(link):
     link.output.write("frame")
     link.output.end_frame()
     assert link.read(b"frame") == b"frame"
-    wait_until(lambda: link.output.in_flight() == 0, "the kernel's taking")
+    wait_until(link.output.is_ready, "the kernel's taking")
 
 
-def test_a_terminal_that_answers_no_more_does_not_hold_frames(link, monkeypatch):
+def test_terminal_that_stops_answering_does_not_hold_frames(link, monkeypatch):
     answer(link)
     link.output.write("x" * 1000)
     link.output.end_frame()
     link.read(QUESTION.encode())
-    monkeypatch.setattr(terminal_output, "NO_ANSWER", 0.0)
-    assert link.output.in_flight()
+    # The link may be down: frames wait.
+    link.output.note_input()
+    assert not link.output.is_ready()
+    monkeypatch.setattr(terminal_output, "ANSWER_TIMEOUT_S", 0.0)
     # A key comes from it: it is there.
-    link.output.heard()
-    wait_until(lambda: link.output.in_flight() == 0, "the kernel's taking")
-    # It is asked again, and may answer again.
-    link.output.write("y")
+    link.output.note_input()
+    wait_until(link.output.is_ready, "the kernel's taking")
+    link.output.write("frame")
     link.output.end_frame()
+    assert link.read(b"frame") == b"frame"
+    # A late answer: it does answer, and is asked again.
+    assert link.output.answered()
     link.read(QUESTION.encode())
     link.output.answered()
-    link.output.write("z")
-    assert link.output.in_flight() == 1
+    wait_until(link.output.is_ready, "the end of the write")
 
 
 def test_what_nobody_reads_is_dropped_at_the_end(link):
@@ -141,7 +134,7 @@ def test_what_nobody_reads_is_dropped_at_the_end(link):
         link.output.write("old frame " * 1000)
     link.output.end_frame()
     began = time.thread_time()
-    link.output.end()
+    link.output.drop_unsent()
     link.output.write("reset")
     assert time.thread_time() - began < 5
     data = link.read_on()
@@ -153,14 +146,14 @@ def test_what_nobody_reads_is_dropped_at_the_end(link):
 
 
 def test_the_last_frame_is_shown_where_the_terminal_keeps_up(link, monkeypatch):
-    monkeypatch.setattr(terminal_output, "LAST_FRAME", NEVER)
+    monkeypatch.setattr(terminal_output, "LAST_FRAME_S", NEVER)
     answer(link)
     data = link.read_on()
     link.output.write("last frame")
     wait_until(lambda: b"last frame" in data, "the frame")
     link.output.end_frame()
     threading.Timer(0.05, link.output.answered).start()
-    link.output.end()
+    link.output.drop_unsent()
     link.output.write("reset")
     link.output.close()
     wait_until(lambda: b"reset" in data, "the reset")
@@ -173,53 +166,6 @@ def test_nobody_reads_at_all_and_the_end_comes(link):
         link.output.write("old frame " * 1000)
     link.output.end_frame()
     began = time.thread_time()
-    link.output.end()
+    link.output.drop_unsent()
     link.output.close()
     assert time.thread_time() - began < 10
-
-
-def test_logs_wait_for_the_terminal_keys_only_for_a_backlog(link, monkeypatch):
-    now = [1000.0]
-    for module in (terminal_output, governor_module):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=time.sleep))
-    governor = OneGovernor(link.output)
-    answer(link)
-    assert governor.repaint_delay(Repaint(), 2000) == 0
-    last = governor.repainted()
-    link.output.write("x" * 16_000)
-    link.output.end_frame()
-    assert governor.repaint_delay(Repaint(), 2000) > 0
-    # A key's frame may follow one frame of a log, not two.
-    assert not governor.holds_frames()
-    link.output.write("x" * 16_000)
-    assert governor.holds_frames()
-    # 32 KB were written since: it takes a while until a log may be drawn again, also when the terminal has them.
-    link.read(QUESTION.encode())
-    now[0] += 0.2
-    link.output.answered()
-    assert governor.repaint_delay(last, 2000) > 0.1
-    # Having been busy for 0.2 s, the terminal rests for as long.
-    assert governor.repaint_delay(Repaint(), 2000) > 0.01
-
-
-def test_a_late_loop_halves_the_rate_and_gets_it_back_slowly(monkeypatch):
-    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
-    governor = Governor()
-
-    def delay() -> float:
-        return governor.repaint_delay(Repaint(1000.0), 80 * 24)
-
-    usual = delay()
-    assert usual == 1 / 8
-    governor.was_late(0.1)
-    assert delay() == usual
-    governor.was_late(0.101)
-    assert delay() == 2 * usual
-    for _ in range(10):
-        governor.was_late(1.0)
-    assert delay() == 8 * usual
-    governor.repainted()
-    assert delay() == pytest.approx(7.6 * usual)
-    for _ in range(100):
-        governor.repainted()
-    assert delay() == usual

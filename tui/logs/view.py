@@ -26,7 +26,7 @@ from textual.widget import Widget
 from ...logs.lines.merge import Bounds, LogLine
 from ...logs.text.shown import shown_text
 from ..ui.drawing import guard_render_line
-from ..ui.governor import Repaint, governor_of
+from ..ui.frames import is_terminal_ready, repaint_interval
 from ..ui.theme import glyphs_of, palette_of
 from .rows import Marks, RowLayout, RowMaker, TimeMode
 from .selection import LineDrag, LogSelection
@@ -34,6 +34,8 @@ from .viewport import Position, Viewport
 
 _WHEEL = 3
 _SIDE = 8
+# When to look again whether the terminal has taken the last frame.
+_TERMINAL_RETRY_S = 0.03
 _HIDDEN_RETRY = 0.5
 
 
@@ -52,8 +54,8 @@ class LogModel(Protocol):
 class LogView(Widget, can_focus=True):
     """Draws a `LogModel`.
 
-    It reads only the lines on screen, when it is told of a change: at once after a quiet time, else as often as the
-    app's governor allows.
+    It reads only the lines on screen, when it is told of a change: at once after a quiet time, else some times a
+    second, and only when the terminal has taken the last frame.
     """
 
     DEFAULT_CSS = "LogView { height: 1fr; width: 1fr; }"
@@ -95,8 +97,8 @@ class LogView(Widget, can_focus=True):
         self._at_start = False
         # The line to show, once there is a size, and how many rows above it.
         self._goal: tuple[int, int] | None = None
-        self.painted = Repaint()
-        self._due_at = 0.0
+        self.painted_at = 0.0
+        """When the log was last read for a repaint (`time.monotonic`)."""
         self._timer: Timer | None = None
         self.drag = LineDrag(self._drag_to)
 
@@ -348,16 +350,16 @@ class LogView(Widget, can_focus=True):
         return top is not self.screen and not isinstance(top, ModalScreen)
 
     def _take_changes_when_due(self) -> None:
-        wait = governor_of(self.app).repaint_delay(self.painted, self.size.area)
-        if wait:
-            self._due_at = time.monotonic() + wait
+        wait = self.painted_at + repaint_interval(self.size.area) - time.monotonic()
+        if wait <= 0 and not is_terminal_ready(self.app):
+            wait = _TERMINAL_RETRY_S
+        if wait > 0:
             self._timer = self.set_timer(wait, self._look_again)
         else:
             self._take_changes()
 
     def _look_again(self) -> None:
         self._timer = None
-        governor_of(self.app).was_late(time.monotonic() - self._due_at)
         self._take_changes_when_due()
 
     def _take_changes(self) -> None:
@@ -366,7 +368,7 @@ class LogView(Widget, can_focus=True):
             # Nothing is read for a screen that is covered.
             self._timer = self.set_timer(_HIDDEN_RETRY, self._take_changes)
             return
-        self.painted = governor_of(self.app).repainted()
+        self.painted_at = time.monotonic()
         if self.on_paint is not None:
             self.on_paint()
         if self.following or self._at_start or len(self._row_lines) < self.size.height:

@@ -90,7 +90,7 @@ class TerminalDriver(LinuxDriver):
         if self.output is None:
             pass
         elif not isinstance(message, TerminalSupportsSynchronizedOutput):
-            self.output.heard()
+            self.output.note_input()
         elif not self.output.answered():
             # The app needs to know only once.
             return
@@ -100,7 +100,7 @@ class TerminalDriver(LinuxDriver):
         """Leave the terminal as it was, without waiting for frames that are still queued."""
         self._left.set()
         if self.output is not None:
-            self.output.end()
+            self.output.drop_unsent()
         super().stop_application_mode()
 
     def close(self) -> None:

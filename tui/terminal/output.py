@@ -1,10 +1,10 @@
-"""What is written to the terminal, and how much of it the terminal has not taken yet.
+"""What is written to the terminal, in a thread: a terminal that reads slowly holds up no key.
 
-Textual hands what it draws to a thread through a queue of 30 writes; the next one blocks the event loop until the
-terminal has read: on a link of 50 KB/s for seconds. And how much is under way the kernel cannot tell: behind a
-pseudo-terminal there may be an SSH connection with megabytes of buffers. So a frame ends with a question that most
-terminals answer once they have come to it, the one by which Textual finds out whether the terminal draws whole frames.
-Of a terminal that does not answer, what the kernel took counts as drawn.
+Textual's own thread takes 30 writes; the next one blocks the event loop until the terminal has read. Here writes are
+never refused, and the screens send the next frame only when the terminal has taken the last one. Behind a
+pseudo-terminal there may be an SSH connection with megabytes of buffers, so a frame ends with the question by which
+Textual asks whether the terminal draws whole frames: its answer comes once the terminal has read so far. Of a terminal
+that does not answer, what the kernel took counts as read.
 """
 
 from __future__ import annotations
@@ -19,23 +19,17 @@ from contextlib import suppress
 QUESTION = "\x1b[?2026$p"
 
 # Bytes of one write to the kernel: about a frame. What a write has begun with cannot be taken back.
-_PART = 1 << 14
-NO_ANSWER = 5.0
-"""A terminal that sends keys, but no answer for so long (s), does not answer; it is asked again after as long."""
-# Without keys the link may be down, and what is written now would be in the way of what comes after it; but in the end
-# the terminal behind it is perhaps another one (s).
-_LINK_DOWN = 60.0
-# A write that takes longer had to wait for the terminal (s).
-_BLOCKED = 0.01
-LAST_FRAME = 0.3
-"""At the end, how long what is under way may still arrive (s)."""
-# How long it takes to take it back at most, and how long the sequences that reset the terminal may take (s).
-_TAKE_BACK = 0.4
-_RESET = 0.5
-# The thread that writes may be late for them by so much, on a busy machine (s).
-_LATE = 10.0
+_MOST_BYTES = 1 << 14
+ANSWER_TIMEOUT_S = 5.0
+"""A terminal that sends keys, but no answer for so long, does not answer any more."""
+# Between two tries where another program has made the terminal non-blocking.
+_RETRY_S = 0.01
+LAST_FRAME_S = 0.3
+"""How long the last frame may take to arrive when the program ends."""
+# How long unblocking a write may take at the end, and how long writing the sequences that reset the terminal.
+_UNBLOCK_S, _RESET_S = 0.4, 2.0
 # Ends any sequence that was cut off: cancel, string terminator, end of frame.
-_ABANDON = b"\x18\x1b\\\x1b[?2026l"
+_END_SEQUENCE = b"\x18\x1b\\\x1b[?2026l"
 
 
 class TerminalOutput:
@@ -47,146 +41,107 @@ class TerminalOutput:
     """
 
     def __init__(self, fileno: int, encoding: str = "utf-8") -> None:
-        self.written = 0
-        """Bytes that were handed over in all."""
-        self.rested_at = 0.0
-        """When the terminal has rested for as long as the last frame kept it busy (`time.monotonic`)."""
         self._fileno = fileno
         self._encoding = encoding
         # Its lock guards all that follows.
         self._changed = threading.Condition()
         self._queue: deque[bytes] = deque()
         self._is_writing = False
-        self._taken_back = 0
-        self._closed = False
-        self._sent = 0
-        self._taken = 0
+        self._is_closed = False
+        # The program ends: no question is asked any more, and then the write under way is given up.
+        self._is_ending = self._is_dropping = False
         self._answers = False
-        self._has_answered = False
-        self._asked_at = 0.0
-        self._asked_bytes: int | None = None
-        self._least_seconds = float("inf")
-        self._ending = False
+        self._asked_at: float | None = None
+        # Whether anything was written since the last question.
+        self._has_more = False
         self._thread = threading.Thread(target=self._run, name="terminal-output", daemon=True)
         self._thread.start()
 
-    def in_flight(self) -> int:
-        """Return how many bytes the terminal has not taken yet, as far as is known."""
-        with self._changed:
-            if self._asked_bytes is not None and time.monotonic() - self._asked_at > _LINK_DOWN:
-                self._ask_no_more()
-            return max(0, self.written - (self._taken if self._answers else self._sent))
+    def is_ready(self) -> bool:
+        """Return whether the terminal has taken all that was written, as far as is known."""
+        return self._asked_at is None and self._is_written()
 
     def write(self, text: str) -> None:
-        """Hand a text over."""
-        data = text.encode(self._encoding, "replace")
+        """Write a text, after what was written before."""
         with self._changed:
-            if self._closed:
-                return
-            self._queue.append(data)
-            self.written += len(data)
-            if text == QUESTION:
-                self._asked_at, self._asked_bytes = time.monotonic(), self.written
-            self._changed.notify_all()
+            if not self._is_closed:
+                self._queue.append(text.encode(self._encoding, "replace"))
+                self._has_more = self._has_more or text != QUESTION
+                self._changed.notify_all()
 
     def end_frame(self) -> None:
-        """Ask the terminal to say when it has come to this point, unless an answer is still awaited."""
+        """Ask a terminal that answers to say when it has read so far, unless an answer is awaited."""
         with self._changed:
-            if self._ending or self._asked_bytes is not None or self.written == self._taken:
-                return
-            # Only one that has answered before: another may print the question's last letter.
-            ask_again = self._has_answered and time.monotonic() - self._asked_at > NO_ANSWER
-            if self._answers or ask_again:
+            if self._answers and self._has_more and self._asked_at is None and not self._is_ending:
                 self.write(QUESTION)
+                self._asked_at, self._has_more = time.monotonic(), False
 
     def answered(self) -> bool:
-        """Take note of the terminal's answer; return whether it is the first one."""
+        """Note the terminal's answer; return whether it is the first one."""
         with self._changed:
-            first, self._has_answered = not self._has_answered, True
-            if self._asked_bytes is not None:
-                now = time.monotonic()
-                seconds = now - self._asked_at
-                self._least_seconds = min(self._least_seconds, seconds)
-                self.rested_at = now + seconds - self._least_seconds
-                self._taken, self._asked_bytes = self._asked_bytes, None
-                self._answers = True
+            is_first, self._answers, self._asked_at = not self._answers, True, None
             self._changed.notify_all()
             self.end_frame()
-        return first
+        return is_first
 
-    def heard(self) -> None:
-        """Take note that something else came from the terminal: it is there."""
+    def note_input(self) -> None:
+        """Note that something else came from the terminal: its link is not down."""
         with self._changed:
-            if self._asked_bytes is not None and time.monotonic() - self._asked_at > NO_ANSWER:
-                self._ask_no_more()
+            if self._asked_at is not None and time.monotonic() - self._asked_at > ANSWER_TIMEOUT_S:
+                self._answers, self._asked_at = False, None
 
-    def end(self) -> None:
-        """Take back what the terminal does not take soon, before it is reset.
-
-        Who quits does not wait for frames that nobody looks at any more.
-        """
+    def drop_unsent(self) -> None:
+        """Drop what the terminal does not take soon: who quits does not wait for frames that nobody looks at."""
         with self._changed:
-            self._ending = True
-            if self._changed.wait_for(lambda: self.in_flight() == 0, LAST_FRAME):
+            self._is_ending = True
+            if self._changed.wait_for(self.is_ready, LAST_FRAME_S):
                 return
             self._queue.clear()
-            self._taken_back += 1
-            give_up_at = time.monotonic() + _TAKE_BACK
+            self._is_dropping = True
+            give_up_at = time.monotonic() + _UNBLOCK_S
             while True:
-                # What the kernel still has, so that a write that waits goes on, to be taken back as well.
+                # A write that waits goes on when the kernel has dropped what it has.
                 with suppress(termios.error):
                     termios.tcflush(self._fileno, termios.TCOFLUSH)
                 if not self._is_writing or time.monotonic() > give_up_at:
                     break
-                self._changed.wait(0.01)
-            self._queue.append(_ABANDON)
+                self._changed.wait(_RETRY_S)
+            self._queue.append(_END_SEQUENCE)
             self._changed.notify_all()
 
     def close(self) -> None:
         """End the thread, once it has written what is left, or without that when it takes too long."""
         with self._changed:
-            # Until it has begun, no terminal holds it up.
-            self._changed.wait_for(lambda: self._closed or self._is_writing or not self._queue, _LATE)
-            self._changed.wait_for(lambda: self._closed or not (self._queue or self._is_writing), _RESET)
-            self._closed = True
+            self._changed.wait_for(lambda: self._is_closed or self._is_written(), _RESET_S)
+            self._is_closed = True
             self._changed.notify_all()
         self._thread.join(0.1)
 
-    def _ask_no_more(self) -> None:
-        self._answers, self._asked_bytes = False, None
+    def _is_written(self) -> bool:
+        return not (self._queue or self._is_writing)
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._closed)
-                if self._closed:
+                self._changed.wait_for(lambda: self._queue or self._is_closed)
+                if self._is_closed:
                     return
                 data = b"".join(self._queue)
                 self._queue.clear()
                 self._is_writing = True
-                self._changed.notify_all()
-            self._write_all(data)
-            with self._changed:
-                self._is_writing = False
-                self._changed.notify_all()
-
-    def _write_all(self, data: bytes) -> None:
-        began, taken_back = time.monotonic(), self._taken_back
-        sent = 0
-        while sent < len(data) and self._taken_back == taken_back and not self._closed:
             try:
-                done = os.write(self._fileno, data[sent : sent + _PART])
-            except BlockingIOError:
-                # Another program has left the terminal so.
-                time.sleep(_BLOCKED)
-                continue
-            except OSError:
+                self._write(data)
+            finally:
                 with self._changed:
-                    self._closed = True
-                return
-            sent += done
-            with self._changed:
-                self._sent += done
-        now = time.monotonic()
-        if not self._answers and now - began > _BLOCKED:
-            self.rested_at = now + now - began
+                    self._is_writing = False
+                    self._changed.notify_all()
+
+    def _write(self, data: bytes) -> None:
+        was_dropping = self._is_dropping
+        while data and self._is_dropping == was_dropping and not self._is_closed:
+            try:
+                data = data[os.write(self._fileno, data[:_MOST_BYTES]) :]
+            except BlockingIOError:
+                time.sleep(_RETRY_S)
+            except OSError:
+                self._is_closed = True

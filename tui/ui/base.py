@@ -13,7 +13,7 @@ from textual.signal import Signal
 
 from .bars import Hint, KeyBar, StatusLine, TopBar, acting_bindings, path_text, shown_hints
 from .drawing import guard_update
-from .governor import PacedScreen
+from .frames import PacedScreen
 from .palette import STYLES
 from .theme import glyphs_of, now_of
 

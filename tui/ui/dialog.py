@@ -12,7 +12,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from .governor import PacedScreen
+from .frames import PacedScreen
 from .palette import STYLES
 
 TEXT_WIDTH = 60

@@ -12,7 +12,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from .bars import acting_bindings, key_words
-from .governor import PacedScreen
+from .frames import PacedScreen
 from .palette import STYLES
 
 # Textual's own descriptions, in the words of the other screens.
