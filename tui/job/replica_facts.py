@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.widget import Widget
 
 from ...base.files import user_name
@@ -16,7 +15,7 @@ from ...specs.status import ReplicaStatus
 from ..format import clock, duration
 from ..launch.commands import ssh_command
 from ..ui.job_cells import state_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:

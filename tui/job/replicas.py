@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.segment import Segment
-from rich.style import Style
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -23,7 +20,7 @@ from ...specs.status import ReplicaState, ReplicaStatus
 from ..ui.drawing import guard_render, guard_render_line
 from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.replica_numbers import DIGITS, TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
@@ -45,12 +42,12 @@ class ReplicaGrid(Widget, can_focus=True):
     HELP_TITLE = "Replicas"
     DEFAULT_CSS = "ReplicaGrid { height: auto; width: 1fr; padding: 0 1; }"
     BINDINGS = [
-        Binding("left,h", "move(-1)", "Previous replica", id="replicas.left", show=False),
-        Binding("right", "move(1)", "Next replica", id="replicas.right", show=False),
-        Binding("up,k", "row(-1)", "Row up", id="replicas.up", show=False),
-        Binding("down,j", "row(1)", "Row down", id="replicas.down", show=False),
-        Binding("enter", "choose", "Show this replica's log", id="replicas.show", show=False),
-        Binding("y", "screen.copy_port", "Copy the ssh command of its ports", id="replicas.copy_port", show=False),
+        Binding("left,h", "move(-1)", "Previous replica", id="replicas.left"),
+        Binding("right", "move(1)", "Next replica", id="replicas.right"),
+        Binding("up,k", "row(-1)", "Row up", id="replicas.up"),
+        Binding("down,j", "row(1)", "Row down", id="replicas.down"),
+        Binding("enter", "choose", "Show this replica's log", id="replicas.show"),
+        Binding("y", "screen.copy_port", "Copy the ssh command of its ports", id="replicas.copy_port"),
         *DIGITS,
     ]
 
@@ -99,10 +96,7 @@ class ReplicaGrid(Widget, can_focus=True):
                 cell.stylize(STYLES.cursor if self.has_focus else STYLES.cursor_unfocused)
             line.append_text(cell)
             line.append(" " * max(1, CELL_WIDTH - cell.cell_len))
-        width = self.content_size.width
-        segments = list(line.render(self.app.console))
-        base = Style.null() + self.rich_style
-        return Strip(Segment.apply_style(segments, base)).adjust_cell_length(width, base)
+        return line.strip(self.content_size.width, self.rich_style)
 
     @property
     def _top(self) -> int:

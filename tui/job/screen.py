@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -22,7 +21,7 @@ from ..logs.area import LogsArea
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, StatusLine
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Divider
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import TitleRule
@@ -51,16 +50,12 @@ class JobScreen(JobActions):
     HELP_TITLE = "Job"
     CSS_PATH = "../styles/job.tcss"
     BINDINGS = [
-        Binding("escape", "back", "Back", id="job.back", show=False),
-        Binding("i", "tab('native')", "The backend's own description", id="job.native", show=False),
-        Binding("right_square_bracket", "next_tab(1)", "Next tab", key_display="]", id="job.next_tab", show=False),
-        Binding(
-            "left_square_bracket", "next_tab(-1)", "Previous tab", key_display="[", id="job.previous_tab", show=False
-        ),
-        Binding("z", "zoom", "Zoom the logs", id="job.zoom", show=False),
-        Binding(
-            "exclamation_mark", "shell", "A shell in the chosen replica", key_display="!", id="job.shell", show=False
-        ),
+        Binding("escape", "back", "Back", id="job.back"),
+        Binding("i", "tab('native')", "The backend's own description", id="job.native"),
+        Binding("right_square_bracket", "next_tab(1)", "Next tab", id="job.next_tab"),
+        Binding("left_square_bracket", "next_tab(-1)", "Previous tab", id="job.previous_tab"),
+        Binding("z", "zoom", "Zoom the logs", id="job.zoom"),
+        Binding("exclamation_mark", "shell", "A shell in the chosen replica", id="job.shell"),
     ]
 
     def __init__(self, row: JobRow) -> None:

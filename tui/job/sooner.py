@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -19,7 +18,7 @@ from ..launch.partitions import start_words
 from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -41,8 +40,8 @@ class SoonerDialog(ListDialog[dict[str, str]]):
     HELP_TITLE = "Would start sooner"
     HINTS = (("e", "edit with this"), ("R", "ask again"), ("esc", "back"))
     BINDINGS = [
-        Binding("e,enter", "choose", "Open the form with this", id="sooner.edit", show=False),
-        Binding("R", "ask", "Ask again", id="sooner.ask", show=False),
+        Binding("e,enter", "choose", "Open the form with this", id="sooner.edit"),
+        Binding("R", "ask", "Ask again", id="sooner.ask"),
     ]
 
     def __init__(self, dashboard: Dashboard, row: JobRow) -> None:

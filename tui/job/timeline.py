@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -13,7 +12,7 @@ from ...specs.status import is_terminal
 from ..format import clock, duration, state_word
 from ..ui.drawing import guard_render
 from ..ui.job_cells import state_style
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:

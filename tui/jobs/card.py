@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.reactive import reactive
@@ -17,7 +16,7 @@ from ..format import cut, state_word
 from ..rows import JobRow, backend_word
 from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_style, state_times_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -23,7 +22,7 @@ from ..rows import JobRow, backend_word
 from ..ui.bars import Hint
 from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Divider
 from ..watch.make_rows import history_rows
 from ..watch.signals import NO_CHANGE, RowsChanged
@@ -57,19 +56,17 @@ class JobsScreen(JobActions):
     HELP_TITLE = "Jobs"
 
     BINDINGS = [
-        Binding("slash", "filter", "Filter", key_display="/", id="jobs.filter", show=False),
-        Binding("escape", "back", "Clear filter, then marks", id="jobs.back", show=False),
-        Binding("H", "history", "History: past launches", id="jobs.history", show=False),
-        Binding("c", "columns", "Choose the columns", id="jobs.columns", show=False),
-        Binding("u", "mine", "Jobs of all users, or only mine", id="jobs.mine", show=False),
-        Binding("T", "torchx_only", "Only TorchX jobs, or all", id="jobs.torchx_only", show=False),
-        Binding("plus", "unfold", "Unfold or fold a chain", key_display="+", id="jobs.unfold", show=False),
-        Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
-        Binding("o", "metrics", "Overlay the metrics of the marked jobs", id="jobs.overlay", show=False),
+        Binding("slash", "filter", "Filter", id="jobs.filter"),
+        Binding("escape", "back", "Clear filter, then marks", id="jobs.back"),
+        Binding("H", "history", "History: past launches", id="jobs.history"),
+        Binding("c", "columns", "Choose the columns", id="jobs.columns"),
+        Binding("u", "mine", "Jobs of all users, or only mine", id="jobs.mine"),
+        Binding("T", "torchx_only", "Only TorchX jobs, or all", id="jobs.torchx_only"),
+        Binding("plus", "unfold", "Unfold or fold a chain", id="jobs.unfold"),
+        Binding("z", "zoom", "Zoom the pane", id="jobs.zoom"),
+        Binding("o", "metrics", "Overlay the metrics of the marked jobs", id="jobs.overlay"),
         *[
-            Binding(
-                str(n), f"backend({n})", f"Backend {n}" if n else "All backends", id=f"jobs.backend_{n}", show=False
-            )
+            Binding(str(n), f"backend({n})", f"Backend {n}" if n else "All backends", id=f"jobs.backend_{n}")
             for n in range(10)
         ],
     ]

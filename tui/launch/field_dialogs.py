@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widget import Widget
@@ -15,7 +14,7 @@ from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from .field_items import HINTS, items_of, text_of
 from .form_field import Field

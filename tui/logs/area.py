@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 
 from ...specs.status import AppState, ReplicaState
 from ..format import age, count, split_name
 from ..ui.job_cells import first_failed, state_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 from .pane import LogPane

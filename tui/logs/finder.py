@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual.message import Message
 from textual.message_pump import MessagePump
 
@@ -20,7 +19,7 @@ from ...logs.pattern.pattern import Pattern, PatternError, parse_pattern
 from ...logs.text.sanitize import plain
 from ...logs.text.shown import shown_text
 from ..format import count
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 
 # How the words of the key hints go together: key, what it does.
 _HINTS = (("n", "next"), ("N", "previous"))

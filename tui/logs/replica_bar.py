@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.text import Text
 from textual import events
 from textual.message import Message
 from textual.reactive import reactive
@@ -10,7 +9,7 @@ from textual.widget import Widget
 
 from ...logs.source.replica_log import StreamName
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from .rows import TimeMode
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.message import Message
@@ -16,7 +15,7 @@ from ...base.files import path_exists
 from ...logs.text.sanitize import plain
 from ..ui.choice_field import ChoiceField
 from ..ui.dialog import Dialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from .export import ExportError
 from .save import SaveKind, save_path
 
@@ -52,7 +51,7 @@ class SaveDialog(Dialog[SaveRequest]):
     """
 
     BINDINGS = [
-        Binding("y", "replace", "Replace the file", id="dialog.replace", show=False),
+        Binding("y", "replace", "Replace the file", id="dialog.replace"),
     ]
 
     @dataclass

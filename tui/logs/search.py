@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual.message import Message
 
 from ...logs.lines.matches import Rule
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from .finder import CauseFound, LineFound, LogFinder, MatchRanked, PatternError, SearchTold
 from .jump import JumpError
 from .reading import AnyLog, LogReading

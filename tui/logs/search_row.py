@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -12,7 +11,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from ...logs.pattern.pattern import PatternError, parse_pattern
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.prompt_input import PromptInput
 from .jump import EXAMPLES
 
@@ -32,8 +31,8 @@ class PatternInput(PromptInput):
 
     HELP_TITLE = "Pattern"
     BINDINGS = [
-        Binding("ctrl+r", "regex", "Text or regular expression", id="search.regex", show=False),
-        Binding("escape", "leave", "Clear", id="search.leave", show=False),
+        Binding("ctrl+r", "regex", "Text or regular expression", id="search.regex"),
+        Binding("escape", "leave", "Clear", id="search.leave"),
     ]
 
     class RegexToggled(Message):

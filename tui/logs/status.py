@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from rich.text import Text
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -14,7 +13,7 @@ from ...logs.source.replica_log import StreamName
 from ...logs.text.sanitize import plain
 from ..format import count
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from .reading import LogReading
 from .rows import clock_text
 from .view import LogView

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.segment import Segment
 from rich.style import Style
-from rich.text import Text
 from textual import events
 from textual.binding import Binding
 from textual.geometry import Region, Size
@@ -22,7 +20,7 @@ from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui import glyphs
 from ..ui.drawing import guard_render_line
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of, palette_of
 
 _GROUPS = (
@@ -62,12 +60,12 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
     MetricList { height: 1fr; width: 1fr; background: $bg; overflow: hidden auto; scrollbar-size: 1 1; }
     """
     BINDINGS = [
-        Binding("j,down", "move(1)", "Down", show=False, id="metrics.down"),
-        Binding("k,up", "move(-1)", "Up", show=False, id="metrics.up"),
-        Binding("g,home", "move(-9999)", "First", show=False, id="metrics.first"),
-        Binding("G,end", "move(9999)", "Last", show=False, id="metrics.last"),
-        Binding("space", "choose", "Show or hide the chart", show=False, id="metrics.choose"),
-        Binding("enter", "zoom", "Zoom the chart", show=False, id="metrics.zoom"),
+        Binding("j,down", "move(1)", "Down", id="metrics.down"),
+        Binding("k,up", "move(-1)", "Up", id="metrics.up"),
+        Binding("g,home", "move(-9999)", "First", id="metrics.first"),
+        Binding("G,end", "move(9999)", "Last", id="metrics.last"),
+        Binding("space", "choose", "Show or hide the chart", id="metrics.choose"),
+        Binding("enter", "zoom", "Zoom the chart", id="metrics.zoom"),
     ]
 
     class Moved(Message):
@@ -173,8 +171,7 @@ class MetricList(ScrollView, can_focus=True, inherit_bindings=False):
         if line.series is not None and line.text == self.cursor:
             style += Style.parse(colors.cursor if self.has_focus else colors.cursor_unfocused)
         text.truncate(width, overflow="crop")
-        segments = list(text.render(self.app.console))
-        return Strip(Segment.apply_style(segments, style)).adjust_cell_length(width, style)
+        return text.strip(width, style)
 
     def _metric(self, series: Series, width: int) -> Text:
         glyph_set = glyphs_of(self.app)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich.text import Text
-
 from ...diagnosis.frames import Frame, child_frame, main_frames
 from ...diagnosis.ranks import list_ranks
 from ...diagnosis.stacks.conclusion import Conclusion
@@ -15,7 +13,7 @@ from ...diagnosis.stacks.text import describe_activity, describe_reading, descri
 from ...logs.text.sanitize import plain
 from ..format import count, cut
 from ..ui.glyphs import Glyphs
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 
 # Innermost frames that are shown of the group to compare with.
 _MAX_COMPARED = 8

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual import events
 from textual.binding import ActiveBinding
 from textual.reactive import reactive
@@ -15,7 +14,7 @@ from textual.widget import Widget
 from ..format import cut
 from .drawing import guard_render
 from .glyphs import ASCII, Glyphs
-from .palette import STYLES
+from .palette import STYLES, Text
 from .theme import glyphs_of
 
 _KEY_WORDS = {

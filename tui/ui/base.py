@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -14,7 +13,7 @@ from textual.signal import Signal
 from .bars import Hint, KeyBar, StatusLine, TopBar, acting_bindings, path_text, shown_hints
 from .drawing import guard_update
 from .governor import PacedScreen
-from .palette import STYLES
+from .palette import STYLES, Text
 from .theme import glyphs_of, now_of
 
 if TYPE_CHECKING:

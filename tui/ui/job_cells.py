@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
 from ...specs.status import AppState, ReplicaState, ReplicaStatus
 from ..format import age, clock, cut, duration, fit_name, state_word
 from ..rows import JobRow, RowProgress, backend_word
 from . import glyphs as glyph_sets
-from .palette import STYLES
+from .palette import STYLES, Text
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widget import Widget
@@ -13,7 +12,7 @@ from textual.widgets import OptionList, Static
 
 from .dialog import Answer, Dialog
 from .options import Options
-from .palette import STYLES
+from .palette import STYLES, Text
 
 
 class ListDialog(Dialog[Answer]):
@@ -26,13 +25,13 @@ class ListDialog(Dialog[Answer]):
     AUTO_FOCUS = ""
     BINDINGS = [
         # Before a field of the dialog, which would scroll its one line; letters are the field's while it has the focus.
-        Binding("down,ctrl+n", "move(1)", "Down", priority=True, id="list.down", show=False),
-        Binding("up,ctrl+p", "move(-1)", "Up", priority=True, id="list.up", show=False),
-        Binding("pagedown", "page(1)", "Page down", priority=True, id="list.page_down", show=False),
-        Binding("pageup", "page(-1)", "Page up", priority=True, id="list.page_up", show=False),
-        Binding("j", "move(1)", "Down", id="list.down_letter", show=False),
-        Binding("k", "move(-1)", "Up", id="list.up_letter", show=False),
-        Binding("enter", "choose", "Choose", id="list.choose", show=False),
+        Binding("down,ctrl+n", "move(1)", "Down", priority=True, id="list.down"),
+        Binding("up,ctrl+p", "move(-1)", "Up", priority=True, id="list.up"),
+        Binding("pagedown", "page(1)", "Page down", priority=True, id="list.page_down"),
+        Binding("pageup", "page(-1)", "Page up", priority=True, id="list.page_up"),
+        Binding("j", "move(1)", "Down", id="list.down_letter"),
+        Binding("k", "move(-1)", "Up", id="list.up_letter"),
+        Binding("enter", "choose", "Choose", id="list.choose"),
     ]
 
     def __init__(self) -> None:

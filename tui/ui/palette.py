@@ -7,8 +7,17 @@ computes it. ANSI palettes use the terminal's own colours and Rich's attributes 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
+from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text as RichText
+from textual.content import Content, Span
+from textual.strip import Strip
+from textual.style import Style as TextualStyle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True)
@@ -265,8 +274,7 @@ NO_COLOR = replace(
     named_colors=("default",) * 16,
 )
 
-# The names of the styles, for texts: a name stands for another colour once another theme is chosen. Rich looks a name
-# up in the console's theme, Textual among the variables of the style sheets.
+# The names of the styles, for texts: variables of the style sheets, which have the colours of the theme that is chosen.
 STYLES = Palette(
     name="",
     dark=True,
@@ -279,29 +287,49 @@ STYLES = Palette(
         if field.type == "str" and field.name != "name"
     },
 )
-_PREFIXES = ("", "bold ", "not bold ", "bold underline ")
 
 
-def _definitions(palette: Palette) -> dict[str, str]:
-    """Return the definition of each name in `STYLES`."""
-    named = {name: getattr(palette, field) for field, name in vars(STYLES).items() if str(name).startswith("$")}
-    return named | {name: palette.replica(number) for number, name in enumerate(STYLES.replicas)}
+class Text(RichText):
+    """A Rich text whose styles are looked up when it is drawn, so it follows the theme."""
+
+    def visualize(self) -> Content:
+        """Return the text as Textual draws it; the style of a span may be a variable."""
+        spans = [(0, len(self), self.style), *self.spans]
+        return Content(self.plain, [Span(start, end, _textual_style(style)) for start, end, style in spans if style])
+
+    def strip(self, width: int, base: Style) -> Strip:
+        """Return the text as one drawn row."""
+        segments = Segment.apply_style(self.visualize().render_segments(), base)
+        return Strip(segments).adjust_cell_length(width, base)
+
+    if TYPE_CHECKING:
+        # They return what they are called on; Rich declares its own class.
+        def append(self, text: RichText | str, style: str | Style | None = None) -> Text: ...
+        def append_text(self, text: RichText) -> Text: ...
+        def join(self, lines: Iterable[RichText]) -> Text: ...
+        @classmethod
+        def assemble(cls, *parts: str | RichText | tuple[str, str], end: str = "") -> Text: ...  # type: ignore
+
+    def blank_copy(self, plain: str = "") -> Text:
+        return Text(plain, self.style, no_wrap=self.no_wrap, end=self.end)
+
+    def copy(self) -> Text:
+        text = self.blank_copy(self.plain)
+        text.spans = self.spans
+        return text
 
 
-def rich_styles(palette: Palette) -> dict[str, Style]:
-    """Return the style of each name in `STYLES` for Rich, also behind `bold` and the like."""
-    return {
-        prefix + name: Style.parse(prefix + definition)
-        for name, definition in _definitions(palette).items()
-        for prefix in _PREFIXES
-    }
+def _textual_style(style: str | Style) -> str | TextualStyle:
+    return style if isinstance(style, str) else TextualStyle.from_rich_style(style)
 
 
 def style_variables(palette: Palette) -> dict[str, str]:
     """Return the definition of each name in `STYLES` for Textual, by the variable's name."""
+    named = {name: getattr(palette, field) for field, name in vars(STYLES).items() if str(name).startswith("$")}
+    named |= {name: palette.replica(number) for number, name in enumerate(STYLES.replicas)}
     return {
         name[1:]: " ".join(f"ansi_{word}" if word in _ANSI_COLORS else word for word in definition.split())
-        for name, definition in _definitions(palette).items()
+        for name, definition in named.items()
     }
 
 

@@ -6,13 +6,11 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from rich.theme import Theme as RichTheme
 from textual.app import App
 from textual.theme import Theme
-from textual.widgets import OptionList, Static
 
 from . import glyphs, palette
-from .palette import PALETTES, Palette, rich_styles, style_variables
+from .palette import PALETTES, Palette, style_variables
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs
@@ -134,27 +132,6 @@ def use_themes(app: App[Any], chosen: str) -> None:
     for colors in PALETTES.values():
         app.register_theme(textual_theme(colors))
     app.theme = chosen
-    app.console.push_theme(RichTheme(rich_styles(palette_of(app)), inherit=False))
-
-
-def follow_theme(app: App[Any]) -> None:
-    """Colour the texts of an app anew whenever another theme is chosen; to be called once the app is mounted."""
-
-    def restyle(_theme: Theme) -> None:
-        app.console.pop_theme()
-        app.console.push_theme(RichTheme(rich_styles(palette_of(app)), inherit=False))
-        for screen in app.screen_stack:
-            for widget in screen.walk_children(with_self=True):
-                # Both keep the colours that the names stood for before.
-                if isinstance(widget, Static):
-                    widget.update(widget.content)
-                elif isinstance(widget, OptionList):
-                    for index, option in enumerate(widget.options):
-                        widget.replace_option_prompt_at_index(index, option.prompt)
-                else:
-                    widget.refresh()
-
-    app.theme_changed_signal.subscribe(app, restyle, immediate=True)
 
 
 def now_of(app: App[Any]) -> float:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from rich.cells import cell_len
-from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from .drawing import guard_render
-from .palette import STYLES
+from .palette import STYLES, Text
 from .theme import glyphs_of
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rich.text import Text
-
-from .palette import STYLES
+from .palette import STYLES, Text
 
 _LINE = re.compile(r"^(?P<indent>\s*(?:- )*)(?P<key>[^\s:#'\"\[{][^:]*)(?P<colon>:)(?P<value>\s.*|)$")
 _BLOCK = re.compile(r"(?:^|[:-]) *[|>][-+]?\d?$")
