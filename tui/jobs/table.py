@@ -127,6 +127,11 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         """How many rows there are."""
         return len(self._order)
 
+    @property
+    def is_end_in_sight(self) -> bool:
+        """Whether there are no rows below the screen."""
+        return self.row_count <= self.scroll_offset.y + max(0, self.size.height - 1)
+
     def has_row(self, handle: str) -> bool:
         """Return whether a job has a row."""
         return handle in self._rows
