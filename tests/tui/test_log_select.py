@@ -8,7 +8,7 @@ from torchx_tui.logs.lines.merge import Bounds, MergedLog
 from torchx_tui.tui.logs import output as log_copy
 from torchx_tui.tui.logs.selection import LogSelection
 from torchx_tui.tui.logs.view import LogView
-from torchx_tui.tui.ui.palette import ANSI_DARK, NO_COLOR
+from torchx_tui.tui.ui.palette import ANSI, NO_COLOR
 
 
 @pytest.fixture
@@ -121,7 +121,7 @@ async def test_copy_is_safe_text_and_whole_where_the_screen_cuts(tmp_path):
         await copied(logs, "red", "x" * 300_000)
 
 
-@pytest.mark.parametrize("palette", [ANSI_DARK, NO_COLOR], ids=["16 colours", "no colour"])
+@pytest.mark.parametrize("palette", [ANSI, NO_COLOR], ids=["16 colours", "no colour"])
 async def test_selected_rows_are_plain_reverse_where_colours_are_few(tmp_path, palette):
     async with logs_of(written(tmp_path, "one\n\x1b[31mtwo\x1b[0m ERROR\n"), theme=palette.name, count=2) as logs:
         await logs.press("v")

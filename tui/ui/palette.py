@@ -148,41 +148,6 @@ LIGHT = Palette(
     ),
 )  # fmt: skip
 
-# For projectors, bright rooms and weak eyes: 7:1 everywhere.
-HIGH_CONTRAST = replace(
-    DARK,
-    name="torchx-high-contrast",
-    bg="#000000",
-    bar="#101010",
-    raised="#1c1c1c",
-    sel="#00285c",
-    line="#8a8a8a",
-    text="#ffffff",
-    log="#ffffff",
-    muted="#e6e6e6",
-    faint="#cfcfcf",
-    accent="#a8d0ff",
-    accent_fill="bold #000000 on #a8d0ff",
-    spark="#a8d0ff",
-    submitted="#ffffff",
-    pending="#ffd75f",
-    running="#5ff5c0",
-    succeeded="#b8e6d4",
-    failed="bold #ffaba5",
-    cancelled="#cfcfcf",
-    unknown="#e6ccff",
-    state_word="#e6e6e6",
-    error_row="on #3a0a0e",
-    match_row="on #4a4000",
-    added="#5ff5c0",
-    removed="#ffaba5",
-    yaml_key="#a8d0ff",
-    yaml_string="#b8e6b8",
-    yaml_number="#ffd75f",
-    cursor="on #00285c",
-    cursor_unfocused="on #1c1c1c",
-)
-
 # Blue runs, orange failed, yellow waits: apart for eyes without red, green or blue receptors, as the test computes.
 COLOR_BLIND = replace(
     DARK,
@@ -211,52 +176,47 @@ _ANSI_NAMES = (
 _ANSI_COLORS = frozenset([*_ANSI_NAMES, "default"])
 
 
-def _ansi(name: str, *, dark: bool, accent: str) -> Palette:
-    return Palette(
-        name=name,
-        dark=dark,
-        ansi=True,
-        bg="",
-        bar="",
-        raised="",
-        sel="",
-        line="dim",
-        text="default",
-        log="default",
-        muted="default",
-        faint="dim",
-        accent=f"bold {accent}",
-        accent_fill="bold reverse",
-        spark="dim cyan",
-        submitted="default",
-        pending="yellow",
-        running="green",
-        succeeded="green",
-        failed="bold bright_red",
-        cancelled="dim",
-        unknown="magenta",
-        state_word="dim",
-        error_row="bold",
-        match_row="underline",
-        added="green",
-        removed="bright_red",
-        yaml_key=accent,
-        yaml_string="green",
-        yaml_number="yellow",
-        cursor="reverse",
-        cursor_unfocused="bold",
-        replicas=("cyan", "yellow", "green", "magenta", "bright_blue", "bright_cyan", "bright_magenta", "default"),
-        named_colors=_ANSI_NAMES,
-    )
-
-
-# Terminals with a light background show cyan poorly; blue is the accent there.
-ANSI_DARK = _ansi("torchx-ansi-dark", dark=True, accent="cyan")
-ANSI_LIGHT = _ansi("torchx-ansi-light", dark=False, accent="blue")
+# The terminal's own sixteen colours.
+ANSI = Palette(
+    name="torchx-ansi-dark",
+    dark=True,
+    ansi=True,
+    bg="",
+    bar="",
+    raised="",
+    sel="",
+    line="dim",
+    text="default",
+    log="default",
+    muted="default",
+    faint="dim",
+    accent="bold cyan",
+    accent_fill="bold reverse",
+    spark="dim cyan",
+    submitted="default",
+    pending="yellow",
+    running="green",
+    succeeded="green",
+    failed="bold bright_red",
+    cancelled="dim",
+    unknown="magenta",
+    state_word="dim",
+    error_row="bold",
+    match_row="underline",
+    added="green",
+    removed="bright_red",
+    yaml_key="cyan",
+    yaml_string="green",
+    yaml_number="yellow",
+    cursor="reverse",
+    cursor_unfocused="bold",
+    replicas=("cyan", "yellow", "green", "magenta", "bright_blue", "bright_cyan", "bright_magenta", "default"),
+    named_colors=_ANSI_NAMES,
+)
 
 # Weight alone: bold for what lives or went wrong, dim for what could be missed.
 NO_COLOR = replace(
-    ANSI_DARK,
+    ANSI,
     name="torchx-no-color",
     accent="bold",
     spark="dim",
@@ -311,7 +271,7 @@ class Text(RichText):
         def assemble(cls, *parts: str | RichText | tuple[str, str], end: str = "") -> Text: ...  # type: ignore
 
     def blank_copy(self, plain: str = "") -> Text:
-        return Text(plain, self.style, no_wrap=self.no_wrap, end=self.end)
+        return Text(plain, self.style, justify=self.justify)
 
     def copy(self) -> Text:
         text = self.blank_copy(self.plain)
@@ -333,5 +293,5 @@ def style_variables(palette: Palette) -> dict[str, str]:
     }
 
 
-_ALL = (DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND, ANSI_DARK, ANSI_LIGHT, NO_COLOR)
+_ALL = (DARK, LIGHT, COLOR_BLIND, ANSI, NO_COLOR)
 PALETTES = {palette.name: palette for palette in _ALL}

@@ -119,7 +119,7 @@ def choose_theme(wanted: str, no_color: bool) -> str:
         return wanted
     terminal = os.environ.get("TERM", "")
     full = "256" in terminal or "truecolor" in os.environ.get("COLORTERM", "") or terminal.endswith("direct")
-    return palette.DARK.name if full or not terminal else palette.ANSI_DARK.name
+    return palette.DARK.name if full or not terminal else palette.ANSI.name
 
 
 def use_themes(app: App[Any], chosen: str) -> None:
