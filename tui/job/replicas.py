@@ -224,16 +224,12 @@ class ReplicasPane(Pane):
 class FactLines(Widget):
     """Lines of facts, cut at the width."""
 
-    DEFAULT_CSS = "FactLines { height: 1fr; width: 1fr; padding: 0 1; margin-top: 1; }"
+    DEFAULT_CSS = """
+    FactLines { height: 1fr; width: 1fr; padding: 0 1; margin-top: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
 
     lines: reactive[tuple[Text, ...]] = reactive(())
 
     @guard_render
     def render(self) -> Text:
-        """Draw the lines."""
-        drawn = []
-        for line in self.lines:
-            copy = line.copy()
-            copy.truncate(self.size.width, overflow="ellipsis")
-            drawn.append(copy)
-        return Text("\n").join(drawn)
+        return Text("\n").join(self.lines)

@@ -24,7 +24,7 @@ from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES, Text
 from ..ui.pane import Divider
 from ..ui.text_pane import TextPane
-from ..ui.title_rule import TitleRule
+from ..ui.title_rule import TitleRule, tabs_text
 from .actions import JobActions
 from .doing import DoingPane, ProgressRow, sources
 from .replicas import ReplicaGrid, ReplicasPane
@@ -227,12 +227,7 @@ class JobScreen(JobActions):
         glyphs = self.glyphs
         width = self.app.size.width
         self.title_rule.title = name_text(self.row.name, max(10, width - 40), glyphs, bold=True)
-        tabs = Text(end="")
-        for key, word in TABS.items():
-            tabs.append("   " if tabs else "")
-            tabs.append(word, f"bold underline {STYLES.accent}" if key == self._tab else STYLES.muted)
-            tabs.apply_meta({"@click": f"screen.tab('{key}')"}, len(tabs) - len(word))
-        self.title_rule.right = tabs
+        self.title_rule.right = tabs_text(TABS, self._tab, "tab")
         left = state_text(self.row.state, glyphs)
         reason = (
             self.dashboard.jobs.explained.get(self.row.handle)

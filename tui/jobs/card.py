@@ -124,7 +124,7 @@ class JobCard(OnDashboard, Pane):
 class CardBody(Widget):
     """The lines of the card."""
 
-    DEFAULT_CSS = "CardBody { width: 1fr; height: 1fr; padding: 0 1; }"
+    DEFAULT_CSS = "CardBody { width: 1fr; height: 1fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }"
 
     facts: reactive[tuple[Text, ...]] = reactive(())
     slow: reactive[Text] = reactive(Text)
@@ -132,13 +132,7 @@ class CardBody(Widget):
 
     @guard_render
     def render(self) -> Text:
-        """Draw the lines, cut at the widget's width."""
-        lines = []
-        for fact in (*self.facts, *([self.slow] if self.slow else [])):
-            line = fact.copy()
-            line.truncate(self.size.width, overflow="ellipsis")
-            lines.append(line)
-        return Text("\n").join(lines)
+        return Text("\n").join([*self.facts, *([self.slow] if self.slow else [])])
 
 
 def card_lines(

@@ -302,24 +302,27 @@ class MetricsScreen(BaseScreen):
             left.append(self.glyphs.cut)
         self.state_line.update(left)
 
-    def on_metric_list_moved(self, _message: MetricList.Moved) -> None:
+    def on_option_list_option_highlighted(self) -> None:
         """Show the chart of the metric at the cursor."""
         self._draw()
 
-    def on_metric_list_chosen(self, message: MetricList.Chosen) -> None:
+    def action_choose(self) -> None:
         """Show or hide a chart, of several jobs the line of the one at the cursor."""
         if self._is_overlay:
             self._hidden ^= {row.handle for row in [self.legend.chosen] if row is not None}
             self._draw()
             return
-        chosen = self._shown
-        self._chosen = [n for n in chosen if n != message.name] if message.name in chosen else [*chosen, message.name]
-        self._draw()
+        if name := self.left.list.cursor:
+            self.left.list.was_moved = True
+            chosen = self._shown
+            self._chosen = [other for other in chosen if other != name] if name in chosen else [*chosen, name]
+            self._draw()
 
-    def on_metric_list_zoomed(self, _message: MetricList.Zoomed) -> None:
+    def action_zoom(self) -> None:
         """Show the chart at the cursor alone, or with the others again."""
-        self._zoomed = not self._zoomed
-        self._draw()
+        if self.left.list.cursor:
+            self._zoomed = not self._zoomed
+            self._draw()
 
     # Bars and actions
 

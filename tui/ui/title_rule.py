@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.cells import cell_len
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -74,3 +76,22 @@ def _styled(text: Text, style: str) -> Text:
     result = Text(end="")
     result.append_text(copy)
     return result
+
+
+def tabs_text(words: Mapping[str, str], chosen: str, action: str, notes: Mapping[str, str] | None = None) -> Text:
+    """Return tabs; a click on one runs an action of the screen.
+
+    Args:
+        words: the words of each tab, by its name.
+        chosen: the name of the tab that is shown.
+        action: the action, which takes the name.
+        notes: what stands behind some of the tabs.
+    """
+    text = Text()
+    for name, word in words.items():
+        text.append("   " if text else "", "not bold")
+        style = f"bold underline {STYLES.accent}" if name == chosen else f"not bold {STYLES.muted}"
+        text.append(word, style)
+        text.apply_meta({"@click": f"screen.{action}('{name}')"}, len(text) - len(word))
+        text.append(f" {note}" if (note := (notes or {}).get(name)) else "", f"not bold {STYLES.faint}")
+    return text
