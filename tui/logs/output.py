@@ -13,9 +13,9 @@ from textual.widget import Widget
 from ...logs.text.sanitize import format_size, plain
 from ..format import count
 from .export import ExportDone, ExportError, ExportTold, LogExport
-from .reading import AnyLog, LogReading
 from .save import save
 from .search import LogSearch
+from .session import AnyLog, LogSession
 from .text import BATCH, LineForm, whole_lines
 from .view import LogView
 
@@ -68,7 +68,7 @@ class LogOutput:
     Args:
         pane: the pane.
         view: the lines on screen.
-        reading: the log.
+        session: the log.
         search: knows the current line.
         say: shows a message, which may report a failure.
     """
@@ -77,14 +77,14 @@ class LogOutput:
         self,
         pane: Widget,
         view: LogView,
-        reading: LogReading,
+        session: LogSession,
         search: LogSearch,
         say: Callable[..., object],
     ) -> None:
         self._pane = pane
         self._say = say
         self._view = view
-        self._reading = reading
+        self._session = session
         self._search = search
         self._saving: LogExport | None = None
         self._copying: LogExport | None = None
@@ -112,9 +112,9 @@ class LogOutput:
         else:
             first, last = view.first_line, view.last_line
             numbers = range(first.number, last.number + 1) if first is not None and last is not None else range(0)
-        if self._reading.log is not None and numbers:
+        if self._session.log is not None and numbers:
             self.stop_copying()
-            self._copying = LogExport(self._pane, copy(self._reading.log, numbers), "Copying")
+            self._copying = LogExport(self._pane, copy(self._session.log, numbers), "Copying")
             view.unselect()
 
     def stop_copying(self) -> None:
@@ -127,24 +127,24 @@ class LogOutput:
         """Ask where to save the log, and save it; the file is named after the job."""
         from .save_dialog import SaveDialog
 
-        reading = self._reading
-        which = "merged" if reading.replica is None else str(reading.numbers[0])
+        session = self._session
+        which = "merged" if session.replica is None else str(session.numbers[0])
         name = f"{_file_name(job_name) or 'log'}-{which}.log"
         bounds = self._view.bounds
-        words = [reading.words, count(bounds.end - bounds.first, "line")]
-        words += [reading.stream] if reading.stream != "combined" else []
-        words += [f"since {reading.since}"] if reading.since else []
-        words += [self._search.rule_words] if reading.rules else []
+        words = [session.words, count(bounds.end - bounds.first, "line")]
+        words += [session.stream] if session.stream != "combined" else []
+        words += [f"since {session.since}"] if session.since else []
+        words += [self._search.rule_words] if session.rules else []
         self._pane.app.push_screen(SaveDialog(name, "   ".join(words)), self._save)
 
     def _save(self, request: SaveRequest | None) -> None:
-        reading = self._reading
-        if request is None or reading.log is None:
+        session = self._session
+        if request is None or session.log is None:
             return
         if request.kind == "all":
-            log, form = reading.everything(), LineForm(tuple(range(len(reading.logs))), "date")
+            log, form = session.everything(), LineForm(tuple(range(len(session.logs))), "date")
         else:
-            log, form = reading.anew(), self._form() if request.kind == "shown" else None
+            log, form = session.anew(), self._form() if request.kind == "shown" else None
         self.stop_saving()
         self._saving = LogExport(self._pane, save(log, request.path, form, replace=request.replace), "Saving")
         self._pane.refresh_bindings()
@@ -196,7 +196,7 @@ class LogOutput:
             self._say(f"PAGER is not a command: {error}", failed=True)
             return
         failure = ""
-        lines = plain_lines(self._reading.anew(), self._form(), *([] if command else [MOST_PRINTED]))
+        lines = plain_lines(self._session.anew(), self._form(), *([] if command else [MOST_PRINTED]))
         try:
             with self._pane.app.suspend():
                 failure = show_plain(lines, command)
@@ -208,7 +208,7 @@ class LogOutput:
     def _form(self) -> LineForm:
         """Return how lines are shown."""
         times = self._view.times
-        return LineForm(self._reading.numbers, times, self._reading.start_time() if times == "relative" else None)
+        return LineForm(self._session.numbers, times, self._session.start_time() if times == "relative" else None)
 
 
 def _file_name(name: str) -> str:

@@ -16,12 +16,12 @@ from ..format import count
 from ..ui.palette import Text
 from .export import ExportDone, ExportTold
 from .output import LogOutput
-from .reading import LogGrew, LogReading
 from .replica_bar import ReplicaBar
 from .replica_picker import ALL, ReplicaPicker
 from .rows import TIME_MODES
 from .search import LogSearch
 from .search_row import Mode
+from .session import LogGrew, LogSession
 from .status import LogStatus, PillPressed, StatusRow, state_text, status_of
 from .view import LogView
 
@@ -117,9 +117,9 @@ class LogPane(Vertical):
         self._bar = ReplicaBar()
         self._view = LogView()
         self._row = StatusRow()
-        self.reading = LogReading(self)
-        self._search = LogSearch(self._view, self.reading)
-        self._output = LogOutput(self, self._view, self.reading, self._search, self.say)
+        self.session = LogSession(self)
+        self._search = LogSearch(self._view, self.session, self.say, self._show_log)
+        self._output = LogOutput(self, self._view, self.session, self._search, self.say)
         self._failed: frozenset[int] = frozenset()
         self._times_chosen = False
         self._reason = ""
@@ -133,13 +133,13 @@ class LogPane(Vertical):
 
     def on_mount(self) -> None:
         """Begin to read what `show` was told before."""
-        self._view.start_time = self.reading.start_time
+        self._view.start_time = self.session.start_time
         self._arrange()
         self._open()
 
     async def on_unmount(self) -> None:
         """End the reading thread, and what is being saved."""
-        self.reading.close()
+        self.session.close()
         await self._output.leave()
 
     def on_resize(self, _event: events.Resize) -> None:
@@ -155,7 +155,7 @@ class LogPane(Vertical):
             logs: the replicas.
             is_final: tells whether the job has ended; it is called in the reading thread.
         """
-        self.reading.choose(logs, is_final)
+        self.session.choose(logs, is_final)
         self._failed = frozenset()
         self._search.clear()
         self._reason = ""
@@ -169,7 +169,7 @@ class LogPane(Vertical):
 
     def check_final(self) -> None:
         """Look at once whether the job has ended."""
-        self.reading.look()
+        self.session.look()
 
     def set_failed(self, replicas: frozenset[int]) -> None:
         """Mark the replicas that failed, by their places."""
@@ -178,23 +178,23 @@ class LogPane(Vertical):
 
     def select_replica(self, replica: int | None) -> None:
         """Show one replica by its place, or all of them (None)."""
-        reading = self.reading
-        count = len(reading.logs)
-        if count > 1 and replica != reading.replica and (replica is None or 0 <= replica < count):
-            with self._search.travel.kept_places():
-                reading.replica = replica
+        session = self.session
+        count = len(session.logs)
+        if count > 1 and replica != session.replica and (replica is None or 0 <= replica < count):
+            with self._search.kept_places():
+                session.replica = replica
                 self._open()
 
     def set_error_patterns(self, patterns: Sequence[str]) -> None:
         """Take regular expressions that are errors besides those that are known."""
-        self._search.set_error_patterns(patterns)
+        self._search.error_patterns = patterns
 
     def show_cause(self) -> None:
         """Go to the error that the log ended of, once it has ended and is read; nothing happens if there is none.
 
         Any key that moves the view before cancels it.
         """
-        self._search.travel.go_to_cause()
+        self._search.go_to_cause()
 
     def say(self, text: str, *, failed: bool = False) -> None:
         """Let the screen tell a person something."""
@@ -216,34 +216,34 @@ class LogPane(Vertical):
     def _open(self) -> None:
         """Read and show what is chosen, in place of what was shown."""
         self._output.stop_copying()
-        self.reading.close()
+        self.session.close()
         if not self.is_mounted:
             return
-        self.reading.open()
-        self._view.on_paint = self.reading.seen
+        self.session.open()
+        self._view.on_paint = self.session.seen
         self._view.placeholder = self._reason
         self._show_log()
         self._arrange()
         self.refresh_bindings()
 
     def _show_log(self) -> None:
-        self._view.set_log(self.reading.log, self.reading.numbers)
-        self._search.attach(self.reading.log)
+        self._view.set_log(self.session.log, self.session.numbers)
+        self._search.attach()
 
     def _arrange(self) -> None:
         """Show and hide rows and times by the pane's width."""
         width = self.size.width
-        self._bar.display = not self.compact and len(self.reading.logs) > 1 and width >= _WIDE
+        self._bar.display = not self.compact and len(self.session.logs) > 1 and width >= _WIDE
         self._row.display = not self.compact
         if not self._times_chosen:
             self._view.times = "clock" if width >= _TIMES_FROM and not self.compact else "off"
         self._refresh_status()
 
     def _refresh_status(self) -> None:
-        status = status_of(self.reading, self._view, self._reason)
-        bar, reading = self._bar, self.reading
-        bar.numbers, bar.chosen, bar.failed = reading.all_numbers, reading.replica, self._failed
-        bar.stream, bar.wrap, bar.times = reading.stream, self._view.wrap, self._view.times
+        status = status_of(self.session, self._view, self._reason)
+        bar, session = self._bar, self.session
+        bar.numbers, bar.chosen, bar.failed = session.all_numbers, session.replica, self._failed
+        bar.stream, bar.wrap, bar.times = session.stream, self._view.wrap, self._view.times
         self._row.options_shown = not bar.display
         self._row.status = status
         if status != self.status:
@@ -254,12 +254,12 @@ class LogPane(Vertical):
 
     def on_log_grew(self, message: LogGrew) -> None:
         """Take note of what the reading thread found."""
-        reading = self.reading
-        if reading.is_read(message.log) and reading.is_behind:
+        session = self.session
+        if session.is_read(message.log) and session.is_behind:
             self._open()
-        elif reading.is_read(message.log):
-            empty = reading.since and message.log.bounds().complete
-            self._view.placeholder = reading.failure or (f"no line in the last {reading.since}" if empty else "")
+        elif session.is_read(message.log):
+            empty = session.since and message.log.bounds().complete
+            self._view.placeholder = session.failure or (f"no line in the last {session.since}" if empty else "")
             self._view.log_changed()
             self._search.grew()
 
@@ -282,9 +282,9 @@ class LogPane(Vertical):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim keys that can do nothing for these logs."""
-        count = len(self.reading.logs)
+        count = len(self.session.logs)
         if action == "stream":
-            return True if self.reading.has_streams else None
+            return True if self.session.has_streams else None
         if action in ("neighbour", "choose", "merged"):
             return True if count > 1 else None
         if action == "match":
@@ -293,9 +293,9 @@ class LogPane(Vertical):
         if action == "leave":
             return self._view.selection is not None or self._output.saving or bool(self._search.display)
         if action in ("ask", "error", "select", "copy", "save", "since", "plain"):
-            return True if self.reading.log is not None else None
+            return True if self.session.log is not None else None
         if action == "replica":
-            return True if count > 1 and parameters[0] in self.reading.all_numbers else None
+            return True if count > 1 and parameters[0] in self.session.all_numbers else None
         return True
 
     def action_follow(self) -> None:
@@ -329,19 +329,19 @@ class LogPane(Vertical):
 
     def action_stream(self) -> None:
         """Show both streams, stdout or stderr."""
-        with self._search.travel.kept_places():
-            self.reading.next_stream()
+        with self._search.kept_places():
+            self.session.next_stream()
             self._open()
 
     def action_since(self) -> None:
         """Show what came in the last minute, ten minutes, hour, or all of it."""
-        self._search.travel.forget()
-        self.reading.next_since()
+        self._search.forget_places()
+        self.session.next_since()
         self._open()
 
     def action_neighbour(self, step: int) -> None:
         """Show the replica before or after; from all merged the last or the first one."""
-        count, replica = len(self.reading.logs), self.reading.replica
+        count, replica = len(self.session.logs), self.session.replica
         start = (-1 if step > 0 else count) if replica is None else replica
         self.select_replica((start + step) % count)
 
@@ -351,7 +351,7 @@ class LogPane(Vertical):
 
     def action_replica(self, number: int) -> None:
         """Show the replica with a number."""
-        self.select_replica(self.reading.all_numbers.index(number))
+        self.select_replica(self.session.all_numbers.index(number))
 
     def action_choose(self) -> None:
         """Choose a replica from a list."""
@@ -360,7 +360,7 @@ class LogPane(Vertical):
             if number is not None:
                 self.select_replica(None if number == ALL else number)
 
-        self.app.push_screen(ReplicaPicker(self.reading.logs, self.reading.replica, self._failed), take)
+        self.app.push_screen(ReplicaPicker(self.session.logs, self.session.replica, self._failed), take)
 
     def action_leave(self) -> None:
         """Leave what is entered, one level: saving, the selection, then search and filters."""
@@ -384,17 +384,6 @@ class LogPane(Vertical):
     def action_error(self, step: int) -> None:
         """Go to the next or the previous error."""
         self._search.step(forward=step > 0, errors=True)
-
-    def on_log_search_filtered(self, message: LogSearch.Filtered) -> None:
-        """Show only what the filters let through."""
-        message.stop()
-        self.reading.filter(message.rules)
-        self._show_log()
-
-    def on_log_search_missed(self, message: LogSearch.Missed) -> None:
-        """Say that there is none."""
-        message.stop()
-        self.say(message.words)
 
     # Out of the pane
 

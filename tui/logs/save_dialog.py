@@ -7,6 +7,7 @@ from pathlib import Path
 
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
@@ -169,5 +170,6 @@ class SaveDialog(Dialog[SaveRequest]):
         button.label = self._label(key, word)
         button.refresh(layout=True)
 
-    def _label(self, key: str, word: str) -> Text:
-        return Text.assemble((key, STYLES.failed if key == "y" else STYLES.accent), (f" {word}", STYLES.text))
+    def _label(self, key: str, word: str) -> Content:
+        style = STYLES.failed if key == "y" else STYLES.accent
+        return Text.assemble((key, style), (f" {word}", STYLES.text)).visualize()

@@ -14,8 +14,8 @@ from ...logs.text.sanitize import plain
 from ..format import count
 from ..ui.drawing import guard_render
 from ..ui.palette import STYLES, Text
-from .reading import LogReading
 from .rows import clock_text
+from .session import LogSession
 from .view import LogView
 
 LogState = Literal["following", "paused", "selecting", "ended", "waiting", "none"]
@@ -171,31 +171,31 @@ class StatusRow(Widget):
         return text
 
 
-def status_of(reading: LogReading, view: LogView, reason: str) -> LogStatus:
+def status_of(session: LogSession, view: LogView, reason: str) -> LogStatus:
     """Return what a pane shows and does now.
 
     Args:
-        reading: the log.
+        session: the log.
         view: its lines on screen.
         reason: why there is no log.
     """
-    if reading.log is None:
+    if session.log is None:
         return LogStatus(reason=reason)
     bounds = view.bounds
     first, last = view.first_line, view.last_line
     return LogStatus(
-        state=_state_of(reading, view),
-        reason=reading.failure,
+        state=_state_of(session, view),
+        reason=session.failure,
         line_count=bounds.end - bounds.first + bounds.gone,
         exact=bounds.complete,
         gone=bounds.gone,
         at_start=first is not None and first.number == bounds.first,
         selected=len(view.selection.numbers(bounds)) if view.selection is not None else 0,
-        since=reading.since,
+        since=session.since,
         new_lines=view.new_lines,
-        replica=reading.replica,
-        shown=reading.words,
-        stream=reading.stream,
+        replica=session.replica,
+        shown=session.words,
+        stream=session.stream,
         wrap=view.wrap,
         line=last.number - bounds.first + bounds.gone + 1 if last is not None and bounds.complete else None,
         at=last.time if last is not None else None,
@@ -203,12 +203,12 @@ def status_of(reading: LogReading, view: LogView, reason: str) -> LogStatus:
     )
 
 
-def _state_of(reading: LogReading, view: LogView) -> LogState:
-    if reading.failure:
+def _state_of(session: LogSession, view: LogView) -> LogState:
+    if session.failure:
         return "none"
     if view.selection is not None:
         return "selecting"
-    if reading.ended:
+    if session.ended:
         return "ended"
     if view.bounds.first == view.bounds.end:
         return "waiting"
