@@ -480,8 +480,8 @@ class TorchXTuiApp(Dashboard):
         if not own:
             self.exit(0)
             return
-        if not any(worker.group == "quit" for worker in self.workers):
-            self.run_worker(self._ask_to_quit(own), group="quit", exit_on_error=False)
+        if not any(worker.name == "quit" for worker in self.workers):
+            self.run_worker(self._ask_to_quit(own), "quit", group="dialog", exit_on_error=False)
 
     async def _ask_to_quit(self, own: list[str]) -> None:
         from .job.dialogs import quit_dialog

@@ -5,7 +5,7 @@ from log_app import logs_of, numbered, written
 from textual.events import MouseScrollUp
 
 from torchx_tui.logs.lines.merge import Bounds, MergedLog
-from torchx_tui.tui.logs import output as log_copy
+from torchx_tui.tui.logs import export
 from torchx_tui.tui.logs.selection import LogSelection
 from torchx_tui.tui.logs.view import LogView
 from torchx_tui.tui.ui.palette import ANSI, NO_COLOR
@@ -49,7 +49,7 @@ async def test_motions_extend_a_selection(writer, monkeypatch):
             await logs.press(*keys)
             await logs.to_be(selected=count)
             assert top is None or logs.lines() == lines(top, top + 10)
-        monkeypatch.setattr(log_copy, "MOST", 50)
+        monkeypatch.setattr(export, "MOST_COPIED", 50)
         await logs.press("g", "y")
         await logs.until(lambda: logs.app.said == ["100 lines are more than 50 B: S saves them to a file"])
         assert len(logs.app.copies) == 2
@@ -160,7 +160,7 @@ def test_copying_stops_when_the_log_is_closed(writer):
     log.open()
     while log.read_older(1):
         pass
-    steps = log_copy.copy(log, range(-100, 0))
+    steps = export.copied_text(log, range(-100, 0))
     steps.close()
     with pytest.raises(StopIteration):
         next(steps)

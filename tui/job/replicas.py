@@ -83,11 +83,11 @@ class ReplicaGrid(Widget, can_focus=True):
         glyphs = glyphs_of(self.app)
         per_row, top = self.per_row, self._top
         numbers = self._numbers
-        line = Text(no_wrap=True, end="")
+        line = Text()
         for place in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
             replica = self.replicas[place]
             style = STYLES.muted if replica.state is not ReplicaState.FAILED else STYLES.failed
-            cell = Text(f"{numbers[place]:>2} ", style, end="")
+            cell = Text(f"{numbers[place]:>2} ", style)
             if f"{replica.role}/{replica.id}" == self.slow:
                 cell.append("!", STYLES.pending)
             else:
@@ -174,7 +174,7 @@ class ReplicasPane(Pane):
         """Mark the replica that is slower than the others."""
         self._slow = slow
         self.grid.slow = slow.replica if slow else ""
-        self.rule.right = Text(end="").append("1 slow" if slow else "", STYLES.pending)
+        self.rule.right = Text().append("1 slow" if slow else "", STYLES.pending)
         self._show_facts()
 
     def add_usage(self, usages: Sequence[ReplicaUsage]) -> None:

@@ -246,7 +246,7 @@ class JobScreen(JobActions):
         if self.row.limit_at is not None:
             remaining = duration(max(0.0, self.row.limit_at - self.clock()))
             left.append(f"   time limit in {remaining}", STYLES.muted)
-        where = Text(end="")
+        where = Text()
         if not self._is_doing:
             where.append(self.row.component, STYLES.muted)
             where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", STYLES.faint)

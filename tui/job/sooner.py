@@ -109,6 +109,6 @@ class SoonerDialog(ListDialog[dict[str, str]]):
             if alternative.start is not None
             else alternative.fault or "not known"
         )
-        line = Text(f"{cut(plain(start), _START_WIDTH, '~'):<{_START_WIDTH}} ", STYLES.text, end="")
+        line = Text(f"{cut(plain(start), _START_WIDTH, '~'):<{_START_WIDTH}} ", STYLES.text)
         width = TEXT_WIDTH - _START_WIDTH - 2
         return line.append(cut(changed or "as it is", width, "~"), f"bold {STYLES.text}" if changed else STYLES.faint)

@@ -136,7 +136,7 @@ class FormEditor(OnDashboard, Horizontal):
             self._ask_for_trust(untrusted)
         return True
 
-    @work(group="trust", exit_on_error=False)
+    @work(group="dialog", exit_on_error=False)
     async def _ask_for_trust(self, untrusted: UntrustedError) -> None:
         if await self.app.push_screen_wait(trust_dialog(untrusted)):
             self.read_config(untrusted.folder)

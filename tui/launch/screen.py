@@ -159,7 +159,7 @@ class LaunchScreen(BaseScreen):
         else:
             self._ask_to_launch(plans)
 
-    @work(group="sweep", exit_on_error=False)
+    @work(group="dialog", exit_on_error=False)
     async def _ask_to_launch(self, plans: list[LaunchPlan]) -> None:
         if await self.app.push_screen_wait(sweep_dialog(plans, self.glyphs)):
             self._launch(plans)

@@ -100,7 +100,7 @@ class LogsArea(Pane):
             return
         glyphs = glyphs_of(self.app)
         row, status = self._row, self.log_pane.status
-        info = Text(end="")
+        info = Text()
         if row is not None and self.log_pane.compact and self._with_job:
             info.append(split_name(row.name)[0], STYLES.muted)
             info.append("  ")
@@ -114,7 +114,7 @@ class LogsArea(Pane):
             info.append(f"{'   ' if info else ''}{status.shown}", STYLES.faint)
             info.append(f"   since {status.since}" if status.since else "", STYLES.pending)
         self.rule.info = info
-        right = Text(end="")
+        right = Text()
         if self.log_pane.compact and row is not None:
             right.append_text(self.log_pane.state_text())
             right.append(f"  {count(status.line_count, 'line')}", STYLES.faint)

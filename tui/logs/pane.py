@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from textual import events
-from textual.app import ComposeResult
+from textual import events, work
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import var
 
+from ...logs.pattern.pattern import PatternError
 from ...logs.source.replica_log import ReplicaLog
+from ...logs.text.sanitize import plain
 from ..format import count
 from ..ui.palette import Text
-from .export import ExportDone, ExportTold
-from .output import LogOutput
+from .export import ExportError, copied_text, run_steps
 from .replica_bar import ReplicaBar
 from .replica_picker import ALL, ReplicaPicker
 from .rows import TIME_MODES
+from .save import save
 from .search import LogSearch
 from .search_row import Mode
-from .session import LogGrew, LogSession
+from .session import AnyLog, LogGrew, LogSession
 from .status import LogStatus, PillPressed, StatusRow, state_text, status_of
+from .text import LineForm
 from .view import LogView
+
+if TYPE_CHECKING:
+    from .save_dialog import SaveRequest
+
+_log = logging.getLogger(__name__)
 
 LOG_BINDINGS: list[BindingType] = [
     Binding("f,G,end", "follow", "Follow", id="logs.follow"),
@@ -119,7 +131,7 @@ class LogPane(Vertical):
         self._row = StatusRow()
         self.session = LogSession(self)
         self._search = LogSearch(self._view, self.session, self.say, self._show_log)
-        self._output = LogOutput(self, self._view, self.session, self._search, self.say)
+        self._is_saving = False
         self._failed: frozenset[int] = frozenset()
         self._times_chosen = False
         self._reason = ""
@@ -137,10 +149,9 @@ class LogPane(Vertical):
         self._arrange()
         self._open()
 
-    async def on_unmount(self) -> None:
-        """End the reading thread, and what is being saved."""
+    def on_unmount(self) -> None:
+        """End the reading thread."""
         self.session.close()
-        await self._output.leave()
 
     def on_resize(self, _event: events.Resize) -> None:
         """Take the layout of the new width."""
@@ -215,7 +226,7 @@ class LogPane(Vertical):
 
     def _open(self) -> None:
         """Read and show what is chosen, in place of what was shown."""
-        self._output.stop_copying()
+        self.workers.cancel_group(self, "copy")
         self.session.close()
         if not self.is_mounted:
             return
@@ -291,7 +302,7 @@ class LogPane(Vertical):
             # Without a search the key is the screen's.
             return self._search.is_searching
         if action == "leave":
-            return self._view.selection is not None or self._output.saving or bool(self._search.display)
+            return self._view.selection is not None or self._is_saving or bool(self._search.display)
         if action in ("ask", "error", "select", "copy", "save", "since", "plain"):
             return True if self.session.log is not None else None
         if action == "replica":
@@ -364,8 +375,8 @@ class LogPane(Vertical):
 
     def action_leave(self) -> None:
         """Leave what is entered, one level: saving, the selection, then search and filters."""
-        if self._output.saving:
-            self._output.stop_saving()
+        if self._is_saving:
+            self.workers.cancel_group(self, "save")
         elif self._view.selection is not None:
             self._view.unselect()
         else:
@@ -389,25 +400,106 @@ class LogPane(Vertical):
 
     def action_select(self) -> None:
         """Begin to select lines, where the search stopped or at the end of the screen; again: select none."""
-        self._output.select()
+        last, current = self._view.last_line, self._search.current
+        if self._view.selection is not None:
+            self._view.unselect()
+        elif last is not None:
+            self._view.select(last.number if current is None else current)
 
     def action_copy(self) -> None:
         """Copy the selected lines, else the line that the search stopped at, else those on screen."""
-        self._output.copy()
+        view, current, log = self._view, self._search.current, self.session.log
+        if view.selection is not None:
+            numbers = view.selection.numbers(view.bounds)
+        elif current is not None:
+            numbers = range(current, current + 1)
+        else:
+            first, last = view.first_line, view.last_line
+            numbers = range(first.number, last.number + 1) if first is not None and last is not None else range(0)
+        if log is not None and numbers:
+            self._copy(log, numbers)
+            view.unselect()
 
-    def action_save(self) -> None:
+    @work(group="copy", exclusive=True, exit_on_error=False)
+    async def _copy(self, log: AnyLog, numbers: range) -> None:
+        with self._failure_shown("Copying"):
+            text = await run_steps(copied_text(log, numbers))
+            self.post_message(self.Copied(text, count(len(numbers), "line")))
+
+    @work(group="dialog", exit_on_error=False)
+    async def action_save(self) -> None:
         """Ask where to save the log, and save it."""
-        self._output.ask_to_save(self.job_name)
+        from .save_dialog import SaveDialog
+
+        session, bounds = self.session, self._view.bounds
+        which = "merged" if session.replica is None else str(session.numbers[0])
+        words = [session.words, count(bounds.end - bounds.first, "line")]
+        words += [session.stream] if session.stream != "combined" else []
+        words += [f"since {session.since}"] if session.since else []
+        words += [self._search.rule_words] if session.rules else []
+        path = f"{_file_name(self.job_name) or 'log'}-{which}.log"
+        request = await self.app.push_screen_wait(SaveDialog(path, "   ".join(words)))
+        if request is not None and session.log is not None:
+            self._save(request)
+
+    @work(group="save", exclusive=True, exit_on_error=False)
+    async def _save(self, request: SaveRequest) -> None:
+        session = self.session
+        if request.kind == "all":
+            log, form = session.everything(), LineForm(tuple(range(len(session.logs))), "date")
+        else:
+            log, form = session.anew(), self._form() if request.kind == "shown" else None
+
+        def report(share: float | None) -> None:
+            self.say(f"Saving{'' if share is None else f' {int(share * 100)} %'}   esc stops it")
+
+        self._is_saving = True
+        self.refresh_bindings()
+        try:
+            with self._failure_shown("Saving"):
+                self.say(str(await run_steps(save(log, request.path, form, replace=request.replace), report)))
+        except asyncio.CancelledError:
+            self.say("Saving was stopped: the partial file was removed")
+            raise
+        finally:
+            self._is_saving = False
+            self.refresh_bindings()
+
+    @contextmanager
+    def _failure_shown(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (ExportError, PatternError) as error:
+            self.say(str(error), failed=True)
+        except Exception as error:
+            _log.exception("%s a log failed", what)
+            self.say(f"{what} failed: {error}", failed=True)
 
     def action_plain(self) -> None:
         """Leave the screen for a pager with the log as plain text."""
-        self._output.show_plain()
+        from .pager import MOST_PRINTED, pager_command, plain_lines, show_plain
 
-    def on_export_told(self, message: ExportTold) -> None:
-        """Say how far it is."""
-        self._output.tell(message)
+        try:
+            command = pager_command()
+        except ValueError as error:
+            self.say(f"PAGER is not a command: {error}", failed=True)
+            return
+        failure = ""
+        lines = plain_lines(self.session.anew(), self._form(), *([] if command else [MOST_PRINTED]))
+        try:
+            with self.app.suspend():
+                failure = show_plain(lines, command)
+        except SuspendNotSupported:
+            failure = "this terminal cannot be suspended for a plain view"
+        if failure:
+            self.say(failure, failed=True)
 
-    def on_export_done(self, message: ExportDone) -> None:
-        """Say what came of it."""
-        if (copied := self._output.finish(message)) is not None:
-            self.post_message(self.Copied(copied.text, count(copied.lines, "line")))
+    def _form(self) -> LineForm:
+        """Return how lines are shown."""
+        times = self._view.times
+        return LineForm(self.session.numbers, times, self.session.start_time() if times == "relative" else None)
+
+
+def _file_name(name: str) -> str:
+    """Return a job's name as part of a file's name."""
+    return "".join(char if char.isalnum() or char in "-_.+=" else "_" for char in plain(name)).lstrip(".")

@@ -49,7 +49,7 @@ class ReplicaBar(Widget):
     def render(self) -> Text:
         """Draw the bar; where not all replicas fit, those around the chosen one are shown."""
         right = self._options()
-        row = Text(no_wrap=True, end="")
+        row = Text()
         row.append("a ", f"bold {STYLES.accent}")
         self._places = []
         self._add(row, f"all {len(self.numbers)}", None, STYLES.muted if self.chosen is not None else STYLES.text)
@@ -85,4 +85,4 @@ class ReplicaBar(Widget):
 
     def _options(self) -> Text:
         words = [self.stream, *_TIMES[self.times], "wrap" if self.wrap else "no wrap"]
-        return Text("   ".join(words), STYLES.faint, end="")
+        return Text("   ".join(words), STYLES.faint)

@@ -93,7 +93,7 @@ class SearchRow(Horizontal):
 
     def say(self, words: Text) -> None:
         """Say how far the search is, or what can be typed."""
-        line = Text("  ", no_wrap=True, end="")
+        line = Text("  ")
         self._words.update(line.append_text(words))
         self._say_kind()
 
@@ -119,7 +119,7 @@ class SearchRow(Horizontal):
         # Afterwards it is said where there is room beside how far the search is.
         asked = self.mode != "jump" and (self.typing or (self.input.value and self.size.width >= _ROOMY))
         words = "" if not asked else kind_words(self.input.value, regex=self.regex)
-        self._kind.update(Text(words, STYLES.faint, no_wrap=True))
+        self._kind.update(Text(words, STYLES.faint))
 
     def accept(self) -> None:
         """Carry out what was typed."""

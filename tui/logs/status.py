@@ -82,7 +82,7 @@ def state_text(status: LogStatus) -> Text:
         "waiting": STYLES.faint,
         "none": STYLES.faint,
     }
-    return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]), end="")
+    return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]))
 
 
 def count_words(status: LogStatus) -> str:
@@ -110,7 +110,7 @@ class StatusRow(Widget):
         lefts = [self._left(detail) for detail in (2, 1, 0)] + [Text()]
         rights = [self._right(with_hint=True), self._right(with_hint=False), Text()]
         choices = [(0, 0), (0, 1), (1, 1), (2, 1), (3, 1), (2, 2), (3, 2)]
-        row = Text(no_wrap=True, end="")
+        row = Text()
         for left, right in choices:
             gap = width - state.cell_len - lefts[left].cell_len - rights[right].cell_len
             if gap >= 2 or (left, right) == choices[-1]:
@@ -137,7 +137,7 @@ class StatusRow(Widget):
 
     def _position(self, *, with_time: bool) -> Text:
         status = self.status
-        text = Text(end="")
+        text = Text()
         if not status.line_count:
             return text
         if status.state == "selecting":
@@ -153,7 +153,7 @@ class StatusRow(Widget):
 
     def _right(self, *, with_hint: bool) -> Text:
         status = self.status
-        text = Text(end="")
+        text = Text()
         if status.state == "selecting":
             for key, word in (("y", "copy"), ("esc", "leave")) if with_hint else (("y", "copy"),):
                 text.append("   " if text else "")

@@ -248,7 +248,7 @@ class StacksScreen(BaseScreen):
         snapshot, found = self.snapshot, self.found
         if snapshot is None or found is None:
             return
-        text = Text(end="")
+        text = Text()
         shown = (snapshot.at, len(found.groups), "")
         for number, (at, groups, pace) in enumerate([shown, *self.kept][:6]):
             text.append("\n" if text else "").append(f" {clock(at, self.clock())}   ", STYLES.text)
@@ -270,7 +270,7 @@ class StacksScreen(BaseScreen):
         where = f"rank {rank}" + (f", {stack.host}, pid {stack.pid}" if stack else "")
         self._frames.rule.info = Text(plain(where))
         alike = cells.alike_below(found.groups)
-        text = Text(end="", no_wrap=True)
+        text = Text()
         if frames:
             text.append_text(
                 cells.frames_text(
@@ -298,7 +298,7 @@ class StacksScreen(BaseScreen):
             group for group in (self.found.groups if self.found else ()) if group is not self.group and group.frames
         ]
         largest = max(others, key=lambda group: len(group.ranks), default=None)
-        return cells.compared_text(largest, self.glyphs, width) if largest else Text(end="")
+        return cells.compared_text(largest, self.glyphs, width) if largest else Text()
 
     # Keys
 

@@ -157,7 +157,7 @@ class BaseScreen(PacedScreen, Screen[Any]):
             if status.failed
             else (self.glyphs.ok, STYLES.running, STYLES.muted)
         )
-        return Text.assemble((f"{glyph} ", sign), (status.message, style), end="")
+        return Text.assemble((f"{glyph} ", sign), (status.message, style))
 
     def clock(self) -> float:
         """Return the time that the screen shows; frozen in pictures."""

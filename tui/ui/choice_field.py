@@ -77,7 +77,7 @@ class ChoiceField(Widget, can_focus=True):
     def render(self) -> Text:
         """Draw the choices, as many as there is room for beside the one taken, which is filled and bold."""
         glyphs = glyphs_of(self.app)
-        text = Text(no_wrap=True, end="")
+        text = Text()
         shown = self._shown()
         if shown.start:
             text.append(f"{glyphs.cut} ", STYLES.faint)

@@ -89,7 +89,7 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
             yield Static(self._text(), markup=False)
 
     def _text(self) -> Text:
-        text = Text(end="")
+        text = Text()
         order = sorted(self._groups, key=lambda title: title == "Everywhere")
         for title in order:
             text.append(f"{title}\n", f"bold {STYLES.text}")

@@ -82,7 +82,7 @@ class ListDialog(Dialog[Answer]):
         rows = self.rows()
         self._list.set_options(rows)
         self._list.highlighted = min(cursor, len(rows) - 1) if rows else None
-        hints = Text(no_wrap=True)
+        hints = Text()
         for key, words in self.HINTS:
             hints.append(key, f"bold {STYLES.accent}").append(f" {words}   ", STYLES.muted)
         self._hints.update(hints)

@@ -42,7 +42,7 @@ class TitleRule(Widget):
         rule_style = STYLES.accent if self.active else STYLES.line
         rule = glyphs.focused_rule if self.active else glyphs.rule
         width = self.size.width
-        line = Text(no_wrap=True, end="")
+        line = Text()
         line.append(rule, rule_style)
         if self.title:
             line.append(" ")
@@ -73,7 +73,7 @@ def _styled(text: Text, style: str) -> Text:
     """Return ``text`` with ``style`` under the styles of its own."""
     copy = text.copy()
     copy.style = style
-    result = Text(end="")
+    result = Text()
     result.append_text(copy)
     return result
 

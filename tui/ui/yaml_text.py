@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"^(?:-?\d+(?:\.\d+)?|true|false|null|~)$")
 
 def yaml_text(text: str) -> Text:
     """Return YAML with keys, numbers and strings in their styles."""
-    result = Text(end="")
+    result = Text()
     block: int | None = None
     for number, line in enumerate(text.splitlines()):
         if number:
