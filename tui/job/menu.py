@@ -66,17 +66,13 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
     HINTS = (("enter", "do it"), ("esc", "back"))
 
     def __init__(self, rows: Sequence[JobRow], actions: Mapping[JobAction, Sequence[JobRow]]) -> None:
-        super().__init__()
+        super().__init__("More actions")
         self._rows = rows
         self._rows_of = actions
         self.actions = list(actions)
         self._value = Static(markup=False, id="action-value-words")
         self._input = Input(compact=True, id="action-value")
         self._input.cursor_blink = False
-
-    def heading(self) -> str:
-        """Return the title."""
-        return "More actions"
 
     def lines(self) -> list[Text]:
         """Return the job's name, or how many jobs there are."""

@@ -167,15 +167,14 @@ def relaunch_dialog(app: App[Any], rows: Sequence[JobRow], changes: Mapping[str,
             what[-1].append(f"   {count(jobs, 'job')}", STYLES.faint)
         details += [*what, *_wrapped("-", change.then, STYLES.removed), *_wrapped("+", change.now, STYLES.added)]
     details.append(Text())
-    if changes and not is_unknown:
-        details += [Text("Everything else is unchanged.", STYLES.muted), Text()]
+    note = "Everything else is unchanged.\n" if changes and not is_unknown else ""
     buttons = {"": "Cancel", "y": "Launch again", "e": "Edit"}
     if len(rows) == 1:
         words = "Parts of its launch are unknown:" if is_unknown else "Changed since its launch:"
         body = [name_text(rows[0].name, TEXT_WIDTH, glyphs_of(app), bold=True), Text(), Text(words, STYLES.muted)]
-        return AskDialog("Launch it again?", body, buttons, details=details)
+        return AskDialog("Launch it again?", body, buttons, details=details, note=note)
     jobs_text = count(len(rows), "job")
     words = f"{len(changes):,} of them have changes since their launch:" if changes else "Nothing has changed."
     buttons = {"": "Cancel", "y": f"Launch {jobs_text} again"}
     body = [Text(words, STYLES.muted)]
-    return AskDialog(f"Launch {jobs_text} again?", body, buttons, len(rows), details=details)
+    return AskDialog(f"Launch {jobs_text} again?", body, buttons, len(rows), details=details, note=note)

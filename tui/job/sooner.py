@@ -45,16 +45,12 @@ class SoonerDialog(ListDialog[dict[str, str]]):
     ]
 
     def __init__(self, dashboard: Dashboard, row: JobRow) -> None:
-        super().__init__()
+        super().__init__("Would start sooner")
         self._dashboard = dashboard
         self._row = row
         self.alternatives: list[Alternative] | None = None
         self._error = ""
         self._words = Static(markup=False, id="dialog-text")
-
-    def heading(self) -> str:
-        """Return the title."""
-        return "Would start sooner"
 
     def compose_question(self) -> ComposeResult:
         """Yield the job, and what is being asked or went wrong."""

@@ -31,14 +31,10 @@ class ColumnsDialog(ListDialog[tuple[str, ...]]):
     ]
 
     def __init__(self, chosen: Sequence[str]) -> None:
-        super().__init__()
+        super().__init__("Columns")
         known = [key for key, column in COLUMNS_BY_KEY.items() if column.label]
         self._shown = {key for key in chosen if key in known}
         self._keys = [key for key in chosen if key in known] + [key for key in known if key not in self._shown]
-
-    def heading(self) -> str:
-        """Return the title."""
-        return "Columns"
 
     def rows(self) -> list[Text]:
         """Return the columns, each with whether it is shown."""

@@ -485,17 +485,16 @@ class JobsScreen(JobActions):
         self.dashboard.ui_state.change(sort_column=message.sort.column, sort_reversed=message.sort.reverse)
         self.show_rows()
 
-    def action_columns(self) -> None:
+    @work(group="dialog", exit_on_error=False)
+    async def action_columns(self) -> None:
         """Choose and order the columns."""
         from .columns import ColumnsDialog
 
-        def take(chosen: tuple[str, ...] | None) -> None:
-            if chosen is not None:
-                self.table.choose_columns(chosen)
-                self._refresh_title()
-                self.dashboard.ui_state.change(columns=chosen)
-
-        self.app.push_screen(ColumnsDialog(self.table.shown_columns), take)
+        chosen = await self.app.push_screen_wait(ColumnsDialog(self.table.shown_columns))
+        if chosen is not None:
+            self.table.choose_columns(chosen)
+            self._refresh_title()
+            self.dashboard.ui_state.change(columns=chosen)
 
     def action_mine(self) -> None:
         """Go from this user's jobs and those that backends list anyway to everybody's, to mine alone, and back."""

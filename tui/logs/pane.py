@@ -364,14 +364,13 @@ class LogPane(Vertical):
         """Show the replica with a number."""
         self.select_replica(self.session.all_numbers.index(number))
 
-    def action_choose(self) -> None:
+    @work(group="dialog", exit_on_error=False)
+    async def action_choose(self) -> None:
         """Choose a replica from a list."""
-
-        def take(number: int | None) -> None:
-            if number is not None:
-                self.select_replica(None if number == ALL else number)
-
-        self.app.push_screen(ReplicaPicker(self.session.logs, self.session.replica, self._failed), take)
+        session = self.session
+        number = await self.app.push_screen_wait(ReplicaPicker(session.logs, session.replica, self._failed))
+        if number is not None:
+            self.select_replica(None if number == ALL else number)
 
     def action_leave(self) -> None:
         """Leave what is entered, one level: saving, the selection, then search and filters."""

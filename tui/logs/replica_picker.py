@@ -28,16 +28,12 @@ class ReplicaPicker(ListDialog[int]):
     BINDINGS = [*DIGITS]
 
     def __init__(self, logs: Sequence[ReplicaLog], chosen: int | None, failed: frozenset[int] = frozenset()) -> None:
-        super().__init__()
+        super().__init__("Replica")
         self._logs = tuple(logs)
         self._chosen = chosen
         self._failed = failed
         self._numbers = replica_numbers((log.role, log.replica) for log in logs)
         self._typed = TypedNumber()
-
-    def heading(self) -> str:
-        """Return the title."""
-        return "Replica"
 
     def action_digit(self, digit: str) -> None:
         """Go to the replica whose number is typed, digit by digit."""

@@ -90,7 +90,10 @@ class MetricList(Options, inherit_bindings=False):
         with self.prevent(OptionList.OptionHighlighted):
             self.set_options(options)
             self._names = names
-            self.highlighted = names.index(cursor) if cursor else None
+            if cursor == before:
+                self.highlighted = names.index(cursor) if cursor else None
+        # Another metric has another chart.
+        self.highlighted = names.index(cursor) if cursor else None
 
     def action_move(self, step: int) -> None:
         """Go to another metric."""

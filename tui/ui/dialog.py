@@ -99,6 +99,7 @@ class AskDialog(Dialog[str]):
         buttons: the label of each button by its key; the first one is harmless, has the focus, and shows no key.
         count: more than one must be typed before a button acts.
         details: what may be longer than the screen, below the body.
+        note: a sentence below the details.
         find_body: returns the body once more is known; called in a thread.
     """
 
@@ -120,12 +121,13 @@ class AskDialog(Dialog[str]):
         count: int = 1,
         *,
         details: Sequence[Text] = (),
+        note: str = "",
         find_body: Callable[[], Sequence[Text]] | None = None,
     ) -> None:
         super().__init__()
         self.question, self.body, self.buttons, self.count = title, list(body), buttons, count
         self.details = Text("\n").join(details)
-        self._find_body = find_body
+        self._note, self._find_body = note, find_body
         self._count_text = Static(self._count_words(), markup=False)
         self._count_input = Input(compact=True, restrict="[0-9]*", id="dialog-count")
         self._count_input.cursor_blink = False
@@ -140,6 +142,8 @@ class AskDialog(Dialog[str]):
         if self.details:
             with VerticalScroll(id="dialog-details", can_focus=False):
                 yield Static(self.details, markup=False)
+        if self._note:
+            yield Static(Text(self._note, STYLES.muted), markup=False)
         if self.count > 1:
             yield self._count_text
             yield self._count_input

@@ -19,6 +19,9 @@ class ListDialog(Dialog[Answer]):
     """A list between a title and hints; the cursor moves whatever widget of the dialog has the focus.
 
     A subclass gives the rows and says what enter does.
+
+    Args:
+        title: a text of ours.
     """
 
     HINTS: ClassVar[Sequence[tuple[str, str]]] = (("enter", "choose"), ("esc", "back"))
@@ -34,12 +37,16 @@ class ListDialog(Dialog[Answer]):
         Binding("enter", "choose", "Choose", id="list.choose"),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, title: str) -> None:
         super().__init__()
+        self._title = title
         self._list = Options(id="dialog-list", markup=False)
         # Its keys are the dialog's, which [keys] can change.
         self._list.can_focus = False
         self._hints = Static(markup=False, id="dialog-hints")
+
+    def heading(self) -> str:
+        return self._title
 
     def rows(self) -> list[Text]:
         """Return the texts of the list, a row each."""

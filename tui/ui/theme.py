@@ -15,8 +15,21 @@ from .palette import PALETTES, Palette, style_variables
 if TYPE_CHECKING:
     from .glyphs import Glyphs
 
-# What the style sheets may use beside Textual's own variables.
-_CSS_COLORS = ("bg", "bar", "raised", "sel", "line", "muted", "faint")
+# The variables of the style sheets, ours and Textual's, by the palette's colour.
+_CSS_COLORS = {
+    "bg": (
+        "bg", "scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active",
+        "scrollbar-corner-color",
+    ),
+    "bar": ("bar",),
+    "raised": ("raised", "block-cursor-blurred-background"),
+    "sel": ("sel", "block-cursor-background"),
+    "line": ("line", "scrollbar"),
+    "faint": ("faint", "scrollbar-hover"),
+    "text": ("body", "block-cursor-foreground", "block-cursor-blurred-foreground"),
+    "accent": ("accent-color", "scrollbar-active"),
+    "error_row": ("error-row",),
+}  # fmt: skip
 
 
 def _css_color(value: str) -> str:
@@ -29,31 +42,11 @@ def _css_color(value: str) -> str:
 
 def css_variables(colors: Palette) -> dict[str, str]:
     """Return the CSS variables of a palette, such as ``bar`` for ``$bar``."""
-    variables = {name: _css_color(getattr(colors, name)) for name in _CSS_COLORS}
-    variables.update(
-        {
-            "body": _css_color(colors.text),
-            "log": _css_color(colors.log),
-            "accent-color": _css_color(colors.accent),
-            "failed": _css_color(colors.failed),
-            "accent-text": _css_color(colors.accent_fill.split()[1]) if not colors.ansi else "ansi_default",
-            "error-row": _css_color(colors.error_row),
-            "block-cursor-background": _css_color(colors.sel),
-            "block-cursor-foreground": _css_color(colors.text),
-            "block-cursor-text-style": "none",
-            "block-cursor-blurred-background": _css_color(colors.raised),
-            "block-cursor-blurred-foreground": _css_color(colors.text),
-            "scrollbar": _css_color(colors.line),
-            "scrollbar-hover": _css_color(colors.faint),
-            "scrollbar-active": _css_color(colors.accent),
-            "scrollbar-background": _css_color(colors.bg),
-            "scrollbar-background-hover": _css_color(colors.bg),
-            "scrollbar-background-active": _css_color(colors.bg),
-            "scrollbar-corner-color": _css_color(colors.bg),
-            "footer-key-foreground": _css_color(colors.accent),
-        }
-    )
-    variables.update(style_variables(colors))
+    variables = {
+        name: _css_color(getattr(colors, field)) for field, names in _CSS_COLORS.items() for name in names
+    } | style_variables(colors)
+    variables["accent-text"] = "ansi_default" if colors.ansi else _css_color(colors.accent_fill.split()[1])
+    variables["block-cursor-text-style"] = "none"
     if colors.ansi:
         variables.update(_ANSI_VARIABLES)
     else:

@@ -74,7 +74,7 @@ async def test_script_is_picked_changed_and_launched_again(app, commands, script
         await table.has(1)
         dialog = await table.dialog(AskDialog, "r")
         assert [" ".join(line.split()) for line in drawn(dialog, "#dialog-details Static").splitlines()] == [
-            "train.sbatch line 3", "- #SBATCH --time=10", "+ #SBATCH --time=20", "", "Everything else is unchanged.",
+            "train.sbatch line 3", "- #SBATCH --time=10", "+ #SBATCH --time=20",
         ]  # fmt: skip
         await table.open(LaunchScreen, "e")
         launch = Launch(table.pilot)
