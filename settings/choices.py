@@ -8,10 +8,8 @@ ThemeName = Literal[
     "auto",
     "torchx-dark",
     "torchx-light",
-    "torchx-high-contrast",
     "torchx-color-blind",
     "torchx-ansi-dark",
-    "torchx-ansi-light",
 ]
 THEMES: tuple[str, ...] = get_args(ThemeName)
 

@@ -7,7 +7,7 @@ from support.screens import Logs
 
 from torchx_tui.tui.logs.pane import LogPane
 from torchx_tui.tui.terminal.ordered_keys import OrderedKeysApp
-from torchx_tui.tui.ui.theme import follow_theme, use_themes
+from torchx_tui.tui.ui.theme import use_themes
 
 SIZE = (60, 11)
 
@@ -32,7 +32,6 @@ class LogApp(OrderedKeysApp):
         yield self.pane
 
     def on_mount(self):
-        follow_theme(self)
         self.pane.show(self.logs, is_final=self.is_final)
         self.pane.focus_log()
 

@@ -39,7 +39,7 @@ from .terminal.title import TerminalTitle
 from .ui import palette
 from .ui.base import BaseScreen
 from .ui.garbage_collection import collect_while_idle, spare_living
-from .ui.theme import choose_theme, css_variables, follow_theme, use_themes
+from .ui.theme import choose_theme, css_variables, use_themes
 from .ui_state import UiStateFile
 from .watch.signals import NO_CHANGE, JobSignals, RowsChanged
 from .watch.store import JobStore
@@ -110,12 +110,12 @@ class TorchXTuiApp(Dashboard):
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow")]
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "leave", "Quit", id="app.quit", show=False),
-        Binding("ctrl+q", "leave", "Quit", id="app.quit_always", show=False, priority=True),
-        Binding("question_mark,f1", "keys", "Keys of this view", key_display="?", id="app.keys", show=False),
-        Binding("colon", "command_palette", "Commands", key_display=":", id="app.commands", show=False),
-        Binding("ctrl+z", "suspend_process", "Suspend", id="app.suspend", show=False),
-        Binding("ctrl+c", "interrupt", "Cancel own jobs and quit", show=False, priority=True, system=True),
+        Binding("q", "leave", "Quit", id="app.quit"),
+        Binding("ctrl+q", "leave", "Quit", id="app.quit_always", priority=True),
+        Binding("question_mark,f1", "keys", "Keys of this view", id="app.keys"),
+        Binding("colon", "command_palette", "Commands", id="app.commands"),
+        Binding("ctrl+z", "suspend_process", "Suspend", id="app.suspend"),
+        Binding("ctrl+c", "interrupt", "Cancel own jobs and quit", priority=True, system=True),
     ]
 
     def __init__(
@@ -204,7 +204,6 @@ class TorchXTuiApp(Dashboard):
         self._signals.install()
         # Textual draws anew what changes only; after ctrl+z or SIGTSTP the terminal shows nothing.
         self.app_resume_signal.subscribe(self, lambda _: self.refresh(layout=True))
-        follow_theme(self)
         if self._problem:
             self.status.say(self._problem, failed=True)
         self.call_after_refresh(self._start_feed)
@@ -409,9 +408,9 @@ class TorchXTuiApp(Dashboard):
         if message.text:
             self.status.say(message.text, failed=message.failed)
         if message.results:
-            from .job.dialogs import ResultsDialog
+            from .job.dialogs import results_dialog
 
-            self.push_screen(ResultsDialog(message.results))
+            self.push_screen(results_dialog(self, message.results))
         for handle in message.gone:
             self.jobs.forget(handle)
         for handle in message.handles or (None,):
@@ -480,16 +479,17 @@ class TorchXTuiApp(Dashboard):
         if not own:
             self.exit(0)
             return
-        from .job.dialogs import QuitDialog
+        if not any(worker.name == "quit" for worker in self.workers):
+            self.run_worker(self._ask_to_quit(own), "quit", group="dialog", exit_on_error=False)
 
-        if not isinstance(self.screen, QuitDialog):
-            warnings = [each for each in self.jobs.findings.get("local_cwd", ()) if each.level == "warning"]
-            self.push_screen(QuitDialog(own, warnings), self._leave)
+    async def _ask_to_quit(self, own: list[str]) -> None:
+        from .job.dialogs import quit_dialog
 
-    def _leave(self, choice: str | None) -> None:
-        if choice is None:
+        warnings = [each for each in self.jobs.findings.get("local_cwd", ()) if each.level == "warning"]
+        choice = await self.push_screen_wait(quit_dialog(self, own, warnings))
+        if not choice:
             return
-        if choice == "cancel":
+        if choice == "y":
             self.runner.end_own_jobs()
         else:
             for handle in self.runner.own_jobs():

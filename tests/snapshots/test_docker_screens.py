@@ -8,7 +8,7 @@ from support.pictures import RUNNING, SIZES, at_job
 
 from torchx_tui.backends.api import PublishedPort, ReplicaUsage
 from torchx_tui.specs.status import AppState
-from torchx_tui.tui.job.dialogs import ResultsDialog
+from torchx_tui.tui.job.dialogs import results_dialog
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.progress_dialog import LaunchDialog
@@ -34,7 +34,8 @@ def test_results_of_many(snap_compare, app):
         await at_job(RUNNING)(pilot)
         names = [f"eval-arc-c-{number:02}x7k2m9q4wzdj" for number in range(9)]
         failure = "The Docker engine at /var/run/docker.sock refuses the connection: it has stopped. Start it"
-        await app.push_screen(ResultsDialog([(name, failure if at in (3, 5) else "") for at, name in enumerate(names)]))
+        results = [(name, failure if at in (3, 5) else "") for at, name in enumerate(names)]
+        await app.push_screen(results_dialog(app, results))
 
     assert snap_compare(app, terminal_size=SIZES["80x24"], run_before=told)
 

@@ -10,7 +10,7 @@ from support.pictures import SIZES
 from torchx_tui.tui.launch.field_dialogs import ChoiceDialog, ItemsDialog
 from torchx_tui.tui.launch.form_field import role_section
 from torchx_tui.tui.launch.role_rule import RoleRule
-from torchx_tui.tui.launch.sweep_dialog import SweepDialog
+from torchx_tui.tui.ui.dialog import AskDialog
 
 JOB = '''
 def train(data: str, lr: float = 0.1, batch: int = 32, mode: str = "fast", env: Optional[Dict[str, str]] = None,
@@ -119,7 +119,7 @@ def test_a_sweep(snap_compare, app):
             "the request",
         )
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(pilot.app.screen, SweepDialog), "the question")
+        await until(pilot, lambda: isinstance(pilot.app.screen, AskDialog), "the question")
 
     assert snap_compare(app, sizes=SIZES, run_before=run)
 

@@ -4,7 +4,8 @@ from support.dashboard import until
 from support.pictures import FAILED, RUNNING, SIZES, at_job
 
 from torchx_tui.backends.history.provenance import Changed
-from torchx_tui.tui.job.relaunch import RelaunchDialog
+from torchx_tui.tui.job.relaunch import relaunch_dialog
+from torchx_tui.tui.ui.dialog import AskDialog
 
 COMMIT = Changed("git commit", "1a2b3c4d5e", "9f8e7d6c5b, 3 files differ")
 IMAGE = Changed("image ghcr.io/pytorch/torchx:0.8.0dev0", "sha256:0123456789ab", "sha256:ba9876543210")
@@ -19,8 +20,8 @@ def asked(changes):
         app = pilot.app
         await at_job(RUNNING)(pilot)
         rows = [row for row in app.jobs.rows.values() if row.handle in changes]
-        app.push_screen(RelaunchDialog(rows, changes))
-        await until(pilot, lambda: isinstance(app.screen, RelaunchDialog), "the dialog")
+        app.push_screen(relaunch_dialog(app, rows, changes))
+        await until(pilot, lambda: isinstance(app.screen, AskDialog), "the dialog")
 
     return run_before
 

@@ -33,7 +33,7 @@ def test_jobs_200x50(snap_compare, app):
     assert snap_compare(app, terminal_size=(200, 50), run_before=at_job(RUNNING, "space"))
 
 
-@pytest.mark.parametrize("theme", ["torchx-light", "torchx-ansi-dark", "torchx-high-contrast", "torchx-color-blind"])
+@pytest.mark.parametrize("theme", ["torchx-light", "torchx-ansi-dark", "torchx-color-blind"])
 def test_jobs_themes(snap_compare, tmp_path, theme):
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(theme=theme))
     assert snap_compare(app, terminal_size=(120, 40), run_before=at_job(RUNNING))

@@ -14,11 +14,11 @@ from torchx_tui.backends.types import Capabilities, Finding, JobAction
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.format import clock
 from torchx_tui.tui.job.actions import lost_logs
-from torchx_tui.tui.job.dialogs import CancelDialog, DeleteDialog, QuitDialog, ResultsDialog
-from torchx_tui.tui.job.menu import ActionsDialog, EndingDialog
-from torchx_tui.tui.job.relaunch import RelaunchDialog
+from torchx_tui.tui.job.dialogs import cancel_dialog, delete_dialog, quit_dialog, results_dialog
+from torchx_tui.tui.job.menu import ActionsDialog
+from torchx_tui.tui.job.relaunch import relaunch_dialog
 from torchx_tui.tui.rows import JobRow
-from torchx_tui.tui.ui.dialog import TEXT_WIDTH
+from torchx_tui.tui.ui.dialog import TEXT_WIDTH, AskDialog
 
 LONG = "x" * 100
 ROW = JobRow(
@@ -61,32 +61,32 @@ async def test_quitting_asks_what_becomes_of_the_jobs(app):
             ("right enter", 1, names[:1], [], []),
             ("escape", 1, names[:1], [], []),
         ):
-            dialog = QuitDialog([f"local_cwd://torchx/{name}" for name in names[:count]], findings)
+            dialog = quit_dialog(app, [f"local_cwd://torchx/{name}" for name in names[:count]], findings)
             assert await asked(table, dialog, answers) == [
                 f"{count} job{'s' * (count > 1)} launched here, still running on this machine:",
                 *("", *listed, "", "Kept jobs continue without the terminal and are found again.", *said, ""),
             ]
             assert buttons(dialog) == ["Keep running", "y Cancel them", "esc back"]
             await table.back(*way.split())
-    assert answers == ["cancel", "keep", "keep", "cancel", None]
+    assert answers == ["y", "k", "k", "y", ""]
 
 
 @pytest.mark.parametrize(
     ("kind", "verb", "labels", "last"),
     [
         (
-            CancelDialog,
+            cancel_dialog,
             "Cancel",
             ["Keep running", "y Cancel the job"],
             "The job stays listed as Cancelled, logs are kept.",
         ),
-        (DeleteDialog, "Delete", ["Keep", "y Delete"], "Logs and history of it are removed. This cannot be undone."),
+        (delete_dialog, "Delete", ["Keep", "y Delete"], "Logs and history of it are removed. This cannot be undone."),
     ],
 )
 async def test_jobs_are_shown_before_anything_ends(app, kind, verb, labels, last):
     answers = []
     async with jobs_of(app) as table:
-        dialog = kind([replace(ROW, app_id=LONG)])
+        dialog = kind(app, [replace(ROW, app_id=LONG)])
         await asked(table, dialog, answers)
         await table.until(lambda: last in lines(dialog), "what becomes of the logs")
         since = f"since {clock(NOW - 50, NOW)}"
@@ -97,10 +97,10 @@ async def test_jobs_are_shown_before_anything_ends(app, kind, verb, labels, last
         # Both buttons answer, and the key does.
         for way in (["enter"], ["right", "enter"], ["y"], ["escape"]):
             await table.back(*way)
-            await asked(table, kind([ROW]), answers)
-        assert answers == [False, True, True, None]
+            await asked(table, kind(app, [ROW]), answers)
+        assert answers == ["", "y", "y", ""]
         await table.back("escape")
-        dialog = kind([ROW, replace(ROW, app_id=LONG, state=AppState.FAILED), *[ROW] * 8])
+        dialog = kind(app, [ROW, replace(ROW, app_id=LONG, state=AppState.FAILED), *[ROW] * 8])
         rows = await asked(table, dialog, answers)
         assert rows[:2] == [f"● Running     {ROW.name}", f"✗ Failed      {'x' * (TEXT_WIDTH - 15)}…"]
         assert rows[7:10] == [f"● Running     {ROW.name}", "and 2 more", ""]
@@ -116,7 +116,7 @@ async def test_dialogs_say_how_jobs_ended_and_scroll(app):
             ("✓ Succeeded", replace(ROW, running=0, history=True), "2"),
         ):
             ended = replace(row, state=AppState[state[2:].upper()], finished_at=NOW - 30)
-            shown = await asked(table, DeleteDialog([ended]), [])
+            shown = await asked(table, delete_dialog(app, [ended]), [])
             assert shown[2:5] == [
                 f"state      {state}  20s, ended {clock(NOW - 30, NOW)}",
                 "where      local",
@@ -124,21 +124,21 @@ async def test_dialogs_say_how_jobs_ended_and_scroll(app):
             ]
             await table.back("escape")
         # What failed comes first.
-        dialog = ResultsDialog([("good", ""), (LONG, "why " * 60), ("bad", "exit 1"), *[("fine", "")] * 40])
+        dialog = results_dialog(app, [("good", ""), (LONG, "why " * 60), ("bad", "exit 1"), *[("fine", "")] * 40])
         await asked(table, dialog, [])
         reason = f"    {'why ' * 14}".rstrip()
         failed = [f"✗ {'x' * (TEXT_WIDTH - 3)}…", reason, reason, "✗ bad", "    exit 1"]
-        assert text_of(dialog, "#dialog-results Static").splitlines() == [*failed, "✓ good", *["✓ fine"] * 40]
+        assert text_of(dialog, "#dialog-details Static").splitlines() == [*failed, "✓ good", *["✓ fine"] * 40]
         assert (dialog.heading(), buttons(dialog)) == ("2 of 43 jobs failed", ["Close"])
-        await scrolled(table, "#dialog-results")
+        await scrolled(table, "#dialog-details")
         # Nothing but the button takes the focus.
         await table.press("tab")
         assert dialog.focused is dialog.query(Button).first()
         await table.back("escape")
         await table.resize(80, 24)
         changes = [Changed(f"image {number}", "a", "b") for number in range(20)]
-        await asked(table, RelaunchDialog([ROW], {ROW.handle: changes}), [])
-        await scrolled(table, "#relaunch-changes")
+        await asked(table, relaunch_dialog(app, [ROW], {ROW.handle: changes}), [])
+        await scrolled(table, "#dialog-details")
 
 
 async def scrolled(table, selector):
@@ -181,7 +181,7 @@ async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):
         await table.press("space", "space", "space")
         dialog = await table.open(ActionsDialog, "A")
         assert [row.plain for row in dialog.rows()] == ["hold      2 of 3: Holds it."]
-        asked = await table.dialog(EndingDialog, "enter")
+        asked = await table.dialog(AskDialog, "enter")
         assert asked.heading() == "Hold 2 jobs?"
         await table.press("2", "enter")
         await table.shows("hold: 2 jobs done", on="said")
@@ -190,12 +190,12 @@ async def test_what_else_can_be_done_is_said_of_its_job(scheduler, app):
 
 def test_dialog_without_its_buttons_focuses_nothing():
     """A launch may end, and close its dialog, before the dialog is drawn."""
-    assert RelaunchDialog([ROW], {}).first_focus() is None
+    assert AskDialog("Quit?", [], {"": "Keep"}).first_focus() is None
 
 
 async def test_dialogs_are_readable_on_forty_by_twelve(app):
     async with jobs_of(app) as table:
-        dialog = await table.dialog(CancelDialog, "x")
+        dialog = await table.dialog(AskDialog, "x")
         await table.resize(40, 12)
         await table.shows("Keep running", "y Cancel the job", "esc back", on="drawn")
         seen = table.drawn()

@@ -24,13 +24,13 @@ from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.roles import Role
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job import shell
-from torchx_tui.tui.job.dialogs import DeleteDialog
 from torchx_tui.tui.job.replicas import cells_per_row
 from torchx_tui.tui.job.screen import JobScreen, appdef_yaml
 from torchx_tui.tui.job.timeline import Timeline, timeline_text
 from torchx_tui.tui.job.why import error_quote
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.messages import SchedulerMade
+from torchx_tui.tui.ui.dialog import AskDialog
 from torchx_tui.tui.ui.glyphs import UNICODE
 
 FAILED = "llama3-8b-sft-b7n1xk4t9wz0rg"
@@ -393,7 +393,7 @@ async def test_copy_key_depends_on_the_pane(app, copied):
 
 async def test_page_of_a_deleted_job_is_closed(app, scheduler):
     async with failed_job(app) as job:
-        await job.dialog(DeleteDialog, "D")
+        await job.dialog(AskDialog, "D")
         await job.press("y")
         await job.until(lambda: isinstance(app.screen, JobsScreen), "the table")
         assert FAILED not in scheduler.apps

@@ -13,12 +13,13 @@ from textual.widgets import Input
 from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.status import AppState
-from torchx_tui.tui.job.dialogs import CancelDialog, DeleteDialog, ResultsDialog
+from torchx_tui.tui.job.dialogs import delete_dialog
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.ui.dialog import AskDialog
 from torchx_tui.tui.ui.keys_screen import KeysScreen, bindings_of
 
 NEWEST, SECOND = "qwen2-7b-dpo-d2t5m0xk8wqhzn", "eval-mmlu-h3v9q1zj6pcx0d"
@@ -92,7 +93,7 @@ async def test_dialog_does_not_wait_for_a_scheduler(app, monkeypatch):
     async with jobs_of(app) as table:
         monkeypatch.setattr(app.runner, "scheduler", lambda name: goes_on.wait(PATIENCE) and made(name))
         try:
-            await table.dialog(CancelDialog, "x")
+            await table.dialog(AskDialog, "x")
             assert "listed as Cancelled." in table.dialog_text()
         finally:
             goes_on.set()
@@ -154,13 +155,13 @@ async def test_threads_end_with_the_app(app):
 
 async def test_cancel_asks_with_the_focus_on_keep(app, scheduler):
     async with jobs_of(app) as table:
-        dialog = await table.dialog(CancelDialog, "j", "x")
+        dialog = await table.dialog(AskDialog, "j", "x")
         assert table.focused() is dialog.query_one("#keep")
         await table.shows("listed as Cancelled, logs are kept.", on="dialog_text")
         await table.back("enter")
         assert scheduler.cancelled == []
         scheduler.capabilities = replace(scheduler.capabilities, logs_after_cancel="They go with [b]its pods[/b].")
-        await table.dialog(CancelDialog, "x")
+        await table.dialog(AskDialog, "x")
         await table.shows("listed as Cancelled.\nThey go with [b]its pods[/b].\n", on="dialog_text")
         await table.press("y")
         await table.until(lambda: scheduler.cancelled == [SECOND], "the cancel")
@@ -168,7 +169,7 @@ async def test_cancel_asks_with_the_focus_on_keep(app, scheduler):
 
 async def test_several_jobs_ask_for_their_count(app, scheduler):
     async with jobs_of(app) as table:
-        dialog = await table.dialog(CancelDialog, "space", "space", "x")
+        dialog = await table.dialog(AskDialog, "space", "space", "x")
         assert [(field.has_focus, field.region.height) for field in dialog.query(Input)] == [(True, 1)]
         for keys, wrong in (("", "nothing"), ("y3", "3")):
             await table.press(*keys, "enter")
@@ -176,7 +177,7 @@ async def test_several_jobs_ask_for_their_count(app, scheduler):
         await table.shows("enter Cancel 2 jobs", on="drawn")
         await table.press("escape")
         await table.shows("Nothing cancelled")
-        await table.dialog(CancelDialog, "x")
+        await table.dialog(AskDialog, "x")
         await table.press("2", "enter")
         await table.until(lambda: len(scheduler.cancelled) == 2, "both")
 
@@ -194,7 +195,7 @@ async def test_many_jobs_are_cancelled_at_the_same_time(app, scheduler):
     async with jobs_of(app) as table:
         await table.press("slash", *"many", "enter")
         await table.has(40)
-        await table.dialog(CancelDialog, "asterisk", "x")
+        await table.dialog(AskDialog, "asterisk", "x")
         await table.back("y", "4", "0", "enter")
         await table.shows("40 jobs cancelled")
         await table.until(lambda: all(row.is_final for row in table.table.rows), "the table")
@@ -214,7 +215,7 @@ async def test_end_of_jobs_is_not_announced_as_under_way(app, scheduler):
     async with jobs_of(app) as table:
         await table.press("slash", *"twin", "enter")
         await table.has(2)
-        await table.dialog(CancelDialog, "asterisk", "x")
+        await table.dialog(AskDialog, "asterisk", "x")
         await table.back("y", "2", "enter")
         await table.shows("2 jobs cancelled")
         is_announced.set()
@@ -234,10 +235,10 @@ async def test_finished_job_cannot_be_cancelled(app):
 async def test_delete(app, scheduler):
     async with jobs_of(app) as table:
         table.to(FINISHED)
-        await table.dialog(DeleteDialog, "D")
+        await table.dialog(AskDialog, "D")
         await table.press("escape")
         await table.shows("Nothing deleted")
-        await table.dialog(DeleteDialog, "D")
+        await table.dialog(AskDialog, "D")
         await table.press("y")
         await table.has(21)
         assert FINISHED not in scheduler.apps
@@ -262,8 +263,8 @@ OF_TORCHX = replace(ENDED, notes=(BY_TORCHX,))
         ([ENDED, OF_TORCHX], [..., "The logs of 1 job are in TorchX's folder and stay."]),
     ],
 )
-def test_delete_dialog_says_what_goes(rows, sentences):
-    found = DeleteDialog(rows).consequence()
+def test_delete_dialog_says_what_goes(app, rows, sentences):
+    found = [line.plain for line in delete_dialog(app, rows).body if line.plain.endswith(".")]
     assert len(found) == len(sentences)
     assert [each for each, wanted in zip(found, sentences, strict=True) if wanted not in (each, ...)] == []
 
@@ -432,10 +433,10 @@ async def test_many_jobs_get_a_result_each(app, scheduler, monkeypatch):
 
     monkeypatch.setattr(scheduler, "cancel", cancel_others)
     async with jobs_of(app, rows=22) as table:
-        active = len((await table.dialog(CancelDialog, "asterisk", "x")).rows)
-        results = await table.dialog(ResultsDialog, *str(active), "enter")
+        active = (await table.dialog(AskDialog, "asterisk", "x")).count
+        await table.press(*str(active), "enter")
+        await table.shows(f"2 of {active} jobs failed", on="drawn")
         assert table.said().endswith(f"Cancelling {active - 2} jobs, 2 failed")
-        assert results.heading() == f"2 of {active} jobs failed"
         assert table.dialog_text().count("the engine said no: [bold]try[/] again") == 2
         assert len(scheduler.cancelled) == active - 2
         await table.back("enter")

@@ -13,13 +13,13 @@ from textual.screen import Screen
 from torchx_tui.base.errors import ConfigError
 from torchx_tui.settings.config import Settings, load_settings
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.job.dialogs import CancelDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.keymap import keys_page, named_keys, owners
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui.base import BaseScreen
+from torchx_tui.tui.ui.dialog import AskDialog
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "keys.md"
 
@@ -40,7 +40,7 @@ async def test_chosen_key_replaces_the_usual_one(tmp_path):
         await until(pilot, lambda: table.cursor_row != first)
         assert app.screen is jobs
         await pilot.press("ctrl+x")
-        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
+        await until(pilot, lambda: isinstance(app.screen, AskDialog))
         await pilot.press("escape", "l")
         await until(pilot, lambda: isinstance(app.screen, LogsScreen))
         assert {hint.word: hint.key for hint in app.screen.query_one(KeyBar).hints}["Follow"] == "ctrl+f"
@@ -113,7 +113,7 @@ async def test_a_name_that_no_key_has_is_said_at_the_start(tmp_path, name, words
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
         assert f"config.toml: keys: {name} is not a key's name; {words}" in app.status.message
         await pilot.press("ctrl+x")
-        await until(pilot, lambda: isinstance(app.screen, CancelDialog))
+        await until(pilot, lambda: isinstance(app.screen, AskDialog))
 
 
 def test_every_key_can_be_chosen():

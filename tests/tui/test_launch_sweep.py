@@ -14,8 +14,8 @@ from torchx_tui.settings.config import LaunchSettings, Settings
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.tui.jobs.filter import parse_filter
 from torchx_tui.tui.launch.form_model import FormModel
-from torchx_tui.tui.launch.sweep_dialog import SweepDialog
 from torchx_tui.tui.launch.work import launch_all
+from torchx_tui.tui.ui.dialog import AskDialog
 
 JOB = '''
 def job(data: str, lr: float = 0.1, batch: int = 32, flag: bool = False) -> AppDef:
@@ -54,9 +54,9 @@ async def test_a_sweep_is_launched_once_its_count_is_typed(app, scheduler):
     async with swept(app, lr="0.1, 0.01", batch="16..64*2") as launch:
         assert "ctrl+s submits 6 jobs" in launch.words()
         await launch.shows("the first of the sweep: lr=0.1 batch=16", on="preview")
-        await launch.open(SweepDialog, "ctrl+s")
+        await launch.open(AskDialog, "ctrl+s")
         await launch.press("5", "enter")
-        assert isinstance(app.screen, SweepDialog)
+        assert isinstance(app.screen, AskDialog)
         assert scheduler.launched == []
         await launch.press("backspace", "6", "enter")
         await launch.until(lambda: len(app.jobs.rows) == 6, "the jobs")
@@ -70,7 +70,7 @@ async def test_a_sweep_is_launched_once_its_count_is_typed(app, scheduler):
 
 async def test_going_back_launches_nothing(app, scheduler):
     async with swept(app, lr="0.1,0.2") as launch:
-        await launch.open(SweepDialog, "ctrl+s")
+        await launch.open(AskDialog, "ctrl+s")
         await launch.back("escape")
         assert (scheduler.launched, app.runner.journal.records()) == ([], [])
         assert launch.value("lr") == "0.1,0.2"
@@ -98,7 +98,7 @@ async def test_texts_and_choices_are_several_after_a_key(app, scheduler):
         await launch.until(lambda: "maybe: use one of true, false" in launch.error("flag"), "the error")
         await launch.type(flag="true,false")
         await launch.shows("submits 4 jobs", on="words")
-        await launch.open(SweepDialog, "ctrl+s")
+        await launch.open(AskDialog, "ctrl+s")
         await launch.press("4", "enter")
         await launch.until(lambda: len(scheduler.launched) == 4, "the jobs")
         assert launched(scheduler, 0, 3) == [("a", "True"), ("a", "False"), ("b", "True"), ("b", "False")]
@@ -111,7 +111,7 @@ async def test_one_refused_job_stops_the_whole_sweep(app, scheduler):
 
     scheduler.refuse = refuse
     async with swept(app, lr="0.1,0.2,0.3") as launch:
-        await launch.open(SweepDialog, "ctrl+s")
+        await launch.open(AskDialog, "ctrl+s")
         await launch.press("3", "enter")
         await launch.shows("✗ ", "lr=0.3: not with 0.3")
         assert (scheduler.launched, app.runner.journal.records()) == ([], [])

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.text import Text
 from support.canned import NOW
 
 from torchx_tui.backends.history.launch_record import LaunchRecord
@@ -30,6 +29,7 @@ from torchx_tui.tui.launch.partitions import PartitionsFound, partitions_text
 from torchx_tui.tui.launch.plan import LaunchPlan
 from torchx_tui.tui.launch.preview import diff_text, script_text, workspace_text
 from torchx_tui.tui.ui.glyphs import UNICODE
+from torchx_tui.tui.ui.palette import Text
 
 SECRET = {"context": "c", "api_token": "abc"}
 CHANGED = {"r": {"image": "x", "env": "TOKEN=abc"}}

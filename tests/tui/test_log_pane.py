@@ -113,7 +113,7 @@ async def test_pane_waits_for_the_first_line_and_ends_with_the_job(tmp_path):
 
 async def test_clearing_and_leaving_end_the_reading_thread(tmp_path):
     async with logs_of(*replicas(tmp_path, 2), count=2) as logs:
-        follower = logs.pane.reading.follower
+        follower = logs.pane.session.follower
         logs.pane.clear("nothing is chosen")
         assert follower.join(PATIENCE)
         assert logs.rows() == [" nothing is chosen"]
@@ -121,7 +121,7 @@ async def test_clearing_and_leaving_end_the_reading_thread(tmp_path):
         assert logs.pane.state_text().plain == "nothing is chosen"
         logs.pane.show(logs.app.logs)
         await logs.counted(2)
-        follower = logs.pane.reading.follower
+        follower = logs.pane.session.follower
     assert follower.join(PATIENCE)
 
 

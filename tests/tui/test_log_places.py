@@ -9,7 +9,7 @@ from log_writing import LogWriter
 from textual.geometry import Size
 
 from torchx_tui.logs.lines.merge import MergedLog
-from torchx_tui.tui.logs import reading
+from torchx_tui.tui.logs import session
 from torchx_tui.tui.logs.rows import relative_text
 from torchx_tui.tui.logs.search import LogSearch
 from torchx_tui.tui.logs.search_row import kind_words
@@ -31,7 +31,7 @@ async def test_last_error_is_shown_once_it_is_read(tmp_path):
             show_cause(logs, replica)
             await logs.finds("ERROR last")
             await logs.to_be(state="ended", exact=True, replica=replica)
-            assert not logs.screen.query_one(LogSearch).travel.under_way
+            assert not logs.screen.query_one(LogSearch).is_travelling
         assert logs.app.said == []
 
 
@@ -40,7 +40,7 @@ async def test_log_without_an_error_stays_at_its_end(tmp_path):
         show_cause(logs)
         await logs.counted(5000)
         await logs.last("line 4999")
-        await logs.until(lambda: not logs.screen.query_one(LogSearch).travel.under_way, "the end of the search")
+        await logs.until(lambda: not logs.screen.query_one(LogSearch).is_travelling, "the end of the search")
         await logs.to_be(state="ended")
         assert (logs.lines()[-1], logs.app.said) == ("line 4999", [])
 
@@ -61,7 +61,7 @@ async def test_late_error_does_not_move_what_a_person_has_moved(tmp_path, monkey
     async with logs_of(written(tmp_path, text)) as logs:
         show_cause(logs)
         await logs.last("line 4999")
-        assert logs.screen.query_one(LogSearch).travel.under_way
+        assert logs.screen.query_one(LogSearch).is_travelling
         await logs.press("k")
         held = False
         await logs.counted(5001)
@@ -138,7 +138,7 @@ def test_relative_times_are_equally_wide():
 
 async def test_since_leaves_out_what_came_before(tmp_path, monkeypatch):
     writer, now = LogWriter(tmp_path), time.time()
-    monkeypatch.setattr(reading, "time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr(session, "time", SimpleNamespace(time=lambda: now))
     for ago in (7000, 1000, 300):
         writer.write(b"%d ago\n" % ago, at=now - ago)
     async with logs_of(writer, size=(80, 11), count=3) as logs:
@@ -169,7 +169,7 @@ async def test_lines_are_counted_from_the_start_also_if_some_were_dropped(tmp_pa
     for number in range(3000):
         writer.write(b"line %d\n" % number, at=1000 + number)
     async with logs_of(writer, size=(100, 11), count=3000) as logs:
-        log = logs.pane.reading.log
+        log = logs.pane.session.log
         log.drop_before(log.bounds().first + 2000)
         gone = log.bounds().gone
         assert gone > 0

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import threading
 import time
 
 import pytest
@@ -16,7 +17,7 @@ from torchx_tui.logs.lines.merge import MergedLog
 from torchx_tui.logs.pattern.pattern import parse_pattern
 from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.tui.logs import save as save_module
-from torchx_tui.tui.logs.export import ExportError, ExportTold
+from torchx_tui.tui.logs.export import ExportError
 from torchx_tui.tui.logs.save import save, save_path
 from torchx_tui.tui.logs.save_dialog import SaveDialog
 from torchx_tui.tui.logs.text import LineForm
@@ -242,13 +243,11 @@ async def test_esc_and_leaving_stop_it_and_nothing_is_left(tmp_path, path, monke
         await ask(pane, path)
         await pane.press("enter")
         await pane.until(lambda: path.exists() and path.stat().st_size, "the file")
-        await pane.until(lambda: any(text.startswith("Saving") for text in pane.app.said), "how far it is")
-        saving = pane.pane._output._saving
-        for share, words in ((None, "Saving"), (0.071, "Saving 7 %"), (1.0, "Saving 100 %")):
-            pane.pane.post_message(ExportTold(saving, share))
-            await pane.until(lambda words=words: f"{words}   esc stops it" in pane.app.said, words)
+        await pane.until(lambda: "Saving 100 %   esc stops it" in pane.app.said, "the progress")
+        (saving,) = (thread for thread in threading.enumerate() if thread.name == "log-export")
         if leave == "escape":
             await pane.press("escape")
             await saved(pane, "Saving was stopped: the partial file was removed")
-    assert saving.join(PATIENCE)
+    saving.join(PATIENCE)
+    assert not saving.is_alive()
     assert not path.exists()

@@ -5,10 +5,10 @@ from log_app import logs_of, numbered, written
 from textual.events import MouseScrollUp
 
 from torchx_tui.logs.lines.merge import Bounds, MergedLog
-from torchx_tui.tui.logs import output as log_copy
+from torchx_tui.tui.logs import export
 from torchx_tui.tui.logs.selection import LogSelection
 from torchx_tui.tui.logs.view import LogView
-from torchx_tui.tui.ui.palette import ANSI_DARK, NO_COLOR
+from torchx_tui.tui.ui.palette import ANSI, NO_COLOR
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ async def test_motions_extend_a_selection(writer, monkeypatch):
             await logs.press(*keys)
             await logs.to_be(selected=count)
             assert top is None or logs.lines() == lines(top, top + 10)
-        monkeypatch.setattr(log_copy, "MOST", 50)
+        monkeypatch.setattr(export, "MOST_COPIED", 50)
         await logs.press("g", "y")
         await logs.until(lambda: logs.app.said == ["100 lines are more than 50 B: S saves them to a file"])
         assert len(logs.app.copies) == 2
@@ -121,7 +121,7 @@ async def test_copy_is_safe_text_and_whole_where_the_screen_cuts(tmp_path):
         await copied(logs, "red", "x" * 300_000)
 
 
-@pytest.mark.parametrize("palette", [ANSI_DARK, NO_COLOR], ids=["16 colours", "no colour"])
+@pytest.mark.parametrize("palette", [ANSI, NO_COLOR], ids=["16 colours", "no colour"])
 async def test_selected_rows_are_plain_reverse_where_colours_are_few(tmp_path, palette):
     async with logs_of(written(tmp_path, "one\n\x1b[31mtwo\x1b[0m ERROR\n"), theme=palette.name, count=2) as logs:
         await logs.press("v")
@@ -160,7 +160,7 @@ def test_copying_stops_when_the_log_is_closed(writer):
     log.open()
     while log.read_older(1):
         pass
-    steps = log_copy.copy(log, range(-100, 0))
+    steps = export.copied_text(log, range(-100, 0))
     steps.close()
     with pytest.raises(StopIteration):
         next(steps)

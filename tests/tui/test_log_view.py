@@ -15,7 +15,7 @@ from torchx_tui.tui.logs.rows import RowLayout, RowMaker
 from torchx_tui.tui.logs.style import SgrStyles, contrast, parse_hex
 from torchx_tui.tui.ui import glyphs
 from torchx_tui.tui.ui.frames import repaint_interval
-from torchx_tui.tui.ui.palette import ANSI_DARK, DARK, LIGHT
+from torchx_tui.tui.ui.palette import ANSI, DARK, LIGHT
 
 
 def rows_of(data, stream="o", replica=0, width=40, **layout) -> Any:
@@ -142,5 +142,5 @@ def test_printed_colours_are_kept_and_legible():
                 fore = made.color.get_truecolor() if made.color else parse_hex(colors.log)
                 assert contrast(tuple(fore), tuple(back)) >= 4.5, (colors.name, style)
     assert drawn(DARK, fg=RGB | 0x60FF60).color.name == "#60ff60"
-    ansi = drawn(ANSI_DARK, fg=1, reverse=True)
+    ansi = drawn(ANSI, fg=1, reverse=True)
     assert (ansi.color.number, ansi.reverse) == (1, True)

@@ -19,9 +19,9 @@ from textual.screen import Screen
 from torchx_tui.backends.job import Job
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.app import TorchXTuiApp
-from torchx_tui.tui.job.dialogs import ConfirmDialog
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.ui import garbage_collection as garbage
+from torchx_tui.tui.ui.dialog import AskDialog
 
 BATCH = 40
 # A batch takes some tenths of a second; this long, and something hangs.
@@ -82,13 +82,13 @@ def left_screens(app: TorchXTuiApp, others: Iterable[Screen]) -> list[Screen]:
 def asked(monkeypatch):
     """Count jobs whose dialog was confirmed, and those that were acted on."""
     counts = {"confirmed": 0, "acted": 0}
-    dismiss = ConfirmDialog.dismiss
+    dismiss = AskDialog.dismiss
 
     def count_confirmed(self, result=None):
-        counts["confirmed"] += len(self.rows) if result is True else 0
+        counts["confirmed"] += self.count if result == "y" else 0
         return dismiss(self, result)
 
-    monkeypatch.setattr(ConfirmDialog, "dismiss", count_confirmed)
+    monkeypatch.setattr(AskDialog, "dismiss", count_confirmed)
     monkeypatch.setattr(TorchXTuiApp, "action_leave", lambda self: None)
     monkeypatch.setattr(TorchXTuiApp, "action_interrupt", lambda self: None)
     return counts

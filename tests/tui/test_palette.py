@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, HIGH_CONTRAST, LIGHT, NO_COLOR, PALETTES
+from torchx_tui.tui.ui.palette import COLOR_BLIND, DARK, LIGHT, NO_COLOR, PALETTES
 
 TEXT = (
     "text", "log", "muted", "faint", "accent", "submitted", "pending", "running", "failed", "cancelled", "unknown",
@@ -31,7 +31,7 @@ def color(style: str) -> str:
     return re.findall(r"#[0-9a-f]{6}", style)[-1]
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND], ids=lambda palette: palette.name)
+@pytest.mark.parametrize("palette", [DARK, LIGHT, COLOR_BLIND], ids=lambda palette: palette.name)
 def test_text_is_legible_on_every_background(palette):
     backgrounds = {name: color(getattr(palette, name)) for name in ("bg", "bar", "raised", "sel", "error_row")}
     weak = [
@@ -43,7 +43,7 @@ def test_text_is_legible_on_every_background(palette):
     assert weak == []
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND], ids=lambda palette: palette.name)
+@pytest.mark.parametrize("palette", [DARK, LIGHT, COLOR_BLIND], ids=lambda palette: palette.name)
 def test_filled_accent_matches_and_replicas(palette):
     text, fill = re.findall(r"#[0-9a-f]{6}", palette.accent_fill)
     assert contrast(text, fill) >= 4.5
@@ -52,7 +52,7 @@ def test_filled_accent_matches_and_replicas(palette):
         assert [c for c in palette.replicas if contrast(c, background) < 4.5] == []
 
 
-@pytest.mark.parametrize("palette", [DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND], ids=lambda palette: palette.name)
+@pytest.mark.parametrize("palette", [DARK, LIGHT, COLOR_BLIND], ids=lambda palette: palette.name)
 def test_colours_that_a_job_prints_stay_legible(palette):
     assert [c for c in palette.named_colors if contrast(c, palette.bg) < 4.5] == []
 
@@ -68,12 +68,6 @@ def test_ansi_palettes_name_no_rgb_and_no_color_names_no_colour():
 
 def test_replicas_come_round_again():
     assert DARK.replica(0) == DARK.replica(8) != DARK.replica(1)
-
-
-def test_high_contrast_is_seven_to_one():
-    backgrounds = [color(getattr(HIGH_CONTRAST, name)) for name in ("bg", "bar", "raised", "sel", "error_row")]
-    text = [color(getattr(HIGH_CONTRAST, name)) for name in TEXT]
-    assert [pair for pair in itertools.product(text, backgrounds) if contrast(*pair) < 7] == []
 
 
 # What eyes without one kind of receptor see of linear RGB (Machado, Oliveira and Fernandes 2009, severity 1).

@@ -12,6 +12,7 @@ from support.git import WorkTree
 from support.screens import jobs_of
 from support.waiting import NEVER, wait_until
 from textual.events import Key
+from textual.widgets import Button
 
 from torchx_tui.backends.history import provenance
 from torchx_tui.backends.history.journal import LaunchRecord
@@ -23,8 +24,9 @@ from torchx_tui.settings.launch_defaults import config_now
 from torchx_tui.specs.errors import SchedulerError, UnknownAppException
 from torchx_tui.specs.roles import AppDef, Role
 from torchx_tui.specs.status import MISSING
-from torchx_tui.tui.job.relaunch import RelaunchDialog, summed_up
+from torchx_tui.tui.job.relaunch import summed_up
 from torchx_tui.tui.launch.foreign_job import foreign_job
+from torchx_tui.tui.ui.dialog import AskDialog
 
 
 @pytest.fixture
@@ -81,11 +83,11 @@ async def test_relaunch_key_pressed_twice_launches_once(app, tree, is_changed):
             for _ in range(presses):
                 app.post_message(Key("r", "r"))
             if is_changed:
-                await table.dialog(RelaunchDialog)
+                await table.dialog(AskDialog)
                 await table.press("y")
             await table.has(count)
             await table.shows("Launched job-0 again")
-            assert not isinstance(app.screen, RelaunchDialog)
+            assert not isinstance(app.screen, AskDialog)
 
 
 async def test_a_job_without_notes_is_launched_without_a_claim(app, tree):
@@ -103,18 +105,18 @@ async def test_changes_are_shown_before_anything_is_launched(app, scheduler, tre
     tree.write("train.py", "lr = 0.2\n")
     now = tree.commit()[:10]
     async with jobs_of(app) as table:
-        dialog = await table.dialog(RelaunchDialog, "r")
+        dialog = await table.dialog(AskDialog, "r")
         assert f"git commit\n  - {then}\n  + {now}" in table.dialog_text()
         # The harmless button has the focus; nothing but the buttons takes it.
-        for button in ("keep", "confirm", "keep"):
-            assert dialog.focused.id == button
+        for number in (0, 1, 2, 0):
+            assert dialog.focused is dialog.query(Button)[number]
             await table.press("tab")
         await table.back("shift+tab", "enter")
         assert len(scheduler.apps) == 1
-        await table.dialog(RelaunchDialog, "r")
+        await table.dialog(AskDialog, "r")
         launching = await table.edit()
         await launching.open(type(table.screen), "escape")
-        await table.dialog(RelaunchDialog, "r")
+        await table.dialog(AskDialog, "r")
         await table.press("y")
         await table.shows("Launched job-0 again")
         assert len(scheduler.apps) == 2
@@ -128,7 +130,7 @@ async def test_many_are_asked_about_once_with_a_sum(app, scheduler, tree):
     launch(app)
     async with jobs_of(app, rows=3) as table:
         await table.press("asterisk")
-        dialog = await table.dialog(RelaunchDialog, "r")
+        dialog = await table.dialog(AskDialog, "r")
         assert dialog.heading() == "Launch 3 jobs again?"
         assert "2 of them have changes since their launch" in table.dialog_text()
         assert "git commit   2 jobs" in table.dialog_text()
@@ -143,11 +145,11 @@ async def test_many_unchanged_jobs_ask_for_their_count(app, scheduler):
     launch(app, 3)
     async with jobs_of(app, rows=3) as table:
         await table.press("asterisk")
-        await table.dialog(RelaunchDialog, "r")
+        await table.dialog(AskDialog, "r")
         await table.shows("Nothing has changed.", "Type 3 to launch them", on="dialog_text")
         await table.back("escape")
         assert (table.said(), len(scheduler.apps)) == ("✓ Nothing launched", 3)
-        await table.dialog(RelaunchDialog, "r")
+        await table.dialog(AskDialog, "r")
         await table.press("3", "enter")
         await table.shows("Launched 3 jobs again")
         assert len(scheduler.apps) == 6
@@ -201,7 +203,7 @@ async def test_equal_config_is_no_change(app, with_config):
 async def test_changed_config_is_shown(app, with_config, tree):
     tree.write(".torchxconfig", "[local_cwd]\nlog_dir = /other\n\n[component:utils.echo]\nmsg = hi\n")
     async with jobs_of(app) as table:
-        await table.dialog(RelaunchDialog, "r")
+        await table.dialog(AskDialog, "r")
         assert "config: log_dir\n  - /logs\n  + /other" in table.dialog_text()
         assert "config: msg" not in table.dialog_text()
 

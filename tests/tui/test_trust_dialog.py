@@ -12,7 +12,7 @@ from support.launching import LaunchingScheduler, drawn, launching_app, opened, 
 
 from torchx_tui.base.trust import trusted_list
 from torchx_tui.tui.launch.screen import LaunchScreen
-from torchx_tui.tui.launch.trust_dialog import TrustDialog
+from torchx_tui.tui.ui.dialog import AskDialog
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
@@ -40,7 +40,7 @@ async def chosen(pilot, app) -> LaunchScreen:
     picker = screen.chooser.picker
     await until(pilot, lambda: picker.highlighted and picker.highlighted.name == NAME, NAME)
     await pilot.press("enter")
-    await until(pilot, lambda: isinstance(app.screen, TrustDialog), "the question")
+    await until(pilot, lambda: isinstance(app.screen, AskDialog), "the question")
     return screen
 
 
@@ -71,7 +71,7 @@ async def test_component_runs_only_after_a_yes(app):
         assert screen.is_picking
         assert "ran" not in os.listdir()
         await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, TrustDialog), "the question again")
+        await until(pilot, lambda: isinstance(app.screen, AskDialog), "the question again")
         await pilot.press("y")
         await until(pilot, lambda: app.screen is screen and not screen.is_picking, "the form")
         await ready(pilot, screen)
@@ -89,7 +89,7 @@ async def test_torchxconfig_is_used_only_after_a_yes(app):
         assert not screen.editor.is_ready
         # Another try asks again.
         await pilot.press("ctrl+s")
-        await until(pilot, lambda: isinstance(app.screen, TrustDialog), "the question again")
+        await until(pilot, lambda: isinstance(app.screen, AskDialog), "the question again")
         await pilot.press("y")
         await until(pilot, lambda: text_in(screen, "data") == "corpus", "the file's value")
         await ready(pilot, screen)

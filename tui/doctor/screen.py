@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import zip_longest
+from textwrap import wrap
 
-from rich.table import Table
-from rich.text import Text
-from textual import work
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 
@@ -17,7 +17,7 @@ from ...logs.text.sanitize import plain
 from ..format import count
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.text_pane import TextPane
 
 _SUBJECT_WIDTH = 14
@@ -29,9 +29,9 @@ class DoctorScreen(BaseScreen):
 
     HELP_TITLE = "Doctor"
     BINDINGS = [
-        Binding("R", "look", "Look again", id="doctor.look", show=False),
-        Binding("y", "copy_report", "Copy the report", id="doctor.copy", show=False),
-        Binding("escape", "back", "Back", id="doctor.back", show=False),
+        Binding("R", "look", "Look again", id="doctor.look"),
+        Binding("y", "copy_report", "Copy the report", id="doctor.copy"),
+        Binding("escape", "back", "Back", id="doctor.back"),
     ]
 
     def __init__(self) -> None:
@@ -56,6 +56,9 @@ class DoctorScreen(BaseScreen):
         self._draw()
         self._look()
 
+    def on_resize(self, event: events.Resize) -> None:
+        self.call_after_refresh(self._draw)
+
     @work(group="doctor", exclusive=True, exit_on_error=False)
     async def _look(self) -> None:
         dashboard = self.dashboard
@@ -73,19 +76,16 @@ class DoctorScreen(BaseScreen):
     def _draw(self) -> None:
         faults = [item for item in self._found if item.finding.level in _FAULTS]
         fine = [item for item in self._found if item.finding.level not in _FAULTS]
-        table = Table.grid(padding=(0, 1), expand=True)
-        table.add_column(width=2, no_wrap=True)
-        table.add_column(width=_SUBJECT_WIDTH)
-        table.add_column(ratio=1)
+        text = Text()
         if faults:
-            table.add_row("", Text("To fix", f"bold {STYLES.text}"))
+            text.append("   To fix\n", f"bold {STYLES.text}")
             for level in _FAULTS:
-                self._add([fault for fault in faults if fault.finding.level == level], table)
-            table.add_row("")
+                self._add([fault for fault in faults if fault.finding.level == level], text)
+            text.append("\n")
         if fine:
-            table.add_row("", Text("In order", f"bold {STYLES.text}"))
-            self._add(fine, table)
-        self._pane.show_table(table)
+            text.append("   In order\n", f"bold {STYLES.text}")
+            self._add(fine, text)
+        self._pane.show_text(text)
         self._pane.rule.info = self._sum(faults)
         self.refresh_bars()
 
@@ -102,18 +102,23 @@ class DoctorScreen(BaseScreen):
             words.append(f"{', ' if errors else ''}{count(len(faults) - errors, 'warning')}", STYLES.pending)
         return words
 
-    def _add(self, found: list[Diagnosed], table: Table) -> None:
+    def _add(self, found: list[Diagnosed], text: Text) -> None:
         glyphs = self.glyphs
         looks = {"error": (glyphs.bad, STYLES.removed), "warning": ("!", STYLES.pending)}
+        room = max(20, self._pane.body.scrollable_content_region.width - _SUBJECT_WIDTH - 4)
         for item in found:
             glyph, color = looks.get(item.finding.level, (glyphs.ok, STYLES.running))
             is_fault = item.finding.level in _FAULTS
-            subject = Text(plain(item.subject), STYLES.text if is_fault else STYLES.faint)
-            what = Text(plain(item.finding.what), STYLES.text if is_fault else STYLES.muted)
-            table.add_row(Text(f" {glyph}", color), subject, what)
-            # Of what is in order no advice is needed.
-            if item.finding.hint and is_fault:
-                table.add_row("", "", Text(plain(item.finding.hint), STYLES.muted))
+            subject, what = wrap(plain(item.subject), _SUBJECT_WIDTH), wrap(plain(item.finding.what), room)
+            for first, second in zip_longest(subject, what, fillvalue=""):
+                text.append(f" {glyph:<2}", color)
+                text.append(f"{first:<{_SUBJECT_WIDTH}} ", STYLES.text if is_fault else STYLES.faint)
+                text.append(f"{second}\n", STYLES.text if is_fault else STYLES.muted)
+                glyph = ""
+            # What is in order needs no advice.
+            if is_fault:
+                hint = wrap(plain(item.finding.hint or ""), room)
+                text.append("".join(f"{'':<{_SUBJECT_WIDTH + 4}}{line}\n" for line in hint), STYLES.muted)
 
     def action_copy_report(self) -> None:
         """Copy everything, to be sent to somebody who can help."""

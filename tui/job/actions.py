@@ -23,7 +23,6 @@ from .bulk import job_names
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
-    from ...backends.types import JobAction
     from ..dashboard import Dashboard
     from ..rows import JobRow
 
@@ -38,18 +37,18 @@ class JobActions(BaseScreen):
     """A screen whose keys act on jobs. Subclasses say on which."""
 
     BINDINGS = [
-        Binding("n", "new", "New launch", id="jobs.new", show=False),
-        Binding("l", "logs", "Logs, full screen", id="jobs.logs", show=False),
-        Binding("p", "metrics", "Metrics: plots, progress", id="jobs.metrics", show=False),
-        Binding("b", "stacks", "Stacks of all ranks: why it hangs", id="jobs.stacks", show=False),
-        Binding("r", "relaunch", "Relaunch as it was", id="jobs.relaunch", show=False),
-        Binding("e", "edit", "Edit and relaunch", id="jobs.edit", show=False),
-        Binding("x", "cancel", "Cancel", id="jobs.cancel", show=False),
-        Binding("D", "delete", "Delete", id="jobs.delete", show=False),
-        Binding("y", "copy_handle", "Copy the handle", id="jobs.copy_handle", show=False),
-        Binding("Y", "copy_command", "Copy the torchx command", id="jobs.copy_command", show=False),
-        Binding("A", "menu", "More actions", id="jobs.menu", show=False),
-        Binding("R", "refresh_jobs", "Refresh", id="jobs.refresh", show=False),
+        Binding("n", "new", "New launch", id="jobs.new"),
+        Binding("l", "logs", "Logs, full screen", id="jobs.logs"),
+        Binding("p", "metrics", "Metrics: plots, progress", id="jobs.metrics"),
+        Binding("b", "stacks", "Stacks of all ranks: why it hangs", id="jobs.stacks"),
+        Binding("r", "relaunch", "Relaunch as it was", id="jobs.relaunch"),
+        Binding("e", "edit", "Edit and relaunch", id="jobs.edit"),
+        Binding("x", "cancel", "Cancel", id="jobs.cancel"),
+        Binding("D", "delete", "Delete", id="jobs.delete"),
+        Binding("y", "copy_handle", "Copy the handle", id="jobs.copy_handle"),
+        Binding("Y", "copy_command", "Copy the torchx command", id="jobs.copy_command"),
+        Binding("A", "menu", "More actions", id="jobs.menu"),
+        Binding("R", "refresh_jobs", "Refresh", id="jobs.refresh"),
     ]
 
     def target_rows(self) -> list[JobRow]:
@@ -97,7 +96,11 @@ class JobActions(BaseScreen):
     @work(group="actions", exit_on_error=False)
     async def action_menu(self) -> None:
         """Ask what else can be done with the jobs, and offer it."""
-        from .menu import ActionsDialog, find_actions
+        from .continuation import find_continuation
+        from .dialogs import ending_dialog
+        from .menu import CONTINUE, SOONER, ActionsDialog, find_actions
+        from .relaunch import open_edit
+        from .sooner import SoonerDialog
 
         rows, dashboard = self.target_rows(), self.dashboard
         try:
@@ -108,35 +111,20 @@ class JobActions(BaseScreen):
         if not actions:
             dashboard.status.say(f"No other actions for {job_names(rows)}", failed=True)
             return
-        self.app.push_screen(
-            ActionsDialog(rows, actions),
-            lambda answer: self._take_action(actions[answer[0]], *answer) if answer else None,
-        )
-
-    def _take_action(self, rows: Sequence[JobRow], action: JobAction, value: str) -> None:
-        from .continuation import find_continuation
-        from .menu import CONTINUE, SOONER, EndingDialog
-        from .relaunch import open_edit
-        from .sooner import SoonerDialog
-
-        row = rows[0]
-
-        def do(*_: object) -> None:
+        chosen = await dashboard.push_screen_wait(ActionsDialog(rows, actions))
+        if chosen is None:
+            return
+        action, value = chosen
+        rows = list(actions[action])
+        if action == SOONER:
+            changes = await dashboard.push_screen_wait(SoonerDialog(dashboard, rows[0]))
+            if changes is not None:
+                open_edit(dashboard, rows[0], lambda _record: changes)
+        elif action == CONTINUE:
+            open_edit(dashboard, rows[0], partial(find_continuation, dashboard, rows[0]))
+        elif not action.ends_job or await dashboard.push_screen_wait(ending_dialog(dashboard, rows, action, value)):
             act = partial(Job.act, action=action.name, value=value)
             self._act(rows, act, f"{action.name}:", "done", cancels=False)
-
-        def edit(changes: dict[str, str] | None) -> None:
-            if changes is not None:
-                open_edit(self.dashboard, row, lambda _record: changes)
-
-        if action == SOONER:
-            self.app.push_screen(SoonerDialog(self.dashboard, row), edit)
-        elif action == CONTINUE:
-            open_edit(self.dashboard, row, partial(find_continuation, self.dashboard, row))
-        elif action.ends_job:
-            self.app.push_screen(EndingDialog(rows, action, value), lambda yes: do() if yes else None)
-        else:
-            do()
 
     async def action_new(self) -> None:
         """Pick a component and fill its form."""
@@ -204,41 +192,35 @@ class JobActions(BaseScreen):
 
         open_edit(self.dashboard, self._one_target("Form"))
 
-    def action_cancel(self) -> None:
+    @work(group="actions", exit_on_error=False)
+    async def action_cancel(self) -> None:
         """Ask, then cancel."""
-        from .dialogs import CancelDialog, ChainDialog
+        from .dialogs import cancel_dialog
 
-        rows = [row for row in self.target_rows() if _is_live(row)]
+        rows, dashboard = [row for row in self.target_rows() if _is_live(row)], self.dashboard
         if not rows:
             return
-        runner = self.dashboard.runner
         links = [link for link in self.folded_links(rows[0]) if _is_live(link)] if len(rows) == 1 else []
-        if len(links) > 1:
-            asked = ChainDialog(rows[0], links, lambda: lost_logs(runner, links))
-            self.app.push_screen(asked, lambda yes: self._cancel([*asked.chosen] if yes else []))
+        links = links if len(links) > 1 else []
+        find_lost_logs = partial(lost_logs, dashboard.runner, links or rows)
+        answer = await dashboard.push_screen_wait(cancel_dialog(dashboard, rows, find_lost_logs, links))
+        if answer:
+            self._act(links if answer == "a" else rows, Job.cancel, "Cancelling", "")
         else:
-            dialog = CancelDialog(rows, lambda: lost_logs(runner, rows))
-            self.app.push_screen(dialog, lambda yes: self._cancel(rows if yes else []))
+            dashboard.status.say("Nothing cancelled")
 
-    def _cancel(self, rows: list[JobRow]) -> None:
-        if rows:
-            self._act(rows, Job.cancel, "Cancelling", "")
-        else:
-            self.dashboard.status.say("Nothing cancelled")
-
-    def action_delete(self) -> None:
+    @work(group="actions", exit_on_error=False)
+    async def action_delete(self) -> None:
         """Ask, then delete."""
-        from .dialogs import DeleteDialog
+        from .dialogs import delete_dialog
 
-        rows = self.target_rows()
-        if rows:
-            self.app.push_screen(DeleteDialog(rows), lambda yes: self._delete(rows if yes else []))
-
-    def _delete(self, rows: list[JobRow]) -> None:
-        if rows:
+        rows, dashboard = self.target_rows(), self.dashboard
+        if not rows:
+            return
+        if await dashboard.push_screen_wait(delete_dialog(dashboard, rows)):
             self._act(rows, Job.delete, "Deleted", "", forget=True)
         else:
-            self.dashboard.status.say("Nothing deleted")
+            dashboard.status.say("Nothing deleted")
 
     def _act(
         self,

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.widget import Widget
 from textual.widgets import Static
@@ -24,7 +23,7 @@ from ..stacks.cells import finding_text
 from ..ui import glyphs
 from ..ui.drawing import guard_render
 from ..ui.job_cells import progress_bar
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 
@@ -72,20 +71,18 @@ class DoingPane(Pane):
         if stalled and not math.isnan(stalled.since):
             info = Text(f"since {clock(stalled.since, now_of(self.app))}")
         self.rule.info = info
-        right = Text(end="")
+        right = Text()
         if main is not None:
             right.append(plain(main.printed), STYLES.text if math.isfinite(main.last) else STYLES.pending)
             label = Options().smoothing.of(main).label
             right.append(f" {label}" if label else "", STYLES.faint)
         self.rule.right = right
         notes = [*(observation.sentence for observation in activity.observations), *activity.failures[:1]]
-        self._notes.update(
-            Text("\n", end="").join(Text(f"! {_capital(plain(note))}", STYLES.pending) for note in notes)
-        )
+        self._notes.update(Text("\n").join(Text(f"! {_capital(plain(note))}", STYLES.pending) for note in notes))
         self._notes.display = bool(notes)
         self._stacks.display = taken is not None
         if taken is not None:
-            head = Text("\n", end="").append("Stacks", f"bold {STYLES.text}")
+            head = Text("\n").append("Stacks", f"bold {STYLES.text}")
             head.append(f"   {clock(taken.at, now_of(self.app))}, {plain(taken.how)}\n", STYLES.muted)
             self._stacks.update(head.append_text(finding_text(taken.found)))
         series = [main] if main else []
@@ -101,9 +98,9 @@ class DoingPane(Pane):
         main = self._activity.main
         others = [metric for metric in self._activity.series.values() if metric is not main]
         with_sparks = glyphs_of(self.app) is not glyphs.ASCII and self.size.width >= 60
-        row = Text(end="", no_wrap=True)
+        row = Text()
         for series in _ordered(others):
-            cell = Text(f" {plain(series.name)} ", STYLES.muted, end="")
+            cell = Text(f" {plain(series.name)} ", STYLES.muted)
             cell.append(plain(series.printed), STYLES.text)
             if with_sparks:
                 cell.append(f" {sparkline(series, _SPARK_WIDTH)}", STYLES.spark)

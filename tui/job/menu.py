@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.widgets import Input, Static
 
@@ -13,14 +12,13 @@ from ...backends.abilities import SuggestsAlternatives
 from ...backends.shared.parallel import parallel_map
 from ...backends.types import JobAction
 from ...logs.text.sanitize import plain
-from ..format import count, cut
+from ..format import cut
 from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from .bulk import job_names
-from .dialogs import ConfirmDialog
 
 if TYPE_CHECKING:
     from ...backends.runner import Runner
@@ -68,17 +66,13 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
     HINTS = (("enter", "do it"), ("esc", "back"))
 
     def __init__(self, rows: Sequence[JobRow], actions: Mapping[JobAction, Sequence[JobRow]]) -> None:
-        super().__init__()
+        super().__init__("More actions")
         self._rows = rows
         self._rows_of = actions
         self.actions = list(actions)
         self._value = Static(markup=False, id="action-value-words")
         self._input = Input(compact=True, id="action-value")
         self._input.cursor_blink = False
-
-    def heading(self) -> str:
-        """Return the title."""
-        return "More actions"
 
     def lines(self) -> list[Text]:
         """Return the job's name, or how many jobs there are."""
@@ -142,30 +136,3 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
             return
         self._value.display = self._input.display = False
         self.set_focus(None)
-
-
-class EndingDialog(ConfirmDialog):
-    """Asks before an action that ends what runs.
-
-    Args:
-        rows: the jobs.
-        action: the action.
-        value: the value that was given with it.
-    """
-
-    KEEP = "Leave it"
-
-    def __init__(self, rows: Sequence[JobRow], action: JobAction, value: str = "") -> None:
-        super().__init__(rows)
-        self._action, self._value = action, value
-        self.CONFIRM = action.name.capitalize()
-
-    def heading(self) -> str:
-        """Return the question."""
-        jobs = "this job" if len(self.rows) == 1 else count(len(self.rows), "job")
-        return f"{self._action.name.capitalize()} {cut(plain(self._value), 40, glyphs_of(self.app).cut) or jobs}?"
-
-    def lines(self) -> list[Text]:
-        """Return the jobs, their facts, and what will happen."""
-        facts = self._one(self.rows[0]) if len(self.rows) == 1 else self._several()
-        return [*facts, Text(), Text(self._action.what, STYLES.muted), Text()]

@@ -6,21 +6,17 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-from textual.app import ComposeResult
-from textual.binding import Binding
-from textual.containers import VerticalScroll
-from textual.widgets import Button, Static
+from textual.app import App
 
 from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import count
 from ..rows import JobRow
-from ..ui.dialog import TEXT_WIDTH, CountDialog
+from ..ui.dialog import TEXT_WIDTH, AskDialog
 from ..ui.job_cells import name_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from .bulk import act_on_jobs, job_names
 
@@ -59,16 +55,16 @@ class Relaunch:
         try:
             changes, known = await asyncio.to_thread(self._changes)
             is_one = len(handles) == 1
-            answer = True
+            answer = "y"
             if changes or not is_one:
-                answer = await self._app.push_screen_wait(RelaunchDialog(self.rows, changes))
-            if answer is True:
+                answer = await self._app.push_screen_wait(relaunch_dialog(self._app, self.rows, changes))
+            if answer == "y":
                 await self._launch("again, as it was" if known and not changes and is_one else "again")
         finally:
             self._app.relaunching -= handles
-        if answer == "edit":
+        if answer == "e":
             open_edit(self._app, self.rows[0])
-        elif answer is not True:
+        elif not answer:
             self._app.status.say("Nothing launched")
 
     def _changes(self) -> tuple[dict[str, list[Changed]], bool]:
@@ -155,86 +151,30 @@ def _wrapped(sign: str, text: str, style: str) -> list[Text]:
     return [Text(f"  {sign if number == 0 else ' '} {line}", style) for number, line in enumerate(lines)]
 
 
-class RelaunchDialog(CountDialog):
-    """Shows what has changed since; answers True or ``edit``.
+def relaunch_dialog(app: App[Any], rows: Sequence[JobRow], changes: Mapping[str, Sequence[Changed]]) -> AskDialog:
+    """Return the question before jobs are launched again, with what has changed since.
 
     Args:
+        app: the app.
         rows: the jobs.
         changes: what has changed since the launch of each, by handle.
     """
-
-    HELP_TITLE = "Relaunch"
-    COUNT_FOR = "launch them"
-    BINDINGS = [
-        Binding("y", "confirm", "Launch again", id="dialog.relaunch", show=False),
-        Binding("e", "edit", "Edit it instead", id="dialog.edit", show=False),
-        Binding("j,down", "scroll(1)", "Down", id="dialog.down", show=False),
-        Binding("k,up", "scroll(-1)", "Up", id="dialog.up", show=False),
-    ]
-
-    def __init__(self, rows: Sequence[JobRow], changes: Mapping[str, Sequence[Changed]]) -> None:
-        super().__init__(len(rows))
-        self._rows = rows
-        self._changes = changes
-
-    def heading(self) -> str:
-        """Return the title, with how many jobs are meant."""
-        return "Launch it again?" if len(self._rows) == 1 else f"Launch {count(len(self._rows), 'job')} again?"
-
-    def lines(self) -> list[Text]:
-        """Return which job it is, or of how many something has changed."""
-        glyphs = glyphs_of(self.app)
-        if len(self._rows) == 1:
-            name = name_text(self._rows[0].name, TEXT_WIDTH, glyphs, bold=True)
-            words = "Parts of its launch are unknown:" if self._is_unknown else "Changed since its launch:"
-            return [name, Text(), Text(words, STYLES.muted)]
-        changed = len(self._changes)
-        words = f"{changed:,} of them have changes since their launch:" if changed else "Nothing has changed."
-        return [Text(words, STYLES.muted)]
-
-    @property
-    def _is_unknown(self) -> bool:
-        """Whether parts of the launch of a job are unknown."""
-        return any(change.then == _NOT_KNOWN for changes in self._changes.values() for change in changes)
-
-    def compose_question(self) -> ComposeResult:
-        """Yield what has changed; it may be longer than the screen."""
-        with VerticalScroll(id="relaunch-changes", can_focus=False):
-            yield Static(Text("\n", no_wrap=True).join(self._changed()), markup=False)
-        words = "" if self._is_unknown or not self._changes else "Everything else is unchanged.\n"
-        yield Static(Text(words, STYLES.muted), markup=False)
-        yield from super().compose_question()
-
-    def _changed(self) -> list[Text]:
-        """Return each change: what it is, what it was, what it is now."""
-        lines: list[Text] = []
-        for change, jobs in summed_up(self._changes):
-            what = [Text(line, STYLES.text) for line in wrap(plain(change.what), TEXT_WIDTH - 12) or [""]]
-            if len(self._rows) > 1:
-                what[-1].append(f"   {count(jobs, 'job')}", STYLES.faint)
-            lines += [*what, *_wrapped("-", change.then, STYLES.removed), *_wrapped("+", change.now, STYLES.added)]
-        return [*lines, Text()]
-
-    def compose_buttons(self) -> ComposeResult:
-        """Yield the harmless button, the other, and what else there is."""
-        yield Button("Cancel", compact=True, id="keep")
-        jobs = f" {count(len(self._rows), 'job')}" if self.asks_for_count else ""
-        label = Text("enter" if jobs else "y", STYLES.failed).append(f" Launch{jobs} again", STYLES.text)
-        yield Button(label, compact=True, id="confirm")
-        hint = Text(end="")
-        if len(self._rows) == 1:
-            hint = Text.assemble(("e", f"bold {STYLES.accent}"), (" edit   ", STYLES.muted))
-        hint.append_text(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)))
-        yield Static(hint, markup=False)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to edit where it is one job."""
-        return not (action == "edit" and len(self._rows) > 1)
-
-    def action_edit(self) -> None:
-        """Open the form instead."""
-        self.dismiss("edit")
-
-    def action_scroll(self, rows: int) -> None:
-        """Scroll the list."""
-        self.query_one("#relaunch-changes").scroll_relative(y=rows, animate=False)
+    is_unknown = any(change.then == _NOT_KNOWN for each in changes.values() for change in each)
+    details: list[Text] = []
+    for change, jobs in summed_up(changes):
+        what = [Text(line, STYLES.text) for line in wrap(plain(change.what), TEXT_WIDTH - 12) or [""]]
+        if len(rows) > 1:
+            what[-1].append(f"   {count(jobs, 'job')}", STYLES.faint)
+        details += [*what, *_wrapped("-", change.then, STYLES.removed), *_wrapped("+", change.now, STYLES.added)]
+    details.append(Text())
+    note = "Everything else is unchanged.\n" if changes and not is_unknown else ""
+    buttons = {"": "Cancel", "y": "Launch again", "e": "Edit"}
+    if len(rows) == 1:
+        words = "Parts of its launch are unknown:" if is_unknown else "Changed since its launch:"
+        body = [name_text(rows[0].name, TEXT_WIDTH, glyphs_of(app), bold=True), Text(), Text(words, STYLES.muted)]
+        return AskDialog("Launch it again?", body, buttons, details=details, note=note)
+    jobs_text = count(len(rows), "job")
+    words = f"{len(changes):,} of them have changes since their launch:" if changes else "Nothing has changed."
+    buttons = {"": "Cancel", "y": f"Launch {jobs_text} again"}
+    body = [Text(words, STYLES.muted)]
+    return AskDialog(f"Launch {jobs_text} again?", body, buttons, len(rows), details=details, note=note)

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.widget import Widget
 
 from ...base.files import user_name
@@ -16,7 +15,7 @@ from ...specs.status import ReplicaStatus
 from ..format import clock, duration
 from ..launch.commands import ssh_command
 from ..ui.job_cells import state_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ _GIB = 1 << 30
 
 def replica_lines(replica: ReplicaStatus, widget: Widget) -> tuple[Text, ...]:
     """Return what is known of one replica."""
-    head = Text(f"{plain(replica.role)}/{replica.id}", f"bold {STYLES.text}", end="")
+    head = Text(f"{plain(replica.role)}/{replica.id}", f"bold {STYLES.text}")
     head.append("  ")
     head.append_text(state_text(replica.state, glyphs_of(widget.app)))
     if replica.signal:
@@ -80,7 +79,7 @@ def replica_lines(replica: ReplicaStatus, widget: Widget) -> tuple[Text, ...]:
     lines.append(Text(", ".join(facts), STYLES.muted))
     for label, at in (("started", replica.started_at), ("ended", replica.finished_at)):
         if at is not None:
-            line = Text(f"{label:<9}", STYLES.faint, end="")
+            line = Text(f"{label:<9}", STYLES.faint)
             line.append(clock(at, now_of(widget.app)), STYLES.muted)
             lines.append(line)
     if replica.reason and replica.reason != f"exit {replica.exit_code}":
@@ -108,7 +107,7 @@ def usage_lines(samples: Sequence[ReplicaUsage], width: int, *, ascii_only: bool
     for name, values, total, unit in courses:
         if not values or not total:
             continue
-        line = Text(f"{name:<5}", STYLES.faint, no_wrap=True, end="")
+        line = Text(f"{name:<5}", STYLES.faint)
         course = spark_words(values) if ascii_only else sparkline(values, total, width)
         line.append(course.ljust(width), STYLES.faint if ascii_only else STYLES.spark)
         line.append(f"  {figure(values[-1])} of {figure(total)} {unit}", STYLES.muted)
@@ -125,7 +124,7 @@ def port_lines(ports: Sequence[PublishedPort]) -> list[Text]:
     """Return two lines for each port: its number on the engine's loopback address, and the command that reaches it."""
     lines = []
     for port in ports:
-        line = Text(f"{'port':<9}", STYLES.faint, end="")
+        line = Text(f"{'port':<9}", STYLES.faint)
         line.append(f"{port.host_port}", STYLES.text)
         if port.command:
             line.append(f" for {port.container_port} of {plain(port.host) or 'the pod'}", STYLES.muted)

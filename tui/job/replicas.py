@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.segment import Segment
-from rich.style import Style
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -23,7 +20,7 @@ from ...specs.status import ReplicaState, ReplicaStatus
 from ..ui.drawing import guard_render, guard_render_line
 from ..ui.glyphs import ASCII
 from ..ui.job_cells import first_failed, state_style
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.replica_numbers import DIGITS, TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
@@ -45,12 +42,12 @@ class ReplicaGrid(Widget, can_focus=True):
     HELP_TITLE = "Replicas"
     DEFAULT_CSS = "ReplicaGrid { height: auto; width: 1fr; padding: 0 1; }"
     BINDINGS = [
-        Binding("left,h", "move(-1)", "Previous replica", id="replicas.left", show=False),
-        Binding("right", "move(1)", "Next replica", id="replicas.right", show=False),
-        Binding("up,k", "row(-1)", "Row up", id="replicas.up", show=False),
-        Binding("down,j", "row(1)", "Row down", id="replicas.down", show=False),
-        Binding("enter", "choose", "Show this replica's log", id="replicas.show", show=False),
-        Binding("y", "screen.copy_port", "Copy the ssh command of its ports", id="replicas.copy_port", show=False),
+        Binding("left,h", "move(-1)", "Previous replica", id="replicas.left"),
+        Binding("right", "move(1)", "Next replica", id="replicas.right"),
+        Binding("up,k", "row(-1)", "Row up", id="replicas.up"),
+        Binding("down,j", "row(1)", "Row down", id="replicas.down"),
+        Binding("enter", "choose", "Show this replica's log", id="replicas.show"),
+        Binding("y", "screen.copy_port", "Copy the ssh command of its ports", id="replicas.copy_port"),
         *DIGITS,
     ]
 
@@ -86,11 +83,11 @@ class ReplicaGrid(Widget, can_focus=True):
         glyphs = glyphs_of(self.app)
         per_row, top = self.per_row, self._top
         numbers = self._numbers
-        line = Text(no_wrap=True, end="")
+        line = Text()
         for place in range((top + y) * per_row, min((top + y + 1) * per_row, len(self.replicas))):
             replica = self.replicas[place]
             style = STYLES.muted if replica.state is not ReplicaState.FAILED else STYLES.failed
-            cell = Text(f"{numbers[place]:>2} ", style, end="")
+            cell = Text(f"{numbers[place]:>2} ", style)
             if f"{replica.role}/{replica.id}" == self.slow:
                 cell.append("!", STYLES.pending)
             else:
@@ -99,10 +96,7 @@ class ReplicaGrid(Widget, can_focus=True):
                 cell.stylize(STYLES.cursor if self.has_focus else STYLES.cursor_unfocused)
             line.append_text(cell)
             line.append(" " * max(1, CELL_WIDTH - cell.cell_len))
-        width = self.content_size.width
-        segments = list(line.render(self.app.console))
-        base = Style.null() + self.rich_style
-        return Strip(Segment.apply_style(segments, base)).adjust_cell_length(width, base)
+        return line.strip(self.content_size.width, self.rich_style)
 
     @property
     def _top(self) -> int:
@@ -180,7 +174,7 @@ class ReplicasPane(Pane):
         """Mark the replica that is slower than the others."""
         self._slow = slow
         self.grid.slow = slow.replica if slow else ""
-        self.rule.right = Text(end="").append("1 slow" if slow else "", STYLES.pending)
+        self.rule.right = Text().append("1 slow" if slow else "", STYLES.pending)
         self._show_facts()
 
     def add_usage(self, usages: Sequence[ReplicaUsage]) -> None:
@@ -230,16 +224,12 @@ class ReplicasPane(Pane):
 class FactLines(Widget):
     """Lines of facts, cut at the width."""
 
-    DEFAULT_CSS = "FactLines { height: 1fr; width: 1fr; padding: 0 1; margin-top: 1; }"
+    DEFAULT_CSS = """
+    FactLines { height: 1fr; width: 1fr; padding: 0 1; margin-top: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    """
 
     lines: reactive[tuple[Text, ...]] = reactive(())
 
     @guard_render
     def render(self) -> Text:
-        """Draw the lines."""
-        drawn = []
-        for line in self.lines:
-            copy = line.copy()
-            copy.truncate(self.size.width, overflow="ellipsis")
-            drawn.append(copy)
-        return Text("\n").join(drawn)
+        return Text("\n").join(self.lines)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -22,10 +21,10 @@ from ..logs.area import LogsArea
 from ..rows import JobRow, backend_word
 from ..ui.bars import Hint, StatusLine
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Divider
 from ..ui.text_pane import TextPane
-from ..ui.title_rule import TitleRule
+from ..ui.title_rule import TitleRule, tabs_text
 from .actions import JobActions
 from .doing import DoingPane, ProgressRow, sources
 from .replicas import ReplicaGrid, ReplicasPane
@@ -51,16 +50,12 @@ class JobScreen(JobActions):
     HELP_TITLE = "Job"
     CSS_PATH = "../styles/job.tcss"
     BINDINGS = [
-        Binding("escape", "back", "Back", id="job.back", show=False),
-        Binding("i", "tab('native')", "The backend's own description", id="job.native", show=False),
-        Binding("right_square_bracket", "next_tab(1)", "Next tab", key_display="]", id="job.next_tab", show=False),
-        Binding(
-            "left_square_bracket", "next_tab(-1)", "Previous tab", key_display="[", id="job.previous_tab", show=False
-        ),
-        Binding("z", "zoom", "Zoom the logs", id="job.zoom", show=False),
-        Binding(
-            "exclamation_mark", "shell", "A shell in the chosen replica", key_display="!", id="job.shell", show=False
-        ),
+        Binding("escape", "back", "Back", id="job.back"),
+        Binding("i", "tab('native')", "The backend's own description", id="job.native"),
+        Binding("right_square_bracket", "next_tab(1)", "Next tab", id="job.next_tab"),
+        Binding("left_square_bracket", "next_tab(-1)", "Previous tab", id="job.previous_tab"),
+        Binding("z", "zoom", "Zoom the logs", id="job.zoom"),
+        Binding("exclamation_mark", "shell", "A shell in the chosen replica", id="job.shell"),
     ]
 
     def __init__(self, row: JobRow) -> None:
@@ -232,12 +227,7 @@ class JobScreen(JobActions):
         glyphs = self.glyphs
         width = self.app.size.width
         self.title_rule.title = name_text(self.row.name, max(10, width - 40), glyphs, bold=True)
-        tabs = Text(end="")
-        for key, word in TABS.items():
-            tabs.append("   " if tabs else "")
-            tabs.append(word, f"bold underline {STYLES.accent}" if key == self._tab else STYLES.muted)
-            tabs.apply_meta({"@click": f"screen.tab('{key}')"}, len(tabs) - len(word))
-        self.title_rule.right = tabs
+        self.title_rule.right = tabs_text(TABS, self._tab, "tab")
         left = state_text(self.row.state, glyphs)
         reason = (
             self.dashboard.jobs.explained.get(self.row.handle)
@@ -256,7 +246,7 @@ class JobScreen(JobActions):
         if self.row.limit_at is not None:
             remaining = duration(max(0.0, self.row.limit_at - self.clock()))
             left.append(f"   time limit in {remaining}", STYLES.muted)
-        where = Text(end="")
+        where = Text()
         if not self._is_doing:
             where.append(self.row.component, STYLES.muted)
             where.append(f" {cut(self.row.arguments, 40, glyphs.cut)}" if self.row.arguments else "", STYLES.faint)

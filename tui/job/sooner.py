@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -19,7 +18,7 @@ from ..launch.partitions import start_words
 from ..ui.dialog import TEXT_WIDTH
 from ..ui.job_cells import name_text
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -41,21 +40,17 @@ class SoonerDialog(ListDialog[dict[str, str]]):
     HELP_TITLE = "Would start sooner"
     HINTS = (("e", "edit with this"), ("R", "ask again"), ("esc", "back"))
     BINDINGS = [
-        Binding("e,enter", "choose", "Open the form with this", id="sooner.edit", show=False),
-        Binding("R", "ask", "Ask again", id="sooner.ask", show=False),
+        Binding("e,enter", "choose", "Open the form with this", id="sooner.edit"),
+        Binding("R", "ask", "Ask again", id="sooner.ask"),
     ]
 
     def __init__(self, dashboard: Dashboard, row: JobRow) -> None:
-        super().__init__()
+        super().__init__("Would start sooner")
         self._dashboard = dashboard
         self._row = row
         self.alternatives: list[Alternative] | None = None
         self._error = ""
         self._words = Static(markup=False, id="dialog-text")
-
-    def heading(self) -> str:
-        """Return the title."""
-        return "Would start sooner"
 
     def compose_question(self) -> ComposeResult:
         """Yield the job, and what is being asked or went wrong."""
@@ -110,6 +105,6 @@ class SoonerDialog(ListDialog[dict[str, str]]):
             if alternative.start is not None
             else alternative.fault or "not known"
         )
-        line = Text(f"{cut(plain(start), _START_WIDTH, '~'):<{_START_WIDTH}} ", STYLES.text, end="")
+        line = Text(f"{cut(plain(start), _START_WIDTH, '~'):<{_START_WIDTH}} ", STYLES.text)
         width = TEXT_WIDTH - _START_WIDTH - 2
         return line.append(cut(changed or "as it is", width, "~"), f"bold {STYLES.text}" if changed else STYLES.faint)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
@@ -13,7 +12,7 @@ from ...specs.status import is_terminal
 from ..format import clock, duration, state_word
 from ..ui.drawing import guard_render
 from ..ui.job_cells import state_style
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -40,12 +39,12 @@ def timeline_text(changes: Sequence[StateChange], width: int, glyphs: Glyphs, no
     while len(shown) > 1 and _needed(shown, now) > width:
         shown.pop(0)
     if not shown:
-        return Text("\n\n", end="")
+        return Text("\n\n")
     last_width = max(len(state_word(shown[-1].state)), len(clock(shown[-1].at, now)))
     running_on = not is_terminal(shown[-1].state)
     gaps = len(shown) - 1
     step = min(32, (width - last_width) // gaps) if gaps else 0
-    line, words, times = Text(end=""), Text(end=""), Text(end="")
+    line, words, times = Text(), Text(), Text()
     for number, change in enumerate(shown):
         style = state_style(change.state)
         line.append(glyphs.state(change.state), style)
@@ -61,7 +60,7 @@ def timeline_text(changes: Sequence[StateChange], width: int, glyphs: Glyphs, no
                 row.append(" " * max(1, step * (number + 1) - row.cell_len))
     if running_on:
         line.append(f" {glyphs.rule * 3}", STYLES.line)
-    return Text("\n", no_wrap=True, end="").join([line, words, times])
+    return Text("\n").join([line, words, times])
 
 
 def _needed(changes: Sequence[StateChange], now: float) -> int:

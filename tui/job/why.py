@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
@@ -20,7 +19,7 @@ from ...logs.text.sanitize import plain
 from ...specs.status import NONE, AppState
 from ..format import cut, state_word
 from ..logs.rows import clock_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
@@ -53,7 +52,7 @@ class WhyScroll(VerticalScroll, can_focus=True):
         ("k,up", "scroll_up", "Up"),
         ("g,home", "scroll_home", "First line"),
         ("G,end", "scroll_end", "Last line"),
-        Binding("y", "screen.copy_reason", "Copy the reason", id="why.copy", show=False),
+        Binding("y", "screen.copy_reason", "Copy the reason", id="why.copy"),
     ]
 
 

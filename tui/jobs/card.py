@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.reactive import reactive
@@ -17,7 +16,7 @@ from ..format import cut, state_word
 from ..rows import JobRow, backend_word
 from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_style, state_times_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
@@ -125,7 +124,7 @@ class JobCard(OnDashboard, Pane):
 class CardBody(Widget):
     """The lines of the card."""
 
-    DEFAULT_CSS = "CardBody { width: 1fr; height: 1fr; padding: 0 1; }"
+    DEFAULT_CSS = "CardBody { width: 1fr; height: 1fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }"
 
     facts: reactive[tuple[Text, ...]] = reactive(())
     slow: reactive[Text] = reactive(Text)
@@ -133,13 +132,7 @@ class CardBody(Widget):
 
     @guard_render
     def render(self) -> Text:
-        """Draw the lines, cut at the widget's width."""
-        lines = []
-        for fact in (*self.facts, *([self.slow] if self.slow else [])):
-            line = fact.copy()
-            line.truncate(self.size.width, overflow="ellipsis")
-            lines.append(line)
-        return Text("\n").join(lines)
+        return Text("\n").join([*self.facts, *([self.slow] if self.slow else [])])
 
 
 def card_lines(

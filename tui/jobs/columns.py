@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.text import Text
 from textual.binding import Binding
 
 from ..ui.job_cells import COLUMNS_BY_KEY
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 
 _WORDS_WIDTH = 12
 
@@ -24,22 +23,18 @@ class ColumnsDialog(ListDialog[tuple[str, ...]]):
     HELP_TITLE = "Columns"
     HINTS = (("space", "show"), ("J K", "move"), ("d", "as fits"), ("enter", "apply"), ("esc", "back"))
     BINDINGS = [
-        Binding("space", "show", "Show or hide", id="columns.show", show=False),
-        Binding("J,shift+down", "shift(1)", "Move the column right", id="columns.move_right", show=False),
-        Binding("K,shift+up", "shift(-1)", "Move the column left", id="columns.move_left", show=False),
-        Binding("d", "default", "As fits the width", id="columns.default", show=False),
-        Binding("enter", "apply", "Apply", id="columns.apply", show=False),
+        Binding("space", "show", "Show or hide", id="columns.show"),
+        Binding("J,shift+down", "shift(1)", "Move the column right", id="columns.move_right"),
+        Binding("K,shift+up", "shift(-1)", "Move the column left", id="columns.move_left"),
+        Binding("d", "default", "As fits the width", id="columns.default"),
+        Binding("enter", "apply", "Apply", id="columns.apply"),
     ]
 
     def __init__(self, chosen: Sequence[str]) -> None:
-        super().__init__()
+        super().__init__("Columns")
         known = [key for key, column in COLUMNS_BY_KEY.items() if column.label]
         self._shown = {key for key in chosen if key in known}
         self._keys = [key for key in chosen if key in known] + [key for key in known if key not in self._shown]
-
-    def heading(self) -> str:
-        """Return the title."""
-        return "Columns"
 
     def rows(self) -> list[Text]:
         """Return the columns, each with whether it is shown."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..rows import backend_word
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 
@@ -68,7 +67,7 @@ class FirstRun(Pane):
 class LeftBlock(Widget):
     """Lines aligned with each other, a little above the middle."""
 
-    DEFAULT_CSS = "LeftBlock { height: 1fr; width: 1fr; }"
+    DEFAULT_CSS = "LeftBlock { height: 1fr; width: 1fr; text-wrap: nowrap; text-overflow: ellipsis; }"
 
     lines: reactive[tuple[Text, ...]] = reactive(())
 
@@ -79,11 +78,6 @@ class LeftBlock(Widget):
         block = max((line.cell_len for line in self.lines), default=0)
         left = max(1, min(30, (width - block) // 2))
         top = max(1, (height - len(self.lines)) * 2 // 5)
-        result = Text("\n" * top, no_wrap=True, end="")
-        for line in self.lines:
-            result.append(" " * left)
-            cut = line.copy()
-            cut.truncate(max(1, width - left), overflow="ellipsis")
-            result.append_text(cut)
-            result.append("\n")
-        return result
+        return Text("\n" * top).append_text(
+            Text("\n").join([Text(" " * left).append_text(line) for line in self.lines])
+        )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.widgets import Input
+from textual.worker import Worker
 
 from ...backends.abilities import ListsAllUsers
 from ...base.files import user_name
@@ -23,7 +23,7 @@ from ..rows import JobRow, backend_word
 from ..ui.bars import Hint
 from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Divider
 from ..watch.make_rows import history_rows
 from ..watch.signals import NO_CHANGE, RowsChanged
@@ -31,20 +31,18 @@ from .card import JobCard
 from .chains import Chains
 from .filter import FilterError, JobView
 from .first_run import FirstRun
-from .history import PastJobs
 from .table import JobTable, Sort, TablePane
 
 if TYPE_CHECKING:
     from ...backends.api import DescribeAppResponse
+    from ...backends.history.launch_record import LaunchRecord
     from ..logs.area import LogsArea
     from ..messages import JobDescribed, ProgressRead
 
 # Columns of the screen from which table and logs stand side by side.
 SIDE_BY_SIDE = 120
-# Between two turns of showing a long history (s).
-_PAST_PAUSE = 0.01
-# Pause between two pages of the journal (s).
-_PAGE_PAUSE_S = 0.05
+HISTORY_ROWS = 1000
+"""Older launches that are read at once; more follow when the end of the table is in sight."""
 PROGRESS_INTERVAL_S = 2.0
 """Seconds between two reads of the progress of the jobs on the screen."""
 # Columns from which the status line parts its counts by backend.
@@ -57,19 +55,17 @@ class JobsScreen(JobActions):
     HELP_TITLE = "Jobs"
 
     BINDINGS = [
-        Binding("slash", "filter", "Filter", key_display="/", id="jobs.filter", show=False),
-        Binding("escape", "back", "Clear filter, then marks", id="jobs.back", show=False),
-        Binding("H", "history", "History: past launches", id="jobs.history", show=False),
-        Binding("c", "columns", "Choose the columns", id="jobs.columns", show=False),
-        Binding("u", "mine", "Jobs of all users, or only mine", id="jobs.mine", show=False),
-        Binding("T", "torchx_only", "Only TorchX jobs, or all", id="jobs.torchx_only", show=False),
-        Binding("plus", "unfold", "Unfold or fold a chain", key_display="+", id="jobs.unfold", show=False),
-        Binding("z", "zoom", "Zoom the pane", id="jobs.zoom", show=False),
-        Binding("o", "metrics", "Overlay the metrics of the marked jobs", id="jobs.overlay", show=False),
+        Binding("slash", "filter", "Filter", id="jobs.filter"),
+        Binding("escape", "back", "Clear filter, then marks", id="jobs.back"),
+        Binding("H", "history", "History: past launches", id="jobs.history"),
+        Binding("c", "columns", "Choose the columns", id="jobs.columns"),
+        Binding("u", "mine", "Jobs of all users, or only mine", id="jobs.mine"),
+        Binding("T", "torchx_only", "Only TorchX jobs, or all", id="jobs.torchx_only"),
+        Binding("plus", "unfold", "Unfold or fold a chain", id="jobs.unfold"),
+        Binding("z", "zoom", "Zoom the pane", id="jobs.zoom"),
+        Binding("o", "metrics", "Overlay the metrics of the marked jobs", id="jobs.overlay"),
         *[
-            Binding(
-                str(n), f"backend({n})", f"Backend {n}" if n else "All backends", id=f"jobs.backend_{n}", show=False
-            )
+            Binding(str(n), f"backend({n})", f"Backend {n}" if n else "All backends", id=f"jobs.backend_{n}")
             for n in range(10)
         ],
     ]
@@ -82,9 +78,11 @@ class JobsScreen(JobActions):
         self.first_run = FirstRun()
         self.described: DescribeAppResponse | None = None
         self.view = JobView()
-        self._past = PastJobs()
+        # Launches that no backend knows any more, and the pages of the journal that were not read yet.
+        self._past: dict[str, JobRow] = {}
+        self._pages: Iterator[tuple[list[LaunchRecord], int]] | None = None
+        self._reader: Worker[None] | None = None
         self.chains = Chains({})
-        self._showing_past = False
 
     def compose_body(self) -> ComposeResult:
         """Yield the two panes, and what stands there before the first job."""
@@ -151,30 +149,9 @@ class JobsScreen(JobActions):
         self.view = view
         self.table.show_one_backend(view.backend is not None)
         self.dashboard.ui_state.change(filter=view.filter, mine=bool(view.user), torchx_only=view.torchx_only)
-        # A long history follows in turns, but for what the cursor and the marks are on.
-        table = self.table
-        at_cursor = [row.handle] if (row := table.cursor_row) else []
-        past = self._past.of([*table.marks, *table.hidden_marks, *at_cursor])
-        self.table.set_rows(self.chains.fold([*self.dashboard.jobs.rows.values(), *past], view.has)[0])
-        self._past.show_again()
-        self._past.take_turn(self._show_past)
+        self.table.set_rows(self.chains.fold([*self.dashboard.jobs.rows.values(), *self._past.values()], view.has)[0])
         self.show_rows()
-        self._show_more_past()
-
-    def _show_past(self, rows: Iterable[JobRow]) -> None:
-        self.table.change_rows((row for row in rows if self.view.has(row)), {})
-
-    def _show_more_past(self) -> None:
-        """Show the rest of a long history in turns, between which keys are answered."""
-        if not self._showing_past:
-            self._showing_past = True
-            self._take_turn()
-
-    def _take_turn(self) -> None:
-        self._showing_past = self._past.take_turn(self._show_past)
-        self._refresh_title()
-        if self._showing_past:
-            self.set_timer(_PAST_PAUSE, self._take_turn)
+        self._read_more_history()
 
     def show_rows(self, news: RowsChanged = NO_CHANGE) -> None:
         """Draw the rows that changed, and the bars."""
@@ -182,7 +159,8 @@ class JobsScreen(JobActions):
         rows, removed = list(news.changed), set(news.removed)
         if self.view.history:
             # Listed jobs are no longer past ones; jobs that a backend has forgotten are, deleted jobs are not.
-            self._past.drop({*removed, *(row.handle for row in rows)})
+            for handle in (*removed, *(row.handle for row in rows)):
+                self._past.pop(handle, None)
             if removed:
                 self._find_forgotten(removed)
         shown, hidden = self.chains.fold(self.chains.take(rows, removed), self.view.has)
@@ -223,7 +201,9 @@ class JobsScreen(JobActions):
 
     @property
     def _total(self) -> int:
-        return self.dashboard.jobs.count(self.view.backend) + self._past.count(self.view.backend)
+        backend = self.view.backend
+        past = sum(backend in (None, row.scheduler) for row in self._past.values())
+        return self.dashboard.jobs.count(backend) + past
 
     def _refresh_title(self) -> None:
         shown, total = self.table.row_count, self._total
@@ -270,6 +250,7 @@ class JobsScreen(JobActions):
         # Another screen watches the job that it shows.
         if self.is_active:
             self._watch(message.row)
+        self._read_more_history()
         self.refresh_bars()
 
     def _watch(self, row: JobRow | None) -> None:
@@ -462,32 +443,30 @@ class JobsScreen(JobActions):
     def action_history(self) -> None:
         """Show or hide launches that no backend knows any more."""
         shown = not self.view.history
-        self._past.clear()
+        self.workers.cancel_group(self, "history")
+        self._reader, self._past, self._pages = None, {}, self.dashboard.runner.journal.pages() if shown else None
+        self.dashboard.status.say("Reading the journal" if shown else "History is hidden")
         self.choose_view(replace(self.view, history=shown))
-        if shown:
-            self._read_history()
-        else:
-            self.workers.cancel_group(self, "history")
-            self.dashboard.status.say("History is hidden")
 
-    @work(group="history", exclusive=True, exit_on_error=False)
-    async def _read_history(self) -> None:
-        """Show the launches that no backend knows any more, newest first."""
-        say, known = self.dashboard.status.say, frozenset(self.dashboard.jobs.rows)
-        say("Reading the journal")
-        pages = self.dashboard.runner.journal.pages()
-        while (page := await asyncio.to_thread(next, pages, None)) is not None:
-            records, left = page
-            rows = await asyncio.to_thread(history_rows, records, known)
-            if left and not len(self._past):
-                say(f"Reading the journal: {count(left, 'record')} left")
-            self._add_past(rows)
-            # These rows are drawn, and keys answered, before more of them come.
-            await asyncio.sleep(_PAGE_PAUSE_S)
-        past = len(self._past)
-        say(f"{count(past, 'older job')} in history" if past else "No older jobs in history")
+    def _read_more_history(self) -> None:
+        """Read older launches once the end of the table is in sight."""
+        is_free = self._reader is None or self._reader.is_finished
+        if self._pages is not None and is_free and self.table.is_end_in_sight:
+            self._reader = self._read_history(self._pages)
 
     @work(group="history", exit_on_error=False)
+    async def _read_history(self, pages: Iterator[tuple[list[LaunchRecord], int]]) -> None:
+        """Show the next launches that no backend knows any more, newest first."""
+        known, most = frozenset(self.dashboard.jobs.rows), len(self._past) + HISTORY_ROWS
+        while self._pages is not None and (len(self._past) < most or self.table.is_end_in_sight):
+            records, left = await asyncio.to_thread(next, pages, ([], 0))
+            if not left:
+                self._pages = None
+            self._add_past(await asyncio.to_thread(history_rows, records, known))
+        past = count(len(self._past), "older job") if self._past else "No older jobs"
+        self.dashboard.status.say(f"{past} in history{'; more below the last row' if self._pages else ''}")
+
+    @work(group="forgotten", exit_on_error=False)
     async def _find_forgotten(self, handles: Collection[str]) -> None:
         """Show the launches of jobs that their backends have just forgotten."""
         records = await asyncio.to_thread(self.dashboard.runner.journal.find_all, handles)
@@ -496,25 +475,26 @@ class JobsScreen(JobActions):
             self._add_past(rows)
 
     def _add_past(self, rows: Iterable[JobRow]) -> None:
-        self._past.add(rows)
-        self._show_more_past()
+        new = {row.handle: row for row in rows}
+        self._past |= new
+        self.table.change_rows((row for row in new.values() if self.view.has(row)), {})
+        self._refresh_title()
 
     def on_job_table_sorted(self, message: JobTable.Sorted) -> None:
         """Say and keep the order."""
         self.dashboard.ui_state.change(sort_column=message.sort.column, sort_reversed=message.sort.reverse)
         self.show_rows()
 
-    def action_columns(self) -> None:
+    @work(group="dialog", exit_on_error=False)
+    async def action_columns(self) -> None:
         """Choose and order the columns."""
         from .columns import ColumnsDialog
 
-        def take(chosen: tuple[str, ...] | None) -> None:
-            if chosen is not None:
-                self.table.choose_columns(chosen)
-                self._refresh_title()
-                self.dashboard.ui_state.change(columns=chosen)
-
-        self.app.push_screen(ColumnsDialog(self.table.shown_columns), take)
+        chosen = await self.app.push_screen_wait(ColumnsDialog(self.table.shown_columns))
+        if chosen is not None:
+            self.table.choose_columns(chosen)
+            self._refresh_title()
+            self.dashboard.ui_state.change(columns=chosen)
 
     def action_mine(self) -> None:
         """Go from this user's jobs and those that backends list anyway to everybody's, to mine alone, and back."""

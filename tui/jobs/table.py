@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -22,6 +21,7 @@ from textual.strip import Strip
 from ...specs.status import AppState
 from ..ui.drawing import guard_render_line
 from ..ui.job_cells import COLUMNS_BY_KEY, INDENT, CellContext, Column, column_widths
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.prompt_input import PromptInput
 from ..ui.theme import glyphs_of, now_of, palette_of
@@ -54,19 +54,19 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     """
 
     BINDINGS = [
-        Binding("j,down", "move(1)", "Down", show=False, id="table.down"),
-        Binding("k,up", "move(-1)", "Up", show=False, id="table.up"),
-        Binding("g,home", "edge(-1)", "First", show=False, id="table.first"),
-        Binding("G,end", "edge(1)", "Last", show=False, id="table.last"),
-        Binding("ctrl+d", "page(0.5)", "Half a page down", show=False, id="table.half_down"),
-        Binding("ctrl+u", "page(-0.5)", "Half a page up", show=False, id="table.half_up"),
-        Binding("pagedown", "page(1.0)", "Page down", show=False, id="table.page_down"),
-        Binding("pageup", "page(-1.0)", "Page up", show=False, id="table.page_up"),
-        Binding("enter", "open", "Open the job", show=False, id="table.open"),
-        Binding("space", "mark", "Mark", show=False, id="table.mark"),
-        Binding("asterisk", "mark_all", "Mark all shown", key_display="*", show=False, id="table.mark_all"),
-        Binding("s", "sort", "Sort by the next column", show=False, id="table.sort"),
-        Binding("S", "reverse", "Reverse the order", show=False, id="table.reverse"),
+        Binding("j,down", "move(1)", "Down", id="table.down"),
+        Binding("k,up", "move(-1)", "Up", id="table.up"),
+        Binding("g,home", "edge(-1)", "First", id="table.first"),
+        Binding("G,end", "edge(1)", "Last", id="table.last"),
+        Binding("ctrl+d", "page(0.5)", "Half a page down", id="table.half_down"),
+        Binding("ctrl+u", "page(-0.5)", "Half a page up", id="table.half_up"),
+        Binding("pagedown", "page(1.0)", "Page down", id="table.page_down"),
+        Binding("pageup", "page(-1.0)", "Page up", id="table.page_up"),
+        Binding("enter", "open", "Open the job", id="table.open"),
+        Binding("space", "mark", "Mark", id="table.mark"),
+        Binding("asterisk", "mark_all", "Mark all shown", id="table.mark_all"),
+        Binding("s", "sort", "Sort by the next column", id="table.sort"),
+        Binding("S", "reverse", "Reverse the order", id="table.reverse"),
     ]
 
     sort: reactive[Sort] = reactive(Sort(), init=False)
@@ -126,6 +126,11 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
     def row_count(self) -> int:
         """How many rows there are."""
         return len(self._order)
+
+    @property
+    def is_end_in_sight(self) -> bool:
+        """Whether there are no rows below the screen."""
+        return self.row_count <= self.scroll_offset.y + max(0, self.size.height - 1)
 
     def has_row(self, handle: str) -> bool:
         """Return whether a job has a row."""
@@ -444,14 +449,14 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         return Strip.blank(width, background)
 
     def _header(self) -> list[tuple[Text, int]]:
-        colors, glyphs = palette_of(self.app), glyphs_of(self.app)
+        glyphs = glyphs_of(self.app)
         cells = []
         for column, width in self._columns:
             label = column.label
             if column.key == self.sort.column:
                 descending = column.right != self.sort.reverse
                 label = f"{glyphs.descending if descending else glyphs.ascending}{label}"
-            cells.append((Text(label, colors.faint, justify="right" if column.right else "left"), width))
+            cells.append((Text(label, STYLES.faint, justify="right" if column.right else "left"), width))
         return cells
 
     def _job_line(self, handle: str, width: int, background: Style) -> Strip:
@@ -483,15 +488,12 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             text.truncate(cell_width, overflow="crop")
             pad = " " * (cell_width - text.cell_len)
             if text.justify == "right":
-                line.append(pad)
-                line.append_text(text)
+                line.append(pad).append_text(text)
             else:
-                line.append_text(text)
-                line.append(pad)
+                line.append_text(text).append(pad)
             if number < len(cells) - 1:
                 line.append(" " * self._columns[number][0].gap)
-        segments = list(line.render(self.app.console))
-        return Strip(Segment.apply_style(segments, style)).adjust_cell_length(width, style)
+        return line.strip(width, style)
 
 
 class TablePane(Pane):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -26,13 +25,13 @@ from ..dashboard import OnDashboard
 from ..format import count
 from ..terminal.editor import EditorError, editor_command
 from ..terminal.external import run_outside
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Divider
 from ..ui.theme import now_of
 from .component_docs import ComponentDocs
 from .component_list import LastLaunch, component_folders, growing_list, launches_of, newest_launches
 from .component_picker import ComponentPicker
-from .trust_dialog import TrustDialog
+from .questions import trust_dialog
 
 if TYPE_CHECKING:
     from ...backends.history.journal import Journal, LaunchRecord
@@ -137,7 +136,7 @@ class ComponentChooser(OnDashboard, Horizontal):
         """Read a component, after asking for trust in its folder; return None if it cannot be launched."""
         read = await self._read(component)
         while read.untrusted is not None:
-            if not await self.app.push_screen_wait(TrustDialog(read.untrusted)):
+            if not await self.app.push_screen_wait(trust_dialog(read.untrusted)):
                 return None
             read = await self._read(component, read.untrusted.folder)
         if read.error:

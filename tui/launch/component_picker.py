@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.message import Message
 from textual.widgets import Input, OptionList
@@ -20,7 +19,7 @@ from ..format import age, cut
 from ..ui.fuzzy import fuzzy_match
 from ..ui.job_cells import state_style, state_text
 from ..ui.options import Options
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 from .component_list import LastLaunch, Section, arranged
@@ -216,10 +215,10 @@ def _cut(text: Text, width: int, glyph: str, *, at_start: bool) -> Text:
     if not at_start:
         text.truncate(width - 1)
         return Text(no_wrap=True, end="").append_text(text).append(glyph)
-    text = text[max(0, len(text) - width + 1) :]
-    while text.cell_len > width - 1:  # of letters that are two cells wide
-        text = text[1:]
-    return Text(glyph, text.style, no_wrap=True, end="").append_text(text)
+    rest = text[max(0, len(text) - width + 1) :]
+    while rest.cell_len > width - 1:  # of letters that are two cells wide
+        rest = rest[1:]
+    return Text(glyph, text.style, no_wrap=True, end="").append_text(rest)
 
 
 def launch_text(launch: LastLaunch, now: float, wide: bool, glyphs: Glyphs) -> Text:

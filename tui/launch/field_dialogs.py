@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widget import Widget
@@ -15,7 +14,7 @@ from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from .field_items import HINTS, items_of, text_of
 from .form_field import Field
@@ -117,8 +116,7 @@ class ChoiceDialog(ListDialog[str]):
     HELP_TITLE = "Choices"
 
     def __init__(self, title: str, choices: Sequence[Choice], headers: Sequence[str] = (), taken: str = "") -> None:
-        super().__init__()
-        self._title = title
+        super().__init__(plain(title))
         self._found = self._choices = list(choices)
         self._headers = headers
         self._first = next((row for row, choice in enumerate(choices) if choice.text == taken), 0)
@@ -127,9 +125,6 @@ class ChoiceDialog(ListDialog[str]):
         self._room = TEXT_WIDTH - sum(width + 2 for width in self._widths) - 3
         self._search = Input(compact=True, placeholder="type to search", id="choice-search")
         self._search.cursor_blink = False
-
-    def heading(self) -> str:
-        return plain(self._title)
 
     def _aligned(self, cells: Sequence[str]) -> str:
         return "".join(f"  {cell:>{width}}" for cell, width in zip(cells, self._widths, strict=True))

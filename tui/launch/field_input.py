@@ -7,12 +7,12 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich.text import Text
 from textual import events
 from textual.suggester import Suggester, SuggestFromList
 
 from ...backends.shared.secrets import is_secret, mask_text
 from ..terminal.textual_internals import DrawnInput
+from ..ui.palette import Text
 
 # Entries of a folder that are read to complete a path.
 _MOST_ENTRIES = 5_000

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -18,7 +17,7 @@ from ...logs.text.sanitize import plain
 from ..format import count
 from ..rows import backend_word
 from ..ui.choice_field import ChoiceField
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from ..ui.title_rule import TitleRule
 from .form_field import ARGUMENT, LAUNCH, OPTION, role_section

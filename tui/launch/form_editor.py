@@ -19,12 +19,13 @@ from ..ui.pane import Divider
 from .field_dialogs import Choice, ChoiceDialog, ItemsDialog
 from .form import LaunchForm
 from .preview import Preview
-from .trust_dialog import TrustDialog
+from .questions import trust_dialog
 from .work import resource_rows
 
 if TYPE_CHECKING:
     from textual.widget import Widget
 
+    from ...base.trust import UntrustedError
     from ..ui.choice_field import ChoiceField
     from .form_field import Field
     from .form_model import FormModel
@@ -132,10 +133,13 @@ class FormEditor(OnDashboard, Horizontal):
         self._changed(_AT_ONCE)
         self._learn_values(session)
         if untrusted is not None:
-            self.app.push_screen(
-                TrustDialog(untrusted), lambda yes: self.read_config(untrusted.folder) if yes else None
-            )
+            self._ask_for_trust(untrusted)
         return True
+
+    @work(group="dialog", exit_on_error=False)
+    async def _ask_for_trust(self, untrusted: UntrustedError) -> None:
+        if await self.app.push_screen_wait(trust_dialog(untrusted)):
+            self.read_config(untrusted.folder)
 
     @work(group="options", exclusive=True, exit_on_error=False)
     async def _load_again(self, scheduler: str, *, refill: bool, trusted: Path | None) -> None:

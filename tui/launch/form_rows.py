@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
@@ -13,7 +12,7 @@ from textual.widgets import Input, Static
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.choice_field import ChoiceField
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from .field_input import FieldInput
 from .form_field import MOST_SIDE_BY_SIDE, Field, Origin

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.text import Text
-
 from ...backends.abilities import SuggestsPartitions
 from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import clock, cut, duration
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 
 if TYPE_CHECKING:
     from ...backends.api import PartitionStatus

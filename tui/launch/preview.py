@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from ...logs.text.sanitize import plain
 from ..format import bytes_words, count
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
+from ..ui.title_rule import tabs_text
 from ..ui.yaml_text import yaml_text
 from .partitions import partitions_text
 
@@ -73,15 +73,8 @@ class Preview(Pane):
         if not self.is_mounted:
             return
         shown, differences = self.tab, len(self._session.diff) if self._session else 0
-        tabs = Text(end="")
-        for tab in self._tabs():
-            tabs.append("   " if tabs else "", "not bold")
-            style = f"bold underline {STYLES.accent}" if tab == shown else f"not bold {STYLES.muted}"
-            tabs.append(tab.capitalize(), style)
-            tabs.apply_meta({"@click": f"screen.preview('{tab}')"}, len(tabs) - len(tab))
-            if tab == "diff" and differences:
-                tabs.append(f" {differences}", f"not bold {STYLES.faint}")
-        self.rule.title = tabs
+        notes = {"diff": str(differences or "")}
+        self.rule.title = tabs_text({tab: tab.capitalize() for tab in self._tabs()}, shown, "preview", notes)
         if self._session is None:
             return
         make, *inputs = self._source(shown, self._session)

@@ -5,14 +5,13 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.widgets import Button, Static
 
 from ...logs.text.sanitize import plain
 from ..format import cut
 from ..ui.dialog import TEXT_WIDTH, Dialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 
 if TYPE_CHECKING:

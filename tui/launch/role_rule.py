@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual.binding import Binding
 from textual.message import Message
 
 from ...logs.text.sanitize import plain
+from ..ui.palette import Text
 from ..ui.title_rule import TitleRule
 from .form_field import Field
 

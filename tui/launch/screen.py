@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual import on, work
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -24,13 +23,13 @@ from ..messages import ActionDone
 from ..rows import JobRow
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import now_of
 from .component_chooser import ComponentChooser
 from .component_picker import ComponentPicker
 from .form_editor import FormEditor
+from .questions import sweep_dialog
 from .session import LaunchSession, Start
-from .sweep_dialog import SweepDialog
 from .work import launch_all
 
 if TYPE_CHECKING:
@@ -158,7 +157,12 @@ class LaunchScreen(BaseScreen):
         if jobs == 1:
             self._launch(plans)
         else:
-            self.app.push_screen(SweepDialog(plans), lambda yes: self._launch(plans) if yes else None)
+            self._ask_to_launch(plans)
+
+    @work(group="dialog", exit_on_error=False)
+    async def _ask_to_launch(self, plans: list[LaunchPlan]) -> None:
+        if await self.app.push_screen_wait(sweep_dialog(plans, self.glyphs)):
+            self._launch(plans)
 
     def _refuse(self, reason: str) -> None:
         self.dashboard.status.say(f"Not launched: {reason}", failed=True)

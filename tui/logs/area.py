@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 
 from ...specs.status import AppState, ReplicaState
 from ..format import age, count, split_name
 from ..ui.job_cells import first_failed, state_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 from .pane import LogPane
@@ -101,7 +100,7 @@ class LogsArea(Pane):
             return
         glyphs = glyphs_of(self.app)
         row, status = self._row, self.log_pane.status
-        info = Text(end="")
+        info = Text()
         if row is not None and self.log_pane.compact and self._with_job:
             info.append(split_name(row.name)[0], STYLES.muted)
             info.append("  ")
@@ -115,7 +114,7 @@ class LogsArea(Pane):
             info.append(f"{'   ' if info else ''}{status.shown}", STYLES.faint)
             info.append(f"   since {status.since}" if status.since else "", STYLES.pending)
         self.rule.info = info
-        right = Text(end="")
+        right = Text()
         if self.log_pane.compact and row is not None:
             right.append_text(self.log_pane.state_text())
             right.append(f"  {count(status.line_count, 'line')}", STYLES.faint)

@@ -1,102 +1,94 @@
-"""Work with a log that takes its time, such as saving it: in a thread, in steps, and stopped between two of them."""
+"""What leaves the log pane: copies and saved files, made in a thread in steps, and stopped between two of them."""
 
 from __future__ import annotations
 
-import logging
+import asyncio
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import TypeVar
 
-from textual.message import Message
-from textual.message_pump import MessagePump
+from ...logs.text.sanitize import format_size
+from ..format import count
+from .session import AnyLog
+from .text import BATCH, LineForm, whole_lines
 
-from ...logs.pattern.pattern import PatternError
+Result = TypeVar("Result")
 
-_log = logging.getLogger(__name__)
-
-# Seconds between two words of how far it is.
-_TELL_EVERY = 0.5
+# Seconds between two reports of progress.
+_REPORT_INTERVAL_S = 0.5
+# How long a cancel waits for a file that was being written to be removed (s).
+_CLEAN_UP_S = 1.0
+MOST_COPIED = 16_000_000
+"""Bytes that are copied at most."""
 
 
 class ExportError(Exception):
-    """The work cannot be done; the message is a sentence for a person."""
+    """The work cannot be done; the message is a sentence for the user."""
 
 
-@dataclass
-class ExportTold(Message, bubble=False):
-    """The work is so far: a share of 0 to 1, None while that is not known."""
-
-    export: LogExport
-    share: float | None
-
-
-@dataclass
-class ExportDone(Message, bubble=False):
-    """The work is done, or cannot be done.
-
-    Attributes:
-        result: what came of it, None where it failed.
-        failure: why it failed, in a sentence.
-    """
-
-    export: LogExport
-    result: object
-    failure: str = ""
-
-
-class LogExport:
-    """Carries out work in a daemon thread of its own.
+async def run_steps(
+    work: Generator[float | None, None, Result], report: Callable[[float | None], object] = lambda share: None
+) -> Result:
+    """Run a generator in a daemon thread and return its result; a cancel closes it at its next step.
 
     Args:
-        target: who is told, by `ExportTold` and in the end by `ExportDone`; not any more once it is stopped.
-        work: the work: it yields how far it is after each step, and returns its result. It is closed when it is
-            stopped, and cleans up then.
-        what: what is done, such as ``Saving``.
+        work: yields its progress after each step, 0 to 1, None while that is not known.
+        report: called with the progress now and then.
     """
+    loop, stop = asyncio.get_running_loop(), threading.Event()
+    result: asyncio.Future[Result] = loop.create_future()
 
-    def __init__(self, target: MessagePump, work: Generator[float | None, None, object], what: str) -> None:
-        self.what = what
-        self._target = target
-        self._work = work
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="log-export", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End the work at its next step."""
-        self._stop.set()
-
-    def join(self, timeout: float) -> bool:
-        """Wait at most ``timeout`` seconds for the thread's end; return whether it ended."""
-        self._thread.join(timeout)
-        return not self._thread.is_alive()
-
-    def _run(self) -> None:
-        told_at = time.monotonic()
-        result: object = None
-        failure = ""
-        try:
-            while not self._stop.is_set():
-                share = next(self._work)
-                if time.monotonic() - told_at > _TELL_EVERY:
-                    told_at = time.monotonic()
-                    self._post(ExportTold(self, share))
-                # Others may have the interpreter between two steps.
-                time.sleep(0)
-            self._work.close()
-        except StopIteration as end:
-            result = end.value
-        except (ExportError, PatternError) as error:
-            failure = str(error)
-        except Exception as error:
-            _log.exception("%s a log failed", self.what)
-            failure = f"{self.what} failed: {error}"
-        self._post(ExportDone(self, result, failure))
-
-    def _post(self, message: Message) -> None:
-        # The loop may be gone already when the app ends.
+    def post(call: Callable[..., object], *arguments: object) -> None:
+        # The loop may be closed when the app ends.
         with suppress(RuntimeError):
-            if not self._stop.is_set():
-                self._target.post_message(message)
+            loop.call_soon_threadsafe(lambda: result.done() or call(*arguments))
+
+    def run() -> None:
+        reported_at = time.monotonic()
+        try:
+            while not stop.is_set():
+                share = next(work)
+                if time.monotonic() - reported_at > _REPORT_INTERVAL_S:
+                    reported_at = time.monotonic()
+                    post(report, share)
+                # Other threads may have the interpreter between two steps.
+                time.sleep(0)
+            work.close()
+        except StopIteration as end:
+            post(result.set_result, end.value)
+        except Exception as error:
+            post(result.set_exception, error)
+
+    thread = threading.Thread(target=run, name="log-export", daemon=True)
+    thread.start()
+    try:
+        return await result
+    finally:
+        stop.set()
+        await asyncio.to_thread(thread.join, _CLEAN_UP_S)
+
+
+def copied_text(log: AnyLog, numbers: range) -> Generator[float | None, None, str]:
+    """Join the safe text of lines, nothing before each; work for `run_steps`.
+
+    Args:
+        log: the log, which stays open.
+        numbers: the lines' numbers, without gaps.
+
+    Raises:
+        ExportError: it is more than can be copied.
+    """
+    form = LineForm()
+    texts: list[str] = []
+    size = 0
+    for number, line in enumerate(whole_lines(log, numbers.start, numbers.stop), 1):
+        texts.append(form.text(line))
+        size += len(texts[-1]) + 1
+        if size > MOST_COPIED:
+            lines = count(len(numbers), "line")
+            raise ExportError(f"{lines} are more than {format_size(MOST_COPIED)}: S saves them to a file")
+        if number % BATCH == 0:
+            yield number / len(numbers)
+    return "\n".join(texts)

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from ..format import count
 from ..terminal.external import wait_for
-from .reading import AnyLog
+from .session import AnyLog
 from .text import LineForm, whole_lines
 
 # Lines that a pager gets at most: less goes to the end, and has to read all of them before.

@@ -2,62 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from rich.text import Text
-from textual import events
-from textual.app import ComposeResult
+from textual import events, work
+from textual.app import ComposeResult, SuspendNotSupported
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.message import Message
 from textual.reactive import var
 
+from ...logs.pattern.pattern import PatternError
 from ...logs.source.replica_log import ReplicaLog
+from ...logs.text.sanitize import plain
 from ..format import count
-from .export import ExportDone, ExportTold
-from .output import LogOutput
-from .reading import LogGrew, LogReading
+from ..ui.palette import Text
+from .export import ExportError, copied_text, run_steps
 from .replica_bar import ReplicaBar
 from .replica_picker import ALL, ReplicaPicker
 from .rows import TIME_MODES
+from .save import save
 from .search import LogSearch
 from .search_row import Mode
+from .session import AnyLog, LogGrew, LogSession
 from .status import LogStatus, PillPressed, StatusRow, state_text, status_of
+from .text import LineForm
 from .view import LogView
 
+if TYPE_CHECKING:
+    from .save_dialog import SaveRequest
+
+_log = logging.getLogger(__name__)
+
 LOG_BINDINGS: list[BindingType] = [
-    Binding("f,G,end", "follow", "Follow", id="logs.follow", key_display="f G", show=False),
-    Binding("g,home", "start", "First line", id="logs.start", key_display="g", show=False),
-    Binding("j,down", "scroll(1)", "Down", id="logs.down", key_display="j", show=False),
-    Binding("k,up", "scroll(-1)", "Up, and pause", id="logs.up", key_display="k", show=False),
-    Binding("ctrl+d", "page(0.5)", "Half a page down", id="logs.half_down", show=False),
-    Binding("ctrl+u", "page(-0.5)", "Half a page up", id="logs.half_up", show=False),
-    Binding("pagedown", "page(1)", "A page down", id="logs.page_down", show=False),
-    Binding("pageup", "page(-1)", "A page up", id="logs.page_up", show=False),
-    Binding("right", "side(1)", "Right", id="logs.right", show=False),
-    Binding("left", "side(-1)", "Left", id="logs.left", show=False),
-    Binding("w", "wrap", "Wrap long lines", id="logs.wrap", show=False),
-    Binding("t", "times", "Times: off, clock, milliseconds, since the start", id="logs.times", show=False),
-    Binding("o", "stream", "stdout, stderr, combined", id="logs.stream", show=False),
-    Binding("less_than_sign", "neighbour(-1)", "Previous replica", id="logs.previous", key_display="<", show=False),
-    Binding("greater_than_sign", "neighbour(1)", "Next replica", id="logs.next", key_display=">", show=False),
-    Binding("a", "merged", "All replicas merged", id="logs.merged", show=False),
-    Binding("number_sign", "choose", "Choose a replica", id="logs.choose", key_display="#", show=False),
-    Binding("v", "select", "Select lines", id="logs.select", show=False),
-    Binding("y", "copy", "Copy the selected lines, or this one", id="logs.copy", show=False),
-    Binding("S", "save", "Save to a file", id="logs.save", show=False),
-    Binding("ctrl+g", "ask('jump')", "Go to a line or a time", id="logs.jump", show=False),
-    Binding("T", "since", "Only the last 1m, 10m, 1h, or all", id="logs.since", show=False),
-    Binding("m", "plain", "Plain view in a pager", id="logs.plain", show=False),
-    Binding("slash", "ask('search')", "Search", id="logs.search", key_display="/", show=False),
-    Binding("n", "match(1)", "Next match", id="logs.match", show=False),
-    Binding("N", "match(-1)", "Previous match", id="logs.match_back", show=False),
-    Binding("ampersand", "ask('filter')", "Keep lines, &! drop them", id="logs.filter", key_display="&", show=False),
-    Binding("e", "error(1)", "Next error", id="logs.error", show=False),
-    Binding("E", "error(-1)", "Previous error", id="logs.error_back", show=False),
-    Binding("escape", "leave", "Leave the selection, then the search", id="logs.leave", show=False),
+    Binding("f,G,end", "follow", "Follow", id="logs.follow"),
+    Binding("g,home", "start", "First line", id="logs.start"),
+    Binding("j,down", "scroll(1)", "Down", id="logs.down"),
+    Binding("k,up", "scroll(-1)", "Up, and pause", id="logs.up"),
+    Binding("ctrl+d", "page(0.5)", "Half a page down", id="logs.half_down"),
+    Binding("ctrl+u", "page(-0.5)", "Half a page up", id="logs.half_up"),
+    Binding("pagedown", "page(1)", "A page down", id="logs.page_down"),
+    Binding("pageup", "page(-1)", "A page up", id="logs.page_up"),
+    Binding("right", "side(1)", "Right", id="logs.right"),
+    Binding("left", "side(-1)", "Left", id="logs.left"),
+    Binding("w", "wrap", "Wrap long lines", id="logs.wrap"),
+    Binding("t", "times", "Times: off, clock, milliseconds, since the start", id="logs.times"),
+    Binding("o", "stream", "stdout, stderr, combined", id="logs.stream"),
+    Binding("less_than_sign", "neighbour(-1)", "Previous replica", id="logs.previous"),
+    Binding("greater_than_sign", "neighbour(1)", "Next replica", id="logs.next"),
+    Binding("a", "merged", "All replicas merged", id="logs.merged"),
+    Binding("number_sign", "choose", "Choose a replica", id="logs.choose"),
+    Binding("v", "select", "Select lines", id="logs.select"),
+    Binding("y", "copy", "Copy the selected lines, or this one", id="logs.copy"),
+    Binding("S", "save", "Save to a file", id="logs.save"),
+    Binding("ctrl+g", "ask('jump')", "Go to a line or a time", id="logs.jump"),
+    Binding("T", "since", "Only the last 1m, 10m, 1h, or all", id="logs.since"),
+    Binding("m", "plain", "Plain view in a pager", id="logs.plain"),
+    Binding("slash", "ask('search')", "Search", id="logs.search"),
+    Binding("n", "match(1)", "Next match", id="logs.match"),
+    Binding("N", "match(-1)", "Previous match", id="logs.match_back"),
+    Binding("ampersand", "ask('filter')", "Keep lines, &! drop them", id="logs.filter"),
+    Binding("e", "error(1)", "Next error", id="logs.error"),
+    Binding("E", "error(-1)", "Previous error", id="logs.error_back"),
+    Binding("escape", "leave", "Leave the selection, then the search", id="logs.leave"),
     *(
-        Binding(str(number), f"replica({number})", f"Replica {number}", id=f"logs.replica_{number}", show=False)
+        Binding(str(number), f"replica({number})", f"Replica {number}", id=f"logs.replica_{number}")
         for number in range(10)
     ),
 ]
@@ -117,9 +129,9 @@ class LogPane(Vertical):
         self._bar = ReplicaBar()
         self._view = LogView()
         self._row = StatusRow()
-        self.reading = LogReading(self)
-        self._search = LogSearch(self._view, self.reading)
-        self._output = LogOutput(self, self._view, self.reading, self._search, self.say)
+        self.session = LogSession(self)
+        self._search = LogSearch(self._view, self.session, self.say, self._show_log)
+        self._is_saving = False
         self._failed: frozenset[int] = frozenset()
         self._times_chosen = False
         self._reason = ""
@@ -133,14 +145,13 @@ class LogPane(Vertical):
 
     def on_mount(self) -> None:
         """Begin to read what `show` was told before."""
-        self._view.start_time = self.reading.start_time
+        self._view.start_time = self.session.start_time
         self._arrange()
         self._open()
 
-    async def on_unmount(self) -> None:
-        """End the reading thread, and what is being saved."""
-        self.reading.close()
-        await self._output.leave()
+    def on_unmount(self) -> None:
+        """End the reading thread."""
+        self.session.close()
 
     def on_resize(self, _event: events.Resize) -> None:
         """Take the layout of the new width."""
@@ -155,7 +166,7 @@ class LogPane(Vertical):
             logs: the replicas.
             is_final: tells whether the job has ended; it is called in the reading thread.
         """
-        self.reading.choose(logs, is_final)
+        self.session.choose(logs, is_final)
         self._failed = frozenset()
         self._search.clear()
         self._reason = ""
@@ -169,7 +180,7 @@ class LogPane(Vertical):
 
     def check_final(self) -> None:
         """Look at once whether the job has ended."""
-        self.reading.look()
+        self.session.look()
 
     def set_failed(self, replicas: frozenset[int]) -> None:
         """Mark the replicas that failed, by their places."""
@@ -178,23 +189,23 @@ class LogPane(Vertical):
 
     def select_replica(self, replica: int | None) -> None:
         """Show one replica by its place, or all of them (None)."""
-        reading = self.reading
-        count = len(reading.logs)
-        if count > 1 and replica != reading.replica and (replica is None or 0 <= replica < count):
-            with self._search.travel.kept_places():
-                reading.replica = replica
+        session = self.session
+        count = len(session.logs)
+        if count > 1 and replica != session.replica and (replica is None or 0 <= replica < count):
+            with self._search.kept_places():
+                session.replica = replica
                 self._open()
 
     def set_error_patterns(self, patterns: Sequence[str]) -> None:
         """Take regular expressions that are errors besides those that are known."""
-        self._search.set_error_patterns(patterns)
+        self._search.error_patterns = patterns
 
     def show_cause(self) -> None:
         """Go to the error that the log ended of, once it has ended and is read; nothing happens if there is none.
 
         Any key that moves the view before cancels it.
         """
-        self._search.travel.go_to_cause()
+        self._search.go_to_cause()
 
     def say(self, text: str, *, failed: bool = False) -> None:
         """Let the screen tell a person something."""
@@ -215,35 +226,35 @@ class LogPane(Vertical):
 
     def _open(self) -> None:
         """Read and show what is chosen, in place of what was shown."""
-        self._output.stop_copying()
-        self.reading.close()
+        self.workers.cancel_group(self, "copy")
+        self.session.close()
         if not self.is_mounted:
             return
-        self.reading.open()
-        self._view.on_paint = self.reading.seen
+        self.session.open()
+        self._view.on_paint = self.session.seen
         self._view.placeholder = self._reason
         self._show_log()
         self._arrange()
         self.refresh_bindings()
 
     def _show_log(self) -> None:
-        self._view.set_log(self.reading.log, self.reading.numbers)
-        self._search.attach(self.reading.log)
+        self._view.set_log(self.session.log, self.session.numbers)
+        self._search.attach()
 
     def _arrange(self) -> None:
         """Show and hide rows and times by the pane's width."""
         width = self.size.width
-        self._bar.display = not self.compact and len(self.reading.logs) > 1 and width >= _WIDE
+        self._bar.display = not self.compact and len(self.session.logs) > 1 and width >= _WIDE
         self._row.display = not self.compact
         if not self._times_chosen:
             self._view.times = "clock" if width >= _TIMES_FROM and not self.compact else "off"
         self._refresh_status()
 
     def _refresh_status(self) -> None:
-        status = status_of(self.reading, self._view, self._reason)
-        bar, reading = self._bar, self.reading
-        bar.numbers, bar.chosen, bar.failed = reading.all_numbers, reading.replica, self._failed
-        bar.stream, bar.wrap, bar.times = reading.stream, self._view.wrap, self._view.times
+        status = status_of(self.session, self._view, self._reason)
+        bar, session = self._bar, self.session
+        bar.numbers, bar.chosen, bar.failed = session.all_numbers, session.replica, self._failed
+        bar.stream, bar.wrap, bar.times = session.stream, self._view.wrap, self._view.times
         self._row.options_shown = not bar.display
         self._row.status = status
         if status != self.status:
@@ -254,12 +265,12 @@ class LogPane(Vertical):
 
     def on_log_grew(self, message: LogGrew) -> None:
         """Take note of what the reading thread found."""
-        reading = self.reading
-        if reading.is_read(message.log) and reading.is_behind:
+        session = self.session
+        if session.is_read(message.log) and session.is_behind:
             self._open()
-        elif reading.is_read(message.log):
-            empty = reading.since and message.log.bounds().complete
-            self._view.placeholder = reading.failure or (f"no line in the last {reading.since}" if empty else "")
+        elif session.is_read(message.log):
+            empty = session.since and message.log.bounds().complete
+            self._view.placeholder = session.failure or (f"no line in the last {session.since}" if empty else "")
             self._view.log_changed()
             self._search.grew()
 
@@ -282,20 +293,20 @@ class LogPane(Vertical):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Dim keys that can do nothing for these logs."""
-        count = len(self.reading.logs)
+        count = len(self.session.logs)
         if action == "stream":
-            return True if self.reading.has_streams else None
+            return True if self.session.has_streams else None
         if action in ("neighbour", "choose", "merged"):
             return True if count > 1 else None
         if action == "match":
             # Without a search the key is the screen's.
             return self._search.is_searching
         if action == "leave":
-            return self._view.selection is not None or self._output.saving or bool(self._search.display)
+            return self._view.selection is not None or self._is_saving or bool(self._search.display)
         if action in ("ask", "error", "select", "copy", "save", "since", "plain"):
-            return True if self.reading.log is not None else None
+            return True if self.session.log is not None else None
         if action == "replica":
-            return True if count > 1 and parameters[0] in self.reading.all_numbers else None
+            return True if count > 1 and parameters[0] in self.session.all_numbers else None
         return True
 
     def action_follow(self) -> None:
@@ -329,19 +340,19 @@ class LogPane(Vertical):
 
     def action_stream(self) -> None:
         """Show both streams, stdout or stderr."""
-        with self._search.travel.kept_places():
-            self.reading.next_stream()
+        with self._search.kept_places():
+            self.session.next_stream()
             self._open()
 
     def action_since(self) -> None:
         """Show what came in the last minute, ten minutes, hour, or all of it."""
-        self._search.travel.forget()
-        self.reading.next_since()
+        self._search.forget_places()
+        self.session.next_since()
         self._open()
 
     def action_neighbour(self, step: int) -> None:
         """Show the replica before or after; from all merged the last or the first one."""
-        count, replica = len(self.reading.logs), self.reading.replica
+        count, replica = len(self.session.logs), self.session.replica
         start = (-1 if step > 0 else count) if replica is None else replica
         self.select_replica((start + step) % count)
 
@@ -351,21 +362,20 @@ class LogPane(Vertical):
 
     def action_replica(self, number: int) -> None:
         """Show the replica with a number."""
-        self.select_replica(self.reading.all_numbers.index(number))
+        self.select_replica(self.session.all_numbers.index(number))
 
-    def action_choose(self) -> None:
+    @work(group="dialog", exit_on_error=False)
+    async def action_choose(self) -> None:
         """Choose a replica from a list."""
-
-        def take(number: int | None) -> None:
-            if number is not None:
-                self.select_replica(None if number == ALL else number)
-
-        self.app.push_screen(ReplicaPicker(self.reading.logs, self.reading.replica, self._failed), take)
+        session = self.session
+        number = await self.app.push_screen_wait(ReplicaPicker(session.logs, session.replica, self._failed))
+        if number is not None:
+            self.select_replica(None if number == ALL else number)
 
     def action_leave(self) -> None:
         """Leave what is entered, one level: saving, the selection, then search and filters."""
-        if self._output.saving:
-            self._output.stop_saving()
+        if self._is_saving:
+            self.workers.cancel_group(self, "save")
         elif self._view.selection is not None:
             self._view.unselect()
         else:
@@ -385,40 +395,110 @@ class LogPane(Vertical):
         """Go to the next or the previous error."""
         self._search.step(forward=step > 0, errors=True)
 
-    def on_log_search_filtered(self, message: LogSearch.Filtered) -> None:
-        """Show only what the filters let through."""
-        message.stop()
-        self.reading.filter(message.rules)
-        self._show_log()
-
-    def on_log_search_missed(self, message: LogSearch.Missed) -> None:
-        """Say that there is none."""
-        message.stop()
-        self.say(message.words)
-
     # Out of the pane
 
     def action_select(self) -> None:
         """Begin to select lines, where the search stopped or at the end of the screen; again: select none."""
-        self._output.select()
+        last, current = self._view.last_line, self._search.current
+        if self._view.selection is not None:
+            self._view.unselect()
+        elif last is not None:
+            self._view.select(last.number if current is None else current)
 
     def action_copy(self) -> None:
         """Copy the selected lines, else the line that the search stopped at, else those on screen."""
-        self._output.copy()
+        view, current, log = self._view, self._search.current, self.session.log
+        if view.selection is not None:
+            numbers = view.selection.numbers(view.bounds)
+        elif current is not None:
+            numbers = range(current, current + 1)
+        else:
+            first, last = view.first_line, view.last_line
+            numbers = range(first.number, last.number + 1) if first is not None and last is not None else range(0)
+        if log is not None and numbers:
+            self._copy(log, numbers)
+            view.unselect()
 
-    def action_save(self) -> None:
+    @work(group="copy", exclusive=True, exit_on_error=False)
+    async def _copy(self, log: AnyLog, numbers: range) -> None:
+        with self._failure_shown("Copying"):
+            text = await run_steps(copied_text(log, numbers))
+            self.post_message(self.Copied(text, count(len(numbers), "line")))
+
+    @work(group="dialog", exit_on_error=False)
+    async def action_save(self) -> None:
         """Ask where to save the log, and save it."""
-        self._output.ask_to_save(self.job_name)
+        from .save_dialog import SaveDialog
+
+        session, bounds = self.session, self._view.bounds
+        which = "merged" if session.replica is None else str(session.numbers[0])
+        words = [session.words, count(bounds.end - bounds.first, "line")]
+        words += [session.stream] if session.stream != "combined" else []
+        words += [f"since {session.since}"] if session.since else []
+        words += [self._search.rule_words] if session.rules else []
+        path = f"{_file_name(self.job_name) or 'log'}-{which}.log"
+        request = await self.app.push_screen_wait(SaveDialog(path, "   ".join(words)))
+        if request is not None and session.log is not None:
+            self._save(request)
+
+    @work(group="save", exclusive=True, exit_on_error=False)
+    async def _save(self, request: SaveRequest) -> None:
+        session = self.session
+        if request.kind == "all":
+            log, form = session.everything(), LineForm(tuple(range(len(session.logs))), "date")
+        else:
+            log, form = session.anew(), self._form() if request.kind == "shown" else None
+
+        def report(share: float | None) -> None:
+            self.say(f"Saving{'' if share is None else f' {int(share * 100)} %'}   esc stops it")
+
+        self._is_saving = True
+        self.refresh_bindings()
+        try:
+            with self._failure_shown("Saving"):
+                self.say(str(await run_steps(save(log, request.path, form, replace=request.replace), report)))
+        except asyncio.CancelledError:
+            self.say("Saving was stopped: the partial file was removed")
+            raise
+        finally:
+            self._is_saving = False
+            self.refresh_bindings()
+
+    @contextmanager
+    def _failure_shown(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except (ExportError, PatternError) as error:
+            self.say(str(error), failed=True)
+        except Exception as error:
+            _log.exception("%s a log failed", what)
+            self.say(f"{what} failed: {error}", failed=True)
 
     def action_plain(self) -> None:
         """Leave the screen for a pager with the log as plain text."""
-        self._output.show_plain()
+        from .pager import MOST_PRINTED, pager_command, plain_lines, show_plain
 
-    def on_export_told(self, message: ExportTold) -> None:
-        """Say how far it is."""
-        self._output.tell(message)
+        try:
+            command = pager_command()
+        except ValueError as error:
+            self.say(f"PAGER is not a command: {error}", failed=True)
+            return
+        failure = ""
+        lines = plain_lines(self.session.anew(), self._form(), *([] if command else [MOST_PRINTED]))
+        try:
+            with self.app.suspend():
+                failure = show_plain(lines, command)
+        except SuspendNotSupported:
+            failure = "this terminal cannot be suspended for a plain view"
+        if failure:
+            self.say(failure, failed=True)
 
-    def on_export_done(self, message: ExportDone) -> None:
-        """Say what came of it."""
-        if (copied := self._output.finish(message)) is not None:
-            self.post_message(self.Copied(copied.text, count(copied.lines, "line")))
+    def _form(self) -> LineForm:
+        """Return how lines are shown."""
+        times = self._view.times
+        return LineForm(self.session.numbers, times, self.session.start_time() if times == "relative" else None)
+
+
+def _file_name(name: str) -> str:
+    """Return a job's name as part of a file's name."""
+    return "".join(char if char.isalnum() or char in "-_.+=" else "_" for char in plain(name)).lstrip(".")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.text import Text
 from textual import events
 from textual.message import Message
 from textual.reactive import reactive
@@ -10,7 +9,7 @@ from textual.widget import Widget
 
 from ...logs.source.replica_log import StreamName
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from .rows import TimeMode
 
@@ -50,7 +49,7 @@ class ReplicaBar(Widget):
     def render(self) -> Text:
         """Draw the bar; where not all replicas fit, those around the chosen one are shown."""
         right = self._options()
-        row = Text(no_wrap=True, end="")
+        row = Text()
         row.append("a ", f"bold {STYLES.accent}")
         self._places = []
         self._add(row, f"all {len(self.numbers)}", None, STYLES.muted if self.chosen is not None else STYLES.text)
@@ -86,4 +85,4 @@ class ReplicaBar(Widget):
 
     def _options(self) -> Text:
         words = [self.stream, *_TIMES[self.times], "wrap" if self.wrap else "no wrap"]
-        return Text("   ".join(words), STYLES.faint, end="")
+        return Text("   ".join(words), STYLES.faint)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.text import Text
-
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
 from ..ui.list_dialog import ListDialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.replica_numbers import DIGITS, TypedNumber, replica_numbers
 from ..ui.theme import glyphs_of
 
@@ -30,16 +28,12 @@ class ReplicaPicker(ListDialog[int]):
     BINDINGS = [*DIGITS]
 
     def __init__(self, logs: Sequence[ReplicaLog], chosen: int | None, failed: frozenset[int] = frozenset()) -> None:
-        super().__init__()
+        super().__init__("Replica")
         self._logs = tuple(logs)
         self._chosen = chosen
         self._failed = failed
         self._numbers = replica_numbers((log.role, log.replica) for log in logs)
         self._typed = TypedNumber()
-
-    def heading(self) -> str:
-        """Return the title."""
-        return "Replica"
 
     def action_digit(self, digit: str) -> None:
         """Go to the replica whose number is typed, digit by digit."""

@@ -16,7 +16,7 @@ from ...logs.lines.merge import MergedLog
 from ...logs.text.sanitize import format_size
 from ..format import count
 from .export import ExportError
-from .reading import AnyLog
+from .session import AnyLog
 from .text import LineForm, printed_parts, whole_lines
 
 SaveKind = Literal["shown", "all", "printed"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
@@ -16,7 +16,7 @@ from ...base.files import path_exists
 from ...logs.text.sanitize import plain
 from ..ui.choice_field import ChoiceField
 from ..ui.dialog import Dialog
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from .export import ExportError
 from .save import SaveKind, save_path
 
@@ -52,7 +52,7 @@ class SaveDialog(Dialog[SaveRequest]):
     """
 
     BINDINGS = [
-        Binding("y", "replace", "Replace the file", id="dialog.replace", show=False),
+        Binding("y", "replace", "Replace the file", id="dialog.replace"),
     ]
 
     @dataclass
@@ -170,5 +170,6 @@ class SaveDialog(Dialog[SaveRequest]):
         button.label = self._label(key, word)
         button.refresh(layout=True)
 
-    def _label(self, key: str, word: str) -> Text:
-        return Text.assemble((key, STYLES.failed if key == "y" else STYLES.accent), (f" {word}", STYLES.text))
+    def _label(self, key: str, word: str) -> Content:
+        style = STYLES.failed if key == "y" else STYLES.accent
+        return Text.assemble((key, style), (f" {word}", STYLES.text)).visualize()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 
@@ -13,7 +12,7 @@ from ..format import age
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from .area import LogsArea
 
 if TYPE_CHECKING:
@@ -31,9 +30,9 @@ class LogsScreen(BaseScreen):
 
     HELP_TITLE = "Logs screen"
     BINDINGS = [
-        Binding("escape", "back", "Back", id="logs.back", show=False),
-        Binding("b", "stacks", "Stacks of all ranks: why it hangs", id="logs.stacks", show=False),
-        Binding("p", "metrics", "Metrics: plots, progress", id="logs.metrics", show=False),
+        Binding("escape", "back", "Back", id="logs.back"),
+        Binding("b", "stacks", "Stacks of all ranks: why it hangs", id="logs.stacks"),
+        Binding("p", "metrics", "Metrics: plots, progress", id="logs.metrics"),
     ]
 
     def __init__(self, row: JobRow) -> None:

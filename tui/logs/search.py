@@ -1,155 +1,150 @@
-"""The search row of a log: it searches, filters and goes to places in the log, and says how far it is."""
+"""Searching, filtering and going to places in a log, by what is typed in the row under it."""
 
 from __future__ import annotations
 
+import threading
+import time
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Literal
 
-from rich.text import Text
-from textual.message import Message
-
-from ...logs.lines.matches import Rule
-from ..ui.palette import STYLES
-from .finder import CauseFound, LineFound, LogFinder, MatchRanked, PatternError, SearchTold
-from .jump import JumpError
-from .reading import AnyLog, LogReading
+from ...logs.lines.background import Search
+from ...logs.lines.failure import find_cause
+from ...logs.lines.matches import Matches, Rule
+from ...logs.lines.merge import LogLine
+from ...logs.pattern.error_kinds import error_pattern
+from ...logs.pattern.pattern import Pattern, PatternError, parse_pattern
+from ...logs.text.sanitize import plain
+from ...logs.text.shown import shown_text
+from ..format import count
+from ..ui.palette import STYLES, Text
+from .jump import Jump, JumpError, Line, Times, parse_jump
 from .rows import Marks
 from .search_row import SearchRow
-from .travel import LogTravel
+from .session import AnyLog, LogSession
 from .view import LogView
 
-# Keys that are waited for while a search is slow; those of a key that is held are no more than that.
+# Keys that wait while a search is slow; more of a key that is held are dropped.
 _MOST_STEPS = 8
 
 
 class LogSearch(SearchRow):
-    """Carries out what is typed in its row.
+    """Carries out what is typed in its row; threads search, and their answers are handled in the event loop.
 
     Args:
-        view: the lines on screen, which it moves and lights up.
-        reading: the log.
+        view: the lines on screen, which it moves and highlights.
+        session: the log, with its pattern, its filters and its current line.
+        say: shows a message.
+        show_log: shows the session's log after its filters changed.
     """
 
-    @dataclass
-    class Filtered(Message):
-        """Other lines are let through."""
-
-        rules: tuple[Rule, ...]
-
-    @dataclass
-    class Missed(Message):
-        """The search found nothing, or continued from the other end of the log; ``words`` say so."""
-
-        words: str
-
-    def __init__(self, view: LogView, reading: LogReading) -> None:
+    def __init__(
+        self, view: LogView, session: LogSession, say: Callable[[str], object], show_log: Callable[[], object]
+    ) -> None:
         super().__init__()
-        self._view = view
-        self._finder = LogFinder(self)
-        # Whether an answer is waited for, and the steps from there that were asked for meanwhile.
+        self._view, self._session = view, session
+        self._tell, self._show_log = say, show_log
+        self.error_patterns: Sequence[str] = ()
+        """Regular expressions that are errors besides those of the table."""
+        self._search: Search | None = None
+        self._errors: Search | None = None
+        # The line whose rank among the matches was asked for last, and that rank.
+        self._ranked: tuple[int, int | None] | None = None
+        # Whether an answer is awaited, and the steps (forward, errors) that were asked for since.
         self._is_asked = False
         self._steps: deque[tuple[bool, bool]] = deque()
-        # Whether it continues from the other end of the log.
+        # Whether the search continues from the other end of the log.
         self._has_wrapped = False
-        self.travel = LogTravel(view, reading, self._finder)
+        # Where to go as soon as it is known, unless the user moves the view before; and how to arrive there.
+        self._goal: Jump | Literal["cause"] | None = None
+        self._moves = 0
+        self._as_current = False
+        self._asked_for_cause = False
+        self._places: dict[tuple[int | None, str], Line] = {}
 
     @property
     def is_searching(self) -> bool:
         """Whether something is searched for."""
-        return self._finder.search is not None
+        return self._search is not None
 
     @property
     def current(self) -> int | None:
         """The number of the line that was found or gone to last, while it is on screen."""
-        current = self._finder.current
+        current = self._session.current
         return current if current is not None and self._view.shows(current) else None
 
     @property
     def rule_words(self) -> str:
-        """The filters, as they were typed."""
-        return self._finder.rule_words
-
-    def set_error_patterns(self, patterns: Sequence[str]) -> None:
-        """Take regular expressions that are errors besides those of the table."""
-        self._finder.error_patterns = tuple(patterns)
+        """The filters, as they were typed; empty where there are none."""
+        rules = self._session.rules
+        kept = " ".join(f"&{'' if rule.keep else '!'}{rule.pattern.text}" for rule in rules)
+        return f"{count(len(rules), 'filter')}: {plain(kept)}" if kept else ""
 
     def on_unmount(self) -> None:
-        """End the searching threads."""
-        self._finder.close()
+        self._close_searches()
 
     def clear(self) -> None:
         """Search for nothing, filter nothing, go nowhere."""
-        self._forget_steps()
-        self._finder.clear()
-        self.travel.forget()
+        self._drop_pattern()
+        self.forget_places()
         self.close()
 
-    def attach(self, log: AnyLog | None) -> None:
-        """Search in this log from now on."""
-        self._forget_steps()
-        self._finder.attach(log)
+    def attach(self) -> None:
+        """Search in the session's log from now on."""
+        self._close_searches()
+        session = self._session
+        session.current = self._ranked = None
+        if session.log is not None and session.pattern is not None:
+            self._search = self._started(session.log, session.pattern)
         self._mark()
 
     def grew(self) -> None:
-        """Say that more of the log is known."""
-        self._finder.grew()
-        self.travel.grew()
+        """Continue: the log has more lines."""
+        for search in (self._search, self._errors):
+            if search is not None:
+                search.poll_now()
+        self._travel()
 
     def leave(self) -> None:
         """Give up what is typed; a search and filters end too, but not for a place that was typed."""
-        asked_place = self.mode == "jump"
+        asked_place, session = self.mode == "jump", self._session
         self.screen.set_focus(self._view)
-        if asked_place and self._finder.is_active:
+        if asked_place and (session.pattern or session.rules):
             self._rest()
             return
-        filtered = bool(self._finder.rules)
-        self._forget_steps()
-        self._finder.clear()
+        filtered = bool(session.rules)
+        self._drop_pattern()
         self.close()
         if filtered:
-            self.travel.forget()
-            self.post_message(self.Filtered(()))
+            self._filter(())
         self._mark()
         self.refresh_bindings()
 
-    def find(self, *, forward: bool, errors: bool = False, from_here: bool = False) -> None:
-        """Go to a match or an error.
+    def _drop_pattern(self) -> None:
+        self._close_searches()
+        self._session.pattern, self._session.current = None, None
 
-        Args:
-            forward: to the next one, else to the one before.
-            errors: to an error, else to a match.
-            from_here: from what is on screen, else from the current line where there is one.
-        """
-        view, current = self._view, self._finder.current
-        self.travel.cancel()
-        edge = view.first_line if forward else view.last_line
-        if current is not None and not from_here:
-            start = current + (1 if forward else -1)
-        elif edge is not None:
-            start = edge.number
-        else:
-            return
-        self._has_wrapped = False
-        self._is_asked = self._finder.find(start, forward=forward, errors=errors)
+    def _close_searches(self) -> None:
+        """End the searching threads without waiting for them."""
+        self._forget_steps()
+        for search in (self._search, self._errors):
+            if search is not None:
+                search.close()
+        self._search = self._errors = None
 
-    def step(self, *, forward: bool, errors: bool = False) -> None:
-        """Go on from the match or the error that is looked for just now, once it is found; see `find`."""
-        if not self._is_asked:
-            self.find(forward=forward, errors=errors)
-        elif len(self._steps) < _MOST_STEPS:
-            self._steps.append((forward, errors))
+    def _started(self, log: AnyLog, pattern: Pattern, *, shows_progress: bool = True) -> Search:
+        search = Search(log, pattern, lambda: self._post(self._show_progress, search) if shows_progress else None)
+        search.start()
+        return search
 
-    def _forget_steps(self) -> None:
-        self._is_asked = False
-        self._steps.clear()
+    def _post(self, handle: Callable[..., object], *arguments: object) -> None:
+        """Call a method in the event loop; from a searching thread, which does not wait."""
+        # The loop may be closed when the app ends.
+        with suppress(RuntimeError):
+            self.call_later(handle, *arguments)
 
-    def _take_step(self) -> None:
-        """Say that what was looked for is known, and do what was asked for meanwhile."""
-        self._is_asked = False
-        if self._steps:
-            forward, errors = self._steps.popleft()
-            self.find(forward=forward, errors=errors)
+    # What was typed
 
     def accept(self) -> None:
         """Search or filter by what was typed, or go there."""
@@ -168,83 +163,259 @@ class LogSearch(SearchRow):
 
     def _carry_out(self, text: str) -> None:
         if self.mode == "jump":
-            self.travel.jump(text)
+            self._jump(text)
         elif self.mode == "filter":
-            self._finder.add_rule(text, regex=self.regex)
-            self.travel.forget()
-            self.post_message(self.Filtered(self._finder.rules))
+            drop = text.startswith("!") and len(text) > 1
+            pattern = parse_pattern(text[1:] if drop else text, regex=self.regex)
+            self._filter((*self._session.rules, Rule(pattern, keep=not drop)))
         else:
-            self._finder.set_pattern(text, regex=self.regex)
-            self._forget_steps()
+            self._session.pattern = parse_pattern(text, regex=self.regex)
+            self.attach()
             self.find(forward=not self._view.following, from_here=True)
 
+    def _filter(self, rules: tuple[Rule, ...]) -> None:
+        self.forget_places()
+        self._session.filter(rules)
+        self._show_log()
+
     def on_descendant_blur(self) -> None:
-        """Say how far the search is: what was half typed is left."""
-        # The field may have the focus again: this is told later than the next keys are carried out.
+        """Show how far the search is: what was half typed is left."""
+        # The field may have the focus again: this event comes after the next keys.
         if self.typing and self.screen.focused is not self.input:
             self._rest()
 
     def on_search_row_cleared(self, message: SearchRow.Cleared) -> None:
-        """Leave the row where something was typed."""
         message.stop()
         self.leave()
 
-    def on_search_told(self, message: SearchTold) -> None:
-        """Say how far the search is."""
-        if message.search is self._finder.search:
-            message.search.acknowledge()
-            if message.search.state.failure:
-                self._forget_steps()
-            self._finder.rank()
-            self._say()
+    # Matches and errors
 
-    def on_match_ranked(self, message: MatchRanked) -> None:
-        """Say which of the matches the current line is."""
-        if self._finder.take_rank(message):
-            self._say()
+    def find(self, *, forward: bool, errors: bool = False, from_here: bool = False) -> None:
+        """Go to a match or an error.
 
-    def on_cause_found(self, message: CauseFound) -> None:
-        """Show the error that the log ended of."""
-        if self.travel.take_cause(message):
-            self._mark()
-
-    def on_line_found(self, message: LineFound) -> None:
-        """Show the line that was found."""
-        if not self._finder.owns(message.search):
-            return
-        bounds, finder = self._view.bounds, self._finder
-        if message.line is None and not self._has_wrapped:
-            self._has_wrapped = True
-            start = bounds.first if message.forward else bounds.end - 1
-            finder.find(start, forward=message.forward, errors=message.what == "error")
-            return
-        if message.line is None:
-            self.post_message(self.Missed(f"no {message.what} in this log"))
+        Args:
+            forward: to the next one, else to the one before.
+            errors: to an error, else to a match.
+            from_here: from what is on screen, else from the current line where there is one.
+        """
+        view, current = self._view, self._session.current
+        self._goal = None
+        edge = view.first_line if forward else view.last_line
+        if current is not None and not from_here:
+            start = current + (1 if forward else -1)
+        elif edge is not None:
+            start = edge.number
         else:
-            if message.line == finder.current:
-                number = message.line - bounds.first + bounds.gone + 1
-                self.post_message(self.Missed(f"the only {message.what}: line {number:,}"))
+            return
+        self._has_wrapped = False
+        self._is_asked = self._ask(start, forward, errors)
+
+    def _ask(self, start: int, forward: bool, errors: bool) -> bool:
+        """Ask for the nearest match, or error, from a line on; return False if there is nothing to look for."""
+        log = self._session.log
+        if errors and self._errors is None and log is not None:
+            self._errors = self._started(log, error_pattern(tuple(self.error_patterns)), shows_progress=False)
+        search = self._errors if errors else self._search
+        if search is None or search.state.failure:
+            return False
+        search.find(start, forward, lambda line: self._post(self._take_found, search, line, forward, errors))
+        return True
+
+    def step(self, *, forward: bool, errors: bool = False) -> None:
+        """Continue from the match or the error that is being looked for, once it is found; see `find`."""
+        if not self._is_asked:
+            self.find(forward=forward, errors=errors)
+        elif len(self._steps) < _MOST_STEPS:
+            self._steps.append((forward, errors))
+
+    def _forget_steps(self) -> None:
+        self._is_asked = False
+        self._steps.clear()
+
+    def _take_found(self, search: Search, line: int | None, forward: bool, errors: bool) -> None:
+        """Show the line that was found, and take the next step."""
+        if search not in (self._search, self._errors):
+            return
+        bounds, session, what = self._view.bounds, self._session, "error" if errors else "match"
+        if line is None and not self._has_wrapped:
+            self._has_wrapped = True
+            self._ask(bounds.first if forward else bounds.end - 1, forward, errors)
+            return
+        if line is None:
+            self._tell(f"no {what} in this log")
+        else:
+            if line == session.current:
+                self._tell(f"the only {what}: line {line - bounds.first + bounds.gone + 1:,}")
             elif self._has_wrapped:
-                end = "bottom; continued from the top" if message.forward else "top; continued from the bottom"
-                self.post_message(self.Missed(f"no {message.what} up to the {end}"))
-            finder.current = message.line
+                end = "bottom; continued from the top" if forward else "top; continued from the bottom"
+                self._tell(f"no {what} up to the {end}")
+            session.current = line
             self._mark()
-            self._view.reveal(message.line)
-            finder.rank()
-        self._take_step()
+            self._view.reveal(line)
+            self._rank()
+        self._is_asked = False
+        if self._steps:
+            forward, errors = self._steps.popleft()
+            self.find(forward=forward, errors=errors)
+
+    def _rank(self) -> None:
+        """Ask which of the matches the current line is."""
+        search, line = self._search, self._session.current
+        if search is not None and line is not None:
+            search.rank(line, lambda rank: self._post(self._take_rank, search, line, rank))
+
+    def _take_rank(self, search: Search, line: int, rank: int | None) -> None:
+        if search is self._search and (line, rank) != self._ranked:
+            self._ranked = line, rank
+            self._show_words()
+
+    def _show_progress(self, search: Search) -> None:
+        if search is self._search:
+            search.acknowledge()
+            if search.state.failure:
+                self._forget_steps()
+            self._rank()
+            self._show_words()
+
+    # Places
+
+    @property
+    def is_travelling(self) -> bool:
+        """Whether the view goes to a place that is not known yet."""
+        if self._moves != self._view.moves:
+            self._goal = None
+        return self._goal is not None
+
+    def forget_places(self) -> None:
+        """Go nowhere, and forget all places: lines are numbered in another way from now on."""
+        self._goal = None
+        self._places.clear()
+
+    def go_to_cause(self) -> None:
+        """Go to the error that the log ended of, once it has ended, if there is one."""
+        self._set_goal("cause")
+        self._asked_for_cause = False
+        self._travel()
+
+    @contextmanager
+    def kept_places(self) -> Iterator[None]:
+        """Remember where the view is; when another log is shown, go where it was in that one."""
+        bounds, top, session = self._view.bounds, self._view.first_line, self._session
+        place = (session.replica, session.stream)
+        self._places.pop(place, None)
+        # While older lines are counted, the number of a line is not known.
+        if not self._view.following and top is not None and bounds.complete:
+            self._places[place] = Line(top.number - bounds.first + bounds.gone + 1)
+        yield
+        self._goal = None
+        before = self._places.get((session.replica, session.stream))
+        if before is not None:
+            self._view.pause()
+            self._set_goal(before)
+            self._as_current = False
+            self._arrive(before)
+
+    def _jump(self, text: str) -> None:
+        session = self._session
+        last = session.last_time()
+        now = last if session.ended and last is not None else time.time()
+        goal = parse_jump(text, Times(session.start_time(), last, now))
+        self._set_goal(goal)
+        self._as_current = True
+        if self._arrive(goal) is False:
+            raise JumpError("no line of this log has a time: type a line number or 50%")
+
+    def _set_goal(self, goal: Jump | Literal["cause"]) -> None:
+        self._goal, self._moves = goal, self._view.moves
+
+    def _travel(self) -> None:
+        """Go to the goal if it is known by now."""
+        if not self.is_travelling or self._goal is None:
+            return
+        if self._goal != "cause":
+            self._arrive(self._goal)
+        elif self._session.ended and self._view.bounds.complete and not self._asked_for_cause:
+            self._asked_for_cause = True
+            threading.Thread(target=self._find_cause, args=(self._session.log,), name="find-cause", daemon=True).start()
+
+    def _find_cause(self, shown: AnyLog) -> None:
+        """Look for the error that the log ended of, in a thread of its own."""
+        log = shown.log if isinstance(shown, Matches) else shown
+        patterns = tuple(self.error_patterns)
+        line = find_cause(log, extra_patterns=patterns, stopped=lambda: self._session.log is not shown)
+        if line is not None and isinstance(shown, Matches):
+            line = shown.position(line)
+        self._post(self._take_cause, shown, line)
+
+    def _take_cause(self, log: AnyLog, line: int | None) -> None:
+        if self.is_travelling and self._goal == "cause" and log is self._session.log:
+            self._goal = None
+            if line is not None:
+                self._session.current = line
+                self._view.reveal(line)
+                self._mark()
+
+    def _arrive(self, goal: Jump) -> bool | None:
+        """Go to a place if it is known; return False if there is no such place, None while that is open."""
+        log = self._session.log
+        if log is None:
+            return None
+        first, end, complete, _ = log.bounds()
+        if first == end:
+            return None
+        number, sure = goal.find(log)
+        if sure:
+            self._goal = None
+        if number is None:
+            return False if complete else None
+        if not sure:
+            return None
+        if self._as_current:
+            self._session.current = number
+        self._view.go_to(number)
+        return True
+
+    # What is shown
+
+    def _spans(self, line: LogLine) -> list[tuple[int, int]]:
+        pattern = self._session.pattern
+        return pattern.spans(shown_text(line.data)) if pattern is not None else []
 
     def _mark(self) -> None:
-        finder = self._finder
-        self._view.mark(Marks(finder.spans, finder.current) if finder.search or finder.current is not None else None)
+        current = self._session.current
+        self._view.mark(Marks(self._spans, current) if self._search or current is not None else None)
 
     def _rest(self) -> None:
-        """Show what is searched for: nobody types any more."""
-        pattern = self._finder.pattern
+        """Show what is searched for once nothing is typed."""
+        pattern = self._session.pattern
         self.show_pattern(pattern.text if pattern is not None else "")
-        self._say()
+        self._show_words()
 
-    def _say(self) -> None:
-        if self.typing:
-            return
-        self.display = self._finder.is_active
-        self.say(self._finder.words())
+    def _show_words(self) -> None:
+        if not self.typing:
+            self.display = self._session.pattern is not None or bool(self._session.rules)
+            self.say(self._words_now())
+
+    def _words_now(self) -> Text:
+        """Return how far the search is, and which filters are on."""
+        text = Text()
+        search = self._search
+        if search is not None and search.state.failure:
+            text.append(search.state.failure, STYLES.removed)
+        elif search is not None:
+            text.append(self._figures(search), f"bold {STYLES.text}")
+            for key, word in {"n": "next", "N": "previous"}.items() if search.state.found else ():
+                text.append(f"   {key}", f"bold {STYLES.accent}").append(f" {word}", STYLES.muted)
+        if self._session.rules:
+            text.append("   " if text else "").append(self.rule_words, STYLES.pending)
+        if text:
+            text.append("   esc", f"bold {STYLES.accent}").append(" clear", STYLES.muted)
+        return text
+
+    def _figures(self, search: Search) -> str:
+        state = search.state
+        if not state.found:
+            return "no match" if state.complete else "searching"
+        total = f"{state.found:,}{'' if state.complete else '+'}"
+        line, rank = self._ranked or (None, None)
+        return f"{total} found" if rank is None or line != self._session.current else f"{rank + 1:,} of {total}"

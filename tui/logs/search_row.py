@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
@@ -12,7 +11,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from ...logs.pattern.pattern import PatternError, parse_pattern
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.prompt_input import PromptInput
 from .jump import EXAMPLES
 
@@ -32,8 +31,8 @@ class PatternInput(PromptInput):
 
     HELP_TITLE = "Pattern"
     BINDINGS = [
-        Binding("ctrl+r", "regex", "Text or regular expression", id="search.regex", show=False),
-        Binding("escape", "leave", "Clear", id="search.leave", show=False),
+        Binding("ctrl+r", "regex", "Text or regular expression", id="search.regex"),
+        Binding("escape", "leave", "Clear", id="search.leave"),
     ]
 
     class RegexToggled(Message):
@@ -94,7 +93,7 @@ class SearchRow(Horizontal):
 
     def say(self, words: Text) -> None:
         """Say how far the search is, or what can be typed."""
-        line = Text("  ", no_wrap=True, end="")
+        line = Text("  ")
         self._words.update(line.append_text(words))
         self._say_kind()
 
@@ -120,7 +119,7 @@ class SearchRow(Horizontal):
         # Afterwards it is said where there is room beside how far the search is.
         asked = self.mode != "jump" and (self.typing or (self.input.value and self.size.width >= _ROOMY))
         words = "" if not asked else kind_words(self.input.value, regex=self.regex)
-        self._kind.update(Text(words, STYLES.faint, no_wrap=True))
+        self._kind.update(Text(words, STYLES.faint))
 
     def accept(self) -> None:
         """Carry out what was typed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from rich.text import Text
 from textual.message import Message
 from textual.reactive import reactive
 from textual.widget import Widget
@@ -14,9 +13,9 @@ from ...logs.source.replica_log import StreamName
 from ...logs.text.sanitize import plain
 from ..format import count
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES
-from .reading import LogReading
+from ..ui.palette import STYLES, Text
 from .rows import clock_text
+from .session import LogSession
 from .view import LogView
 
 LogState = Literal["following", "paused", "selecting", "ended", "waiting", "none"]
@@ -83,7 +82,7 @@ def state_text(status: LogStatus) -> Text:
         "waiting": STYLES.faint,
         "none": STYLES.faint,
     }
-    return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]), end="")
+    return Text.assemble((_WORDS[status.state] or plain(status.reason), styles[status.state]))
 
 
 def count_words(status: LogStatus) -> str:
@@ -111,7 +110,7 @@ class StatusRow(Widget):
         lefts = [self._left(detail) for detail in (2, 1, 0)] + [Text()]
         rights = [self._right(with_hint=True), self._right(with_hint=False), Text()]
         choices = [(0, 0), (0, 1), (1, 1), (2, 1), (3, 1), (2, 2), (3, 2)]
-        row = Text(no_wrap=True, end="")
+        row = Text()
         for left, right in choices:
             gap = width - state.cell_len - lefts[left].cell_len - rights[right].cell_len
             if gap >= 2 or (left, right) == choices[-1]:
@@ -138,7 +137,7 @@ class StatusRow(Widget):
 
     def _position(self, *, with_time: bool) -> Text:
         status = self.status
-        text = Text(end="")
+        text = Text()
         if not status.line_count:
             return text
         if status.state == "selecting":
@@ -154,7 +153,7 @@ class StatusRow(Widget):
 
     def _right(self, *, with_hint: bool) -> Text:
         status = self.status
-        text = Text(end="")
+        text = Text()
         if status.state == "selecting":
             for key, word in (("y", "copy"), ("esc", "leave")) if with_hint else (("y", "copy"),):
                 text.append("   " if text else "")
@@ -172,31 +171,31 @@ class StatusRow(Widget):
         return text
 
 
-def status_of(reading: LogReading, view: LogView, reason: str) -> LogStatus:
+def status_of(session: LogSession, view: LogView, reason: str) -> LogStatus:
     """Return what a pane shows and does now.
 
     Args:
-        reading: the log.
+        session: the log.
         view: its lines on screen.
         reason: why there is no log.
     """
-    if reading.log is None:
+    if session.log is None:
         return LogStatus(reason=reason)
     bounds = view.bounds
     first, last = view.first_line, view.last_line
     return LogStatus(
-        state=_state_of(reading, view),
-        reason=reading.failure,
+        state=_state_of(session, view),
+        reason=session.failure,
         line_count=bounds.end - bounds.first + bounds.gone,
         exact=bounds.complete,
         gone=bounds.gone,
         at_start=first is not None and first.number == bounds.first,
         selected=len(view.selection.numbers(bounds)) if view.selection is not None else 0,
-        since=reading.since,
+        since=session.since,
         new_lines=view.new_lines,
-        replica=reading.replica,
-        shown=reading.words,
-        stream=reading.stream,
+        replica=session.replica,
+        shown=session.words,
+        stream=session.stream,
         wrap=view.wrap,
         line=last.number - bounds.first + bounds.gone + 1 if last is not None and bounds.complete else None,
         at=last.time if last is not None else None,
@@ -204,12 +203,12 @@ def status_of(reading: LogReading, view: LogView, reason: str) -> LogStatus:
     )
 
 
-def _state_of(reading: LogReading, view: LogView) -> LogState:
-    if reading.failure:
+def _state_of(session: LogSession, view: LogView) -> LogState:
+    if session.failure:
         return "none"
     if view.selection is not None:
         return "selecting"
-    if reading.ended:
+    if session.ended:
         return "ended"
     if view.bounds.first == view.bounds.end:
         return "waiting"

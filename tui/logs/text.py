@@ -10,8 +10,8 @@ from typing import Literal
 from ...logs.lines.merge import LogLine, MergedLog
 from ...logs.source.segment import SegmentKey
 from ...logs.text.sanitize import sanitize
-from .reading import AnyLog
 from .rows import TimeMode, time_text
+from .session import AnyLog
 
 # Bytes of one line that leave the pane; a longer line ends with a mark that says what is missing.
 LONGEST = 1_000_000

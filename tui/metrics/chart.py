@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.widget import Widget
 
@@ -16,7 +15,7 @@ from ...diagnosis.metrics.series import Series
 from ...logs.text.sanitize import plain
 from ..ui import glyphs
 from ..ui.drawing import guard_render
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 from .legend import curve_style, value_at

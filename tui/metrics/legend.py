@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import count
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.widget import Widget
 
@@ -19,7 +18,7 @@ from ..format import cut, state_word
 from ..rows import JobRow
 from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_text
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -34,7 +33,7 @@ from ..ui.base import BaseScreen
 from ..ui.drawing import guard_update
 from ..ui.job_cells import name_text, state_text
 from ..ui.new_file import write_new_file
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Divider, Pane
 from ..ui.title_rule import TitleRule
 from ..watch.signals import RowsChanged
@@ -78,26 +77,24 @@ class MetricsScreen(BaseScreen):
     HELP_TITLE = "Metrics"
     CSS_PATH = "../styles/metrics.tcss"
     BINDINGS = [
-        Binding("escape", "back", "Back", id="metrics.back", show=False),
-        Binding("s", "smoothing", "Smoothing", id="metrics.smoothing", show=False),
-        Binding("L", "log", "Logarithmic axis", id="metrics.log", show=False),
-        Binding("t", "time", "By step or by time", id="metrics.time", show=False),
-        Binding("r", "relaunch", "Relaunch as it was", id="metrics.relaunch", show=False),
-        Binding("left", "step(-1)", "Cursor to the left", id="metrics.left", show=False),
-        Binding("right", "step(1)", "Cursor to the right", id="metrics.right", show=False),
-        Binding("plus,equals_sign", "zoom_axis(0.5)", "Zoom in", key_display="+", id="metrics.zoom_in", show=False),
-        Binding("minus", "zoom_axis(2)", "Zoom out", key_display="-", id="metrics.zoom_out", show=False),
-        Binding("o", "overlay", "Overlay the marked jobs, or those of the sweep", id="metrics.overlay", show=False),
-        Binding("y", "copy", "Copy as CSV", id="metrics.copy", show=False),
-        Binding("S", "export", "Save as CSV and SVG", id="metrics.export", show=False),
-        Binding("right_square_bracket", "next_job(1)", "Next job", key_display="]", id="metrics.next_job", show=False),
+        Binding("escape", "back", "Back", id="metrics.back"),
+        Binding("s", "smoothing", "Smoothing", id="metrics.smoothing"),
+        Binding("L", "log", "Logarithmic axis", id="metrics.log"),
+        Binding("t", "time", "By step or by time", id="metrics.time"),
+        Binding("r", "relaunch", "Relaunch as it was", id="metrics.relaunch"),
+        Binding("left", "step(-1)", "Cursor to the left", id="metrics.left"),
+        Binding("right", "step(1)", "Cursor to the right", id="metrics.right"),
+        Binding("plus,equals_sign", "zoom_axis(0.5)", "Zoom in", id="metrics.zoom_in"),
+        Binding("minus", "zoom_axis(2)", "Zoom out", id="metrics.zoom_out"),
+        Binding("o", "overlay", "Overlay the marked jobs, or those of the sweep", id="metrics.overlay"),
+        Binding("y", "copy", "Copy as CSV", id="metrics.copy"),
+        Binding("S", "export", "Save as CSV and SVG", id="metrics.export"),
+        Binding("right_square_bracket", "next_job(1)", "Next job", id="metrics.next_job"),
         Binding(
             "left_square_bracket",
             "next_job(-1)",
             "Previous job",
-            key_display="[",
             id="metrics.previous_job",
-            show=False,
         ),
     ]
 
@@ -305,24 +302,27 @@ class MetricsScreen(BaseScreen):
             left.append(self.glyphs.cut)
         self.state_line.update(left)
 
-    def on_metric_list_moved(self, _message: MetricList.Moved) -> None:
+    def on_option_list_option_highlighted(self) -> None:
         """Show the chart of the metric at the cursor."""
         self._draw()
 
-    def on_metric_list_chosen(self, message: MetricList.Chosen) -> None:
+    def action_choose(self) -> None:
         """Show or hide a chart, of several jobs the line of the one at the cursor."""
         if self._is_overlay:
             self._hidden ^= {row.handle for row in [self.legend.chosen] if row is not None}
             self._draw()
             return
-        chosen = self._shown
-        self._chosen = [n for n in chosen if n != message.name] if message.name in chosen else [*chosen, message.name]
-        self._draw()
+        if name := self.left.list.cursor:
+            self.left.list.was_moved = True
+            chosen = self._shown
+            self._chosen = [other for other in chosen if other != name] if name in chosen else [*chosen, name]
+            self._draw()
 
-    def on_metric_list_zoomed(self, _message: MetricList.Zoomed) -> None:
+    def action_zoom(self) -> None:
         """Show the chart at the cursor alone, or with the others again."""
-        self._zoomed = not self._zoomed
-        self._draw()
+        if self.left.list.cursor:
+            self._zoomed = not self._zoomed
+            self._draw()
 
     # Bars and actions
 

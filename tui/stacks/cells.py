@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich.text import Text
-
 from ...diagnosis.frames import Frame, child_frame, main_frames
 from ...diagnosis.ranks import list_ranks
 from ...diagnosis.stacks.conclusion import Conclusion
@@ -15,7 +13,7 @@ from ...diagnosis.stacks.text import describe_activity, describe_reading, descri
 from ...logs.text.sanitize import plain
 from ..format import count, cut
 from ..ui.glyphs import Glyphs
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 
 # Innermost frames that are shown of the group to compare with.
 _MAX_COMPARED = 8
@@ -44,7 +42,7 @@ def group_text(group: RankGroup, is_blocking: bool, width: int, glyphs: Glyphs) 
     who = f"{count(len(group.ranks), 'rank'):>8}  "
     word = describe_activity(group) if group.wait else group.activity.value
     room = width - 4 - len(who) - len(word)
-    text = Text(end="", no_wrap=True)
+    text = Text()
     text.append(" ! " if is_blocking else "   ", STYLES.pending)
     text.append(who, STYLES.text).append(f"{cut(ranks, max(4, room), glyphs.cut):<{max(4, room)}} ", STYLES.text)
     text.append(word, STYLES.pending if is_blocking else STYLES.faint)
@@ -82,7 +80,7 @@ def frames_text(
         with_library: whether frames of libraries are shown.
         width: the cells of a row.
     """
-    text = Text(end="", no_wrap=True)
+    text = Text()
     name_width = min(26, max(12, width // 3))
     text.append(f"  {'#':>2}  {'FUNCTION':<{name_width}} FILE:LINE", STYLES.faint)
     first_alike = len(frames) - alike
@@ -109,12 +107,12 @@ def source_text(snapshot: StackSnapshot, frames: Iterable[Frame], host: str, gly
     """Return the source lines around the innermost frame of the user's code; empty if they were not read."""
     frame = next((frame for frame in frames if not frame.is_library and frame.file in snapshot.sources), None)
     if frame is None:
-        return Text(end="")
+        return Text()
     lines = snapshot.sources[frame.file]
     shown = [number for number in range(frame.line - 3, frame.line + 4) if number in lines]
     if frame.line not in shown:
-        return Text(end="")
-    text = Text(end="", no_wrap=True)
+        return Text()
+    text = Text()
     head = f"{short_path(frame.file)}  {shown[0]} to {shown[-1]}, as it is on {host} now"
     text.append(head, f"bold {STYLES.text}")
     for number in shown:
@@ -129,7 +127,7 @@ def source_text(snapshot: StackSnapshot, frames: Iterable[Frame], host: str, gly
 
 def compared_text(other: RankGroup, glyphs: Glyphs, width: int) -> Text:
     """Return the innermost frames of the group that most ranks are in."""
-    text = Text(end="", no_wrap=True)
+    text = Text()
     head = (
         f"Against the {count(len(other.ranks), 'other')}" if len(other.ranks) > 1 else f"Against rank {other.ranks[0]}"
     )
@@ -148,7 +146,7 @@ def compared_text(other: RankGroup, glyphs: Glyphs, width: int) -> Text:
 
 def threads_text(stack: ProcessStack, glyphs: Glyphs, width: int) -> Text:
     """Return every thread of a process but the main one, its innermost frame and its innermost of the user's own."""
-    text = Text(end="", no_wrap=True)
+    text = Text()
     for thread in stack.threads:
         if thread.is_main:
             continue
@@ -164,7 +162,7 @@ def threads_text(stack: ProcessStack, glyphs: Glyphs, width: int) -> Text:
 
 def children_text(children: Sequence[ProcessStack], width: int, glyphs: Glyphs) -> Text:
     """Return what the children of a rank do, such as loader workers, a row each."""
-    text = Text(end="", no_wrap=True)
+    text = Text()
     for stack in children:
         frames = main_frames(stack.threads)
         own = child_frame(stack.threads) or (frames[0] if frames else None)
@@ -184,7 +182,7 @@ def children_text(children: Sequence[ProcessStack], width: int, glyphs: Glyphs) 
 
 def finding_text(found: Conclusion) -> Text:
     """Return the conclusion, and its details in one line below."""
-    text = Text(end="")
+    text = Text()
     if found.blocking:
         text.append("! ", STYLES.pending)
     text.append(plain(found.sentence), f"bold {STYLES.text}")
@@ -195,7 +193,7 @@ def finding_text(found: Conclusion) -> Text:
 
 def how_text(snapshot: StackSnapshot, clock: str) -> Text:
     """Return when and how the snapshot was taken, and how long it took."""
-    text = Text(end="")
+    text = Text()
     text.append(clock, STYLES.text)
     text.append(f"   {describe_reading(snapshot)}, {snapshot.seconds:.1f} s", STYLES.muted)
     if snapshot.dumps:
@@ -207,7 +205,7 @@ def unread_text(snapshot: StackSnapshot) -> Text:
     """Return what was not read, and why."""
     unread = describe_unread(snapshot)
     if not unread:
-        return Text(end="")
+        return Text()
     who, why = unread[0]
     more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
-    return Text(f"not read: {plain(who)}{more}, {plain(why)}", STYLES.pending, end="")
+    return Text(f"not read: {plain(who)}{more}, {plain(why)}", STYLES.pending)

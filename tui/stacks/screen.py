@@ -6,7 +6,6 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from rich.text import Text
 from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
@@ -30,7 +29,7 @@ from ..ui.base import BaseScreen
 from ..ui.job_cells import name_text, state_text
 from ..ui.new_file import write_new_file
 from ..ui.options import Options
-from ..ui.palette import STYLES
+from ..ui.palette import STYLES, Text
 from ..ui.pane import Divider, Pane
 from ..ui.text_pane import TextPane
 from ..ui.title_rule import TitleRule
@@ -50,8 +49,8 @@ class GroupList(Options):
 
     HELP_TITLE = "Groups"
     BINDINGS = [
-        Binding("j,down", "cursor_down", "Next group", id="stacks.down", show=False),
-        Binding("k,up", "cursor_up", "Previous group", id="stacks.up", show=False),
+        Binding("j,down", "cursor_down", "Next group", id="stacks.down"),
+        Binding("k,up", "cursor_up", "Previous group", id="stacks.up"),
     ]
 
 
@@ -77,16 +76,16 @@ class StacksScreen(BaseScreen):
     HELP_TITLE = "Stacks"
     CSS_PATH = "../styles/stacks.tcss"
     BINDINGS = [
-        Binding("R", "take", "Read again", id="stacks.take", show=False),
-        Binding("t", "threads", "All threads, or the main one", id="stacks.threads", show=False),
-        Binding("v", "library", "Show or hide frames of libraries", id="stacks.library", show=False),
-        Binding("N", "native", "Read with frames of C and C++", id="stacks.native", show=False),
-        Binding("greater_than_sign", "rank(1)", "Next rank", key_display=">", id="stacks.next_rank", show=False),
-        Binding("less_than_sign", "rank(-1)", "Previous rank", key_display="<", id="stacks.previous_rank", show=False),
-        Binding("l", "logs", "Logs of the rank", id="stacks.logs", show=False),
-        Binding("y", "copy_stacks", "Copy", id="stacks.copy", show=False),
-        Binding("S", "save", "Save to a file", id="stacks.save", show=False),
-        Binding("escape", "back", "Back", id="stacks.back", show=False),
+        Binding("R", "take", "Read again", id="stacks.take"),
+        Binding("t", "threads", "All threads, or the main one", id="stacks.threads"),
+        Binding("v", "library", "Show or hide frames of libraries", id="stacks.library"),
+        Binding("N", "native", "Read with frames of C and C++", id="stacks.native"),
+        Binding("greater_than_sign", "rank(1)", "Next rank", id="stacks.next_rank"),
+        Binding("less_than_sign", "rank(-1)", "Previous rank", id="stacks.previous_rank"),
+        Binding("l", "logs", "Logs of the rank", id="stacks.logs"),
+        Binding("y", "copy_stacks", "Copy", id="stacks.copy"),
+        Binding("S", "save", "Save to a file", id="stacks.save"),
+        Binding("escape", "back", "Back", id="stacks.back"),
     ]
 
     def __init__(self, row: JobRow) -> None:
@@ -249,7 +248,7 @@ class StacksScreen(BaseScreen):
         snapshot, found = self.snapshot, self.found
         if snapshot is None or found is None:
             return
-        text = Text(end="")
+        text = Text()
         shown = (snapshot.at, len(found.groups), "")
         for number, (at, groups, pace) in enumerate([shown, *self.kept][:6]):
             text.append("\n" if text else "").append(f" {clock(at, self.clock())}   ", STYLES.text)
@@ -271,7 +270,7 @@ class StacksScreen(BaseScreen):
         where = f"rank {rank}" + (f", {stack.host}, pid {stack.pid}" if stack else "")
         self._frames.rule.info = Text(plain(where))
         alike = cells.alike_below(found.groups)
-        text = Text(end="", no_wrap=True)
+        text = Text()
         if frames:
             text.append_text(
                 cells.frames_text(
@@ -299,7 +298,7 @@ class StacksScreen(BaseScreen):
             group for group in (self.found.groups if self.found else ()) if group is not self.group and group.frames
         ]
         largest = max(others, key=lambda group: len(group.ranks), default=None)
-        return cells.compared_text(largest, self.glyphs, width) if largest else Text(end="")
+        return cells.compared_text(largest, self.glyphs, width) if largest else Text()
 
     # Keys
 

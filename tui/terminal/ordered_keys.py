@@ -63,6 +63,8 @@ class OrderedKeysApp(EndedParents, HiddenScreens, App[ReturnType]):
         self.app_focus = True
         before = self.screen
         await self.run_action(active.binding.action, active.node)
+        # A worker that the action started opens its dialog.
+        await asyncio.sleep(0)
         if self.screen is not before:
             await _has_caught_up(self.screen)
         return True

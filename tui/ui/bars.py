@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual import events
 from textual.binding import ActiveBinding
 from textual.reactive import reactive
@@ -15,7 +14,7 @@ from textual.widget import Widget
 from ..format import cut
 from .drawing import guard_render
 from .glyphs import ASCII, Glyphs
-from .palette import STYLES
+from .palette import STYLES, Text
 from .theme import glyphs_of
 
 _KEY_WORDS = {
@@ -122,7 +121,7 @@ def _two_ends(left: Text, right: Text, width: int, glyph: str) -> Text:
         left = left.copy()
         left.truncate(max(0, room - 1), overflow="crop")
         left.append(glyph if room > 0 else "")
-    row = Text(no_wrap=True, end="")
+    row = Text()
     row.append_text(left)
     row.append(" " * max(0, width - left.cell_len - right.cell_len))
     row.append_text(right)
@@ -142,7 +141,7 @@ class TopBar(Widget):
     @guard_render
     def render(self) -> Text:
         """Draw the bar."""
-        left = Text("torchx-tui", f"bold {STYLES.text}", end="")
+        left = Text("torchx-tui", f"bold {STYLES.text}")
         left.append("   ")
         left.append_text(self.middle)
         right = Text(self.right, STYLES.faint)
@@ -153,7 +152,7 @@ class TopBar(Widget):
 
 def path_text(parts: Sequence[str], glyph: str) -> Text:
     """Return ``Jobs › New launch``, the last part standing out."""
-    text = Text(end="")
+    text = Text()
     for number, part in enumerate(parts):
         last = number == len(parts) - 1
         text.append(part, f"bold {STYLES.text}" if last else STYLES.faint)
@@ -202,7 +201,7 @@ class KeyBar(Widget):
             message = Text(cut(message.plain, width // 2, glyphs_of(self.app).cut), message.style)
         room = width - (message.cell_len + 2 if message else 0)
         most = 10 if width >= 100 else 7
-        row = Text(no_wrap=True, end="")
+        row = Text()
         self._spots = []
         *others, last = self.hints or (ShownHint((), "", enabled=False),)
         end = self._hint(last).cell_len
@@ -232,7 +231,7 @@ class KeyBar(Widget):
 
     @staticmethod
     def _hint(hint: ShownHint) -> Text:
-        text = Text(end="")
+        text = Text()
         text.append(hint.key, f"bold {STYLES.accent}" if hint.enabled else STYLES.faint)
         text.append(f" {hint.word}", STYLES.muted if hint.enabled else STYLES.faint)
         return text

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -14,7 +13,7 @@ from textual.signal import Signal
 from .bars import Hint, KeyBar, StatusLine, TopBar, acting_bindings, path_text, shown_hints
 from .drawing import guard_update
 from .frames import PacedScreen
-from .palette import STYLES
+from .palette import STYLES, Text
 from .theme import glyphs_of, now_of
 
 if TYPE_CHECKING:
@@ -158,7 +157,7 @@ class BaseScreen(PacedScreen, Screen[Any]):
             if status.failed
             else (self.glyphs.ok, STYLES.running, STYLES.muted)
         )
-        return Text.assemble((f"{glyph} ", sign), (status.message, style), end="")
+        return Text.assemble((f"{glyph} ", sign), (status.message, style))
 
     def clock(self) -> float:
         """Return the time that the screen shows; frozen in pictures."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.text import Text
 from textual import events
 from textual.binding import Binding
 from textual.message import Message
@@ -14,7 +13,7 @@ from textual.widget import Widget
 
 from ..format import cut
 from .drawing import guard_render
-from .palette import STYLES
+from .palette import STYLES, Text
 from .theme import glyphs_of
 
 
@@ -47,8 +46,8 @@ class ChoiceField(Widget, can_focus=True):
     HELP_TITLE = "Choices"
     DEFAULT_CSS = "ChoiceField { height: 1; width: 1fr; padding: 0 1; }"
     BINDINGS = [
-        Binding("right,space", "turn(1)", "Next choice", id="choice.next", show=False),
-        Binding("left", "turn(-1)", "Previous choice", id="choice.previous", show=False),
+        Binding("right,space", "turn(1)", "Next choice", id="choice.next"),
+        Binding("left", "turn(-1)", "Previous choice", id="choice.previous"),
     ]
 
     choices: reactive[tuple[str, ...]] = reactive(())
@@ -78,7 +77,7 @@ class ChoiceField(Widget, can_focus=True):
     def render(self) -> Text:
         """Draw the choices, as many as there is room for beside the one taken, which is filled and bold."""
         glyphs = glyphs_of(self.app)
-        text = Text(no_wrap=True, end="")
+        text = Text()
         shown = self._shown()
         if shown.start:
             text.append(f"{glyphs.cut} ", STYLES.faint)

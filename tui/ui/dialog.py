@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
-from rich.text import Text
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
 from .frames import PacedScreen
-from .palette import STYLES
+from .palette import STYLES, Text
 
 TEXT_WIDTH = 60
 # A list in a dialog shows so many items, then how many more there are.
@@ -26,11 +28,11 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
     """A box in the middle of the dimmed screen."""
 
     BINDINGS = [
-        Binding("escape", "back", "Back", id="dialog.back", show=False),
-        Binding("left,up", "app.focus_previous", "Previous button", id="dialog.previous", show=False),
-        Binding("right,down", "app.focus_next", "Next button", id="dialog.next", show=False),
-        Binding("pageup", "page(-1)", "Page up", id="dialog.page_up", show=False),
-        Binding("pagedown", "page(1)", "Page down", id="dialog.page_down", show=False),
+        Binding("escape", "back", "Back", id="dialog.back"),
+        Binding("left,up", "app.focus_previous", "Previous button", id="dialog.previous"),
+        Binding("right,down", "app.focus_next", "Next button", id="dialog.next"),
+        Binding("pageup", "page(-1)", "Page up", id="dialog.page_up"),
+        Binding("pagedown", "page(1)", "Page down", id="dialog.page_down"),
     ]
     HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (66, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-short"), (20, "-tall")]
@@ -88,59 +90,119 @@ class Dialog(PacedScreen, ModalScreen[Answer]):
         self.dismiss(None)
 
 
-class CountDialog(Dialog[Any]):
-    """Asks for a yes; for several jobs their number must be typed.
+class AskDialog(Dialog[str]):
+    """A question; answers with the key of a button, with an empty text if nothing is to happen.
 
     Args:
-        count: how many jobs.
+        title: the question, a text of ours.
+        body: what it is about.
+        buttons: the label of each button by its key; the first one is harmless, has the focus, and shows no key.
+        count: more than one must be typed before a button acts.
+        details: what may be longer than the screen, below the body.
+        note: a sentence below the details.
+        find_body: returns the body once more is known; called in a thread.
     """
 
-    COUNT_FOR = "continue"
+    BINDINGS = [
+        Binding("y", "answer('y')", "Yes", id="dialog.confirm"),
+        Binding("e", "answer('e')", "Edit it instead", id="dialog.edit"),
+        Binding("a", "answer('a')", "Cancel all links", id="dialog.cancel_all"),
+        Binding("k", "answer('k')", "Keep running and quit", id="dialog.keep"),
+        Binding("ctrl+s", "answer('ctrl+s')", "Launch them", id="dialog.sweep"),
+        Binding("j,down", "scroll(1)", "Down", id="dialog.down"),
+        Binding("k,up", "scroll(-1)", "Up", id="dialog.up"),
+    ]
 
-    def __init__(self, count: int) -> None:
+    def __init__(
+        self,
+        title: str,
+        body: Sequence[Text],
+        buttons: Mapping[str, str],
+        count: int = 1,
+        *,
+        details: Sequence[Text] = (),
+        note: str = "",
+        find_body: Callable[[], Sequence[Text]] | None = None,
+    ) -> None:
         super().__init__()
-        self._count = count
+        self.question, self.body, self.buttons, self.count = title, list(body), buttons, count
+        self.details = Text("\n").join(details)
+        self._note, self._find_body = note, find_body
         self._count_text = Static(self._count_words(), markup=False)
         self._count_input = Input(compact=True, restrict="[0-9]*", id="dialog-count")
         self._count_input.cursor_blink = False
 
+    def heading(self) -> str:
+        return self.question
+
+    def lines(self) -> list[Text]:
+        return self.body
+
+    def compose_question(self) -> ComposeResult:
+        if self.details:
+            with VerticalScroll(id="dialog-details", can_focus=False):
+                yield Static(self.details, markup=False)
+        if self._note:
+            yield Static(Text(self._note, STYLES.muted), markup=False)
+        if self.count > 1:
+            yield self._count_text
+            yield self._count_input
+
+    def compose_buttons(self) -> ComposeResult:
+        (_, harmless), *others = self.buttons.items()
+        yield Button(harmless, compact=True, id="keep")
+        for key, label in others:
+            shown = Text.assemble(("enter" if self.count > 1 else key, STYLES.failed), (f" {label}", STYLES.text))
+            yield Button(shown.visualize(), compact=True)
+        if others:
+            yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
+
+    def first_focus(self) -> Widget | None:
+        """Return the box for the count, without which nothing happens; else the harmless button."""
+        return self._count_input if self.count > 1 else super().first_focus()
+
+    def on_mount(self) -> None:
+        if self._find_body is not None:
+            self._update_body(self._find_body)
+
+    @work(exit_on_error=False)
+    async def _update_body(self, find_body: Callable[[], Sequence[Text]]) -> None:
+        self.body = list(await asyncio.to_thread(find_body))
+        self.query_one("#dialog-text", Static).update(Text("\n").join(self.body))
+
     def _count_words(self, typed: str | None = None) -> Text:
-        words = f"Type {self._count} to {self.COUNT_FOR}"
+        verb = list(self.buttons.values())[-1].split()[0].lower()
+        words = f"Type {self.count} to {verb} them"
         if typed is None:
             return Text(words, STYLES.muted)
         return Text(f"{words}: {f'{typed[:12]} was typed' if typed else 'nothing was typed'}", STYLES.failed)
 
-    @property
-    def asks_for_count(self) -> bool:
-        """Whether the number of jobs must be typed."""
-        return self._count > 1
-
-    def compose_question(self) -> ComposeResult:
-        """Yield the box for the count."""
-        if self.asks_for_count:
-            yield self._count_text
-            yield self._count_input
-
-    def first_focus(self) -> Widget | None:
-        """Return the box for the count, without which nothing happens; else the harmless button."""
-        return self._count_input if self.asks_for_count else super().first_focus()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "answer" or parameters[0] in self.buttons
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        """Take the button's answer."""
-        if event.button.id == "confirm":
-            self.action_confirm()
-        else:
-            self.dismiss(False)
+        self.action_answer(list(self.buttons)[list(self.query(Button)).index(event.button)])
 
     def on_input_submitted(self) -> None:
-        """Confirm once the count is right."""
-        self.action_confirm()
+        self.action_answer(list(self.buttons)[-1])
 
-    def action_confirm(self) -> None:
-        """Answer yes, if the count was typed where it is asked for; else say what is missing."""
+    def action_answer(self, key: str) -> None:
+        """Answer with a key; say what is missing if the count was not typed."""
         typed = self._count_input.value
-        if self.asks_for_count and typed != str(self._count):
+        if key and self.count > 1 and typed != str(self.count):
             self._count_text.update(self._count_words(typed))
             self.set_focus(self._count_input)
-            return
-        self.dismiss(True)
+        else:
+            self.dismiss(key)
+
+    def action_scroll(self, rows: int) -> None:
+        """Scroll the details; move among the buttons where there are none."""
+        if self.details:
+            self.query_one("#dialog-details").scroll_relative(y=rows, animate=False)
+        elif rows > 0:
+            self.app.action_focus_next()
+        else:
+            self.app.action_focus_previous()
+
+    def action_back(self) -> None:
+        self.dismiss("")

@@ -9,12 +9,11 @@ from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
 from rich.segment import Segment
-from rich.text import Text
 from textual.strip import Strip
 from textual.widget import Widget
 
 from ..status import Status
-from .palette import STYLES
+from .palette import STYLES, Text
 
 _log = logging.getLogger(__name__)
 

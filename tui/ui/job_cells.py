@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
 from ...specs.status import AppState, ReplicaState, ReplicaStatus
 from ..format import age, clock, cut, duration, fit_name, state_word
 from ..rows import JobRow, RowProgress, backend_word
 from . import glyphs as glyph_sets
-from .palette import STYLES
+from .palette import STYLES, Text
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs
@@ -109,7 +107,7 @@ def state_text(state: AppState, glyphs: Glyphs, *, dimmed: bool = False) -> Text
         word_style = STYLES.state_word
     elif state is AppState.CANCELLED:
         word_style = STYLES.faint
-    text = Text(end="")
+    text = Text()
     text.append(glyphs.state(state), style)
     text.append(" ")
     text.append(state_word(state), STYLES.faint if dimmed else word_style)
@@ -131,7 +129,7 @@ def state_times_text(row: JobRow, glyphs: Glyphs, now: float) -> Text:
 def name_text(app_id: str, width: int, glyphs: Glyphs, *, dimmed: bool = False, bold: bool = False) -> Text:
     """Return an app id whose unique suffix is dimmer than its name, in at most ``width`` cells."""
     name, suffix = fit_name(app_id, width, glyphs.cut)
-    text = Text(end="")
+    text = Text()
     text.append(name, STYLES.faint if dimmed else f"bold {STYLES.text}" if bold else STYLES.text)
     text.append(suffix, STYLES.faint)
     return text
@@ -143,7 +141,7 @@ def _mark(_row: JobRow, context: CellContext, _width: int) -> Text:
 
 def _state(row: JobRow, context: CellContext, _width: int) -> Text:
     if row.state is AppState.RUNNING and context.progress is not None and context.progress.stalled:
-        return Text(STALLED, STYLES.faint if context.dimmed else f"bold {STYLES.pending}", end="")
+        return Text(STALLED, STYLES.faint if context.dimmed else f"bold {STYLES.pending}")
     return state_text(row.state, context.glyphs, dimmed=context.dimmed)
 
 
@@ -222,7 +220,7 @@ def progress_bar(fraction: float, width: int, style: str, *, is_ascii: bool) -> 
     """Return a bar of ``width`` cells of which a part is done, in half cells."""
     done, half = divmod(int(fraction * width * 2), 2)
     full, middle, rest = ("=", "", "-") if is_ascii else ("━", "╸", "─")
-    bar = Text(full * done, style, end="", no_wrap=True)
+    bar = Text(full * done, style)
     if half and middle:
         bar.append(middle, style)
     return bar.append(rest * (width - bar.cell_len), STYLES.line)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import VerticalScroll
@@ -13,7 +12,7 @@ from textual.widgets import Static
 
 from .bars import acting_bindings, key_words
 from .frames import PacedScreen
-from .palette import STYLES
+from .palette import STYLES, Text
 
 # Textual's own descriptions, in the words of the other screens.
 _DESCRIPTIONS = {"app.focus_next": "Next pane or field", "app.focus_previous": "Previous pane or field"}
@@ -67,9 +66,9 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
     """
 
     BINDINGS = [
-        Binding("escape,q,question_mark,f1", "dismiss", "Back", id="keys.back", show=False),
-        Binding("j,down", "scroll(1)", "Down", id="dialog.down", show=False),
-        Binding("k,up", "scroll(-1)", "Up", id="dialog.up", show=False),
+        Binding("escape,q,question_mark,f1", "dismiss", "Back", id="keys.back"),
+        Binding("j,down", "scroll(1)", "Down", id="dialog.down"),
+        Binding("k,up", "scroll(-1)", "Up", id="dialog.up"),
     ]
 
     CSS_PATH = "../styles/dialogs.tcss"
@@ -90,7 +89,7 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
             yield Static(self._text(), markup=False)
 
     def _text(self) -> Text:
-        text = Text(end="")
+        text = Text()
         order = sorted(self._groups, key=lambda title: title == "Everywhere")
         for title in order:
             text.append(f"{title}\n", f"bold {STYLES.text}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widget import Widget
@@ -13,34 +12,41 @@ from textual.widgets import OptionList, Static
 
 from .dialog import Answer, Dialog
 from .options import Options
-from .palette import STYLES
+from .palette import STYLES, Text
 
 
 class ListDialog(Dialog[Answer]):
     """A list between a title and hints; the cursor moves whatever widget of the dialog has the focus.
 
     A subclass gives the rows and says what enter does.
+
+    Args:
+        title: a text of ours.
     """
 
     HINTS: ClassVar[Sequence[tuple[str, str]]] = (("enter", "choose"), ("esc", "back"))
     AUTO_FOCUS = ""
     BINDINGS = [
         # Before a field of the dialog, which would scroll its one line; letters are the field's while it has the focus.
-        Binding("down,ctrl+n", "move(1)", "Down", priority=True, id="list.down", show=False),
-        Binding("up,ctrl+p", "move(-1)", "Up", priority=True, id="list.up", show=False),
-        Binding("pagedown", "page(1)", "Page down", priority=True, id="list.page_down", show=False),
-        Binding("pageup", "page(-1)", "Page up", priority=True, id="list.page_up", show=False),
-        Binding("j", "move(1)", "Down", id="list.down_letter", show=False),
-        Binding("k", "move(-1)", "Up", id="list.up_letter", show=False),
-        Binding("enter", "choose", "Choose", id="list.choose", show=False),
+        Binding("down,ctrl+n", "move(1)", "Down", priority=True, id="list.down"),
+        Binding("up,ctrl+p", "move(-1)", "Up", priority=True, id="list.up"),
+        Binding("pagedown", "page(1)", "Page down", priority=True, id="list.page_down"),
+        Binding("pageup", "page(-1)", "Page up", priority=True, id="list.page_up"),
+        Binding("j", "move(1)", "Down", id="list.down_letter"),
+        Binding("k", "move(-1)", "Up", id="list.up_letter"),
+        Binding("enter", "choose", "Choose", id="list.choose"),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, title: str) -> None:
         super().__init__()
+        self._title = title
         self._list = Options(id="dialog-list", markup=False)
         # Its keys are the dialog's, which [keys] can change.
         self._list.can_focus = False
         self._hints = Static(markup=False, id="dialog-hints")
+
+    def heading(self) -> str:
+        return self._title
 
     def rows(self) -> list[Text]:
         """Return the texts of the list, a row each."""
@@ -83,7 +89,7 @@ class ListDialog(Dialog[Answer]):
         rows = self.rows()
         self._list.set_options(rows)
         self._list.highlighted = min(cursor, len(rows) - 1) if rows else None
-        hints = Text(no_wrap=True)
+        hints = Text()
         for key, words in self.HINTS:
             hints.append(key, f"bold {STYLES.accent}").append(f" {words}   ", STYLES.muted)
         self._hints.update(hints)

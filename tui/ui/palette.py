@@ -7,8 +7,17 @@ computes it. ANSI palettes use the terminal's own colours and Rich's attributes 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING
 
+from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text as RichText
+from textual.content import Content, Span
+from textual.strip import Strip
+from textual.style import Style as TextualStyle
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 @dataclass(frozen=True)
@@ -139,41 +148,6 @@ LIGHT = Palette(
     ),
 )  # fmt: skip
 
-# For projectors, bright rooms and weak eyes: 7:1 everywhere.
-HIGH_CONTRAST = replace(
-    DARK,
-    name="torchx-high-contrast",
-    bg="#000000",
-    bar="#101010",
-    raised="#1c1c1c",
-    sel="#00285c",
-    line="#8a8a8a",
-    text="#ffffff",
-    log="#ffffff",
-    muted="#e6e6e6",
-    faint="#cfcfcf",
-    accent="#a8d0ff",
-    accent_fill="bold #000000 on #a8d0ff",
-    spark="#a8d0ff",
-    submitted="#ffffff",
-    pending="#ffd75f",
-    running="#5ff5c0",
-    succeeded="#b8e6d4",
-    failed="bold #ffaba5",
-    cancelled="#cfcfcf",
-    unknown="#e6ccff",
-    state_word="#e6e6e6",
-    error_row="on #3a0a0e",
-    match_row="on #4a4000",
-    added="#5ff5c0",
-    removed="#ffaba5",
-    yaml_key="#a8d0ff",
-    yaml_string="#b8e6b8",
-    yaml_number="#ffd75f",
-    cursor="on #00285c",
-    cursor_unfocused="on #1c1c1c",
-)
-
 # Blue runs, orange failed, yellow waits: apart for eyes without red, green or blue receptors, as the test computes.
 COLOR_BLIND = replace(
     DARK,
@@ -202,52 +176,47 @@ _ANSI_NAMES = (
 _ANSI_COLORS = frozenset([*_ANSI_NAMES, "default"])
 
 
-def _ansi(name: str, *, dark: bool, accent: str) -> Palette:
-    return Palette(
-        name=name,
-        dark=dark,
-        ansi=True,
-        bg="",
-        bar="",
-        raised="",
-        sel="",
-        line="dim",
-        text="default",
-        log="default",
-        muted="default",
-        faint="dim",
-        accent=f"bold {accent}",
-        accent_fill="bold reverse",
-        spark="dim cyan",
-        submitted="default",
-        pending="yellow",
-        running="green",
-        succeeded="green",
-        failed="bold bright_red",
-        cancelled="dim",
-        unknown="magenta",
-        state_word="dim",
-        error_row="bold",
-        match_row="underline",
-        added="green",
-        removed="bright_red",
-        yaml_key=accent,
-        yaml_string="green",
-        yaml_number="yellow",
-        cursor="reverse",
-        cursor_unfocused="bold",
-        replicas=("cyan", "yellow", "green", "magenta", "bright_blue", "bright_cyan", "bright_magenta", "default"),
-        named_colors=_ANSI_NAMES,
-    )
-
-
-# Terminals with a light background show cyan poorly; blue is the accent there.
-ANSI_DARK = _ansi("torchx-ansi-dark", dark=True, accent="cyan")
-ANSI_LIGHT = _ansi("torchx-ansi-light", dark=False, accent="blue")
+# The terminal's own sixteen colours.
+ANSI = Palette(
+    name="torchx-ansi-dark",
+    dark=True,
+    ansi=True,
+    bg="",
+    bar="",
+    raised="",
+    sel="",
+    line="dim",
+    text="default",
+    log="default",
+    muted="default",
+    faint="dim",
+    accent="bold cyan",
+    accent_fill="bold reverse",
+    spark="dim cyan",
+    submitted="default",
+    pending="yellow",
+    running="green",
+    succeeded="green",
+    failed="bold bright_red",
+    cancelled="dim",
+    unknown="magenta",
+    state_word="dim",
+    error_row="bold",
+    match_row="underline",
+    added="green",
+    removed="bright_red",
+    yaml_key="cyan",
+    yaml_string="green",
+    yaml_number="yellow",
+    cursor="reverse",
+    cursor_unfocused="bold",
+    replicas=("cyan", "yellow", "green", "magenta", "bright_blue", "bright_cyan", "bright_magenta", "default"),
+    named_colors=_ANSI_NAMES,
+)
 
 # Weight alone: bold for what lives or went wrong, dim for what could be missed.
 NO_COLOR = replace(
-    ANSI_DARK,
+    ANSI,
     name="torchx-no-color",
     accent="bold",
     spark="dim",
@@ -265,8 +234,7 @@ NO_COLOR = replace(
     named_colors=("default",) * 16,
 )
 
-# The names of the styles, for texts: a name stands for another colour once another theme is chosen. Rich looks a name
-# up in the console's theme, Textual among the variables of the style sheets.
+# The names of the styles, for texts: variables of the style sheets, which have the colours of the theme that is chosen.
 STYLES = Palette(
     name="",
     dark=True,
@@ -279,31 +247,51 @@ STYLES = Palette(
         if field.type == "str" and field.name != "name"
     },
 )
-_PREFIXES = ("", "bold ", "not bold ", "bold underline ")
 
 
-def _definitions(palette: Palette) -> dict[str, str]:
-    """Return the definition of each name in `STYLES`."""
-    named = {name: getattr(palette, field) for field, name in vars(STYLES).items() if str(name).startswith("$")}
-    return named | {name: palette.replica(number) for number, name in enumerate(STYLES.replicas)}
+class Text(RichText):
+    """A Rich text whose styles are looked up when it is drawn, so it follows the theme."""
+
+    def visualize(self) -> Content:
+        """Return the text as Textual draws it; the style of a span may be a variable."""
+        spans = [(0, len(self), self.style), *self.spans]
+        return Content(self.plain, [Span(start, end, _textual_style(style)) for start, end, style in spans if style])
+
+    def strip(self, width: int, base: Style) -> Strip:
+        """Return the text as one drawn row."""
+        segments = Segment.apply_style(self.visualize().render_segments(), base)
+        return Strip(segments).adjust_cell_length(width, base)
+
+    if TYPE_CHECKING:
+        # They return what they are called on; Rich declares its own class.
+        def append(self, text: RichText | str, style: str | Style | None = None) -> Text: ...
+        def append_text(self, text: RichText) -> Text: ...
+        def join(self, lines: Iterable[RichText]) -> Text: ...
+        @classmethod
+        def assemble(cls, *parts: str | RichText | tuple[str, str], end: str = "") -> Text: ...  # type: ignore
+
+    def blank_copy(self, plain: str = "") -> Text:
+        return Text(plain, self.style, justify=self.justify)
+
+    def copy(self) -> Text:
+        text = self.blank_copy(self.plain)
+        text.spans = self.spans
+        return text
 
 
-def rich_styles(palette: Palette) -> dict[str, Style]:
-    """Return the style of each name in `STYLES` for Rich, also behind `bold` and the like."""
-    return {
-        prefix + name: Style.parse(prefix + definition)
-        for name, definition in _definitions(palette).items()
-        for prefix in _PREFIXES
-    }
+def _textual_style(style: str | Style) -> str | TextualStyle:
+    return style if isinstance(style, str) else TextualStyle.from_rich_style(style)
 
 
 def style_variables(palette: Palette) -> dict[str, str]:
     """Return the definition of each name in `STYLES` for Textual, by the variable's name."""
+    named = {name: getattr(palette, field) for field, name in vars(STYLES).items() if str(name).startswith("$")}
+    named |= {name: palette.replica(number) for number, name in enumerate(STYLES.replicas)}
     return {
         name[1:]: " ".join(f"ansi_{word}" if word in _ANSI_COLORS else word for word in definition.split())
-        for name, definition in _definitions(palette).items()
+        for name, definition in named.items()
     }
 
 
-_ALL = (DARK, LIGHT, HIGH_CONTRAST, COLOR_BLIND, ANSI_DARK, ANSI_LIGHT, NO_COLOR)
+_ALL = (DARK, LIGHT, COLOR_BLIND, ANSI, NO_COLOR)
 PALETTES = {palette.name: palette for palette in _ALL}

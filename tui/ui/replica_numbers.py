@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from textual.binding import Binding
 
 DIGITS = [
-    Binding(str(digit), f"digit('{digit}')", "Replica by its number", id=f"replicas.digit_{digit}", show=False)
+    Binding(str(digit), f"digit('{digit}')", "Replica by its number", id=f"replicas.digit_{digit}")
     for digit in range(10)
 ]
 """The keys of a widget with a method `action_digit`: bound, so that they keep their turn among other keys."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
+from .palette import Text
 from .pane import Pane
 from .yaml_text import yaml_text
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 class TextScroll(VerticalScroll, can_focus=True):
@@ -53,8 +48,3 @@ class TextPane(Pane):
         """Show a text as it is."""
         self._shown = text.plain
         self._content.update(text)
-
-    def show_table(self, table: Table) -> None:
-        """Show rows of texts."""
-        self._shown = ""
-        self._content.update(table)

@@ -6,19 +6,30 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from rich.theme import Theme as RichTheme
 from textual.app import App
 from textual.theme import Theme
-from textual.widgets import OptionList, Static
 
 from . import glyphs, palette
-from .palette import PALETTES, Palette, rich_styles, style_variables
+from .palette import PALETTES, Palette, style_variables
 
 if TYPE_CHECKING:
     from .glyphs import Glyphs
 
-# What the style sheets may use beside Textual's own variables.
-_CSS_COLORS = ("bg", "bar", "raised", "sel", "line", "muted", "faint")
+# The variables of the style sheets, ours and Textual's, by the palette's colour.
+_CSS_COLORS = {
+    "bg": (
+        "bg", "scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active",
+        "scrollbar-corner-color",
+    ),
+    "bar": ("bar",),
+    "raised": ("raised", "block-cursor-blurred-background"),
+    "sel": ("sel", "block-cursor-background"),
+    "line": ("line", "scrollbar"),
+    "faint": ("faint", "scrollbar-hover"),
+    "text": ("body", "block-cursor-foreground", "block-cursor-blurred-foreground"),
+    "accent": ("accent-color", "scrollbar-active"),
+    "error_row": ("error-row",),
+}  # fmt: skip
 
 
 def _css_color(value: str) -> str:
@@ -31,31 +42,11 @@ def _css_color(value: str) -> str:
 
 def css_variables(colors: Palette) -> dict[str, str]:
     """Return the CSS variables of a palette, such as ``bar`` for ``$bar``."""
-    variables = {name: _css_color(getattr(colors, name)) for name in _CSS_COLORS}
-    variables.update(
-        {
-            "body": _css_color(colors.text),
-            "log": _css_color(colors.log),
-            "accent-color": _css_color(colors.accent),
-            "failed": _css_color(colors.failed),
-            "accent-text": _css_color(colors.accent_fill.split()[1]) if not colors.ansi else "ansi_default",
-            "error-row": _css_color(colors.error_row),
-            "block-cursor-background": _css_color(colors.sel),
-            "block-cursor-foreground": _css_color(colors.text),
-            "block-cursor-text-style": "none",
-            "block-cursor-blurred-background": _css_color(colors.raised),
-            "block-cursor-blurred-foreground": _css_color(colors.text),
-            "scrollbar": _css_color(colors.line),
-            "scrollbar-hover": _css_color(colors.faint),
-            "scrollbar-active": _css_color(colors.accent),
-            "scrollbar-background": _css_color(colors.bg),
-            "scrollbar-background-hover": _css_color(colors.bg),
-            "scrollbar-background-active": _css_color(colors.bg),
-            "scrollbar-corner-color": _css_color(colors.bg),
-            "footer-key-foreground": _css_color(colors.accent),
-        }
-    )
-    variables.update(style_variables(colors))
+    variables = {
+        name: _css_color(getattr(colors, field)) for field, names in _CSS_COLORS.items() for name in names
+    } | style_variables(colors)
+    variables["accent-text"] = "ansi_default" if colors.ansi else _css_color(colors.accent_fill.split()[1])
+    variables["block-cursor-text-style"] = "none"
     if colors.ansi:
         variables.update(_ANSI_VARIABLES)
     else:
@@ -121,7 +112,7 @@ def choose_theme(wanted: str, no_color: bool) -> str:
         return wanted
     terminal = os.environ.get("TERM", "")
     full = "256" in terminal or "truecolor" in os.environ.get("COLORTERM", "") or terminal.endswith("direct")
-    return palette.DARK.name if full or not terminal else palette.ANSI_DARK.name
+    return palette.DARK.name if full or not terminal else palette.ANSI.name
 
 
 def use_themes(app: App[Any], chosen: str) -> None:
@@ -134,27 +125,6 @@ def use_themes(app: App[Any], chosen: str) -> None:
     for colors in PALETTES.values():
         app.register_theme(textual_theme(colors))
     app.theme = chosen
-    app.console.push_theme(RichTheme(rich_styles(palette_of(app)), inherit=False))
-
-
-def follow_theme(app: App[Any]) -> None:
-    """Colour the texts of an app anew whenever another theme is chosen; to be called once the app is mounted."""
-
-    def restyle(_theme: Theme) -> None:
-        app.console.pop_theme()
-        app.console.push_theme(RichTheme(rich_styles(palette_of(app)), inherit=False))
-        for screen in app.screen_stack:
-            for widget in screen.walk_children(with_self=True):
-                # Both keep the colours that the names stood for before.
-                if isinstance(widget, Static):
-                    widget.update(widget.content)
-                elif isinstance(widget, OptionList):
-                    for index, option in enumerate(widget.options):
-                        widget.replace_option_prompt_at_index(index, option.prompt)
-                else:
-                    widget.refresh()
-
-    app.theme_changed_signal.subscribe(app, restyle, immediate=True)
 
 
 def now_of(app: App[Any]) -> float:

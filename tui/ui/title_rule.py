@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.cells import cell_len
-from rich.text import Text
 from textual.reactive import reactive
 from textual.widget import Widget
 
 from .drawing import guard_render
-from .palette import STYLES
+from .palette import STYLES, Text
 from .theme import glyphs_of
 
 
@@ -41,7 +42,7 @@ class TitleRule(Widget):
         rule_style = STYLES.accent if self.active else STYLES.line
         rule = glyphs.focused_rule if self.active else glyphs.rule
         width = self.size.width
-        line = Text(no_wrap=True, end="")
+        line = Text()
         line.append(rule, rule_style)
         if self.title:
             line.append(" ")
@@ -72,6 +73,25 @@ def _styled(text: Text, style: str) -> Text:
     """Return ``text`` with ``style`` under the styles of its own."""
     copy = text.copy()
     copy.style = style
-    result = Text(end="")
+    result = Text()
     result.append_text(copy)
     return result
+
+
+def tabs_text(words: Mapping[str, str], chosen: str, action: str, notes: Mapping[str, str] | None = None) -> Text:
+    """Return tabs; a click on one runs an action of the screen.
+
+    Args:
+        words: the words of each tab, by its name.
+        chosen: the name of the tab that is shown.
+        action: the action, which takes the name.
+        notes: what stands behind some of the tabs.
+    """
+    text = Text()
+    for name, word in words.items():
+        text.append("   " if text else "", "not bold")
+        style = f"bold underline {STYLES.accent}" if name == chosen else f"not bold {STYLES.muted}"
+        text.append(word, style)
+        text.apply_meta({"@click": f"screen.{action}('{name}')"}, len(text) - len(word))
+        text.append(f" {note}" if (note := (notes or {}).get(name)) else "", f"not bold {STYLES.faint}")
+    return text

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rich.text import Text
-
-from .palette import STYLES
+from .palette import STYLES, Text
 
 _LINE = re.compile(r"^(?P<indent>\s*(?:- )*)(?P<key>[^\s:#'\"\[{][^:]*)(?P<colon>:)(?P<value>\s.*|)$")
 _BLOCK = re.compile(r"(?:^|[:-]) *[|>][-+]?\d?$")
@@ -15,7 +13,7 @@ _NUMBER = re.compile(r"^(?:-?\d+(?:\.\d+)?|true|false|null|~)$")
 
 def yaml_text(text: str) -> Text:
     """Return YAML with keys, numbers and strings in their styles."""
-    result = Text(end="")
+    result = Text()
     block: int | None = None
     for number, line in enumerate(text.splitlines()):
         if number:

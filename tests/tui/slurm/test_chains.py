@@ -8,9 +8,9 @@ from support.screens import jobs_of
 from textual.widgets import Button
 
 from torchx_tui.specs.status import AppState
-from torchx_tui.tui.job.dialogs import ChainDialog
 from torchx_tui.tui.jobs.chains import Chains
 from torchx_tui.tui.rows import JobRow
+from torchx_tui.tui.ui.dialog import AskDialog
 
 ME = {"UserName": "root"}
 LINKS = (
@@ -61,7 +61,7 @@ async def test_cancelling_asks_which_links(app, commands):
             ("a", ["8", "9"]),
             ("right right enter", ["8", "9"]),
         ):
-            dialog = await table.dialog(ChainDialog, "x")
+            dialog = await table.dialog(AskDialog, "x")
             labels = [str(button.label) for button in dialog.query(Button)]
             assert labels == ["Keep running", "y This link", "a All 2 links"]
             await table.back(*keys.split())

@@ -18,12 +18,12 @@ from torchx_tui.logs.source.replica_log import ReplicaLog
 from torchx_tui.specs.roles import Role
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui.job.continuation import find_continuation, resume_argument
-from torchx_tui.tui.job.menu import ActionsDialog, EndingDialog
+from torchx_tui.tui.job.menu import ActionsDialog
 from torchx_tui.tui.job.sooner import SoonerDialog
 from torchx_tui.tui.launch.form_field import Origin
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.rows import JobRow
-from torchx_tui.tui.ui.dialog import TEXT_WIDTH
+from torchx_tui.tui.ui.dialog import TEXT_WIDTH, AskDialog
 
 SCRIPT = "#!/bin/sh\n#SBATCH --time=2:00:00\nsrun hostname\n"
 ME = {"UserName": "root", "Name": "train"}
@@ -93,7 +93,7 @@ async def test_actions_on_a_job_are_done(app, commands):
         for key in ("enter", "y"):
             assert ["requeue", "7"] not in commands.calls("scontrol")
             await choose(job, "requeue")
-            await job.dialog(EndingDialog)
+            await job.dialog(AskDialog)
             await job.back(key)
         await called(job, commands, "requeue", "7")
 

@@ -10,9 +10,9 @@ from support.screens import Launch, jobs_of, launch_of
 from support.slurm_commands import FIELD, RECORD
 
 from torchx_tui.backends.slurm.waiting import clock
-from torchx_tui.tui.job.relaunch import RelaunchDialog
 from torchx_tui.tui.launch.commands import commands_text
 from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.ui.dialog import AskDialog
 
 SCRIPT = """#!/bin/bash
 # Fine-tunes a model.
@@ -72,8 +72,8 @@ async def test_script_is_picked_changed_and_launched_again(app, commands, script
         commands.queue({"Name": "train.sbatch"})
         script.write_text(SCRIPT.replace("--time=10", "--time=20"))
         await table.has(1)
-        dialog = await table.dialog(RelaunchDialog, "r")
-        assert [" ".join(line.split()) for line in drawn(dialog, "#relaunch-changes Static").splitlines()] == [
+        dialog = await table.dialog(AskDialog, "r")
+        assert [" ".join(line.split()) for line in drawn(dialog, "#dialog-details Static").splitlines()] == [
             "train.sbatch line 3", "- #SBATCH --time=10", "+ #SBATCH --time=20",
         ]  # fmt: skip
         await table.open(LaunchScreen, "e")
@@ -90,12 +90,12 @@ async def test_job_of_which_not_all_is_known_is_asked_about(app, commands):
     commands.accounted({"State": "RUNNING", "SubmitLine": "sbatch --gres=gpu:2 train.sh two words"})
     commands.answer("scontrol-write-batch_script-7", "#!/bin/bash\necho $1\n")
     async with jobs_of(app, (100, 30)) as table:
-        await table.dialog(RelaunchDialog, "r")
+        await table.dialog(AskDialog, "r")
         text = table.dialog_text()
         assert "Parts of its launch are unknown:" in text
         assert "the quotes in its sbatch command\n  - unknown\n  + sbatch --gres=gpu:2 SCRIPT two words\n" in text
         await table.back("escape")
-        await table.dialog(RelaunchDialog, "r")
+        await table.dialog(AskDialog, "r")
         assert not commands.calls("sbatch")
         await table.press("y")
         await table.until(lambda: commands.calls("sbatch"), "the launch")

@@ -1,4 +1,4 @@
-"""Which lines of a job a log pane reads: its replicas, those that are chosen, the stream, since when, the filters."""
+"""What a log pane shows of a job: replicas, stream, since when, filters, the pattern and the current line."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from textual.message_pump import MessagePump
 from ...logs.lines.background import LogFollower
 from ...logs.lines.matches import Matches, Rule
 from ...logs.lines.merge import MergedLog
+from ...logs.pattern.pattern import Pattern
 from ...logs.source.replica_log import ReplicaLog, StreamName
 from ..ui.replica_numbers import replica_numbers
 
@@ -33,8 +34,8 @@ class LogGrew(Message, bubble=False):
     log: MergedLog
 
 
-class LogReading:
-    """Reads the chosen part of a job's logs in a thread of its own, until other logs are chosen or it is closed.
+class LogSession:
+    """The chosen part of a job's logs, read in a thread of its own, and what is searched for in it.
 
     Args:
         target: who is told, by `LogGrew`.
@@ -49,6 +50,10 @@ class LogReading:
         """The place of the chosen replica, None for all of them."""
         self.stream: StreamName = "combined"
         self.rules: tuple[Rule, ...] = ()
+        self.pattern: Pattern | None = None
+        """What is searched for."""
+        self.current: int | None = None
+        """The line that the last search stopped at, or that was gone to."""
         self._since = 0
         self._earliest: float | None = None
         self._is_final: Callable[[], bool] | None = None
@@ -67,6 +72,7 @@ class LogReading:
         self.replica = 0 if len(self.logs) == 1 else None
         self.stream = "combined"
         self.rules = ()
+        self.pattern = self.current = None
         self._since = 0
         self._earliest = self._start = None
 

@@ -1,0 +1,43 @@
+"""The questions before a sweep is launched, and before a folder of another user is trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from ...logs.text.sanitize import plain
+from ..format import count, cut
+from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, AskDialog
+from ..ui.glyphs import Glyphs
+from ..ui.palette import STYLES, Text
+
+if TYPE_CHECKING:
+    from ...base.trust import UntrustedError
+    from .plan import LaunchPlan
+
+
+def sweep_dialog(plans: Sequence[LaunchPlan], glyphs: Glyphs) -> AskDialog:
+    """Return the question before several jobs are launched."""
+    body = [Text(cut(plain(plans[0].name), TEXT_WIDTH, glyphs.cut), f"bold {STYLES.text}"), Text()]
+    body += [
+        Text(cut(f"{number:>4}  {plain(plan.label)}", TEXT_WIDTH, glyphs.cut), STYLES.text)
+        for number, plan in enumerate(plans[:MOST_LISTED], 1)
+    ]
+    if len(plans) > MOST_LISTED:
+        body.append(Text(f"      and {len(plans) - MOST_LISTED} more", STYLES.faint))
+    body += [Text(), Text("They share a group, which the table can show and filter.", STYLES.muted), Text()]
+    jobs = count(len(plans), "job")
+    return AskDialog(f"Launch {jobs}?", body, {"": "Back to the form", "ctrl+s": f"Launch {jobs}"}, len(plans))
+
+
+def trust_dialog(error: UntrustedError) -> AskDialog:
+    """Return the question whether the folder of a refused file is trusted."""
+    paragraphs = (
+        (f"{error.reason}. It could run anything as you.", STYLES.text),
+        (f"A yes trusts everything in {error.folder} from now on.", STYLES.muted),
+    )
+    body = []
+    for text, style in paragraphs:
+        body += [*(Text(line, style) for line in wrap(plain(text), TEXT_WIDTH)), Text()]
+    return AskDialog("Trust this folder?", body, {"": "Back", "y": "Trust"})
