@@ -21,6 +21,7 @@ from torchx_tui.diagnosis.metrics.series import Series
 from torchx_tui.diagnosis.progress.activity import Activity
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.ui.drawing import guard_render, guard_render_line
+from torchx_tui.tui.ui.options import Options
 
 NOTE = "cannot be drawn; see the log file"
 
@@ -94,3 +95,18 @@ async def test_extreme_values_leave_the_job_on_the_screen(values, scheduler, tmp
         screen.doing.show(Activity(series={"loss": series, "lr": other}))
         await until(pilot, lambda: f"{values[-1]:.6g}" in screen_text(app), "the value")
         assert NOTE not in screen_text(app)
+
+
+async def test_cursor_of_a_list_is_reverse_where_css_says_so():
+    class ListApp(App):
+        CSS = "Options > .option-list--option-highlighted { text-style: reverse; }"
+
+        def compose(self):
+            yield Options("one", "two")
+
+    async with ListApp().run_test(size=(20, 4)) as pilot:
+        listed = pilot.app.query_one(Options)
+        listed.highlighted = 0
+        await pilot.pause()
+        drawn = [any(segment.style and segment.style.reverse for segment in listed.render_line(y)) for y in (0, 1)]
+    assert drawn == [True, False]
