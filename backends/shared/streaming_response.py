@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import socket
-import sys
-import termios
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
@@ -36,7 +33,7 @@ class StreamingResponse:
         self._errors = (HTTPException, OSError, ValueError, EOFError)
         self._response = response
         # After `Connection: close` a response has no other reference to its socket, or to the channel of ssh.
-        self._socket = getattr(response._sock_shutdown, "__self__", None)
+        self._socket: Any = getattr(response._sock_shutdown, "__self__", None)
         self._error: ConnectionError | None = None
         self._shut = False
         _remove_read_timeout(self._socket)
@@ -80,10 +77,14 @@ class StreamingResponse:
             raise ConnectionResetError("the connection broke during an answer") from error
 
     def _arrived(self) -> int:
-        """Return how many bytes can be read from the connection without waiting."""
+        """Return how many bytes are known to be readable without waiting, from Python's buffer or else the socket."""
         try:
-            return int.from_bytes(fcntl.ioctl(self._response.fileno(), termios.FIONREAD, bytes(4)), sys.byteorder)
-        except (AttributeError, OSError, ValueError):  # the answer has ended
+            self._socket.settimeout(0)
+            try:
+                return len(self._response._fp.fp.peek())
+            finally:
+                self._socket.settimeout(None)
+        except (AttributeError, OSError, ValueError):  # the answer has ended, or comes through ssh
             return 0
 
     def objects(self) -> Iterator[dict[str, Any]]:

@@ -125,7 +125,7 @@ def test_chunks_that_are_there_come_at_once():
         pieces = []
         while sum(map(len, pieces)) < 10_000:
             pieces.append(made.read())
-        assert len(pieces) < 5_000
+        assert len(pieces) < 1_000
         assert b"".join(pieces).startswith(b"ABCDEF")
 
 

@@ -55,7 +55,7 @@ def _caller(frame: FrameType | None) -> str | None:
     by_textual = False
     while frame is not None:
         path = frame.f_code.co_filename
-        if path.startswith("<frozen importlib") or path.endswith("/linecache.py"):
+        if path.startswith("<frozen importlib") or path.endswith(("/linecache.py", "/traceback.py")):
             return None
         if path.startswith(_ENVIRONMENT):
             by_textual = by_textual or "textual" in path
