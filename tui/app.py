@@ -26,7 +26,7 @@ from ..base.files import user_name
 from ..base.threads import report_thread_failures
 from ..specs.handles import parse_app_handle
 from ..specs.status import AppState
-from .dashboard import Dashboard
+from .dashboard import Dashboard, Draft
 from .job_alerts import JobAlerts
 from .rows import JobRow, backend_word
 from .status import Status
@@ -151,6 +151,7 @@ class TorchXTuiApp(Dashboard):
         self.animation_level = "none"
         self.jobs = JobStore()
         self.signals = JobSignals(self)
+        self.drafts: dict[str, Draft] = {}
         self.relaunching: set[str] = set()
         self.ui_state = ui_state or UiStateFile()
         self.jobs.answered_before = frozenset(self.ui_state.state.backends)

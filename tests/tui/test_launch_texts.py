@@ -29,6 +29,7 @@ from torchx_tui.tui.launch.field_input import first_path
 from torchx_tui.tui.launch.partitions import PartitionsFound, partitions_text
 from torchx_tui.tui.launch.plan import LaunchPlan
 from torchx_tui.tui.launch.preview import diff_text, script_text, workspace_text
+from torchx_tui.tui.launch.work import fold_added
 from torchx_tui.tui.ui.glyphs import UNICODE
 
 SECRET = {"context": "c", "api_token": "abc"}
@@ -257,3 +258,36 @@ def test_a_path_is_completed_by_the_first_that_begins_so(tmp_path, monkeypatch):
     assert first_path(".h") == ".hidden"
     assert first_path("") == "data/"
     assert (first_path("gone/"), first_path("x"), first_path("~nobody-there/")) == (None, None, None)
+
+
+FOLDED = """\
+args:
+- |
+  env:
+    FOO: in a program
+env:
+  A: 1
+  TORCHX_X: 2
+  B: |-
+    text
+    C: 2
+  TORCH_Y: |
+    more
+spec:
+- env:
+  - name: A
+    value: '1'
+  - name: TORCHX_B
+    valueFrom: {}
+  image: i
+"""
+
+
+def test_variables_that_are_added_are_folded():
+    shown = fold_added(FOLDED, {"A", "B"})
+    assert shown.splitlines() == [
+        *FOLDED.splitlines()[:6],
+        "  B: |-", "    text", "    C: 2", "  # 2 variables of torchx-tui not shown",
+        "spec:", "- env:", "  - name: A", "    value: '1'", "  # 1 variable of torchx-tui not shown", "  image: i",
+    ]  # fmt: skip
+    assert fold_added(FOLDED, {"A", "B", "TORCHX_X", "TORCH_Y", "TORCHX_B"}) == FOLDED

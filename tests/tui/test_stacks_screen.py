@@ -109,7 +109,9 @@ async def test_from_the_job_and_its_logs_and_back(tmp_path, take, monkeypatch):
         saved = tmp_path / f"{HUNG}-stacks.txt"
         await job.until(lambda: copied and saved.exists() and saved.read_text() == copied[0], "the file")
         assert 'File "/home/alice/train/train.py"' in copied[0]
-        await job.open(LogsScreen, "l")
+        await job.press("j", "greater_than_sign")
+        logs = await job.open(LogsScreen, "l")
+        await job.until(lambda: logs.logs.log_pane.status.replica == 2, "the log of rank 2")
         screen = await stacks_by(job)
         # Of the two earlier snapshots the second is kept, with their comparison.
         assert [pace for _, _, pace in screen.kept] == ["hangs"]

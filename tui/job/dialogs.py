@@ -20,6 +20,7 @@ from ...logs.text.sanitize import plain
 from ...specs.status import AppState
 from ..format import count, cut
 from ..rows import JobRow, backend_word
+from ..ui.bars import key_of, key_text
 from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, CountDialog, Dialog
 from ..ui.job_cells import name_text, state_text, state_times_text
 from ..ui.palette import STYLES
@@ -97,9 +98,10 @@ class ConfirmDialog(CountDialog):
         yield Button(self.KEEP, compact=True, id="keep")
         is_one = not self.asks_for_count
         words = self.CONFIRM if is_one else f"{self.CONFIRM_SEVERAL or self.CONFIRM} {count(len(self.rows), 'job')}"
-        label = Text("y" if is_one else "enter", STYLES.failed).append(f" {words}", STYLES.text)
+        key = key_of(self, "dialog.confirm") if is_one else "enter"
+        label = Text(key, STYLES.failed).append(f" {words}", STYLES.text)
         yield Button(label, compact=True, id="confirm")
-        yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
+        yield Static(key_text(self, "dialog.back", "back"), markup=False)
 
 
 class CancelDialog(ConfirmDialog):
@@ -171,7 +173,7 @@ class ChainDialog(CancelDialog):
     def compose_buttons(self) -> ComposeResult:
         """Yield the harmless button, those for this link and for all, and how to go back."""
         *buttons, back = super().compose_buttons()
-        label = Text("a", STYLES.failed)
+        label = Text(key_of(self, "dialog.cancel_all"), STYLES.failed)
         label.append(f" All {len(self.links)} links", STYLES.text)
         yield from (*buttons, Button(label, compact=True, id="all"), back)
 
@@ -308,10 +310,10 @@ class QuitDialog(Dialog[Any]):
     def compose_buttons(self) -> ComposeResult:
         """Yield the two ways to quit, and the way back."""
         yield Button("Keep running", compact=True, id="keep")
-        label = Text("y", STYLES.failed)
+        label = Text(key_of(self, "dialog.cancel"), STYLES.failed)
         label.append(" Cancel them", STYLES.text)
         yield Button(label, compact=True, id="cancel")
-        yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
+        yield Static(key_text(self, "dialog.back", "back"), markup=False)
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         """Take the button's answer."""

@@ -18,6 +18,7 @@ from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
 from ..format import count
 from ..rows import JobRow
+from ..ui.bars import key_of, key_text
 from ..ui.dialog import TEXT_WIDTH, CountDialog
 from ..ui.job_cells import name_text
 from ..ui.palette import STYLES
@@ -219,12 +220,13 @@ class RelaunchDialog(CountDialog):
         """Yield the harmless button, the other, and what else there is."""
         yield Button("Cancel", compact=True, id="keep")
         jobs = f" {count(len(self._rows), 'job')}" if self.asks_for_count else ""
-        label = Text("enter" if jobs else "y", STYLES.failed).append(f" Launch{jobs} again", STYLES.text)
+        key = "enter" if jobs else key_of(self, "dialog.relaunch")
+        label = Text(key, STYLES.failed).append(f" Launch{jobs} again", STYLES.text)
         yield Button(label, compact=True, id="confirm")
         hint = Text(end="")
         if len(self._rows) == 1:
-            hint = Text.assemble(("e", f"bold {STYLES.accent}"), (" edit   ", STYLES.muted))
-        hint.append_text(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)))
+            hint = key_text(self, "dialog.edit", "edit   ")
+        hint.append_text(key_text(self, "dialog.back", "back"))
         yield Static(hint, markup=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

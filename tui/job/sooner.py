@@ -39,7 +39,7 @@ class SoonerDialog(ListDialog[dict[str, str]]):
     """
 
     HELP_TITLE = "Would start sooner"
-    HINTS = (("e", "edit with this"), ("R", "ask again"), ("esc", "back"))
+    HINTS = (("sooner.edit", "edit with this"), ("sooner.ask", "ask again"), ("dialog.back", "back"))
     BINDINGS = [
         Binding("e,enter", "choose", "Open the form with this", id="sooner.edit", show=False),
         Binding("R", "ask", "Ask again", id="sooner.ask", show=False),

@@ -20,6 +20,7 @@ from ...logs.text.sanitize import plain
 from ...specs.status import NONE, AppState
 from ..format import cut, state_word
 from ..logs.rows import clock_text
+from ..ui.bars import key_text
 from ..ui.palette import STYLES
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
@@ -41,7 +42,7 @@ _MOST_OF_A_FACT = 300
 # The table of rank positions: its rows, and the cells between its columns.
 _MAX_POSITIONS, _GAP = 6, 2
 _POSITION_TITLES = ("RANK", "LAST COLLECTIVE", "STATE", "SINCE")
-_KEYS = (("e", "edit and relaunch"), ("l", "logs at this line"), ("y", "copy the reason"))
+_KEYS = (("jobs.edit", "edit and relaunch"), ("jobs.logs", "logs at this line"), ("why.copy", "copy the reason"))
 
 
 class WhyScroll(VerticalScroll, can_focus=True):
@@ -89,8 +90,8 @@ class WhyPane(Pane):
         if described is None:
             return
         keys = Text(end="")
-        for key, words in _KEYS if described.state is AppState.FAILED else ():
-            keys.append(key, f"bold {STYLES.accent}").append(f" {words}    ", STYLES.muted)
+        for name, words in _KEYS if described.state is AppState.FAILED else ():
+            keys.append_text(key_text(self.body, name, f"{words}    "))
         text = self._text(described, self.body.scrollable_content_region.width)
         self._content.update(Text.assemble(text, "\n\n" if keys else "", keys, end=""))
 

@@ -22,7 +22,13 @@ class ColumnsDialog(ListDialog[tuple[str, ...]]):
     """
 
     HELP_TITLE = "Columns"
-    HINTS = (("space", "show"), ("J K", "move"), ("d", "as fits"), ("enter", "apply"), ("esc", "back"))
+    HINTS = (
+        ("columns.show", "show"),
+        ("columns.move_right columns.move_left", "move"),
+        ("columns.default", "as fits"),
+        ("columns.apply", "apply"),
+        ("dialog.back", "back"),
+    )
     BINDINGS = [
         Binding("space", "show", "Show or hide", id="columns.show", show=False),
         Binding("J,shift+down", "shift(1)", "Move the column right", id="columns.move_right", show=False),

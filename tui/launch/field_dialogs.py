@@ -13,6 +13,7 @@ from textual.widgets import Button, Input, Static, TextArea
 
 from ...logs.text.sanitize import plain
 from ..format import cut
+from ..ui.bars import key_text
 from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.list_dialog import ListDialog
 from ..ui.palette import STYLES
@@ -51,9 +52,7 @@ class ItemsDialog(Dialog[str]):
     def compose_buttons(self) -> ComposeResult:
         yield Button("Take", compact=True, id="take")
         yield Button("Leave as it was", compact=True, id="leave")
-        words = Text()
-        for key, word in (("ctrl+s", "take"), ("esc", "leave")):
-            words.append(key, f"bold {STYLES.accent}").append(f" {word}   ", STYLES.muted)
+        words = Text("   ").join(key_text(self, *hint) for hint in (("dialog.take", "take"), ("dialog.back", "leave")))
         yield Static(words, markup=False)
 
     def first_focus(self) -> Widget:

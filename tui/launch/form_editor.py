@@ -13,8 +13,10 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
 
+from ...backends.torchxconfig import CONFIG_FILE
 from ...base.errors import describe_error
 from ..dashboard import OnDashboard
+from ..ui.bars import key_of
 from ..ui.pane import Divider
 from .field_dialogs import Choice, ChoiceDialog, ItemsDialog
 from .form import LaunchForm
@@ -44,7 +46,7 @@ class FormEditor(OnDashboard, Horizontal):
     BINDINGS = [
         Binding("ctrl+d", "dry_run", "Dry run: show the request", priority=True, id="launch.dry_run"),
         Binding(
-            "ctrl+t", "next_preview", "Next preview: dry run, diff, command, workspace", priority=True,
+            "ctrl+t", "next_preview", "Next preview: diff, dry run, workspace", priority=True,
             id="launch.preview",
         ),
         Binding("ctrl+o", "profile", "Choose a profile", priority=True, id="launch.profile"),
@@ -123,6 +125,8 @@ class FormEditor(OnDashboard, Horizontal):
             reason = describe_error(error)
             self.dashboard.status.say(f"No form for {scheduler or 'this component'}: {reason}", failed=True)
             return False
+        if session.config_fault:
+            session.config_fault += f"; {self._way_past_config(session)}"
         if problems:
             self.dashboard.status.say(problems[0], failed=True)
         if first:
@@ -136,6 +140,13 @@ class FormEditor(OnDashboard, Horizontal):
                 TrustDialog(untrusted), lambda yes: self.read_config(untrusted.folder) if yes else None
             )
         return True
+
+    def _way_past_config(self, session: LaunchSession) -> str:
+        submit, ignore, profile = (key_of(self, f"launch.{name}") for name in ("submit", "ignore_config", "profile"))
+        way = f"{profile} for another profile"
+        if session.is_file_faulty:
+            way = f"{ignore} to launch without {CONFIG_FILE}"
+        return f"correct it and press {submit}, or press {way}"
 
     @work(group="options", exclusive=True, exit_on_error=False)
     async def _load_again(self, scheduler: str, *, refill: bool, trusted: Path | None) -> None:

@@ -11,6 +11,7 @@ from textual.binding import Binding
 from textual.widgets import Button
 
 from ...logs.text.sanitize import plain
+from ..ui.bars import key_of
 from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.palette import STYLES
 
@@ -44,7 +45,8 @@ class TrustDialog(Dialog[bool]):
 
     def compose_buttons(self) -> ComposeResult:
         yield Button("Back", compact=True, id="keep")
-        yield Button(Text.assemble(("y", STYLES.failed), (" Trust", STYLES.text)), compact=True, id="confirm")
+        label = Text.assemble((key_of(self, "dialog.trust"), STYLES.failed), (" Trust", STYLES.text))
+        yield Button(label, compact=True, id="confirm")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.dismiss(event.button.id == "confirm")

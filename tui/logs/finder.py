@@ -23,7 +23,7 @@ from ..format import count
 from ..ui.palette import STYLES
 
 # How the words of the key hints go together: key, what it does.
-_HINTS = (("n", "next"), ("N", "previous"))
+_HINTS = (("logs.match", "next"), ("logs.match_back", "previous"))
 
 
 @dataclass
@@ -186,22 +186,26 @@ class LogFinder:
         """Return where the pattern is in a line as it is shown."""
         return self.pattern.spans(shown_text(line.data)) if self.pattern is not None else []
 
-    def words(self) -> Text:
-        """Return how far the search is, and which filters are on."""
+    def words(self, key: Callable[[str], str]) -> Text:
+        """Return how far the search is, and which filters are on.
+
+        Args:
+            key: returns the key of a binding by its name.
+        """
         text = Text(end="")
         search = self.search
         if search is not None and search.state.failure:
             text.append(search.state.failure, STYLES.removed)
         elif search is not None:
             text.append(self._figures(search), f"bold {STYLES.text}")
-            for key, word in _HINTS if search.state.found else ():
-                text.append(f"   {key}", f"bold {STYLES.accent}")
+            for name, word in _HINTS if search.state.found else ():
+                text.append(f"   {key(name)}", f"bold {STYLES.accent}")
                 text.append(f" {word}", STYLES.muted)
         if self.rules:
             text.append("   " if text else "")
             text.append(self.rule_words, STYLES.pending)
         if text:
-            text.append("   esc", f"bold {STYLES.accent}")
+            text.append(f"   {key('logs.leave')}", f"bold {STYLES.accent}")
             text.append(" clear", STYLES.muted)
         return text
 

@@ -12,6 +12,7 @@ from textual.widget import Widget
 
 from ...logs.text.sanitize import format_size, plain
 from ..format import count
+from ..ui.bars import key_of
 from .export import ExportDone, ExportError, ExportTold, LogExport
 from .reading import AnyLog, LogReading
 from .save import save
@@ -52,7 +53,7 @@ def copy(log: AnyLog, numbers: range) -> Generator[float | None, None, Copied]:
         size += len(texts[-1]) + 1
         if size > MOST:
             lines = count(len(numbers), "line")
-            raise ExportError(f"{lines} are more than {format_size(MOST)}: S saves them to a file")
+            raise ExportError(f"{lines} are more than {format_size(MOST)}: save them to a file instead")
         if number % BATCH == 0:
             yield number / len(numbers)
     return Copied("\n".join(texts), len(texts))
@@ -160,7 +161,7 @@ class LogOutput:
         """Say how far saving is."""
         if message.export is self._saving:
             share = "" if message.share is None else f" {int(message.share * 100)} %"
-            self._say(f"Saving{share}   esc stops it")
+            self._say(f"Saving{share}   {key_of(self._pane, 'logs.leave')} stops it")
 
     def finish(self, message: ExportDone) -> Copied | None:
         """Show what was saved, or return what was copied."""

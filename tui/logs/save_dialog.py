@@ -14,6 +14,7 @@ from textual.widgets import Button, Input, Static
 
 from ...base.files import path_exists
 from ...logs.text.sanitize import plain
+from ..ui.bars import key_of, key_text
 from ..ui.choice_field import ChoiceField
 from ..ui.dialog import Dialog
 from ..ui.palette import STYLES
@@ -89,7 +90,7 @@ class SaveDialog(Dialog[SaveRequest]):
         """Yield the way back and the way on."""
         yield Button("Back", compact=True, id="keep")
         yield Button(self._label("enter", "Save"), compact=True, id="confirm")
-        yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
+        yield Static(key_text(self, "dialog.back", "back"), markup=False)
 
     def first_focus(self) -> Widget:
         """Begin at the path."""
@@ -135,7 +136,7 @@ class SaveDialog(Dialog[SaveRequest]):
         elif message.exists and not message.request.replace:
             self._asked = message.request
             self._say(f"{message.request.path} exists already.")
-            self._relabel("y", "Replace it")
+            self._relabel(key_of(self, "dialog.replace"), "Replace it")
             self.set_focus(self.query_one("#keep", Button))
         else:
             self.dismiss(message.request)
@@ -171,4 +172,4 @@ class SaveDialog(Dialog[SaveRequest]):
         button.refresh(layout=True)
 
     def _label(self, key: str, word: str) -> Text:
-        return Text.assemble((key, STYLES.failed if key == "y" else STYLES.accent), (f" {word}", STYLES.text))
+        return Text.assemble((key, STYLES.accent if key == "enter" else STYLES.failed), (f" {word}", STYLES.text))

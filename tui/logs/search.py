@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rich.text import Text
 from textual.message import Message
 
 from ...logs.lines.matches import Rule
+from ..ui.bars import key_of
 from ..ui.palette import STYLES
 from .finder import CauseFound, LineFound, LogFinder, MatchRanked, PatternError, SearchTold
 from .jump import JumpError
@@ -247,4 +249,4 @@ class LogSearch(SearchRow):
         if self.typing:
             return
         self.display = self._finder.is_active
-        self.say(self._finder.words())
+        self.say(self._finder.words(partial(key_of, self)))

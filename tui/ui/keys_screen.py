@@ -11,7 +11,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
-from .bars import acting_bindings, key_words
+from .bars import acting_bindings, key_of, key_words
 from .governor import PacedScreen
 from .palette import STYLES
 
@@ -85,7 +85,7 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
             box.border_title = "Keys of this view"
             read_only = self.app.runner.read_only
             box.border_subtitle = (
-                "dimmed: not with --read-only   esc back" if read_only else "dimmed: not now   esc back"
+                f"dimmed: not {'with --read-only' if read_only else 'now'}   {key_of(self, 'keys.back')} back"
             )
             yield Static(self._text(), markup=False)
 

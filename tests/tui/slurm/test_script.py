@@ -49,7 +49,9 @@ async def test_script_is_picked_changed_and_launched_again(app, commands, script
         assert [one.name for one in launch.model.section("option")] == ["job_dir", "sbatch_args"]
         assert launch.model.roles == []
         assert launch.origin("time") == "script"
+        launch.editor.preview.show("dry run")
         assert "#SBATCH --time=10" in launch.preview()
+        launch.editor.preview.show("command")
         await launch.type(time="2:00:00", arg1="a.yaml")
         await answered(launch)
         command = "torchx-tui run --scheduler slurm train.sbatch --arg1 a.yaml --time 2:00:00"
