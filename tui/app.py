@@ -501,7 +501,7 @@ class TorchXTuiApp(Dashboard):
     def action_suspend_process(self) -> None:
         """Leave the terminal to the shell, until `fg`."""
         if not self.is_headless and not stop_group():
-            self.status.say("not suspended: no shell with job control has started this program", failed=True)
+            self.status.say("Cannot suspend: this program was not started by a shell with job control", failed=True)
 
     async def action_interrupt(self) -> None:
         """Take ctrl+c for a wish to quit, which asks where jobs would end."""

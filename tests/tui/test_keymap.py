@@ -77,7 +77,7 @@ async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
             assert screen.editor.preview.tab == tab
         await pilot.press("ctrl+f")
         await until(pilot, lambda: "[profiles.NAME]" in app.status.message, "the words")
-        for words in ("without .torchxconfig", "with .torchxconfig"):
+        for words in (".torchxconfig is ignored", ".torchxconfig is used"):
             await pilot.press("ctrl+u")
             await until(pilot, lambda words=words: app.status.message == words, words)
         await ready(pilot, screen)
@@ -183,7 +183,7 @@ async def test_a_name_that_no_key_has_is_said_at_the_start(tmp_path, name, words
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        assert f"config.toml: keys: {name} is not a key's name; {words}" in app.status.message
+        assert f"config.toml: keys: {name} is not the name of a key; {words}" in app.status.message
         await pilot.press("ctrl+x")
         await until(pilot, lambda: isinstance(app.screen, CancelDialog))
 

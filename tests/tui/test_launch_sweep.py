@@ -80,7 +80,7 @@ async def test_going_back_launches_nothing(app, scheduler):
 @pytest.mark.parametrize(("text", "count"), [("1..7", "7"), ("1..10000", "10,000")])
 async def test_more_than_the_settings_allow_is_refused(app, scheduler, text, count):
     async with swept(app, batch=text) as launch:
-        await launch.refused(f"✗ Not launched: {count} jobs; most_of_a_sweep in config.toml is 6")
+        await launch.refused(f"✗ Not launched: {count} jobs are more than most_of_a_sweep in config.toml allows (6)")
         assert app.screen is launch.screen
         assert scheduler.launched == []
 
@@ -150,6 +150,7 @@ def test_a_sweep_reports_its_progress(app):
 def test_sweep_value_without_its_option_warns(app, text, warning):
     model = FormModel(describe("jobs.py:job"))
     field = model.set("argument", "data", text)
+    assert field is not None
     model.toggle_several(field)
     assert field.sweep_warning == warning
 
@@ -157,7 +158,9 @@ def test_sweep_value_without_its_option_warns(app, text, warning):
 def test_sweep_labels_quote_values_with_spaces(app):
     model = FormModel(describe("jobs.py:job"))
     model.choose_scheduler("local_cwd", app.runner.scheduler("local_cwd").run_opts())
-    model.toggle_several(model.set("argument", "data", "'a, b', --lr 1"))
+    field = model.set("argument", "data", "'a, b', --lr 1")
+    assert field is not None
+    model.toggle_several(field)
     assert [plan.label for plan in model.plans()] == ["data='a, b'", "data='--lr 1'"]
 
 

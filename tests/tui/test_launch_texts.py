@@ -132,7 +132,7 @@ def test_the_lines_of_a_script(monkeypatch):
     changed, added = ScriptLine(2, "#SBATCH --time=10", ("time=20",)), ScriptLine(0, "", ("a=1", "b=2"))
     lines = [ScriptLine(1, "#!/bin/sh"), changed, added, ScriptLine(3, "srun")]
     shown = ["   1   #!/bin/sh", "   2 ≠ #SBATCH --time=10   time=20", "     + a=1 b=2"]
-    end = ["", "The file stays as it is: sbatch gets the changes beside it."]
+    end = ["", "The file itself is not changed: the changes are passed to sbatch."]
     assert script_text(lines, UNICODE).plain.splitlines() == [*shown, "and 1 more line", *end]
     assert script_text(lines[:3], UNICODE).plain.splitlines() == [*shown, *end]
 
@@ -150,7 +150,7 @@ def test_partitions():
         PartitionStatus({}, "soon", 1, 1, start=NOW + 30),
         PartitionStatus({}, "later", 1, 1),
     ]
-    assert partitions_text(None).plain == "Asking the backend for its estimates"
+    assert partitions_text(None).plain == "Waiting for the backend's estimates"
     assert partitions_text(PartitionsFound([], "no \x1b[31mway", NOW)).plain == "no way"
     assert partitions_text(PartitionsFound(partitions, "", NOW)).plain.splitlines() == [
         "PARTITION      NODES    GPUS  LIMIT   STARTS",
@@ -159,7 +159,7 @@ def test_partitions():
         "soon             1/1       -  none    now",
         "later            1/1       -  none    ",
         "",
-        f"free of all; asked {clock(NOW, NOW)}, with the present request",
+        f"free of all; asked {clock(NOW, NOW)}, with the current request",
     ]
 
 

@@ -85,7 +85,7 @@ async def test_stacks_are_read_and_grouped(tmp_path, take):
         take(lambda: hung_snapshot("checkpoint"))
         await table.press("R")
         groups = "2 groups", "rank 0 saves a checkpoint, train.py:", "save_checkpoint", "worker server, 4 of 4 ranks"
-        await draws(table, *groups, "time.sleep(FOREVER)", "the job hangs.", "Against the 3 others")
+        await draws(table, *groups, "time.sleep(FOREVER)", "the job hangs.", "Compared with the 3 others")
         await table.resize(80, 24)
         await draws(table, *groups)
         await table.press("j")

@@ -29,7 +29,7 @@ class DoctorScreen(BaseScreen):
 
     HELP_TITLE = "Doctor"
     BINDINGS = [
-        Binding("R", "look", "Look again", id="doctor.look", show=False),
+        Binding("R", "look", "Check again", id="doctor.look", show=False),
         Binding("y", "copy_report", "Copy the report", id="doctor.copy", show=False),
         Binding("escape", "back", "Back", id="doctor.back", show=False),
     ]
@@ -130,7 +130,7 @@ class DoctorScreen(BaseScreen):
     def hints(self) -> list[Hint]:
         """Return the keys."""
         return [
-            Hint("doctor.look", "Look again"),
+            Hint("doctor.look", "Check again"),
             Hint("doctor.copy", "Copy report"),
             Hint("", "Scroll", key="j k"),
             Hint("doctor.back", "Back"),

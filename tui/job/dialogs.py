@@ -300,10 +300,10 @@ class QuitDialog(Dialog[Any]):
             lines.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, glyphs, bold=True))
         if len(self.handles) > MOST_LISTED:
             lines.append(Text(f"and {len(self.handles) - MOST_LISTED} more", STYLES.faint))
-        lines += [Text(), Text("Kept jobs continue without the terminal and are found again.", STYLES.muted)]
+        lines += [Text(), Text("Jobs that you keep continue; the next start lists them.", STYLES.muted)]
         for warning in self.warnings:
-            lines.append(Text(f"But {plain(warning.what)}.", STYLES.pending))
-            for line in wrap(f"What helps: {plain(warning.hint)}", TEXT_WIDTH):
+            lines.append(Text(f"Warning: {plain(warning.what)}.", STYLES.pending))
+            for line in wrap(f"To prevent it: {plain(warning.hint)}", TEXT_WIDTH):
                 lines.append(Text(line, STYLES.muted))
         return [*lines, Text()]
 

@@ -143,7 +143,7 @@ def open_edit(
             dashboard.status.say(f"{row.name}: {describe_error(error)}", failed=True)
             return
         if job is not None and job.not_known:
-            words = f"unknown parts of its launch: {', '.join(map(plain, job.not_known))}"
+            words = f"Unknown values of its launch: {', '.join(map(plain, job.not_known))}"
             dashboard.status.say(words, failed=True)
         dashboard.push_screen(LaunchScreen(record, job, changes=changes))
 
@@ -187,7 +187,7 @@ class RelaunchDialog(CountDialog):
         glyphs = glyphs_of(self.app)
         if len(self._rows) == 1:
             name = name_text(self._rows[0].name, TEXT_WIDTH, glyphs, bold=True)
-            words = "Parts of its launch are unknown:" if self._is_unknown else "Changed since its launch:"
+            words = "Some values of its launch are unknown:" if self._is_unknown else "Changed since its launch:"
             return [name, Text(), Text(words, STYLES.muted)]
         changed = len(self._changes)
         words = f"{changed:,} of them have changes since their launch:" if changed else "Nothing has changed."
@@ -218,7 +218,7 @@ class RelaunchDialog(CountDialog):
 
     def compose_buttons(self) -> ComposeResult:
         """Yield the harmless button, the other, and what else there is."""
-        yield Button("Cancel", compact=True, id="keep")
+        yield Button("Do not launch", compact=True, id="keep")
         jobs = f" {count(len(self._rows), 'job')}" if self.asks_for_count else ""
         key = "enter" if jobs else key_of(self, "dialog.relaunch")
         label = Text(key, STYLES.failed).append(f" Launch{jobs} again", STYLES.text)

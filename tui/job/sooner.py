@@ -91,7 +91,7 @@ class SoonerDialog(ListDialog[dict[str, str]]):
         if self._error:
             text.append(f"\n{plain(self._error)}", STYLES.removed)
         elif self.alternatives is None:
-            text.append("\nAsking the backend for its estimates", STYLES.faint)
+            text.append("\nWaiting for the backend's estimates", STYLES.faint)
         self._words.update(text)
         super().show_rows(cursor)
 

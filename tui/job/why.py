@@ -149,7 +149,7 @@ def _failure_text(described: DescribeAppResponse, failure: Failure, glyphs: Glyp
                 text.append("\n")
                 _quote_line(text, line, False, glyphs)
                 text.rstrip()
-        return text.append("\nno error is recognised; these are the last lines of stderr", STYLES.faint)
+        return text.append("\nno known error was found; these are the last lines of stderr", STYLES.faint)
     if cause.text not in quote:
         text.append("\n")
         _quote_line(text, cause.text, True, glyphs)
@@ -160,8 +160,9 @@ def _failure_text(described: DescribeAppResponse, failure: Failure, glyphs: Glyp
     if not followers:
         which = "only" if failure.is_only else "last"
         return text.append(f"   the {which} error in the logs", STYLES.faint)
-    verb = "follows" if len(followers) == 1 else "follow"
-    text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", STYLES.faint)
+    text.append(f"   first of {len(followers) + 1} errors", STYLES.faint)
+    if effects := sum(error.is_consequence for error in followers):
+        text.append(f", {effects} follow{'s' if effects == 1 else ''} from it", STYLES.faint)
     for error in followers[:_MOST_FOLLOWERS]:
         at = "" if error.time is None else f"{clock_text(error.time, milliseconds=True)}   "
         name = f"{_replica_name(described, error)}   "
@@ -224,7 +225,7 @@ def _positions_text(positions: Sequence[RankPosition], glyphs: Glyphs, width: in
 def _nothing_said(state: AppState) -> str:
     if state is AppState.SUCCEEDED:
         return "Every replica ended with exit code 0."
-    return f"{state_word(state)}: nothing to explain."
+    return f"{state_word(state)}: the backend gives no reason."
 
 
 def error_quote(structured: str) -> str:

@@ -25,7 +25,7 @@ class ColumnsDialog(ListDialog[tuple[str, ...]]):
     HINTS = (
         ("columns.show", "show"),
         ("columns.move_right columns.move_left", "move"),
-        ("columns.default", "as fits"),
+        ("columns.default", "fit width"),
         ("columns.apply", "apply"),
         ("dialog.back", "back"),
     )
@@ -33,7 +33,7 @@ class ColumnsDialog(ListDialog[tuple[str, ...]]):
         Binding("space", "show", "Show or hide", id="columns.show", show=False),
         Binding("J,shift+down", "shift(1)", "Move the column right", id="columns.move_right", show=False),
         Binding("K,shift+up", "shift(-1)", "Move the column left", id="columns.move_left", show=False),
-        Binding("d", "default", "As fits the width", id="columns.default", show=False),
+        Binding("d", "default", "Columns that fit the width", id="columns.default", show=False),
         Binding("enter", "apply", "Apply", id="columns.apply", show=False),
     ]
 

@@ -474,13 +474,13 @@ class JobsScreen(JobActions):
     async def _read_history(self) -> None:
         """Show the launches that no backend knows any more, newest first."""
         say, known = self.dashboard.status.say, frozenset(self.dashboard.jobs.rows)
-        say("Reading the journal")
+        say("Reading the history")
         pages = self.dashboard.runner.journal.pages()
         while (page := await asyncio.to_thread(next, pages, None)) is not None:
             records, left = page
             rows = await asyncio.to_thread(history_rows, records, known)
             if left and not len(self._past):
-                say(f"Reading the journal: {count(left, 'record')} left")
+                say(f"Reading the history: {count(left, 'record')} left")
             self._add_past(rows)
             # These rows are drawn, and keys answered, before more of them come.
             await asyncio.sleep(_PAGE_PAUSE_S)

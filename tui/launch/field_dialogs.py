@@ -26,7 +26,7 @@ class ItemsDialog(Dialog[str]):
     """Edits a list, pairs, arguments or mounts, one a line; the answer is the field's new text."""
 
     HELP_TITLE = "Items"
-    BINDINGS = [Binding("ctrl+s", "take", "Use them", priority=True, id="dialog.take")]
+    BINDINGS = [Binding("ctrl+s", "take", "Apply", priority=True, id="dialog.take")]
 
     def __init__(self, field: Field) -> None:
         super().__init__()
@@ -50,9 +50,10 @@ class ItemsDialog(Dialog[str]):
         yield self._words
 
     def compose_buttons(self) -> ComposeResult:
-        yield Button("Take", compact=True, id="take")
-        yield Button("Leave as it was", compact=True, id="leave")
-        words = Text("   ").join(key_text(self, *hint) for hint in (("dialog.take", "take"), ("dialog.back", "leave")))
+        yield Button("Apply", compact=True, id="take")
+        yield Button("Discard", compact=True, id="leave")
+        hints = ("dialog.take", "apply"), ("dialog.back", "discard")
+        words = Text("   ").join(key_text(self, *hint) for hint in hints)
         yield Static(words, markup=False)
 
     def first_focus(self) -> Widget:

@@ -220,11 +220,11 @@ class LaunchForm(Vertical):
             field = row.field
             default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
             title, info = field.name, f"{field.type_words}{default}"
-            text = Text(plain(" ".join(field.help.split())) or "This field has no help", STYLES.muted)
+            text = Text(plain(" ".join(field.help.split())) or "No help for this field", STYLES.muted)
             if field.source:
                 text.append(f"\nfrom {plain(field.source)}", STYLES.faint)
             if field.known:
-                text.append(f"\nhere: {some_of(field.known, most=8)}", STYLES.text)
+                text.append(f"\nvalid here: {some_of(field.known, most=8)}", STYLES.text)
         elif rule is not None:
             title, info, text = plain(rule.role), "role", Text(style=STYLES.muted)
             text.append(f"Press {key_of(rule, 'role.show')} to change this role's {_ROLE_FIELDS}.")

@@ -186,7 +186,7 @@ class FormEditor(OnDashboard, Horizontal):
         model = self.model
         if model is not None and model.is_whole:
             model.ignores_config = not model.ignores_config
-            self.dashboard.status.say(f"{'without' if model.ignores_config else 'with'} .torchxconfig")
+            self.dashboard.status.say(f".torchxconfig is {'ignored' if model.ignores_config else 'used'}")
             self.read_config()
 
     @work(group="dialog", exclusive=True, exit_on_error=False)
@@ -231,7 +231,7 @@ class FormEditor(OnDashboard, Horizontal):
             dialog = ChoiceDialog(field.name, [Choice(text) for text in field.known or field.offered], taken=field.text)
         elif "\n" in field.text.strip():
             # The dialog, with an item a line, would split it.
-            self.dashboard.status.say(f"{field.name} has an item of several lines: edit it in its field", failed=True)
+            self.dashboard.status.say(f"{field.name} has an item of several lines: edit it in the form", failed=True)
             return
         else:
             dialog = ItemsDialog(field)
@@ -249,12 +249,12 @@ class FormEditor(OnDashboard, Horizontal):
             return
         field = row.field
         if not field.can_be_several:
-            self.dashboard.status.say(f"{field.name} is the same for all jobs of a launch", failed=True)
+            self.dashboard.status.say(f"{field.name} cannot have several values", failed=True)
             return
         self.model.toggle_several(field)
         await self.form.replace_row(row)
         self._changed()
-        words = "values separated by commas: each is launched" if field.several else "one value"
+        words = "several values, separated by commas: one job for each" if field.several else "one value"
         self.dashboard.status.say(f"{field.name}: {words}")
 
     def action_next_field(self, step: int) -> None:
@@ -309,12 +309,13 @@ class FormEditor(OnDashboard, Horizontal):
         if await session.dry_run(lambda text: self.dashboard.post_to(self, self.Slow(text))):
             await self.form.show_roles(session.model)
             if session.model.lost:
-                self.dashboard.status.say(f"missing, so not changed: {', '.join(session.model.lost)}", failed=True)
+                lost = ", ".join(session.model.lost)
+                self.dashboard.status.say(f"no longer in the app, so not changed: {lost}", failed=True)
         self._refresh()
 
     def on_form_editor_slow(self, message: Slow) -> None:
         if self.session is not None and not self.is_answered:
-            self.session.note = f"the component runs: {message.text}"
+            self.session.note = f"the component is running: {message.text}"
             self.preview.show_session(self.session)
 
     @work(group="workspace", exclusive=True, exit_on_error=False)

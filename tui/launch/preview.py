@@ -167,7 +167,7 @@ def script_text(lines: Sequence[ScriptLine], glyphs: Glyphs) -> Text:
         ]
     more = len(lines) - MAX_SCRIPT_LINES
     rest = f"and {count(more, 'more line')}\n" if more > 0 else ""
-    end = f"{rest}\nThe file stays as it is: sbatch gets the changes beside it."
+    end = f"{rest}\nThe file itself is not changed: the changes are passed to sbatch."
     return Text.assemble(*parts, (end, STYLES.faint), end="")
 
 

@@ -171,7 +171,7 @@ class LaunchScreen(BaseScreen):
         self.editor.stop_dry_run()
         jobs, most = model.launch_count(), self.dashboard.settings.launch.most_of_a_sweep
         if jobs > min(most, MOST_PLANS):
-            self._refuse(f"{jobs:,} jobs; most_of_a_sweep in config.toml is {most}")
+            self._refuse(f"{jobs:,} jobs are more than most_of_a_sweep in config.toml allows ({most})")
             return
         plans = list(model.plans())
         if jobs == 1:

@@ -34,8 +34,8 @@ class TrustDialog(Dialog[bool]):
 
     def lines(self) -> list[Text]:
         paragraphs = (
-            (f"{self._error.reason}. It could run anything as you.", STYLES.text),
-            (f"A yes trusts everything in {self._error.folder} from now on.", STYLES.muted),
+            (f"{self._error.reason}. Its code runs with your permissions.", STYLES.text),
+            (f"If you trust it, everything in {self._error.folder} is trusted from now on.", STYLES.muted),
         )
         return [
             line

@@ -25,7 +25,7 @@ _KINDS: dict[SaveKind, str] = {"shown": "as shown", "all": "all of it", "printed
 _MEANINGS: dict[SaveKind, str] = {
     "shown": "the lines shown, with their times and numbers",
     "all": "every line of every replica, with its number, date and time",
-    "printed": "the chosen replicas' own bytes, with colours and controls",
+    "printed": "the unchanged output of the chosen replicas, with colours and control characters",
 }
 
 

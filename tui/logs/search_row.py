@@ -23,7 +23,7 @@ _SIGNS: dict[Mode, str] = {"search": "/", "filter": "&", "jump": ":"}
 _PLACEHOLDERS: dict[Mode, str] = {
     "search": "search",
     "filter": "keep matching lines, !text drops them",
-    "jump": "line, part or time",
+    "jump": "line, percentage or time",
 }
 _ROOMY = 100
 

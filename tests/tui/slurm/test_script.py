@@ -94,7 +94,7 @@ async def test_job_of_which_not_all_is_known_is_asked_about(app, commands):
     async with jobs_of(app, (100, 30)) as table:
         await table.dialog(RelaunchDialog, "r")
         text = table.dialog_text()
-        assert "Parts of its launch are unknown:" in text
+        assert "Some values of its launch are unknown:" in text
         assert "the quotes in its sbatch command\n  - unknown\n  + sbatch --gres=gpu:2 SCRIPT two words\n" in text
         await table.back("escape")
         await table.dialog(RelaunchDialog, "r")
