@@ -159,7 +159,7 @@ def test_partitions():
         "soon             1/1       -  none    now",
         "later            1/1       -  none    ",
         "",
-        f"free of all; asked {clock(NOW, NOW)}, with the current request",
+        f"free / all, at {clock(NOW, NOW)}, for the current request",
     ]
 
 

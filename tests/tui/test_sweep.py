@@ -62,14 +62,14 @@ def test_values(kind, text, values):
         ("int", "1..8*1.5", "not whole numbers"),
         ("float", "nan..1", "is not finite"),
         ("float", "1..inf", "is not finite"),
-        ("int", "1..10001", "has 10,001 values; at most 10,000"),
+        ("int", "1..10001", "has 10,001 values; the maximum is 10,000"),
         ("int", "1..1e300", "has too many values"),
         ("float", "1..2*1.0000000000000000000001", "has too many values"),
         ("float", "1..1e999999", "`1e999999` in `1..1e999999` is too large or too small"),
         ("float", "1e-999999..1*10", "too large or too small"),
         ("float", "1..2..1e-999999", "too large or too small"),
         ("int", "1..9000,1..2000", "more than 10,000 values"),
-        ("float", " , ,", "there is no value in it"),
+        ("float", " , ,", "no value given"),
     ],
 )
 def test_what_cannot_be_read_says_what_is_wanted(kind, text, words):

@@ -90,12 +90,6 @@ def test_the_terminals_title():
 
 
 def test_numbers_of_a_column_have_the_same_digits():
-    assert same_digits(["0.25", "-3", "", "nan", "0.2727", "1e-5"]) == [
-        "0.2500",
-        "-3.0000",
-        "",
-        "nan",
-        "0.2727",
-        "1e-5",
-    ]
+    column = ["0.25", "-3", "", "nan", "0.2727", "1e-5"]
+    assert same_digits(column) == ["0.2500", "-3.0000", "", "nan", "0.2727", "1e-5"]
     assert same_digits(["12", "3"]) == ["12", "3"]
