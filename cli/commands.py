@@ -214,7 +214,7 @@ COMMANDS = {
                 "--timeout",
                 type=number("give a number of seconds, such as 60 or 0.5"),
                 metavar="SECONDS",
-                help=f"stop waiting after this time; the exit code is {NOT_IN_TIME}",
+                help=f"stop waiting after this number of seconds; the exit code is {NOT_IN_TIME}",
             ),
             JSON,
         ),
@@ -230,7 +230,7 @@ COMMANDS = {
                 metavar="DAYS",
                 help="delete jobs that ended earlier; default: keep_days and keep_gigabytes of config.toml",
             ),
-            flag("--dryrun", "print the handles without deleting"),
+            flag("--dryrun", "print what would be deleted, delete nothing"),
         ),
     ),
     "builtins": Command(

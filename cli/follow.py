@@ -106,7 +106,7 @@ def follow(job: Job, *, logs: bool) -> AppStatus:
         try:
             follow_logs(job, sys.stderr)
         except (TorchXTuiError, ValueError, OSError) as error:
-            say(f"the logs cannot be read: {error}; still waiting for the job's end")
+            say(f"the logs cannot be read: {error}; still waiting for the job to end")
     return wait_for_job(job)
 
 

@@ -115,7 +115,7 @@ def run_arguments(parse: Callable[[], Any]) -> int:
     except TorchXTuiError as error:
         _log.debug("the command failed", exc_info=True)
         text = str(error)
-        say(text if any(map(str.isalnum, text)) else f"the command failed without a reason ({type(error).__name__})")
+        say(text if any(map(str.isalnum, text)) else f"the command failed and gave no reason ({type(error).__name__})")
         return 1 if isinstance(error, UnknownAppException) else 2
     except KeyboardInterrupt:
         return 128 + signal.SIGINT

@@ -104,7 +104,7 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
 
         overrides = read_overrides(arguments.set)
         app = override_roles(app, overrides)
-    origin = LaunchOrigin(component, texts, overrides, config=config, profile=defaults.profile)
+    origin = LaunchOrigin(component, texts, overrides, config=config, profile=defaults.profile, in_shell=True)
     cfg = {**usual_options, **options}
     return Launch(app, scheduler, cfg, workspace or None, arguments.parent_run_id), origin
 

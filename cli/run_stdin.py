@@ -57,12 +57,12 @@ def read_stdin(arguments: Any, default_scheduler: str) -> tuple[str, dict[str, s
     try:
         data = json.load(sys.stdin)
     except ValueError as error:
-        raise TorchXTuiError(f"what is on stdin is not JSON: {error}") from error
+        raise TorchXTuiError(f"stdin is not JSON: {error}") from error
     if not isinstance(data, dict):
-        raise TorchXTuiError(f"what is on stdin is not a JSON object, but {json.dumps(data)[:40]}")
+        raise TorchXTuiError(f"stdin is not a JSON object: {json.dumps(data)[:40]}")
     for name, value in data.items():
         if (kind := _FIELDS.get(name)) is None:
-            raise TorchXTuiError(f"the JSON object on stdin: {name} is not a field of it; {nearest(name, _FIELDS)}")
+            raise TorchXTuiError(f"the JSON object on stdin: {name} is not a field; {nearest(name, _FIELDS)}")
         if value is not None and not isinstance(value, kind):
             raise TorchXTuiError(f"the JSON object on stdin: {name} is {json.dumps(value)[:40]}, use a {kind.__name__}")
     component = data.get("component_name")

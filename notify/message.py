@@ -98,7 +98,7 @@ def _why(runner: Runner, handle: str, described: DescribeAppResponse, logs: list
     found = explain_job(runner, handle, described, logs).sentence
     if not found and described.state is AppState.SUCCEEDED:
         return "Every replica ended with exit code 0."
-    return found or f"{described.state.name.capitalize()}: nothing to explain."
+    return found or f"{described.state.name.capitalize()}: the backend gives no reason."
 
 
 def last_lines(logs: Sequence[ReplicaLog]) -> tuple[str, ...]:

@@ -26,7 +26,7 @@ from ..base.files import user_name
 from ..base.threads import report_thread_failures
 from ..specs.handles import parse_app_handle
 from ..specs.status import AppState
-from .dashboard import Dashboard
+from .dashboard import Dashboard, Draft
 from .job_alerts import JobAlerts
 from .rows import JobRow, backend_word
 from .status import Status
@@ -149,6 +149,7 @@ class TorchXTuiApp(Dashboard):
         self.animation_level = "none"
         self.jobs = JobStore()
         self.signals = JobSignals(self)
+        self.drafts: dict[str, Draft] = {}
         self.relaunching: set[str] = set()
         self.ui_state = ui_state or UiStateFile()
         self.jobs.answered_before = frozenset(self.ui_state.state.backends)
@@ -499,7 +500,7 @@ class TorchXTuiApp(Dashboard):
     def action_suspend_process(self) -> None:
         """Leave the terminal to the shell, until `fg`."""
         if not self.is_headless and not stop_group():
-            self.status.say("not suspended: no shell with job control has started this program", failed=True)
+            self.status.say("Cannot suspend: this program was not started by a shell with job control", failed=True)
 
     async def action_interrupt(self) -> None:
         """Take ctrl+c for a wish to quit, which asks where jobs would end."""

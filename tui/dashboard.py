@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from textual.message import Message
@@ -22,6 +23,19 @@ if TYPE_CHECKING:
     from .watch.feed import Feed
     from .watch.signals import JobSignals
     from .watch.store import JobStore
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What was typed into a launch form that was left.
+
+    Attributes:
+        scheduler: the chosen scheduler.
+        fields: text, and whether it is a list of values, of each typed field by section and name.
+    """
+
+    scheduler: str
+    fields: Mapping[tuple[str, str], tuple[str, bool]]
 
 
 class Launches(Protocol):
@@ -59,6 +73,8 @@ class Dashboard(OrderedKeysApp[int]):
     ui_state: UiStateFile
     terminal_clipboard: Clipboard
     signals: JobSignals
+    drafts: dict[str, Draft]
+    """What was typed into launch forms that were left, by component or journal id."""
     relaunching: set[str]
     """The handles of jobs that are being launched again."""
 

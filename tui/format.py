@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Sequence
 
 from rich.cells import cell_len, set_cell_size
 
@@ -25,6 +26,7 @@ _STATE_WORDS = {
 # A unique suffix as TorchX makes them: no vowels and no 8, at least eleven characters.
 _SUFFIX = re.compile(r"^(?P<name>.+)-(?P<suffix>[bcdfghjklmnpqrstvwxz][bcdfghjklmnpqrstvwxz0-9]{9,15})$")
 
+_DECIMAL = re.compile(r"-?\d+(?:\.(?P<digits>\d+))?")
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 # The year 9999; no local time is known of later ones.
 _LATEST = 253_402_000_000.0
@@ -101,3 +103,15 @@ def fit_name(app_id: str, width: int, glyph: str) -> tuple[str, str]:
     if room < 4:
         return cut(app_id, width, glyph), ""
     return set_cell_size(name, room).rstrip(), f"{glyph}{suffix[-4:]}"
+
+
+def same_digits(numbers: Sequence[str]) -> list[str]:
+    """Return the texts of a column, decimal numbers with equally many digits behind the point."""
+    fractions = [found["digits"] for text in numbers if (found := _DECIMAL.fullmatch(text))]
+    most = max((len(digits or "") for digits in fractions), default=0)
+    return [_with_digits(text, most) if _DECIMAL.fullmatch(text) else text for text in numbers]
+
+
+def _with_digits(number: str, digits: int) -> str:
+    whole, _, fraction = number.partition(".")
+    return f"{whole}.{fraction:0<{digits}}" if digits else whole

@@ -110,6 +110,8 @@ def format_exit(rows: Sequence[JobRow]) -> list[tuple[str, bool]]:
     if len(rows) <= 3:
         return [(f"{row.name} {state_word(row.state).lower()}", row.state is AppState.FAILED) for row in rows]
     states = Counter(row.state for row in rows)
+    if len(states) == 1:
+        return [(f"{len(rows):,} jobs {state_word(rows[0].state).lower()}", AppState.FAILED in states)]
     parts = [f"{number:,} {state_word(state).lower()}" for state, number in states.most_common()]
     return [(f"{len(rows):,} jobs ended: {', '.join(parts)}", AppState.FAILED in states)]
 

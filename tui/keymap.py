@@ -50,7 +50,7 @@ def check_keymap(keymap: Mapping[str, str]) -> None:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1, cutoff=0.4)
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise ConfigError(f"config.toml: keys: {name} is not a key's name; {hint}")
+            raise ConfigError(f"config.toml: keys: {name} is not the name of a key; {hint}")
 
 
 def owners() -> list[type[DOMNode]]:

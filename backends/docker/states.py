@@ -79,7 +79,7 @@ def describe_exit_code(exit_code: int | None) -> str:
     if exit_code is None:
         return "it is dead: the engine could not remove it"
     if exit_code == ENGINE_DIED:
-        return "exit 255: its own exit code, or the engine was killed while it ran"
+        return "exit 255: its own exit code, or the engine was killed"
     return format_exit(exit_code)
 
 

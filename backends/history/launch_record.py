@@ -34,6 +34,7 @@ class LaunchOrigin:
         group: what several launches of one sweep share, empty for a launch of its own.
         config: what config gave to it, as text: ``scheduler``, run options, and arguments as ``component.NAME``.
         profile: the name of the profile in force, empty for none; None if it is not known.
+        in_shell: whether it was launched by a command of the shell.
     """
 
     component: str = ""
@@ -43,6 +44,7 @@ class LaunchOrigin:
     group: str = ""
     config: Mapping[str, str] = field(default_factory=dict)
     profile: str | None = None
+    in_shell: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,7 @@ class LaunchRecord:
         group: what the launches of one sweep share.
         config: what config gave to it, see `LaunchOrigin`.
         profile: the profile in force, see `LaunchOrigin`; older records have none.
+        in_shell: whether it was launched by a command of the shell.
         world: the state of the code, see `GitState`; empty until git has answered.
         expected_app_id: the id that the dry run had chosen, to find the job if the launcher died before it learnt it.
         app_id: the id that the scheduler gave; empty until it has.
@@ -88,6 +91,7 @@ class LaunchRecord:
     group: str = ""
     config: dict[str, str] = field(default_factory=dict)
     profile: str | None = None
+    in_shell: bool = False
     world: dict[str, Any] = field(default_factory=dict)
     expected_app_id: str = ""
     app_id: str = ""

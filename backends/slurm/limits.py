@@ -184,7 +184,7 @@ def _describe(job: Job, name: str, whose: str, usage: Usage, limit: Limit, tres:
         is_over = is_known and (asked < most if limit.kind == "Min" else asked > most)
         return LimitUse(f"{shown}, and it asks for {asked:,.0f}" if is_over else shown, is_over)
     if asked > most and "job" not in limit.what:
-        return LimitUse(f"{shown}, and it alone asks for {asked:,.0f}: it never starts as it is", is_alone=True)
+        return LimitUse(f"{shown}, and it alone asks for {asked:,.0f}: it can never start", is_alone=True)
     if usage.used:
         is_budget = name == "GrpWall" or name.endswith("TRESMins")
         shown = f"{name} of {whose}: {used:,.0f} of {most:,.0f} {unit} {'used' if is_budget else 'in use'}"

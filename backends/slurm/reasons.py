@@ -19,7 +19,7 @@ class Reason(NamedTuple):
     Attributes:
         sentence: what it means.
         hint: what to do, empty where there is nothing but to wait.
-        never: whether the job never starts as it is.
+        never: whether the job never starts without a change.
     """
 
     sentence: str
@@ -27,7 +27,7 @@ class Reason(NamedTuple):
     never: bool = False
 
 
-# A line each: code, with ! where the job never starts as it is; sentence; hint. Slurm says NodesDown also of an
+# A line each: code, with ! where the job never starts without a change; sentence; hint. Slurm says NodesDown also of an
 # account or a QOS that may not use the partition, until it looks again. The last codes, from NonZeroExitCode on, are
 # the end of the last run of a job that was requeued.
 _TABLE = """

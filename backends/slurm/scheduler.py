@@ -332,7 +332,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
             raise LogUnreadableError(f"{role_name} has no log of its own: its output is in that of {BATCH}/0")
         if replica.stdout is None:
             raise SchedulerError(
-                f"it is not known where the log of {app_id} is: Slurm has forgotten it, and accounting "
+                f"it is not known where the log of {app_id} is: Slurm no longer knows the job, and accounting "
                 "has neither its file nor its script (slurm.conf: AccountingStoreFlags=job_script)"
             )
         if {replica.stdout, replica.stderr} <= {_NO_FILE, None}:

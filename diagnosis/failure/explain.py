@@ -167,7 +167,8 @@ def _with_stack(explanation: Explanation, snapshot: StackSnapshot, blocking: Seq
     own = [frame for stack in stacks for frame in main_frames(stack.threads) if not frame.is_library]
     if not own:
         return explanation
-    title = f"Stack of rank {blocking[0]} at {_clock(snapshot)}:"
+    cut = f", the innermost {_MAX_CALLS} of {len(own)} calls in your code" if len(own) > _MAX_CALLS else ""
+    title = f"Stack of rank {blocking[0]} at {_clock(snapshot)}{cut}:"
     return replace(explanation, stack=tuple(reversed(own[:_MAX_CALLS])), stack_title=title)
 
 

@@ -154,7 +154,7 @@ def _all_ended(
     lost = [rank for rank in ends if rank in errors and errors[rank].kind.role is Role.LOST_PEER]
     first = tuple(sorted(_first_to_end(ends, errors) if lost else ()))
     if not first or len(first) * 2 > len(ends) > 1:
-        return text.describe_unexplained_end(bool(ends)), ()
+        return text.describe_unexplained_end(ends, lost), ()
     later = [rank for rank in lost if rank not in first]
     return text.describe_first_end(first, ends[first[0]], own.get(first[0], ""), later), first
 

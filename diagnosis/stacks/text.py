@@ -309,9 +309,22 @@ def describe_first_end(first: tuple[int, ...], end: ReplicaReply, error: str, lo
     return join(sentence, f"{name_ranks(lost)} then lost the connection to it" if lost and len(first) == 1 else "")
 
 
-def describe_unexplained_end(has_ends: bool) -> str:
-    """Describe a job that has ended without evidence of the cause."""
-    return "the job has ended; " + ("no rank's end explains another's" if has_ends else "there are no stacks")
+def describe_unexplained_end(ends: Mapping[int, ReplicaReply], lost: Sequence[int]) -> str:
+    """Describe a job that has ended without evidence of the cause.
+
+    Args:
+        ends: how ranks ended.
+        lost: the ranks that lost a connection.
+    """
+    ranks: dict[str, list[int]] = {}
+    for rank in sorted(ends):
+        ranks.setdefault(describe_end(ends[rank]), []).append(rank)
+    how = [f"{name_ranks(tuple(each))} ({end})" for end, each in ranks.items()]
+    more = [f"and {len(how) - _MAX_GROUPS} more"] if len(how) > _MAX_GROUPS else []
+    if not how:
+        return "the job has ended, so there are no stacks"
+    why = f"{name_ranks(tuple(lost))} lost the connection to another rank; which rank failed first is unknown"
+    return join(f"the job has ended: {', '.join(how[:_MAX_GROUPS] + more)}", why if lost else "")
 
 
 def describe_end(end: ReplicaReply) -> str:

@@ -323,14 +323,16 @@ class _TracebackReader:
 
     def choose(self, kinds: KindFinder) -> tuple[str, tuple[str, ...]]:
         """Return the last exception that is not a consequence, and the lines of its traceback."""
+        others = len(self._links) - 1
+        head = [f"[{others} more traceback{'' if others == 1 else 's'} of this error in the log]"] if others > 0 else []
         for link in reversed(self._links):
             leaves = [text for text in link.exceptions if not _is_group(text)] or link.exceptions
             for text in leaves:
                 if (kind := kinds.kind_of(text)) is None or kind.role >= Role.SIGN:
                     more = f" (and {len(leaves) - 1} more)" if 1 < len(leaves) < len(link.exceptions) else ""
-                    return f"{text}{more}", tuple(link.quote)
+                    return f"{text}{more}", (*head, *link.quote)
         link = self._links[-1] if self._links else _Link([""], [])
-        return link.exceptions[0], tuple(link.quote)
+        return link.exceptions[0], (*head, *link.quote)
 
     def read(self, at: int) -> int | None:
         """Read the traceback at a position; return the position of the next one in its chain, if any."""

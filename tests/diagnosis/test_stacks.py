@@ -309,8 +309,10 @@ def test_short_wait_is_no_finding():
         ([(None, "SIGKILL", 5.0), (1, "", 6.0)], {1: LOST}, (0,), "rank 0 ended first (SIGKILL)"),
         ([(1, "", 5.0), (1, "", 4.0)], {0: LOST, 1: LOST}, (1,), "(exit 1); rank 0 then lost the"),
         # Replicas that have nothing to do with each other.
-        ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "no rank's end explains another's"),
-        ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (), "no rank's end explains another's"),
+        ([(0, "", 5.0), (7, "", 6.0)], {1: "ValueError: x"}, (), "the job has ended: rank 0 (exit 0), rank 1 (exit 7)"),
+        ([(0, "", 5.0), (0, "", 6.0)], {}, (), "the job has ended: ranks 0-1 (exit 0)"),
+        ([(1, "", None), (1, "", None)], {0: LOST, 1: LOST}, (),
+         "ranks 0-1 (exit 1); ranks 0-1 lost the connection to another rank; which rank failed first is unknown"),
     ],
 )  # fmt: skip
 def test_jobs_that_are_over(ends, errors, blocking, words):

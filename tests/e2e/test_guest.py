@@ -98,7 +98,7 @@ def test_a_component_that_hangs_holds_up_no_key(terminal, project):
     app = terminal(cwd=project)
     app.wait("No jobs yet")
     open_form(app, "jobs.py:hang")
-    app.wait("the component runs: no answer")
+    app.wait("the component is running: no answer")
     app.wait("it did not return")
     app.wait("before it")
     app.press("escape")

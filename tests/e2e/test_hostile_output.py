@@ -217,7 +217,6 @@ def job(first: str = {ALL!r}, *rest: str) -> AppDef:
     app.wait("No jobs yet")
     open_form(app, "jobs.py:job")
     app.wait("ready")
-    app.press("ctrl+t", "ctrl+t")
     fill(app, {"first": "changed"})
     app.wait("--first")
     app.press("ctrl+y")

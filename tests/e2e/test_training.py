@@ -156,7 +156,7 @@ def train(terminal: Callable[..., Terminal], script: str, *arguments: str) -> Te
         environ={"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "HF_HUB_OFFLINE": "1"},
     )
     # Its chart stands on the job's screen, unless the machine is so busy that it ends before that.
-    app.wait(r"Doing  train[/_]loss (.*\n)+.*[\u2801-\u28ff]{2}|✓ Succeeded", TORCH_PATIENCE)
+    app.wait(r"Progress  train[/_]loss (.*\n)+.*[\u2801-\u28ff]{2}|✓ Succeeded", TORCH_PATIENCE)
     app.press("p")
     app.wait("━ Metrics")
     return app

@@ -64,3 +64,21 @@ def test_quoted_output_cannot_drive_the_terminal():
 def test_last_error_of_a_process(output, error):
     found = read_last_error(output)
     assert (found.text if found else "") == error
+
+
+def test_quote_of_a_chain_names_what_it_leaves_out():
+    text = """\
+Traceback (most recent call last):
+  File "train.py", line 4, in step
+    raise RuntimeError("loss is nan")
+RuntimeError: loss is nan
+
+The above exception was the direct cause of the following exception:
+
+Traceback (most recent call last):
+  File "train.py", line 9, in main
+    raise ValueError("bad step") from error
+ValueError: bad step
+"""
+    quote = explain_output(text).quote.splitlines()
+    assert (quote[0], quote[-1]) == ("[1 more traceback of this error in the log]", "ValueError: bad step")

@@ -60,7 +60,7 @@ def test_job_with_ports_and_usage(snap_compare, tmp_path, monkeypatch):
                 "trainer", 0, cpu=4 + 3 * (step % 7) / 7, cpu_total=8.0, memory=(20 + step) << 30, memory_total=64 << 30
             )
             app.on_usage_sampled(UsageSampled(RUNNING, [usage]))
-        await until(pilot, lambda: str(screen.doing.rule.title) == "Doing", "no stall, since its cores are in use")
+        await until(pilot, lambda: str(screen.doing.rule.title) == "Progress", "no stall, since its cores are in use")
 
     assert snap_compare(app, run_before=opened)
 

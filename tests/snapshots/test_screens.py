@@ -141,7 +141,7 @@ def form_of_demo(*keys):
         for key in keys:
             await pilot.press(key)
         await until(
-            pilot, lambda: not keys or app.screen.editor.model.errors() or app.screen.editor.preview.tab != "dry run"
+            pilot, lambda: not keys or app.screen.editor.model.errors() or app.screen.editor.preview.tab != "command"
         )
 
     return run_before

@@ -166,6 +166,6 @@ def status(screen) -> str:
 
 async def ready(pilot, screen) -> None:
     def is_ready() -> bool:
-        return screen.editor.is_answered and "ready" in words(screen) and "command:" in preview(screen)
+        return screen.editor.is_answered and "ready" in words(screen) and screen.editor.session.request
 
     await until(pilot, is_ready, "a dry run")

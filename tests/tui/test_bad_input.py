@@ -175,6 +175,7 @@ async def test_an_error_stands_at_its_field(app, component):
 async def test_missing_values_are_filled_one_after_the_other(app):
     async with launch_of(app, NAME, (160, 45)) as launch:
         assert "data, queue are missing" in launch.words()
+        launch.editor.preview.show("dry run")
         assert "data: required\n" in launch.preview()
         assert launch.origin("data") == "required"
         await launch.refused("data, queue")

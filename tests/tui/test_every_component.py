@@ -83,6 +83,7 @@ async def test_every_kind_of_field_is_launched_and_comes_back(app, scheduler):
                 launch.set(parameter, text)
             await launch.ready()
             assert launch.warnings() == ""
+            launch.editor.preview.show("dry run")
             await launch.until(lambda launch=launch: "echo" in launch.preview(), "the command")
             table = await launch.submit()
             # The scheduler has the job before the journal has its id.

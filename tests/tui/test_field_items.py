@@ -117,10 +117,10 @@ def test_nothing_is_nothing(one):
         (argument("dict", "str", "str"), ["A=1", "B"], "B: use NAME=value"),
         (argument("dict", "str", "str"), ["=1"], "=1: use NAME=value"),
         (argument("dict", "str", "str"), ["A=1", "B=2", "A=3"], "A is given twice"),
-        (argument("dict", "str", "str"), ["X=1", "A,B=2"], "A,B: a name has no comma, semicolon or quote"),
-        (argument("dict", "str", "str"), ["it's=1"], "it's: a name has no comma, semicolon or quote"),
+        (argument("dict", "str", "str"), ["X=1", "A,B=2"], "A,B: a name cannot contain a comma, semicolon or quote"),
+        (argument("dict", "str", "str"), ["it's=1"], "it's: a name cannot contain a comma, semicolon or quote"),
         (option_field("labels", runopt(None, dict[str, str], False, "")), ["A"], "A: use NAME=value"),
-        (role_field("r", "env", ""), ["A;B=2"], "A;B: a name has no comma"),
+        (role_field("r", "env", ""), ["A;B=2"], "A;B: a name cannot contain a comma"),
     ],
 )
 def test_a_line_that_is_no_item_says_so(one, lines, words):

@@ -77,7 +77,7 @@ async def test_history_is_filtered_while_it_is_read(app, released, monkeypatch):
     async with jobs_of(app, SIZE, 0) as table:
         await table.press("H")
         await table.until(table.rows, "the newest launches")
-        assert said == ["Reading the journal"]
+        assert said == ["Reading the history"]
         assert table.rows()[0] == f"old-{COUNT - 1:05}"
         assert len(table.rows()) < COUNT
         # The filter is typed meanwhile, and holds for what comes later.
@@ -96,7 +96,7 @@ async def test_history_is_filtered_while_it_is_read(app, released, monkeypatch):
         await table.has(COUNT)
         assert (table.at(), table.table.marks) == before
         job = await table.open(JobScreen, "enter")
-        await table.shows("history: the backend keeps no log of it", on="drawn")
+        await table.shows("only in the history: its backend has no log of this job", on="drawn")
         assert job.row.app_id == before[0]
         await table.back("escape")
         await table.press("slash", *["backspace"] * 3, "enter")

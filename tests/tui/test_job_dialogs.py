@@ -50,8 +50,8 @@ async def test_quitting_asks_what_becomes_of_the_jobs(app):
     warning = Finding(
         "warning", "jobs end with the session", "`loginctl enable-linger`, once for each machine, as root"
     )
-    helps = ["What helps: `loginctl enable-linger`, once for each machine,", "as root"]
-    warned = ["But jobs end with the session.", *helps]
+    helps = ["To prevent it: `loginctl enable-linger`, once for each", "machine, as root"]
+    warned = ["Warning: jobs end with the session.", *helps]
     answers = []
     async with jobs_of(app) as table:
         for way, count, listed, findings, said in (
@@ -64,7 +64,7 @@ async def test_quitting_asks_what_becomes_of_the_jobs(app):
             dialog = quit_dialog(app, [f"local_cwd://torchx/{name}" for name in names[:count]], findings)
             assert await asked(table, dialog, answers) == [
                 f"{count} job{'s' * (count > 1)} launched here, still running on this machine:",
-                *("", *listed, "", "Kept jobs continue without the terminal and are found again.", *said, ""),
+                *("", *listed, "", "Jobs that you keep continue; the next start lists them.", *said, ""),
             ]
             assert buttons(dialog) == ["Keep running", "y Cancel them", "esc back"]
             await table.back(*way.split())

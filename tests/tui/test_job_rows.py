@@ -165,7 +165,7 @@ def test_outage_is_news_once():
 
 @pytest.mark.parametrize(
     ("error", "why"),
-    [("", "its launch was interrupted: it may have been submitted"), ("the disk is full", "the disk is full")],
+    [("", "launch interrupted: the job may have been submitted"), ("the disk is full", "the disk is full")],
 )
 def test_past_launch_without_a_job_says_why(error, why):
     (row,) = history_rows([replace(RECORD, app_id="", state="", message="", error=error)], frozenset())

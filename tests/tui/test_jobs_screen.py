@@ -523,3 +523,16 @@ async def test_table_of_ten_thousand_jobs(app, scheduler):
         for down, scrolled in ((height - 2, 0), (1, 1)):
             await table.press(*["j"] * down)
             assert table.table.scroll_offset.y == scrolled
+
+
+async def test_help_lists_the_most_used_keys_first(app):
+    async with jobs_of(app, rows=22) as table:
+        listed = bindings_of(table.screen)
+        assert [row.keys for row in listed["Jobs"]][:3] == ["n", "l", "p o"]
+        assert list(listed)[-1] == "Everywhere"
+        await table.job()
+        listed = bindings_of(app.screen)
+        what = [row.what for rows in listed.values() for row in rows]
+        assert len(what) == len(set(what))
+        # No motions of Textual's.
+        assert not [words for words in what if words.startswith(("Scroll", "Page "))]

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from support.canned import busy_scheduler
-from support.dashboard import make_app, until
-from support.launching import LaunchingScheduler, form_of, launching_app, opened, ready, row_of
+from support.canned import CannedScheduler, busy_scheduler
+from support.dashboard import make_app, screen_text, until
+from support.launching import LaunchingScheduler, form_of, launching_app, opened, ready, row_of, type_into
 from textual.actions import parse
 from textual.binding import Binding
+from textual.pilot import Pilot
 from textual.screen import Screen
 
 from torchx_tui.base.errors import ConfigError
@@ -16,6 +17,7 @@ from torchx_tui.tui.app import TorchXTuiApp
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.jobs.table import JobTable
 from torchx_tui.tui.keymap import keys_page, named_keys, owners
+from torchx_tui.tui.launch.role_rule import RoleRule
 from torchx_tui.tui.logs.screen import LogsScreen
 from torchx_tui.tui.ui.bars import KeyBar
 from torchx_tui.tui.ui.base import BaseScreen
@@ -75,7 +77,7 @@ async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
             assert screen.editor.preview.tab == tab
         await pilot.press("ctrl+f")
         await until(pilot, lambda: "[profiles.NAME]" in app.status.message, "the words")
-        for words in ("without .torchxconfig", "with .torchxconfig"):
+        for words in (".torchxconfig is ignored", ".torchxconfig is used"):
             await pilot.press("ctrl+u")
             await until(pilot, lambda words=words: app.status.message == words, words)
         await ready(pilot, screen)
@@ -87,6 +89,76 @@ async def test_chosen_key_acts_in_a_field(tmp_path, monkeypatch):
         await ready(pilot, screen)
         await pilot.press("end")
         await until(pilot, lambda: scheduler.launched, "the launch")
+
+
+async def _shown(pilot: Pilot, *texts: str) -> None:
+    await until(pilot, lambda: all(text in screen_text(pilot.app) for text in texts), f"{texts}")
+
+
+async def test_texts_on_jobs_show_chosen_keys(tmp_path):
+    keys = {"jobs.back": "ctrl+b", "dialog.back": "ctrl+d", "dialog.confirm": "ctrl+f"}
+    keys |= {"columns.show": "ctrl+k", "keys.back": "ctrl+o"}
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
+        await pilot.press("x")
+        await _shown(pilot, "ctrl+f Cancel the job", "ctrl+d back")
+        await pilot.press("ctrl+d", "c")
+        await _shown(pilot, "ctrl+k show   J K move", "ctrl+d")
+        await pilot.press("ctrl+d", "question_mark")
+        await _shown(pilot, "ctrl+o back")
+        await pilot.press("ctrl+o", "slash", *"zzz")
+        await _shown(pilot, "No job matches zzz   ctrl+b clear")
+
+
+async def test_first_run_shows_chosen_keys(tmp_path):
+    keys = {"jobs.new": "f5", "app.keys": "f6", "app.commands": "f7"}
+    app = make_app(CannedScheduler(), tmp_path, settings=Settings(keys=keys))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await _shown(pilot, "f5  Launch a job", "f6  Keys of this view", "f7  Do anything by name")
+
+
+async def test_why_pane_shows_chosen_keys(tmp_path):
+    keys = {"jobs.edit": "f5", "jobs.logs": "f6", "why.copy": "f7"}
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
+    async with app.run_test(size=(120, 50)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
+        app.query_one(JobTable).move_to("local_cwd://torchx/llama3-8b-sft-b7n1xk4t9wz0rg")
+        await pilot.press("enter")
+        await _shown(pilot, "f5 edit and relaunch", "f6 logs at this line", "f7 copy the reason")
+
+
+async def test_log_rows_show_chosen_keys(tmp_path):
+    keys = {"logs.leave": "f5", "logs.copy": "f6", "logs.follow": "f7", "search.regex": "f8", "logs.match": "f9"}
+    app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
+        app.query_one(JobTable).move_to("local_cwd://torchx/llama3-8b-sft-zq2wmx7v5hkdfd")
+        await pilot.press("l")
+        await _shown(pilot, "Following")
+        await pilot.press("k")
+        await _shown(pilot, "f7 to follow")
+        await pilot.press("v")
+        await _shown(pilot, "f6 copy   f5 leave")
+        await pilot.press("f5", "slash")
+        await _shown(pilot, "f8 text or expression")
+        await pilot.press(*"step", "enter")
+        await _shown(pilot, "f9 next   N previous   f5 clear")
+
+
+async def test_form_shows_chosen_keys(tmp_path, monkeypatch):
+    keys = {"launch.submit": "f5", "role.show": "f6", "choice.next": "f7", "dialog.take": "f8"}
+    app = launching_app(LaunchingScheduler(), tmp_path, monkeypatch, Settings(keys=keys))
+    async with app.run_test(size=(160, 50)) as pilot:
+        screen = await form_of(pilot, app, "utils.echo")
+        await ready(pilot, screen)
+        await _shown(pilot, "f5 submits", "f6 changes")
+        screen.editor.form.scheduler.focus()
+        await _shown(pilot, "Press f7 or left to choose another one")
+        screen.query_one(RoleRule).focus()
+        await _shown(pilot, "Press f6 to change this role's")
+        await type_into(pilot, screen, "num_replicas", "x")
+        await _shown(pilot, "f5 goes there")
 
 
 @pytest.mark.parametrize(
@@ -111,7 +183,7 @@ async def test_a_name_that_no_key_has_is_said_at_the_start(tmp_path, name, words
     app = make_app(busy_scheduler(tmp_path / "logs"), tmp_path, settings=Settings(keys=keys))
     async with app.run_test(size=(120, 40)) as pilot:
         await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.query_one(JobTable).row_count > 0)
-        assert f"config.toml: keys: {name} is not a key's name; {words}" in app.status.message
+        assert f"config.toml: keys: {name} is not the name of a key; {words}" in app.status.message
         await pilot.press("ctrl+x")
         await until(pilot, lambda: isinstance(app.screen, AskDialog))
 

@@ -72,14 +72,15 @@ async def test_the_file_fills_a_new_form(app, config):
         assert record.config == {"component.data": "corpus", "component.lr": "0.3", "log_dir": "/configured"}
 
 
-async def test_last_launch_wins_over_file_and_profile_over_both(app, config):
+async def test_file_wins_over_last_launch_and_profile_over_both(app, config):
     launch_before(app, lr="0.7", steps="9")
     async with launch_of(app, NAME) as launch:
-        assert origins(launch).items() >= {"lr": ("0.7", "last run"), "data": ("corpus", "config"), **NINE}.items()
+        assert origins(launch).items() >= {"lr": ("0.3", "config"), "data": ("corpus", "config"), **NINE}.items()
         await launch.type(batch="64")
         await launch.open(ChoiceDialog, "ctrl+o")
         await launch.back(*"large", "enter")
         await launch.until(lambda: origins(launch).get("log_dir") == ("/large", "profile"), "the profile's option")
+        assert "New launch   profile large" in launch.top_bar()
         # What was typed stays.
         assert origins(launch).items() >= {"lr": ("0.5", "profile"), "batch": ("64", "typed")}.items()
         assert launch.value("lr") == "0.5"
@@ -100,6 +101,30 @@ async def test_an_edited_launch_takes_nothing_from_config(app, config, text):
         await launch.ready()
 
 
+@pytest.mark.parametrize("how", [{"group": "job-1"}, {"in_shell": True}])
+async def test_sweep_and_shell_launches_fill_no_form(app, how):
+    launch_before(app, steps="9")
+    arguments = {"steps": "5"}
+    app.runner.run(build_app(NAME, arguments), "local_cwd", {}, origin=LaunchOrigin(NAME, arguments, **how))
+    async with launch_of(app, NAME) as launch:
+        assert origins(launch) == NINE
+
+
+async def test_typed_texts_are_kept_until_launched(app):
+    async with jobs_of(app, rows=0) as table:
+        launch = await table.picker()
+        await launch.pick(NAME)
+        await launch.type(batch="64")
+        await launch.press("escape", "escape")
+        launch = await table.picker()
+        await launch.pick(NAME)
+        await launch.has(batch="64")
+        assert origins(launch) == {"batch": ("64", "typed")}
+        await launch.ready()
+        await launch.submit()
+        assert not app.drafts
+
+
 async def test_without_profiles_the_key_says_how_to_have_some(app):
     app.settings = Settings()
     async with launch_of(app, NAME) as launch:
@@ -108,7 +133,7 @@ async def test_without_profiles_the_key_says_how_to_have_some(app):
         assert app.screen is launch.screen
         await launch.ready()
         asking, others = ["ctrl+s Submit", "ctrl+d Dry run"], ["ctrl+g Several", "ctrl+o Profile", "tab Next field"]
-        shown = [*asking, "ctrl+t Diff, command", "ctrl+y Copy command", *others, "esc Back", "F1 Keys"]
+        shown = [*asking, "ctrl+t Diff", "ctrl+y Copy command", *others, "esc Back", "F1 Keys"]
         assert launch.key_hints() == shown
 
 
@@ -116,7 +141,7 @@ async def test_a_broken_file_blocks_the_form_until_corrected(app, config):
     config.write_text(BROKEN)
     async with launch_of(app, NAME, (160, 40)) as launch:
         fault = ".torchxconfig:2: [local_cwd] prepend_cwd"
-        await launch.shows(fault, "ctrl+l continues without .torchxconfig", on="warnings")
+        await launch.shows(fault, "press ctrl+l to launch without .torchxconfig", on="warnings")
         assert not launch.can_submit()
         await launch.type(batch="64")
         app.status.say("before")
@@ -169,7 +194,7 @@ async def test_a_key_ignores_the_file_and_takes_it_again(app, config):
                 await launch.ready()
                 assert "torchx-tui run --scheduler local_cwd --ignore-config" in commands_text(launch.model)
             else:
-                await launch.shows("continues without", on="warnings")
+                await launch.shows("to launch without", on="warnings")
             assert (launch.can_submit(), origins(launch)) == (is_ignored, {})
             await launch.press("ctrl+l")
         await launch.ready()
@@ -181,7 +206,7 @@ async def test_a_broken_profile_blocks_the_form(app):
     app.settings = Settings(profiles={"bad": Profile(runopts={"prepend_cwd": "perhaps"})})
     app.profile = "bad"
     async with launch_of(app, NAME, (160, 40)) as launch:
-        await launch.shows("ctrl+o chooses another profile", on="warnings")
+        await launch.shows("press ctrl+o for another profile", on="warnings")
         assert not launch.can_submit()
         launch.editor.take_profile(None)
         await launch.ready()

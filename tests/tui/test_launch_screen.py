@@ -93,6 +93,7 @@ async def test_form_names_the_python_of_a_component(app, component_file, tmp_pat
         async with launch_of(app) as launch:
             await launch.pick("jobs.py:job")
             await launch.type(data="x")
+            launch.editor.preview.show("dry run")
             await launch.shows("no_such_library", "component run by", on="preview")
             component_file.write(JOB)
             await launch.type(data="y")
@@ -242,13 +243,14 @@ async def test_a_huge_request_is_cut(app, scheduler, monkeypatch):
     text = "line\n" * 60_000
     monkeypatch.setattr(scheduler, "_submit_dryrun", lambda app, cfg: AppDryRunInfo(app, lambda _: text))
     async with launch_of(app, "demo.train") as launch:
-        await launch.shows("# 274,999 more characters: `torchx-tui dryrun` prints all", on="preview")
+        launch.editor.preview.show("dry run")
+        await launch.shows("# 274,999 more characters", on="preview")
         assert launch.preview().count("line\n") == 5_000
         # So is a single line.
         text = "x" * 4_000_000
         await launch.type(num_replicas="9")
-        await launch.shows("# 3,800,000 more characters", "x" * 200_000, on="preview")
-        assert "x" * 200_001 not in launch.preview()
+        await launch.shows("# 3,800,000 more characters", on="preview")
+        assert launch.preview().count("x") == 200_000 + "torchx-tui".count("x")
 
 
 async def test_an_error_of_the_backend_stands_at_its_field(app, scheduler):
@@ -277,18 +279,21 @@ async def test_warnings_of_the_backend_do_not_stop_a_launch(app, scheduler):
 async def test_the_preview_follows_the_form(app):
     async with launch_of(app, "utils.echo") as launch:
         await launch.ready()
+        assert launch.preview().startswith("$ torchx-tui run --scheduler local_cwd utils.echo")
+        launch.editor.preview.show("dry run")
         # A note about a request that has come already is not shown.
         launch.editor.on_form_editor_slow(FormEditor.Slow("it waits"))
         assert "it waits" not in launch.preview()
         await launch.type(msg="good morning")
         await launch.shows("echo 'good morning'", on="preview")
         await launch.press("ctrl+t")
+        assert launch.tab() == "command"
+        assert "--msg 'good morning'" in " ".join(launch.preview().split())
+        await launch.press("ctrl+t")
         assert launch.tab() == "diff"
         assert "not been launched here before" in launch.preview()
-        await launch.press("ctrl+t")
-        await launch.shows("--msg 'good morning'", on="preview")
-        assert launch.preview().startswith("$ torchx-tui run --scheduler local_cwd utils.echo")
-        assert launch.tabs() == "Dry run   Diff   Command"
+        assert launch.tabs() == "Command   Diff   Dry run"
+        launch.editor.preview.show("command")
         row = next(y for y, line in enumerate(launch.drawn().splitlines()) if "Dry run" in line)
         await launch.pilot.click(offset=(launch.drawn().splitlines()[row].index("Diff"), row))
         await launch.until(lambda: launch.tab() == "diff", "the tab")
@@ -301,6 +306,7 @@ async def test_a_change_draws_the_preview_once(app, monkeypatch):
     async with launch_of(app, "utils.echo") as launch:
         await launch.ready()
         await launch.settled()
+        launch.editor.preview.show("dry run")
         drawn.clear()
         launch.set("msg", "good")
         await launch.shows("echo good", on="preview")
@@ -439,7 +445,7 @@ async def test_the_preview_covers_a_narrow_form(app, scheduler, size):
         await launch.ready()
         shown = launch.editor.preview
         assert not shown.region
-        for key, tab in (("ctrl+t", "diff"), ("ctrl+t", "command"), ("ctrl+d", "dry run"), ("ctrl+t", "diff")):
+        for key, tab in (("ctrl+t", "diff"), ("ctrl+t", "dry run"), ("ctrl+t", "command"), ("ctrl+d", "dry run")):
             await launch.press(key)
             await launch.until(lambda tab=tab: shown.region and shown.tab == tab, tab)
             assert not launch.form.region
@@ -502,6 +508,7 @@ async def test_no_named_resource_is_made_on_the_event_loop(app, monkeypatch):
 
 async def test_the_last_valid_request_stays_under_a_fault(app):
     async with launch_of(app, "demo.train") as launch:
+        launch.editor.preview.show("dry run")
         await launch.shows("--steps", on="preview")
         launch.set("steps", "1x")
         await launch.shows("steps: `1x` is not a whole number", on="preview")

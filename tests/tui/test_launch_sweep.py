@@ -53,6 +53,7 @@ def launched(scheduler, *numbers: int) -> list[tuple[str, ...]]:
 async def test_a_sweep_is_launched_once_its_count_is_typed(app, scheduler):
     async with swept(app, lr="0.1, 0.01", batch="16..64*2") as launch:
         assert "ctrl+s submits 6 jobs" in launch.words()
+        launch.editor.preview.show("dry run")
         await launch.shows("the first of the sweep: lr=0.1 batch=16", on="preview")
         await launch.open(AskDialog, "ctrl+s")
         await launch.press("5", "enter")
@@ -79,7 +80,7 @@ async def test_going_back_launches_nothing(app, scheduler):
 @pytest.mark.parametrize(("text", "count"), [("1..7", "7"), ("1..10000", "10,000")])
 async def test_more_than_the_settings_allow_is_refused(app, scheduler, text, count):
     async with swept(app, batch=text) as launch:
-        await launch.refused(f"✗ Not launched: {count} jobs; most_of_a_sweep in config.toml is 6")
+        await launch.refused(f"✗ Not launched: {count} jobs are more than most_of_a_sweep in config.toml allows (6)")
         assert app.screen is launch.screen
         assert scheduler.launched == []
 
@@ -120,8 +121,8 @@ async def test_one_refused_job_stops_the_whole_sweep(app, scheduler):
 async def test_the_command_has_a_line_for_each(app):
     async with swept(app, lr="0.1,0.2") as launch:
         await launch.resize(160, 40)
-        await launch.press("ctrl+t", "ctrl+t")
-        first, second = (line for line in launch.preview().splitlines() if line)
+        launch.editor.preview.show("command")
+        first, second = (" ".join(part.split()) for part in launch.preview().split("\n\n"))
         assert first.endswith("jobs.py:job --data corpus")
         assert second.endswith("jobs.py:job --data corpus --lr 0.2")
 
@@ -135,3 +136,36 @@ def test_a_sweep_reports_its_progress(app):
     launch_all(app.runner, list(model.plans()), Progress(said.append))
     wanted = [f"{what} {number} of 2: lr=0.{number + 1}" for what in ("Checking", "Launching") for number in (1, 2)]
     assert [words for words in said if " of 2: " in words] == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "warning"),
+    [
+        ("--lr 0.1, 0.2", "data: the value `0.2` does not begin with --lr: write each value in full"),
+        ("--lr=0.1, 0.2", "data: the value `0.2` does not begin with --lr: write each value in full"),
+        ("--lr 0.1, --lr 0.2", ""),
+        ("a, b", ""),
+    ],
+)
+def test_sweep_value_without_its_option_warns(app, text, warning):
+    model = FormModel(describe("jobs.py:job"))
+    field = model.set("argument", "data", text)
+    assert field is not None
+    model.toggle_several(field)
+    assert field.sweep_warning == warning
+
+
+def test_sweep_labels_quote_values_with_spaces(app):
+    model = FormModel(describe("jobs.py:job"))
+    model.choose_scheduler("local_cwd", app.runner.scheduler("local_cwd").run_opts())
+    field = model.set("argument", "data", "'a, b', --lr 1")
+    assert field is not None
+    model.toggle_several(field)
+    assert [plan.label for plan in model.plans()] == ["data='a, b'", "data='--lr 1'"]
+
+
+async def test_form_shows_the_warning_of_a_sweep(app):
+    async with swept(app, data="--lr 0.1, 0.2") as launch:
+        launch.row("data").input.focus()
+        await launch.press("ctrl+g")
+        await launch.shows("! data: the value `0.2` does not begin with --lr", on="warnings")

@@ -28,6 +28,7 @@ from torchx_tui.tui.launch.field_input import first_path
 from torchx_tui.tui.launch.partitions import PartitionsFound, partitions_text
 from torchx_tui.tui.launch.plan import LaunchPlan
 from torchx_tui.tui.launch.preview import diff_text, script_text, workspace_text
+from torchx_tui.tui.launch.work import fold_added
 from torchx_tui.tui.ui.glyphs import UNICODE
 from torchx_tui.tui.ui.palette import Text
 
@@ -131,7 +132,7 @@ def test_the_lines_of_a_script(monkeypatch):
     changed, added = ScriptLine(2, "#SBATCH --time=10", ("time=20",)), ScriptLine(0, "", ("a=1", "b=2"))
     lines = [ScriptLine(1, "#!/bin/sh"), changed, added, ScriptLine(3, "srun")]
     shown = ["   1   #!/bin/sh", "   2 ≠ #SBATCH --time=10   time=20", "     + a=1 b=2"]
-    end = ["", "The file stays as it is: sbatch gets the changes beside it."]
+    end = ["", "The file itself is not changed: the changes are passed to sbatch."]
     assert script_text(lines, UNICODE).plain.splitlines() == [*shown, "and 1 more line", *end]
     assert script_text(lines[:3], UNICODE).plain.splitlines() == [*shown, *end]
 
@@ -149,7 +150,7 @@ def test_partitions():
         PartitionStatus({}, "soon", 1, 1, start=NOW + 30),
         PartitionStatus({}, "later", 1, 1),
     ]
-    assert partitions_text(None).plain == "Asking the backend for its estimates"
+    assert partitions_text(None).plain == "Waiting for the backend's estimates"
     assert partitions_text(PartitionsFound([], "no \x1b[31mway", NOW)).plain == "no way"
     assert partitions_text(PartitionsFound(partitions, "", NOW)).plain.splitlines() == [
         "PARTITION      NODES    GPUS  LIMIT   STARTS",
@@ -158,7 +159,7 @@ def test_partitions():
         "soon             1/1       -  none    now",
         "later            1/1       -  none    ",
         "",
-        f"free of all; asked {clock(NOW, NOW)}, with the present request",
+        f"free / all, at {clock(NOW, NOW)}, for the current request",
     ]
 
 
@@ -257,3 +258,36 @@ def test_a_path_is_completed_by_the_first_that_begins_so(tmp_path, monkeypatch):
     assert first_path(".h") == ".hidden"
     assert first_path("") == "data/"
     assert (first_path("gone/"), first_path("x"), first_path("~nobody-there/")) == (None, None, None)
+
+
+FOLDED = """\
+args:
+- |
+  env:
+    FOO: in a program
+env:
+  A: 1
+  TORCHX_X: 2
+  B: |-
+    text
+    C: 2
+  TORCH_Y: |
+    more
+spec:
+- env:
+  - name: A
+    value: '1'
+  - name: TORCHX_B
+    valueFrom: {}
+  image: i
+"""
+
+
+def test_variables_that_are_added_are_folded():
+    shown = fold_added(FOLDED, {"A", "B"})
+    assert shown.splitlines() == [
+        *FOLDED.splitlines()[:6],
+        "  B: |-", "    text", "    C: 2", "  # 2 variables of torchx-tui not shown",
+        "spec:", "- env:", "  - name: A", "    value: '1'", "  # 1 variable of torchx-tui not shown", "  image: i",
+    ]  # fmt: skip
+    assert fold_added(FOLDED, {"A", "B", "TORCHX_X", "TORCH_Y", "TORCHX_B"}) == FOLDED

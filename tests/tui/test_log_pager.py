@@ -50,7 +50,7 @@ def test_pager_gets_safe_text(tmp_path):
 
 def test_first_line_says_how_many_lines_there_are_at_most(tmp_path):
     lines = list(plain_lines(log_of(tmp_path, 5000), LineForm(), most=1000))
-    assert lines[0] == "[the last 1,000 lines; S in torchx-tui saves all of them]"
+    assert lines[0] == "[the last 1,000 lines; to read all of them, save the log]"
     assert lines[1:] == [f"line {number}" for number in range(4000, 5000)]
     assert len(list(plain_lines(log_of(tmp_path / "other", 1000), LineForm(), most=1000))) == 1000
 

@@ -51,7 +51,7 @@ async def test_motions_extend_a_selection(writer, monkeypatch):
             assert top is None or logs.lines() == lines(top, top + 10)
         monkeypatch.setattr(export, "MOST_COPIED", 50)
         await logs.press("g", "y")
-        await logs.until(lambda: logs.app.said == ["100 lines are more than 50 B: S saves them to a file"])
+        await logs.until(lambda: logs.app.said == ["100 lines are more than 50 B: save them to a file instead"])
         assert len(logs.app.copies) == 2
 
 

@@ -38,7 +38,7 @@ async def test_view_follows_or_stands_still(tmp_path):
         await logs.has(*["more"] * 9, "end")
         await logs.press("k")
         await logs.last("more")
-        assert logs.bar().endswith("  G to follow")
+        assert logs.bar().endswith("  f to follow")
         assert logs.status.state == "paused"
         before, repainted = logs.rows(), []
         refresh = logs.view.refresh

@@ -166,6 +166,9 @@ async def test_metrics_of_marked_jobs_are_overlaid(app):
         assert submitted == sorted(submitted, key=lambda at: at or 0)
         await page.until(lambda: page.best() == RUNNING and "best" in page.legend(), "the best one")
         await page.is_read()
+        head, row = page.legend().splitlines()[:2]
+        assert [row[head.index(word) - 1 : head.index(word) + 1].isspace() for word in ("STATE", "JOB")] == [False] * 2
+        assert {row[head.index(word) - 1] for word in ("STATE", "JOB")} == {" "}
         await page.press("left")
         last = options().cursor
         assert f" AT {last:,.0f}\n" in page.legend()
@@ -414,3 +417,13 @@ def test_swept_arguments_have_names():
         for n, text in enumerate(["train.py --lr 0.1 --amp --seed=1 -3", "train.py --lr -0.2 --seed=2 -3"])
     ]
     assert swept_values(rows) == (["lr", "amp", "seed"], [["0.1", "yes", "1"], ["-0.2", "", "2"]])
+
+
+async def test_succeeded_job_shows_its_final_chart(tmp_path):
+    _, app = training(tmp_path, "", steps=41, state=AppState.SUCCEEDED)
+    async with jobs_of(app) as table:
+        job = await table.job()
+        await job.until(lambda: job.screen.doing.display, "its chart")
+        assert job.screen.doing.rule.title.plain == "Progress"
+        assert not job.screen.why.display
+        assert job.screen.focused is job.screen.doing.chart

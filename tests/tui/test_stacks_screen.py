@@ -85,7 +85,7 @@ async def test_stacks_are_read_and_grouped(tmp_path, take):
         take(lambda: hung_snapshot("checkpoint"))
         await table.press("R")
         groups = "2 groups", "rank 0 saves a checkpoint, train.py:", "save_checkpoint", "worker server, 4 of 4 ranks"
-        await draws(table, *groups, "time.sleep(FOREVER)", "the job hangs.", "Against the 3 others")
+        await draws(table, *groups, "time.sleep(FOREVER)", "the job hangs.", "Compared with the 3 others")
         await table.resize(80, 24)
         await draws(table, *groups)
         await table.press("j")
@@ -109,7 +109,9 @@ async def test_from_the_job_and_its_logs_and_back(tmp_path, take, monkeypatch):
         saved = tmp_path / f"{HUNG}-stacks.txt"
         await job.until(lambda: copied and saved.exists() and saved.read_text() == copied[0], "the file")
         assert 'File "/home/alice/train/train.py"' in copied[0]
-        await job.open(LogsScreen, "l")
+        await job.press("j", "greater_than_sign")
+        logs = await job.open(LogsScreen, "l")
+        await job.until(lambda: logs.logs.log_pane.status.replica == 2, "the log of rank 2")
         screen = await stacks_by(job)
         # Of the two earlier snapshots the second is kept, with their comparison.
         assert [pace for _, _, pace in screen.kept] == ["hangs"]

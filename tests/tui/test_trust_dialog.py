@@ -64,7 +64,7 @@ async def test_component_runs_only_after_a_yes(app):
     async with app.run_test(size=(120, 40)) as pilot:
         screen = await chosen(pilot, app)
         words = " ".join(drawn(app.screen, "#dialog-text").split())
-        assert "belongs to the user 12345. It could run anything as you." in words
+        assert "belongs to the user 12345. Its code runs with your permissions." in words
         assert app.focused.id == "keep"
         await pilot.press("enter")
         await until(pilot, lambda: app.screen is screen, "the list")

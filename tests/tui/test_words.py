@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from torchx_tui.specs.status import AppState
-from torchx_tui.tui.format import age, bytes_words, clock, cut, duration, fit_name, split_name
+from torchx_tui.tui.format import age, bytes_words, clock, cut, duration, fit_name, same_digits, split_name
 from torchx_tui.tui.job_alerts import format_exit as format_exit
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.terminal.title import has_title, title_text
@@ -77,7 +77,7 @@ def test_jobs_that_ended_are_named_and_many_are_counted():
     assert format_exit(few) == [("a succeeded", False), ("b failed", True)]
     many = [ended(str(number), AppState.SUCCEEDED) for number in range(1200)] + few
     assert format_exit(many) == [("1,202 jobs ended: 1,201 succeeded, 1 failed", True)]
-    assert format_exit(many[:1200]) == [("1,200 jobs ended: 1,200 succeeded", False)]
+    assert format_exit(many[:1200]) == [("1,200 jobs succeeded", False)]
 
 
 def test_the_terminals_title():
@@ -87,3 +87,9 @@ def test_the_terminals_title():
     assert has_title({"TERM": "xterm-256color"})
     assert not has_title({"TERM": "linux"})
     assert not has_title({})
+
+
+def test_numbers_of_a_column_have_the_same_digits():
+    column = ["0.25", "-3", "", "nan", "0.2727", "1e-5"]
+    assert same_digits(column) == ["0.2500", "-3.0000", "", "nan", "0.2727", "1e-5"]
+    assert same_digits(["12", "3"]) == ["12", "3"]

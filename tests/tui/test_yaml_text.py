@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from torchx_tui.tui.ui.palette import STYLES
-from torchx_tui.tui.ui.yaml_text import yaml_text
+from torchx_tui.tui.ui.palette import STYLES, Text
+from torchx_tui.tui.ui.yaml_text import indented, yaml_text
 
 
 @given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S", "Zs"], include_characters="\n"), max_size=200))
@@ -18,3 +18,11 @@ def test_keys_numbers_and_blocks():
     assert styles["name"] == styles["end"] == STYLES.yaml_key
     assert styles["2"] == styles["true"] == STYLES.yaml_number
     assert styles["key: in a program"] == styles["more: 1"] == STYLES.muted
+
+
+def test_wrapped_lines_keep_their_indentation():
+    text = Text("args:\n  - one two three\n$ run --a b\nshort")
+    assert indented(text, 11).plain.splitlines() == [
+        "args:", "  - one two", "    three", "$ run --a b", "short",
+    ]  # fmt: skip
+    assert indented(text, 8).plain.splitlines()[-3:] == ["$ run ", "  --a b", "short"]

@@ -29,7 +29,7 @@ class DoctorScreen(BaseScreen):
 
     HELP_TITLE = "Doctor"
     BINDINGS = [
-        Binding("R", "look", "Look again", id="doctor.look"),
+        Binding("R", "look", "Check again", id="doctor.look"),
         Binding("y", "copy_report", "Copy the report", id="doctor.copy"),
         Binding("escape", "back", "Back", id="doctor.back"),
     ]
@@ -135,7 +135,7 @@ class DoctorScreen(BaseScreen):
     def hints(self) -> list[Hint]:
         """Return the keys."""
         return [
-            Hint("doctor.look", "Look again"),
+            Hint("doctor.look", "Check again"),
             Hint("doctor.copy", "Copy report"),
             Hint("", "Scroll", key="j k"),
             Hint("doctor.back", "Back"),

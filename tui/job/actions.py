@@ -173,10 +173,11 @@ class JobActions(BaseScreen):
             lines = await asyncio.to_thread(launch_commands, dashboard, rows)
         except Exception as error:
             # The component's file is another by now, or gone; the journal cannot be read.
-            dashboard.status.say(f"no command: {describe_error(error)}", failed=True)
+            dashboard.status.say(f"Command not copied: {describe_error(error)}", failed=True)
             return
         if not lines:
-            dashboard.status.say(f"{job_names(rows)} was not launched from a component here", failed=True)
+            reason = f"{job_names(rows)} was not launched from a component here"
+            dashboard.status.say(f"No command to copy: {reason}", failed=True)
             return
         dashboard.terminal_clipboard.copy("\n".join(lines), f"the command of {job_names(rows)}", is_command=True)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # How components and scripts call the argument, the likeliest first.
 _RESUMES = (r"resume", r"(?:load|from|init)_?(?:checkpoint|ckpt)", r"checkpoint(?!.*dir)|ckpt(?!.*dir)")
 
+_NO_ARGUMENT = "The component has no argument for a checkpoint"
+
 
 def find_continuation(app: Dashboard, row: JobRow, record: LaunchRecord | None) -> dict[str, str]:
     """Return what differs in a launch that goes on after a job: the dependency, and the argument with the checkpoint.
@@ -41,9 +43,9 @@ def find_continuation(app: Dashboard, row: JobRow, record: LaunchRecord | None) 
     found = newest_checkpoint(folders, paths)
     name = resume_argument(_parameter_names(record))
     if found is None:
-        app.post_from_thread(Told("no checkpoint was found in its folder or its logs"))
+        app.post_from_thread(Told("No checkpoint was found in the job's folder or its logs"))
     elif not name:
-        app.post_from_thread(Told(f"its newest checkpoint is {plain(str(found))}: no argument is named for it"))
+        app.post_from_thread(Told(f"Newest checkpoint: {plain(str(found))}. {_NO_ARGUMENT}"))
     else:
         changes[name] = str(found)
     return changes

@@ -102,10 +102,10 @@ def quit_dialog(app: App[Any], handles: Sequence[str], warnings: Sequence[Findin
     for handle in handles[:MOST_LISTED]:
         body.append(name_text(plain(handle.rpartition("/")[2]), TEXT_WIDTH, glyphs, bold=True))
     body += _more(len(handles))
-    body += [Text(), Text("Kept jobs continue without the terminal and are found again.", STYLES.muted)]
+    body += [Text(), Text("Jobs that you keep continue; the next start lists them.", STYLES.muted)]
     for warning in warnings:
-        body.append(Text(f"But {plain(warning.what)}.", STYLES.pending))
-        body += [Text(line, STYLES.muted) for line in wrap(f"What helps: {plain(warning.hint)}", TEXT_WIDTH)]
+        body.append(Text(f"Warning: {plain(warning.what)}.", STYLES.pending))
+        body += [Text(line, STYLES.muted) for line in wrap(f"To prevent it: {plain(warning.hint)}", TEXT_WIDTH)]
     return AskDialog("Quit?", [*body, Text()], {"k": "Keep running", "y": "Cancel them"})
 
 

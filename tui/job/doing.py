@@ -40,14 +40,14 @@ _FIRST_VALUES = ("lr", "learning_rate", "learning rate", "tok/s", "tps", "grad_n
 class DoingChart(ChartView, can_focus=True):
     """The chart, which takes the focus so that `tab` reaches the pane."""
 
-    HELP_TITLE = "Doing"
+    HELP_TITLE = "Progress"
 
 
 class DoingPane(Pane):
     """The main metric of a job as a chart, other values in a row, and above them what is not well."""
 
     def __init__(self) -> None:
-        super().__init__("Doing", id="doing-pane")
+        super().__init__("Progress", id="doing-pane")
         self.chart = DoingChart()
         self._notes = Static(id="doing-notes", markup=False)
         self._stacks = Static(id="doing-stacks", markup=False)
@@ -66,7 +66,7 @@ class DoingPane(Pane):
         self._activity = activity
         main = activity.main
         stalled = activity.observed(Kind.STALLED)
-        self.rule.title = Text("Stalled" if stalled else "Doing")
+        self.rule.title = Text("Stalled" if stalled else "Progress")
         info = Text(plain(main.name) if main else "")
         if stalled and not math.isnan(stalled.since):
             info = Text(f"since {clock(stalled.since, now_of(self.app))}")

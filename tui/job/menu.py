@@ -63,7 +63,7 @@ class ActionsDialog(ListDialog[tuple[JobAction, str]]):
     """
 
     HELP_TITLE = "Actions"
-    HINTS = (("enter", "do it"), ("esc", "back"))
+    HINTS = (("list.choose", "do it"), ("dialog.back", "back"))
 
     def __init__(self, rows: Sequence[JobRow], actions: Mapping[JobAction, Sequence[JobRow]]) -> None:
         super().__init__("More actions")

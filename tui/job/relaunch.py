@@ -138,7 +138,7 @@ def open_edit(
             dashboard.status.say(f"{row.name}: {describe_error(error)}", failed=True)
             return
         if job is not None and job.not_known:
-            words = f"unknown parts of its launch: {', '.join(map(plain, job.not_known))}"
+            words = f"Unknown values of its launch: {', '.join(map(plain, job.not_known))}"
             dashboard.status.say(words, failed=True)
         dashboard.push_screen(LaunchScreen(record, job, changes=changes))
 
@@ -168,13 +168,13 @@ def relaunch_dialog(app: App[Any], rows: Sequence[JobRow], changes: Mapping[str,
         details += [*what, *_wrapped("-", change.then, STYLES.removed), *_wrapped("+", change.now, STYLES.added)]
     details.append(Text())
     note = "Everything else is unchanged.\n" if changes and not is_unknown else ""
-    buttons = {"": "Cancel", "y": "Launch again", "e": "Edit"}
+    buttons = {"": "Do not launch", "y": "Launch again", "e": "Edit"}
     if len(rows) == 1:
-        words = "Parts of its launch are unknown:" if is_unknown else "Changed since its launch:"
+        words = "Some values of its launch are unknown:" if is_unknown else "Changed since its launch:"
         body = [name_text(rows[0].name, TEXT_WIDTH, glyphs_of(app), bold=True), Text(), Text(words, STYLES.muted)]
         return AskDialog("Launch it again?", body, buttons, details=details, note=note)
     jobs_text = count(len(rows), "job")
     words = f"{len(changes):,} of them have changes since their launch:" if changes else "Nothing has changed."
-    buttons = {"": "Cancel", "y": f"Launch {jobs_text} again"}
+    buttons = {"": "Do not launch", "y": f"Launch {jobs_text} again"}
     body = [Text(words, STYLES.muted)]
     return AskDialog(f"Launch {jobs_text} again?", body, buttons, len(rows), details=details, note=note)

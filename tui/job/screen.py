@@ -136,7 +136,7 @@ class JobScreen(JobActions):
                 self.dashboard.status.say(message.error, failed=True, about=message.handle)
             return
         self.described = described = message.described
-        if described.state is AppState.RUNNING or self.activity.is_read:
+        if described.state in (AppState.RUNNING, AppState.SUCCEEDED) or self.activity.is_read:
             self.dashboard.feed.activities.follow(self, message.handle, described, message.logs)
         self._show_doing()
         self.why.show(described)
@@ -179,10 +179,14 @@ class JobScreen(JobActions):
 
     @property
     def _is_doing(self) -> bool:
-        """Whether the job runs and tells what it does; else the reason of its state is shown."""
+        """Whether the job runs, or has succeeded, and has metrics; else the reason of its state is shown."""
         described, activity = self.described, self.activity
-        runs = described is not None and described.state is AppState.RUNNING and described.msg == NONE
-        return runs and bool(activity.series or activity.progress.step is not None or activity.observations)
+        if described is None or described.msg != NONE:
+            return False
+        if described.state is AppState.SUCCEEDED:
+            return activity.main is not None and not described.notes
+        is_read = activity.series or activity.progress.step is not None or activity.observations
+        return described.state is AppState.RUNNING and bool(is_read)
 
     def _show_doing(self) -> None:
         doing = self._is_doing
@@ -194,7 +198,7 @@ class JobScreen(JobActions):
         if doing:
             handle = self.row.handle
             taken = self.dashboard.jobs.taken_since(handle, stalled.since) if stalled else None
-            self.doing.show(self.activity, taken)
+            self.doing.show(self.activity.at_end() if self.row.is_final else self.activity, taken)
         if had_focus and self._tab == "overview" and self.is_active:
             # At once: a later call would take the focus back from where a key has put it.
             self.set_focus(self.doing.chart if doing else self.why.body)

@@ -19,7 +19,7 @@ async def open_shell(dashboard: Dashboard, handle: str, role: str, replica: int)
     except Exception as error:
         dashboard.status.say(f"no shell: {error}", failed=True)
         return
-    _, failure = run_outside(dashboard, command, "a shell", f"{role}/{replica}: exit goes back to torchx-tui")
+    _, failure = run_outside(dashboard, command, "a shell", f"{role}/{replica}: type exit to return to torchx-tui")
     if failure:
         dashboard.status.say(failure, failed=True)
     else:

@@ -38,7 +38,7 @@ class SoonerDialog(ListDialog[dict[str, str]]):
     """
 
     HELP_TITLE = "Would start sooner"
-    HINTS = (("e", "edit with this"), ("R", "ask again"), ("esc", "back"))
+    HINTS = (("sooner.edit", "edit with this"), ("sooner.ask", "ask again"), ("dialog.back", "back"))
     BINDINGS = [
         Binding("e,enter", "choose", "Open the form with this", id="sooner.edit"),
         Binding("R", "ask", "Ask again", id="sooner.ask"),
@@ -86,7 +86,7 @@ class SoonerDialog(ListDialog[dict[str, str]]):
         if self._error:
             text.append(f"\n{plain(self._error)}", STYLES.removed)
         elif self.alternatives is None:
-            text.append("\nAsking the backend for its estimates", STYLES.faint)
+            text.append("\nWaiting for the backend's estimates", STYLES.faint)
         self._words.update(text)
         super().show_rows(cursor)
 

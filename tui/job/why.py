@@ -19,6 +19,7 @@ from ...logs.text.sanitize import plain
 from ...specs.status import NONE, AppState
 from ..format import cut, state_word
 from ..logs.rows import clock_text
+from ..ui.bars import key_text
 from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
@@ -40,7 +41,7 @@ _MOST_OF_A_FACT = 300
 # The table of rank positions: its rows, and the cells between its columns.
 _MAX_POSITIONS, _GAP = 6, 2
 _POSITION_TITLES = ("RANK", "LAST COLLECTIVE", "STATE", "SINCE")
-_KEYS = (("e", "edit and relaunch"), ("l", "logs at this line"), ("y", "copy the reason"))
+_KEYS = (("jobs.edit", "edit and relaunch"), ("jobs.logs", "logs at this line"), ("why.copy", "copy the reason"))
 
 
 class WhyScroll(VerticalScroll, can_focus=True):
@@ -88,8 +89,8 @@ class WhyPane(Pane):
         if described is None:
             return
         keys = Text(end="")
-        for key, words in _KEYS if described.state is AppState.FAILED else ():
-            keys.append(key, f"bold {STYLES.accent}").append(f" {words}    ", STYLES.muted)
+        for name, words in _KEYS if described.state is AppState.FAILED else ():
+            keys.append_text(key_text(self.body, name, f"{words}    "))
         text = self._text(described, self.body.scrollable_content_region.width)
         self._content.update(Text.assemble(text, "\n\n" if keys else "", keys, end=""))
 
@@ -147,7 +148,7 @@ def _failure_text(described: DescribeAppResponse, failure: Failure, glyphs: Glyp
                 text.append("\n")
                 _quote_line(text, line, False, glyphs)
                 text.rstrip()
-        return text.append("\nno error is recognised; these are the last lines of stderr", STYLES.faint)
+        return text.append("\nno known error was found; these are the last lines of stderr", STYLES.faint)
     if cause.text not in quote:
         text.append("\n")
         _quote_line(text, cause.text, True, glyphs)
@@ -158,8 +159,9 @@ def _failure_text(described: DescribeAppResponse, failure: Failure, glyphs: Glyp
     if not followers:
         which = "only" if failure.is_only else "last"
         return text.append(f"   the {which} error in the logs", STYLES.faint)
-    verb = "follows" if len(followers) == 1 else "follow"
-    text.append(f"   first of {len(followers) + 1} errors, {len(followers)} {verb} from it", STYLES.faint)
+    text.append(f"   first of {len(followers) + 1} errors", STYLES.faint)
+    if effects := sum(error.is_consequence for error in followers):
+        text.append(f", {effects} follow{'s' if effects == 1 else ''} from it", STYLES.faint)
     for error in followers[:_MOST_FOLLOWERS]:
         at = "" if error.time is None else f"{clock_text(error.time, milliseconds=True)}   "
         name = f"{_replica_name(described, error)}   "
@@ -222,7 +224,7 @@ def _positions_text(positions: Sequence[RankPosition], glyphs: Glyphs, width: in
 def _nothing_said(state: AppState) -> str:
     if state is AppState.SUCCEEDED:
         return "Every replica ended with exit code 0."
-    return f"{state_word(state)}: nothing to explain."
+    return f"{state_word(state)}: the backend gives no reason."
 
 
 def error_quote(structured: str) -> str:

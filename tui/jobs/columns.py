@@ -21,12 +21,18 @@ class ColumnsDialog(ListDialog[tuple[str, ...]]):
     """
 
     HELP_TITLE = "Columns"
-    HINTS = (("space", "show"), ("J K", "move"), ("d", "as fits"), ("enter", "apply"), ("esc", "back"))
+    HINTS = (
+        ("columns.show", "show"),
+        ("columns.move_right columns.move_left", "move"),
+        ("columns.default", "fit width"),
+        ("columns.apply", "apply"),
+        ("dialog.back", "back"),
+    )
     BINDINGS = [
         Binding("space", "show", "Show or hide", id="columns.show"),
         Binding("J,shift+down", "shift(1)", "Move the column right", id="columns.move_right"),
         Binding("K,shift+up", "shift(-1)", "Move the column left", id="columns.move_left"),
-        Binding("d", "default", "As fits the width", id="columns.default"),
+        Binding("d", "default", "Columns that fit the width", id="columns.default"),
         Binding("enter", "apply", "Apply", id="columns.apply"),
     ]
 

@@ -10,6 +10,7 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ..rows import backend_word
+from ..ui.bars import key_of
 from ..ui.drawing import guard_render
 from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
@@ -20,9 +21,9 @@ if TYPE_CHECKING:
     from ..watch.store import Outage
 
 _KEYS = (
-    ("n", "Launch a job", "pick a component, fill a form"),
-    ("?", "Keys of this view", "they change with the screen"),
-    (":", "Do anything by name", "commands, jobs, components"),
+    ("jobs.new", "Launch a job", "pick a component, fill a form"),
+    ("app.keys", "Keys of this view", "they change with the screen"),
+    ("app.commands", "Do anything by name", "commands, jobs, components"),
 )
 
 
@@ -45,9 +46,9 @@ class FirstRun(Pane):
         """Say what the backends found."""
         glyphs = glyphs_of(self.app)
         lines = [Text("No jobs yet", f"bold {STYLES.text}"), Text()]
-        for key, what, more in _KEYS:
+        for name, what, more in _KEYS:
             line = Text("  ", end="")
-            line.append(f"{key:<4}", f"bold {STYLES.accent}")
+            line.append(f"{key_of(self, name):<3} ", f"bold {STYLES.accent}")
             line.append(f"{what:<22}", STYLES.text)
             line.append(more, STYLES.faint)
             lines.append(line)

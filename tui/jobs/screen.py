@@ -20,7 +20,7 @@ from ...specs.status import AppState
 from ..format import clock, count
 from ..job.actions import JobActions
 from ..rows import JobRow, backend_word
-from ..ui.bars import Hint
+from ..ui.bars import Hint, key_of
 from ..ui.garbage_collection import spare_living
 from ..ui.job_cells import COLUMNS_BY_KEY, state_style
 from ..ui.palette import STYLES, Text
@@ -188,7 +188,7 @@ class JobsScreen(JobActions):
             names = ", ".join(backend_word(name, long=True) for name in waiting) or "the backends"
             return Text(f"Asking {names}", STYLES.faint)
         if self.view.filter and total:
-            return Text(f"No job matches {self.view.filter}   esc clear", STYLES.muted)
+            return Text(f"No job matches {self.view.filter}   {key_of(self, 'jobs.back')} clear", STYLES.muted)
         backend = self.view.backend or ""
         if (outage := jobs.outages.get(backend)) is not None:
             from ...logs.text.sanitize import plain
@@ -196,7 +196,7 @@ class JobsScreen(JobActions):
             what = "is not set up here" if backend in jobs.not_set_up else "does not answer"
             text = Text(f"{backend_word(backend, long=True)} {what}", f"bold {STYLES.text}")
             text.append(f"   {plain(outage.reason)}", STYLES.muted)
-            return text.append("   R asks now", STYLES.faint)
+            return text.append(f"   {key_of(self, 'jobs.refresh')} asks now", STYLES.faint)
         return Text("No jobs here", STYLES.faint)
 
     @property
@@ -445,7 +445,7 @@ class JobsScreen(JobActions):
         shown = not self.view.history
         self.workers.cancel_group(self, "history")
         self._reader, self._past, self._pages = None, {}, self.dashboard.runner.journal.pages() if shown else None
-        self.dashboard.status.say("Reading the journal" if shown else "History is hidden")
+        self.dashboard.status.say("Reading the history" if shown else "History is hidden")
         self.choose_view(replace(self.view, history=shown))
 
     def _read_more_history(self) -> None:

@@ -66,6 +66,11 @@ class Described:
     error: str = ""
     untrusted: UntrustedError | None = None
 
+    @property
+    def last(self) -> LaunchRecord | None:
+        """The newest launch from a form, with whose values the form is filled; not of a sweep or the shell."""
+        return next((launch for launch in self.launches if not (launch.group or launch.in_shell)), None)
+
 
 class ComponentChooser(OnDashboard, Horizontal):
     """The list of components beside the documentation of the highlighted component."""
@@ -127,7 +132,7 @@ class ComponentChooser(OnDashboard, Horizontal):
         if read.doc is None:
             self.docs.show_error(read.component)
         else:
-            self.docs.show(read.doc, read.launches, now_of(self.app))
+            self.docs.show(read.doc, read.launches, now_of(self.app), fills_form=read.last is not None)
 
     async def _read(self, component: ComponentSummary, trusted: Path | None = None) -> Described:
         return await asyncio.to_thread(describe_component, component, self.dashboard.runner.journal, trusted)

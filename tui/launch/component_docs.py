@@ -14,6 +14,7 @@ from ...components.values import to_text
 from ...logs.text.sanitize import plain
 from ...specs.status import AppState
 from ..format import age, count, cut
+from ..ui.bars import key_text
 from ..ui.job_cells import name_text, state_text
 from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
@@ -41,12 +42,12 @@ class ComponentDocs(Pane):
         self._body.can_focus = False
         yield self._body
 
-    def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float) -> None:
+    def show(self, doc: ComponentDoc, launches: list[LaunchRecord], now: float, *, fills_form: bool) -> None:
         """Show a component: why it cannot be launched, what it does, and its last launch."""
         glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
         broken = any(finding.severity == "error" for finding in doc.findings)
         where = f"  {doc.module or f'{doc.path.name}:{doc.line}'}" if width >= NARROW else ""
-        form = "fill the form, from the last launch" if launches else "fill the form"
+        form = f"fill the form{', from the last launch' if fills_form else ''}"
         self._show(
             doc.name,
             f"{doc.kind}{where}",
@@ -55,8 +56,8 @@ class ComponentDocs(Pane):
             docs_text(doc, width, glyphs),
             last_launch_text(launches, now, width, glyphs) if launches else "",
             "\n",
-            "" if broken else _hint("enter", form),
-            _hint("ctrl+e", "open the file in your editor") if doc.findings else "",
+            "" if broken else Text.assemble(("enter", f"bold {STYLES.accent}"), (f" {form}\n", STYLES.muted)),
+            key_text(self, "picker.edit", "open the file in your editor\n") if doc.findings else "",
         )
 
     def show_error(self, component: ComponentSummary) -> None:
@@ -68,7 +69,7 @@ class ComponentDocs(Pane):
             _unusable(),
             (plain(f"{path}:{component.line}  ") if component.line else "", STYLES.faint),
             (f"{plain(component.error or '')}\n\n", STYLES.muted),
-            _hint("ctrl+e", "open the file in your editor") if path else "",
+            key_text(self, "picker.edit", "open the file in your editor\n") if path else "",
         )
 
     def show_nothing(self) -> None:
@@ -84,10 +85,6 @@ class ComponentDocs(Pane):
 
 def _unusable() -> Text:
     return Text("This component cannot be used\n", f"bold {STYLES.text}")
-
-
-def _hint(key: str, words: str) -> Text:
-    return Text.assemble((key, f"bold {STYLES.accent}"), (f" {words}\n", STYLES.muted))
 
 
 def findings_text(doc: ComponentDoc) -> Text:

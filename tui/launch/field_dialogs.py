@@ -12,6 +12,7 @@ from textual.widgets import Button, Input, Static, TextArea
 
 from ...logs.text.sanitize import plain
 from ..format import cut
+from ..ui.bars import key_text
 from ..ui.dialog import TEXT_WIDTH, Dialog
 from ..ui.list_dialog import ListDialog
 from ..ui.palette import STYLES, Text
@@ -24,7 +25,7 @@ class ItemsDialog(Dialog[str]):
     """Edits a list, pairs, arguments or mounts, one a line; the answer is the field's new text."""
 
     HELP_TITLE = "Items"
-    BINDINGS = [Binding("ctrl+s", "take", "Use them", priority=True, id="dialog.take")]
+    BINDINGS = [Binding("ctrl+s", "take", "Apply", priority=True, id="dialog.take")]
 
     def __init__(self, field: Field) -> None:
         super().__init__()
@@ -48,11 +49,10 @@ class ItemsDialog(Dialog[str]):
         yield self._words
 
     def compose_buttons(self) -> ComposeResult:
-        yield Button("Take", compact=True, id="take")
-        yield Button("Leave as it was", compact=True, id="leave")
-        words = Text()
-        for key, word in (("ctrl+s", "take"), ("esc", "leave")):
-            words.append(key, f"bold {STYLES.accent}").append(f" {word}   ", STYLES.muted)
+        yield Button("Apply", compact=True, id="take")
+        yield Button("Discard", compact=True, id="leave")
+        hints = ("dialog.take", "apply"), ("dialog.back", "discard")
+        words = Text("   ").join(key_text(self, *hint) for hint in hints)
         yield Static(words, markup=False)
 
     def first_focus(self) -> Widget:

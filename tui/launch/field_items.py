@@ -13,10 +13,10 @@ _NOT_IN_NAMES = ",;'\""
 _EMPTY_WORD = "''"
 _MOUNT_EDGE = re.compile(r",(?=\s*type=)")
 HINTS = {
-    "items": "One item a line",
+    "items": "One item per line",
     "pairs": "One NAME=value a line",
-    "words": "One argument a line, without quotes; '' is an empty one",
-    "mounts": "One mount a line: type=bind,src=/data,dst=/data,readonly",
+    "words": "One argument per line, without quotes; '' is an empty argument",
+    "mounts": "One mount per line: type=bind,src=/data,dst=/data,readonly",
 }
 
 
@@ -73,7 +73,7 @@ def _plainly_named(pairs: dict[str, str]) -> dict[str, str]:
     """Refuse names that need quotes, which the text of an argument cannot have."""
     for name in pairs:
         if any(letter in _NOT_IN_NAMES for letter in name):
-            raise ValueError(f"{name}: a name has no comma, semicolon or quote")
+            raise ValueError(f"{name}: a name cannot contain a comma, semicolon or quote")
     return pairs
 
 

@@ -13,9 +13,11 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Button, Static
 
 from ...backends.shared.exit_reasons import some_of
+from ...backends.shared.secrets import mask_text
 from ...logs.text.sanitize import plain
 from ..format import count
 from ..rows import backend_word
+from ..ui.bars import key_of
 from ..ui.choice_field import ChoiceField
 from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
@@ -30,11 +32,7 @@ if TYPE_CHECKING:
     from .session import LaunchSession
 
 _ARGUMENTS, _OPTIONS, _ROLES = "argument-rows", "option-rows", "role-rows"
-ROLE_HELP = (
-    "Enter shows what can be changed in this role, whatever its component gave: replicas, image, resources, "
-    "environment, mounts, retries, workspace, program."
-)
-SCHEDULER_HELP = "Where the job runs. Space and the arrows choose the next."
+_ROLE_FIELDS = "replicas, image, resources, environment, mounts, retries, workspace or program"
 
 
 class _Fields(VerticalScroll, inherit_bindings=False):
@@ -221,16 +219,18 @@ class LaunchForm(Vertical):
             field = row.field
             default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
             title, info = field.name, f"{field.type_words}{default}"
-            text = Text(plain(" ".join(field.help.split())) or "This field has no help", STYLES.muted)
+            text = Text(plain(" ".join(field.help.split())) or "No help for this field", STYLES.muted)
             if field.source:
                 text.append(f"\nfrom {plain(field.source)}", STYLES.faint)
             if field.known:
-                text.append(f"\nhere: {some_of(field.known, most=8)}", STYLES.text)
+                text.append(f"\nvalid here: {some_of(field.known, most=8)}", STYLES.text)
         elif rule is not None:
-            title, info, text = plain(rule.role), "role", Text(ROLE_HELP, STYLES.muted)
+            title, info, text = plain(rule.role), "role", Text(style=STYLES.muted)
+            text.append(f"Press {key_of(rule, 'role.show')} to change this role's {_ROLE_FIELDS}.")
         elif self.scheduler.has_focus:
             title, info = "scheduler", backend_word(self.scheduler.value, long=True)
-            text = Text(SCHEDULER_HELP, STYLES.muted)
+            keys = [key_of(self.scheduler, f"choice.{way}") for way in ("next", "previous")]
+            text = Text(f"Where the job runs. Press {' or '.join(keys)} to choose another one.", STYLES.muted)
             for name, reason in self._unusable.items():
                 text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", STYLES.pending)
         self._help_rule.title, self._help_rule.info = Text(title), Text(info)
@@ -262,17 +262,19 @@ class LaunchForm(Vertical):
             missing = f"{names} {'is' if len(errors) == 1 else 'are'} missing"
             is_missing = all(error.error == "required" for error in errors)
             words.append(missing if is_missing else f"{count(len(errors), 'error')}, in {names}", STYLES.removed)
-            words.append("   ctrl+s goes there", STYLES.faint)
+            words.append(f"   {key_of(self, 'launch.submit')} goes there", STYLES.faint)
         elif failure:
             words.append("the request could not be made", STYLES.removed)
         elif not model.is_whole:
             words.append(f"the run options of {model.scheduler} are not known yet", STYLES.muted)
         else:
             words.append("ready", STYLES.running)
-            words.append(f"   ctrl+s submits {count(jobs, 'job') if jobs > 1 else ''}".rstrip(), STYLES.faint)
+            what = f" {count(jobs, 'job')}" if jobs > 1 else ""
+            words.append(f"   {key_of(self, 'launch.submit')} submits{what}", STYLES.faint)
         self._submit_words.update(words)
         self.submit.disabled = bool(errors or failure or not model.is_whole)
-        lines = []
+        doubts = [mask_text(field.name, field.sweep_warning) for field in model if field.sweep_warning]
+        lines = [Text(f"! {plain(doubt)}", STYLES.pending) for doubt in doubts]
         if failure and not errors:
             lines.append(Text(f"{glyphs_of(self.app).bad} {plain(failure)}", STYLES.removed))
         warnings = [finding for finding in session.findings if finding.level != "ok"]

@@ -13,8 +13,10 @@ from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
 
+from ...backends.torchxconfig import CONFIG_FILE
 from ...base.errors import describe_error
 from ..dashboard import OnDashboard
+from ..ui.bars import key_of
 from ..ui.pane import Divider
 from .field_dialogs import Choice, ChoiceDialog, ItemsDialog
 from .form import LaunchForm
@@ -45,7 +47,7 @@ class FormEditor(OnDashboard, Horizontal):
     BINDINGS = [
         Binding("ctrl+d", "dry_run", "Dry run: show the request", priority=True, id="launch.dry_run"),
         Binding(
-            "ctrl+t", "next_preview", "Next preview: dry run, diff, command, workspace", priority=True,
+            "ctrl+t", "next_preview", "Next preview: diff, dry run, workspace", priority=True,
             id="launch.preview",
         ),
         Binding("ctrl+o", "profile", "Choose a profile", priority=True, id="launch.profile"),
@@ -124,6 +126,8 @@ class FormEditor(OnDashboard, Horizontal):
             reason = describe_error(error)
             self.dashboard.status.say(f"No form for {scheduler or 'this component'}: {reason}", failed=True)
             return False
+        if session.config_fault:
+            session.config_fault += f"; {self._way_past_config(session)}"
         if problems:
             self.dashboard.status.say(problems[0], failed=True)
         if first:
@@ -140,6 +144,13 @@ class FormEditor(OnDashboard, Horizontal):
     async def _ask_for_trust(self, untrusted: UntrustedError) -> None:
         if await self.app.push_screen_wait(trust_dialog(untrusted)):
             self.read_config(untrusted.folder)
+
+    def _way_past_config(self, session: LaunchSession) -> str:
+        submit, ignore, profile = (key_of(self, f"launch.{name}") for name in ("submit", "ignore_config", "profile"))
+        way = f"{profile} for another profile"
+        if session.is_file_faulty:
+            way = f"{ignore} to launch without {CONFIG_FILE}"
+        return f"correct it and press {submit}, or press {way}"
 
     @work(group="options", exclusive=True, exit_on_error=False)
     async def _load_again(self, scheduler: str, *, refill: bool, trusted: Path | None) -> None:
@@ -179,7 +190,7 @@ class FormEditor(OnDashboard, Horizontal):
         model = self.model
         if model is not None and model.is_whole:
             model.ignores_config = not model.ignores_config
-            self.dashboard.status.say(f"{'without' if model.ignores_config else 'with'} .torchxconfig")
+            self.dashboard.status.say(f".torchxconfig is {'ignored' if model.ignores_config else 'used'}")
             self.read_config()
 
     @work(group="dialog", exclusive=True, exit_on_error=False)
@@ -224,7 +235,7 @@ class FormEditor(OnDashboard, Horizontal):
             dialog = ChoiceDialog(field.name, [Choice(text) for text in field.known or field.offered], taken=field.text)
         elif "\n" in field.text.strip():
             # The dialog, with an item a line, would split it.
-            self.dashboard.status.say(f"{field.name} has an item of several lines: edit it in its field", failed=True)
+            self.dashboard.status.say(f"{field.name} has an item of several lines: edit it in the form", failed=True)
             return
         else:
             dialog = ItemsDialog(field)
@@ -242,12 +253,12 @@ class FormEditor(OnDashboard, Horizontal):
             return
         field = row.field
         if not field.can_be_several:
-            self.dashboard.status.say(f"{field.name} is the same for all jobs of a launch", failed=True)
+            self.dashboard.status.say(f"{field.name} cannot have several values", failed=True)
             return
         self.model.toggle_several(field)
         await self.form.replace_row(row)
         self._changed()
-        words = "values separated by commas: each is launched" if field.several else "one value"
+        words = "several values, separated by commas: one job for each" if field.several else "one value"
         self.dashboard.status.say(f"{field.name}: {words}")
 
     def action_next_field(self, step: int) -> None:
@@ -302,12 +313,13 @@ class FormEditor(OnDashboard, Horizontal):
         if await session.dry_run(lambda text: self.dashboard.post_to(self, self.Slow(text))):
             await self.form.show_roles(session.model)
             if session.model.lost:
-                self.dashboard.status.say(f"missing, so not changed: {', '.join(session.model.lost)}", failed=True)
+                lost = ", ".join(session.model.lost)
+                self.dashboard.status.say(f"no longer in the app, so not changed: {lost}", failed=True)
         self._refresh()
 
     def on_form_editor_slow(self, message: Slow) -> None:
         if self.session is not None and not self.is_answered:
-            self.session.note = f"the component runs: {message.text}"
+            self.session.note = f"the component is running: {message.text}"
             self.preview.show_session(self.session)
 
     @work(group="workspace", exclusive=True, exit_on_error=False)

@@ -31,11 +31,13 @@ class Origin(Enum):
 
     DEFAULT = "default", 0
     UNKNOWN = "unknown", 0
-    CONFIG = "config", 1
+    LAST_RUN = "last run", 1
     ONLY_ONE = "only one", 1
-    LAST_RUN = "last run", 2
+    CONFIG = "config", 2
     PROFILE = "profile", 3
-    TYPED = "typed", 4
+    # The launch that is repeated: its values stay, whatever config is now.
+    RELAUNCHED = "last run", 4
+    TYPED = "typed", 5
 
     def __init__(self, word: str, rank: int) -> None:
         self.word = word
@@ -126,6 +128,19 @@ class Field:
             SweepError: a list of values cannot be parsed.
         """
         return values_of(self.kind, self.text) if self.is_swept else [self.text]
+
+    @property
+    def sweep_warning(self) -> str:
+        """A warning about values of a sweep without the option that the first begins with; empty for none.
+
+        In ``--lr 0.1, 0.2`` the second value is only ``0.2``.
+        """
+        if not self.is_swept or self.error:
+            return ""
+        first, *others = self.values
+        odd = next((value for value in others if not value.startswith("-")), "") if first.startswith("-") else ""
+        option = first.split(maxsplit=1)[0].partition("=")[0] if odd else ""
+        return f"{self.name}: the value `{odd}` does not begin with {option}: write each value in full" if odd else ""
 
     @property
     def can_be_several(self) -> bool:

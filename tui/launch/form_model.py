@@ -17,7 +17,8 @@ from ...components.sbatch_script import ScriptLine, differing_lines, lines_with_
 from ...specs.batch_script import script_of
 from ...specs.resources import Resource
 from ...specs.roles import AppDef
-from ...specs.run_options import runopts
+from ...specs.run_options import quote_if_needed, runopts
+from ..dashboard import Draft
 from .form_field import (
     ARGUMENT,
     LAUNCH,
@@ -29,6 +30,7 @@ from .form_field import (
     option_field,
     plain_text,
     role_field,
+    role_of,
     role_section,
     text_among,
 )
@@ -38,10 +40,13 @@ if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
     from ...settings.launch_defaults import Given
 
+# Characters for which a value of a sweep is shown in quotes.
+_TO_QUOTE = " ,;'\""
 _FIGURES = ("cpu", "gpu", "memMB")
 _WORKSPACE = LAUNCH, "workspace"
 WORKSPACE_HELP = (
-    "A local folder that travels with the first role, or {/a: a, /b: b} for several; ctrl+t shows what is shipped"
+    "A local folder that is copied to the job, for its first role; {/a: a, /b: b} for several. "
+    "The preview lists its files."
 )
 
 
@@ -123,29 +128,29 @@ class FormModel:
             fresh.insert(0, _workspace_field())
         for field in fresh:
             before = self.get(*field.key)
-            if before is not None and before.origin in (Origin.TYPED, Origin.LAST_RUN):
+            if before is not None and before.origin in (Origin.TYPED, Origin.LAST_RUN, Origin.RELAUNCHED):
                 field.several = before.several
                 field.take(before.text, before.origin, before.source)
             field.verify()
         self._arrange([*self.section(ARGUMENT), *fresh, *self._of_roles])
 
-    def fill(self, record: LaunchRecord) -> None:
+    def fill(self, record: LaunchRecord, origin: Origin = Origin.LAST_RUN) -> None:
         """Fill the fields with the values of an earlier launch."""
         for field in self:
             if field.key == _WORKSPACE:
-                field.take(record.workspace, Origin.LAST_RUN)
+                field.take(record.workspace, origin)
             elif field.section == ARGUMENT and field.name in record.arguments:
-                field.take(given_text(record.arguments[field.name], field), Origin.LAST_RUN)
-        self.fill_cfg(record.cfg)
+                field.take(given_text(record.arguments[field.name], field), origin)
+        self.fill_cfg(record.cfg, origin)
         self._pending = {role: dict(texts) for role, texts in record.overrides.items()}
         self._apply_pending()
         self._derive()
 
-    def fill_cfg(self, cfg: Mapping[str, Any]) -> None:
+    def fill_cfg(self, cfg: Mapping[str, Any], origin: Origin = Origin.RELAUNCHED) -> None:
         """Fill the run options with those of a job."""
         for field in self.section(OPTION):
             if field.name in cfg:
-                field.take(given_text(cfg[field.name], field), Origin.LAST_RUN)
+                field.take(given_text(cfg[field.name], field), origin)
 
     def fill_given(self, section: str, given: Mapping[str, Given]) -> None:
         """Fill fields from config or a profile, unless their origin has a higher rank."""
@@ -154,6 +159,21 @@ class FormModel:
                 origin = Origin.PROFILE if value.origin.startswith("profile") else Origin.CONFIG
                 if field.origin.rank <= origin.rank:
                     field.take(given_text(value.value, field), origin, value.source)
+        self._derive()
+
+    def draft(self) -> Draft | None:
+        """Return what was typed; None if nothing was."""
+        fields = {field.key: (field.text, field.several) for field in self if field.origin is Origin.TYPED}
+        return Draft(self.scheduler, fields) if fields else None
+
+    def fill_draft(self, draft: Draft) -> None:
+        """Fill the fields with what was typed before."""
+        for (section, name), (text, several) in draft.fields.items():
+            if (field := self.get(section, name)) is not None:
+                field.several = several
+                field.take(text, Origin.TYPED)
+            elif role := role_of(section):
+                self._pending.setdefault(role, {})[name] = text
         self._derive()
 
     def drop_given(self) -> None:
@@ -274,7 +294,8 @@ class FormModel:
         swept = [field for field in self if field.is_swept]
         for values in product(*(field.values for field in swept)):
             chosen = list(zip(swept, values, strict=True))
-            label = " ".join(f"{field.name}={mask_text(field.name, text)}" for field, text in chosen)
+            shown = ((field.name, mask_text(field.name, text)) for field, text in chosen)
+            label = " ".join(f"{name}={quote_if_needed(text, _TO_QUOTE)}" for name, text in shown)
             yield self._plan({field.key: text for field, text in chosen}, label)
 
     def _plan(self, swept: Mapping[tuple[str, str], str], label: str) -> LaunchPlan:

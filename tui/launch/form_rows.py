@@ -10,14 +10,11 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from ...logs.text.sanitize import plain
-from ..format import cut
 from ..ui.choice_field import ChoiceField
 from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from .field_input import FieldInput
 from .form_field import MOST_SIDE_BY_SIDE, Field, Origin
-
-LABEL_WIDTH = 20
 
 
 @dataclass
@@ -78,7 +75,7 @@ class FieldRow(Vertical):
         glyphs, field, focused, quiet = glyphs_of(self.app), self.field, self.input.has_focus, self._is_quiet
         style = f"bold {STYLES.text}" if focused else STYLES.faint if quiet else STYLES.text
         label = Text(glyphs.focus_bar if focused else " ", STYLES.accent, no_wrap=True, end="")
-        label.append(cut(field.name, LABEL_WIDTH - 3, glyphs.cut), style)
+        label.append(field.name, style)
         label.append(" *" if field.required else "", STYLES.accent)
         self._draw(self._label, label)
         self._draw(self._origin, Text(self._origin_word(), STYLES.faint if quiet else STYLES.muted))

@@ -49,7 +49,7 @@ def find_partitions(runner: Runner, plan: LaunchPlan) -> PartitionsFound:
 def partitions_text(found: PartitionsFound | None) -> Text:
     """Return a table of partitions; None while the backend is asked."""
     if found is None:
-        return Text("Asking the backend for its estimates", STYLES.faint)
+        return Text("Waiting for the backend's estimates", STYLES.faint)
     if found.error:
         return Text(plain(found.error), STYLES.removed)
     text = Text(end="", no_wrap=True)
@@ -61,7 +61,7 @@ def partitions_text(found: PartitionsFound | None) -> Text:
         text.append(f"{cut(plain(partition.name), 12, '~'):<13}", STYLES.text)
         text.append(f"{f'{partition.free}/{partition.nodes}':>7}{gpus:>8}  {limit:<7} ", STYLES.muted)
         text.append(f"{plain(partition.fault) or start}\n", STYLES.pending if partition.fault else STYLES.text)
-    return text.append(f"\nfree of all; asked {clock(found.at, found.at)}, with the present request", STYLES.faint)
+    return text.append(f"\nfree / all, at {clock(found.at, found.at)}, for the current request", STYLES.faint)
 
 
 def start_words(at: float, now: float) -> str:

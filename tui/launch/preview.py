@@ -15,7 +15,7 @@ from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of
 from ..ui.title_rule import tabs_text
-from ..ui.yaml_text import yaml_text
+from ..ui.yaml_text import indented, yaml_text
 from .partitions import partitions_text
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from ..ui.glyphs import Glyphs
     from .session import LaunchSession
 
-TABS = ("dry run", "diff", "command", "script", "partitions", "workspace")
+TABS = ("command", "diff", "dry run", "script", "partitions", "workspace")
+# The tabs without columns.
+_WRAPPED = ("command", "dry run")
 MAX_FILES = 500
 MAX_SCRIPT_LINES = 500
 
@@ -78,10 +80,15 @@ class Preview(Pane):
         if self._session is None:
             return
         make, *inputs = self._source(shown, self._session)
+        width = self.body.scrollable_content_region.width
         # A request of 5,000 lines takes 70 ms: draw it once.
-        if (make, *inputs) != self._drawn:
-            self._drawn = (make, *inputs)
-            self._content.update(make(*inputs))
+        if (make, *inputs, width) != self._drawn:
+            self._drawn = (make, *inputs, width)
+            text = make(*inputs)
+            self._content.update(indented(text, width) if shown in _WRAPPED else text)
+
+    def on_resize(self) -> None:
+        self._draw()
 
     def _source(self, tab: str, session: LaunchSession) -> tuple[Any, ...]:
         """Return the function that makes the text of a tab, and its arguments."""
@@ -153,7 +160,7 @@ def script_text(lines: Sequence[ScriptLine], glyphs: Glyphs) -> Text:
         ]
     more = len(lines) - MAX_SCRIPT_LINES
     rest = f"and {count(more, 'more line')}\n" if more > 0 else ""
-    end = f"{rest}\nThe file stays as it is: sbatch gets the changes beside it."
+    end = f"{rest}\nThe file itself is not changed: the changes are passed to sbatch."
     return Text.assemble(*parts, (end, STYLES.faint), end="")
 
 

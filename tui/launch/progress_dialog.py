@@ -45,7 +45,7 @@ class LaunchDialog(Dialog[None]):
     def compose_buttons(self) -> ComposeResult:
         yield Button("Continue in the background", compact=True, id="background")
         # No letter ends it: the dialog opens by itself, perhaps while the user presses a key of the screen below.
-        yield Button("End the launch", compact=True, id="end")
+        yield Button("Stop the launch", compact=True, id="end")
 
     def on_mount(self) -> None:
         self._draw()
@@ -75,5 +75,5 @@ class LaunchDialog(Dialog[None]):
             self.dismiss(None)
 
     def _end_launch(self) -> None:
-        self.say("Ending it")
+        self.say("Stopping the launch")
         self._progress.cancel()

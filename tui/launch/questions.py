@@ -34,8 +34,8 @@ def sweep_dialog(plans: Sequence[LaunchPlan], glyphs: Glyphs) -> AskDialog:
 def trust_dialog(error: UntrustedError) -> AskDialog:
     """Return the question whether the folder of a refused file is trusted."""
     paragraphs = (
-        (f"{error.reason}. It could run anything as you.", STYLES.text),
-        (f"A yes trusts everything in {error.folder} from now on.", STYLES.muted),
+        (f"{error.reason}. Its code runs with your permissions.", STYLES.text),
+        (f"If you trust it, everything in {error.folder} is trusted from now on.", STYLES.muted),
     )
     body = []
     for text, style in paragraphs:

@@ -8,6 +8,7 @@ from textual.binding import Binding
 from textual.message import Message
 
 from ...logs.text.sanitize import plain
+from ..ui.bars import key_of
 from ..ui.palette import Text
 from ..ui.title_rule import TitleRule
 from .form_field import Field
@@ -49,7 +50,7 @@ class RoleRule(TitleRule, can_focus=True):
         if changed := sum(field.is_given for field in fields):
             words.append(f"{changed} changed")
         self.info = Text(", ".join(filter(None, words)))
-        self.right = Text("enter hides" if shown else "enter changes")
+        self.right = Text(f"{key_of(self, 'role.show')} {'hides' if shown else 'changes'}")
 
     def action_show_or_hide(self) -> None:
         self.post_message(self.Toggled(self.role))

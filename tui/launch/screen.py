@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,8 @@ class LaunchScreen(BaseScreen):
         self._start = Start(record, foreign, changes)
         self._component = component
         self._submitting = False
+        # What the typed texts of the form are kept under; empty for a form that is filled with changes.
+        self._draft_key = ""
 
     def compose_body(self) -> ComposeResult:
         """Yield both steps; the style sheet shows what the step and the width ask for."""
@@ -92,6 +95,18 @@ class LaunchScreen(BaseScreen):
             self.set_focus(self.chooser.picker.search)
             self.chooser.picker.search.focus()
 
+    def on_unmount(self) -> None:
+        super().on_unmount()
+        self._keep_draft()
+
+    def _keep_draft(self) -> None:
+        """Keep what was typed for the next time that the form is opened."""
+        drafts, model = self.dashboard.drafts, self.editor.model
+        if model is not None and self._draft_key:
+            drafts.pop(self._draft_key, None)
+            if (draft := model.draft()) is not None:
+                drafts[self._draft_key] = draft
+
     @property
     def is_picking(self) -> bool:
         """Whether a component is picked, rather than its form filled."""
@@ -108,6 +123,9 @@ class LaunchScreen(BaseScreen):
     @work(group="open form", exclusive=True, exit_on_error=False)
     async def _open_form(self, component: ComponentSummary | None) -> None:
         runner, settings, start = self.dashboard.runner, self.dashboard.settings, self._start
+        key = start.record.id if start.record else component.name if component else ""
+        self._draft_key = "" if start.changes else key
+        start = replace(start, draft=self.dashboard.drafts.get(self._draft_key))
         if start.record is not None:
             # From any folder.
             name = name_here(component_key(start.record.component, start.record.cwd))
@@ -115,14 +133,15 @@ class LaunchScreen(BaseScreen):
         if component is None:
             session = LaunchSession(runner, settings, start)
         elif (described := await self.chooser.choose(component)) is not None:
-            last = next(iter(described.launches), None)
-            session = LaunchSession(runner, settings, start, described.doc, last)
+            session = LaunchSession(runner, settings, start, described.doc, described.last)
         else:
             session = None
         is_open = session is not None and await self.editor.open(session)
         self._show_step(picking=not is_open)
         if is_open:
             self.editor.form.focus_first()
+            if start.draft is not None:
+                self.dashboard.status.say("Filled with the values that you typed before")
         elif self.focused is None:
             self.chooser.picker.search.focus()
         self.refresh_bars()
@@ -151,7 +170,7 @@ class LaunchScreen(BaseScreen):
         self.editor.stop_dry_run()
         jobs, most = model.launch_count(), self.dashboard.settings.launch.most_of_a_sweep
         if jobs > min(most, MOST_PLANS):
-            self._refuse(f"{jobs:,} jobs; most_of_a_sweep in config.toml is {most}")
+            self._refuse(f"{jobs:,} jobs are more than most_of_a_sweep in config.toml allows ({most})")
             return
         plans = list(model.plans())
         if jobs == 1:
@@ -182,6 +201,9 @@ class LaunchScreen(BaseScreen):
             launch_all, dashboard.runner, plans, progress, relaunch_of=relaunch_of, group=group
         )
         dashboard.launches.end(progress)
+        if not done.error:
+            dashboard.drafts.pop(self._draft_key, None)
+            self._draft_key = ""
         if group:
             words = f"Launched {count(len(done.handles), 'job')} of {plan.name}, group {group}"
         else:
@@ -225,10 +247,12 @@ class LaunchScreen(BaseScreen):
 
     def action_back(self) -> None:
         """Close the preview, go back to the picker, then to the jobs."""
+        self.editor.take_typed()
         if self.has_class("-previewing"):
             self.editor.cover_form(False)
         elif not self.is_picking and not self._start.is_relaunch:
             self._show_step(picking=True)
+            self._keep_draft()
             self.editor.close()
             self.chooser.picker.search.focus()
             self.refresh_bars()
@@ -238,6 +262,12 @@ class LaunchScreen(BaseScreen):
     def path(self) -> list[str]:
         """Return the way to this screen."""
         return ["Jobs", "Relaunch" if self._start.is_relaunch else "New launch"]
+
+    def top_middle(self) -> Text:
+        """Return the path, and the profile of the form."""
+        model = self.editor.model
+        profile = f"   profile {plain(model.profile)}" if model is not None and model.profile else ""
+        return super().top_middle().append(profile, STYLES.accent)
 
     def summary(self) -> Text:
         """Return how many components there are, while one is picked."""
@@ -269,7 +299,7 @@ class LaunchScreen(BaseScreen):
         return [
             Hint("launch.submit", "Submit", ready),
             Hint("launch.dry_run", "Dry run", ready),
-            Hint("launch.preview", "Diff, command"),
+            Hint("launch.preview", "Diff"),
             Hint("launch.copy", "Copy command", ready),
             Hint("launch.several", "Several"),
             Hint("launch.profile", "Profile"),

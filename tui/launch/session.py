@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from ...backends.abilities import KnowsValues, SuggestsPartitions
 from ...backends.shared.progress import Progress
-from ...backends.torchxconfig import CONFIG_FILE
 from ...base.trust import UntrustedError, trust_folder
 from ...components.model import ComponentDoc
-from ...settings.launch_defaults import LaunchDefaults, Resolved, resolve
+from ...settings.launch_defaults import LaunchDefaults, resolve
 from .commands import commands_text, prefers_torchx
-from .form_field import ARGUMENT, LAUNCH, OPTION
+from .form_field import ARGUMENT, LAUNCH, OPTION, Origin
 from .form_model import FormModel
 from .partitions import PartitionsFound, find_partitions
 from .work import dry_run, list_shipped, named_resource, why_unusable
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from ...components.sbatch_script import ScriptLine
     from ...settings.config import Settings
     from ...specs.run_options import runopts
+    from ..dashboard import Draft
     from .foreign_job import ForeignJob
 
 
@@ -39,11 +39,13 @@ class Start:
         record: an earlier launch.
         foreign: a job that was not launched here.
         changes: texts of arguments and run options that replace its own, by name.
+        draft: what was typed into the form when it was left.
     """
 
     record: LaunchRecord | None = None
     foreign: ForeignJob | None = None
     changes: Mapping[str, str] | None = None
+    draft: Draft | None = None
 
     @property
     def is_relaunch(self) -> bool:
@@ -51,7 +53,7 @@ class Start:
 
     @property
     def scheduler(self) -> str:
-        source = self.record or self.foreign
+        source = self.draft or self.record or self.foreign
         return source.scheduler if source else ""
 
 
@@ -81,6 +83,7 @@ class LaunchSession:
         model: the fields.
         last: the launch that the form is compared with.
         config_fault: why config cannot be read: a launch would ignore a part of it.
+        is_file_faulty: whether that is a `.torchxconfig`, which can be ignored.
         failure: why there is no request, or why a launch failed, unless it is the error of a field.
         findings: warnings of the backend.
         is_answered: whether the dry run of the form with its current values has ended.
@@ -115,7 +118,7 @@ class LaunchSession:
             self.model = FormModel(doc)
         self.last = start.record or last
         self.config_fault = self.failure = ""
-        self._may_try_again = False
+        self.is_file_faulty = self._may_try_again = False
         self.findings: list[Finding] = []
         self.is_answered = False
         self.request = self.label = self.interpreter = self.note = self.command = ""
@@ -161,7 +164,7 @@ class LaunchSession:
         model.profile = defaults.profile
         self._torchx, self.has_partitions = loaded.torchx, loaded.has_partitions
         # The new field may have another one.
-        self.workspace, self.config_fault, untrusted = "", "", None
+        self.workspace, self.config_fault = "", ""
         if first and start.is_relaunch:
             return list(resolve(defaults).problems), None
         resolved = resolve(defaults, loaded.scheduler, loaded.options, model.doc.name, model.doc)
@@ -170,8 +173,8 @@ class LaunchSession:
         model.fill_given(OPTION, resolved.options)
         workspace = defaults.workspace()
         model.fill_given(LAUNCH, {"workspace": workspace} if workspace else {})
-        self.config_fault, untrusted = _config_fault(resolved), defaults.untrusted
-        return list(resolved.problems), untrusted
+        self.config_fault, self.is_file_faulty = next(iter(resolved.faults), ""), bool(resolved.file_faults)
+        return list(resolved.problems), defaults.untrusted
 
     def _read(self, scheduler: str, profile: str | None, trusted: Path | None) -> _Loaded:
         if trusted is not None:
@@ -195,11 +198,13 @@ class LaunchSession:
     def _fill_first(self) -> None:
         model, start = self.model, self._start
         if self.last is not None:
-            model.fill(self.last)
+            model.fill(self.last, Origin.RELAUNCHED if start.is_relaunch else Origin.LAST_RUN)
         if start.foreign is not None:
             model.fill_cfg(start.foreign.cfg)
         for name, text in (start.changes or {}).items():
             model.set(ARGUMENT if model.get(ARGUMENT, name) else OPTION, name, text)
+        if start.draft is not None:
+            model.fill_draft(start.draft)
 
     async def learn_values(self) -> bool:
         """Ask the backend for the values of run options; return whether a field was filled with its only one."""
@@ -312,10 +317,3 @@ class LaunchSession:
         finally:
             self._reads_resource = False
         return True
-
-
-def _config_fault(resolved: Resolved) -> str:
-    if not resolved.faults:
-        return ""
-    way = f"ctrl+l continues without {CONFIG_FILE}" if resolved.file_faults else "ctrl+o chooses another profile"
-    return f"{resolved.faults[0]}; correct it and press ctrl+s, or {way}"

@@ -37,9 +37,9 @@ def values_of(kind: str, text: str) -> list[str]:
         elif word:
             values.append(unquoted(word))
         if len(values) > MAX_VALUES:
-            raise SweepError(f"there are more than {MAX_VALUES:,} values; so many can be read at most")
+            raise SweepError(f"there are more than {MAX_VALUES:,} values; give fewer")
     if not values:
-        raise SweepError(f"there is no value in it: {RANGE_HELP}")
+        raise SweepError(f"no value given: {RANGE_HELP}")
     return list(dict.fromkeys(values))
 
 
@@ -52,7 +52,7 @@ def _range(kind: str, text: str) -> list[str]:
     if star:
         factor = _number(factor_text, text)
         if factor <= 0 or factor == 1 or first <= 0 or last <= 0:
-            raise SweepError(f"`{text}` needs ends over 0 and a factor that is not 1")
+            raise SweepError(f"`{text}` with a factor needs ends above 0 and a factor other than 1")
         if (last >= first) != (factor > 1):
             factor = 1 / factor
         # A product of decimals may miss the last value by a rounding error.
@@ -67,7 +67,7 @@ def _range(kind: str, text: str) -> list[str]:
     if kind == "float":
         return [f"{float(value):.12g}" for value in values]
     if any(value != value.to_integral_value() for value in (first, last, *values)):
-        raise SweepError(f"`{text}` has values that are no whole numbers")
+        raise SweepError(f"`{text}` has values that are not whole numbers")
     return [str(int(value)) for value in values]
 
 
@@ -78,7 +78,7 @@ def _number(text: str, whole: str) -> Decimal:
     except InvalidOperation:
         raise SweepError(f"`{text}` in `{whole}` is not a number: {RANGE_HELP}") from None
     if not number.is_finite():
-        raise SweepError(f"`{whole}` has no end")
+        raise SweepError(f"`{whole}` is not finite")
     # Arithmetic beyond the range of a float takes minutes.
     if math.isinf(float(number)) or (number and not float(number)):
         raise SweepError(f"`{text}` in `{whole}` is too large or too small a number")
@@ -88,5 +88,5 @@ def _number(text: str, whole: str) -> Decimal:
 def _count(steps: Decimal, text: str) -> int:
     if steps >= MAX_VALUES:
         many = f"{int(steps) + 1:,}" if steps < _UNCOUNTED else "too many"
-        raise SweepError(f"`{text}` has {many} values; at most {MAX_VALUES:,} can be read")
+        raise SweepError(f"`{text}` has {many} values; the maximum is {MAX_VALUES:,}")
     return int(steps) + 1

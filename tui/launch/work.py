@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import fnmatch
+import os
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...backends.api import Finding
 from ...backends.shared.progress import shown_progress
@@ -13,6 +16,7 @@ from ...guest.resources import load_named_resources
 from ...specs.errors import ArgumentError, InvalidRunConfigException, LaunchCancelledError, RoleOverrideError
 from ...specs.resource_names import get_named_resources, named_resource_names, named_resources
 from ...specs.workspace import Workspace
+from ..format import count
 from .form_field import ARGUMENT, OPTION, role_section
 
 if TYPE_CHECKING:
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
 
 # A longer request is cut: laying it out would delay keys.
 _MAX_LINES = 5_000
+_ENVIRONMENT = re.compile(r"(?P<indent> *(?:- )*)(?:env|environment):$")
+_ENTRY = re.compile(r" *(?P<item>- name: )?['\"]?(?P<name>[A-Za-z_]\w*)['\"]?(?::|$)")
+_BLOCK = re.compile(r"(?:^|[:-]) *[|>][-+]?\d?$")
 _MAX_CHARACTERS = 200_000
 
 
@@ -83,9 +90,50 @@ def _fill(done: DryRun, runner: Runner, plan: LaunchPlan, progress: Progress, bu
         if fault.refused:
             # Builtins, and most components, name their one role as the app.
             raise ArgumentError("name", _fault_text(fault))
-    done.text = _beginning(str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)))
+    request = str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None))
+    done.text = _beginning(fold_added(request, _own_variables(app, plan.cfg)))
     warnings = [Finding("warning", _fault_text(fault), "") for fault in faults]
     done.findings = [*runner.preflight(app, plan.scheduler, plan.cfg), *warnings]
+
+
+def _own_variables(app: AppDef, cfg: Mapping[str, Any]) -> set[str]:
+    """Return the environment variables that an app and its run options name."""
+    patterns = cfg.get("copy_env") or ()
+    copied = {name for pattern in patterns for name in fnmatch.filter(os.environ, str(pattern))}
+    return {*copied, *(cfg.get("env") or ()), *(name for role in app.roles for name in role.env)}
+
+
+def fold_added(request: str, own: Collection[str]) -> str:
+    """Replace the environment variables in a YAML request that are not the user's own by their number.
+
+    Args:
+        request: the request.
+        own: the names of the variables that stay.
+    """
+    found: list[str] = []
+    # Indentations: of the text block that is read, of the mapping or list of variables, and of its entries.
+    block = header = entries = None
+    folded, is_shown, is_list = 0, True, False
+    for line in [*request.split("\n"), ""]:
+        indent = len(line) - len(line.lstrip(" "))
+        if block is not None and (not line.strip() or indent > block):
+            found += [line] if is_shown else []
+            continue
+        block = indent if _BLOCK.search(line) else None
+        entry = _ENTRY.match(line) if header is not None else None
+        if entry is not None and entries is None and indent >= (header or 0) + (not entry["item"]):
+            entries, is_list = indent, bool(entry["item"])
+        if entry is not None and indent == entries and bool(entry["item"]) == is_list:
+            is_shown = entry["name"] in own
+            folded += not is_shown
+        elif header is not None and not (entries is not None and indent > entries):
+            if folded:
+                found.append(f"{' ' * (entries or 0)}# {count(folded, 'variable')} of torchx-tui not shown")
+            header, entries, folded, is_shown = None, None, 0, True
+        if header is None and (match := _ENVIRONMENT.match(line)):
+            header = match.end("indent")
+        found += [line] if is_shown else []
+    return "\n".join(found[:-1])
 
 
 def _reason(error: Exception) -> str:

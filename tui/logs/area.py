@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ...logs.source.replica_log import ReplicaLog
     from ..rows import JobRow
 
+_NO_LOG = "only in the history: its backend has no log of this job"
+
 
 class LogsArea(Pane):
     """A pane with the logs of one job.
@@ -63,7 +65,7 @@ class LogsArea(Pane):
         if changed:
             self._shown = ()
             self._final = self._stood = False
-            self.log_pane.clear("" if row is None else "history: the backend keeps no log of it" if row.history else "")
+            self.log_pane.clear(_NO_LOG if row is not None and row.history else "")
         self._refresh_title()
 
     def show_logs(

@@ -88,7 +88,7 @@ def copied_text(log: AnyLog, numbers: range) -> Generator[float | None, None, st
         size += len(texts[-1]) + 1
         if size > MOST_COPIED:
             lines = count(len(numbers), "line")
-            raise ExportError(f"{lines} are more than {format_size(MOST_COPIED)}: S saves them to a file")
+            raise ExportError(f"{lines} are more than {format_size(MOST_COPIED)}: save them to a file instead")
         if number % BATCH == 0:
             yield number / len(numbers)
     return "\n".join(texts)

@@ -54,7 +54,7 @@ def plain_lines(log: AnyLog, form: LineForm, most: int = MOST_LINES) -> Iterator
         first, end, *_ = log.bounds()
         start = max(first, end - most)
         if start > first:
-            yield f"[the last {count(end - start, 'line')}; S in torchx-tui saves all of them]"
+            yield f"[the last {count(end - start, 'line')}; to read all of them, save the log]"
         for line in whole_lines(log, start, end):
             yield form.text(line)
     finally:

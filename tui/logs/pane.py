@@ -19,6 +19,7 @@ from ...logs.pattern.pattern import PatternError
 from ...logs.source.replica_log import ReplicaLog
 from ...logs.text.sanitize import plain
 from ..format import count
+from ..ui.bars import key_of
 from ..ui.palette import Text
 from .export import ExportError, copied_text, run_steps
 from .replica_bar import ReplicaBar
@@ -64,7 +65,7 @@ LOG_BINDINGS: list[BindingType] = [
     Binding("slash", "ask('search')", "Search", id="logs.search"),
     Binding("n", "match(1)", "Next match", id="logs.match"),
     Binding("N", "match(-1)", "Previous match", id="logs.match_back"),
-    Binding("ampersand", "ask('filter')", "Keep lines, &! drop them", id="logs.filter"),
+    Binding("ampersand", "ask('filter')", "Keep matching lines; !text drops them", id="logs.filter"),
     Binding("e", "error(1)", "Next error", id="logs.error"),
     Binding("E", "error(-1)", "Previous error", id="logs.error_back"),
     Binding("escape", "leave", "Leave the selection, then the search", id="logs.leave"),
@@ -450,7 +451,8 @@ class LogPane(Vertical):
             log, form = session.anew(), self._form() if request.kind == "shown" else None
 
         def report(share: float | None) -> None:
-            self.say(f"Saving{'' if share is None else f' {int(share * 100)} %'}   esc stops it")
+            progress = "" if share is None else f" {int(share * 100)} %"
+            self.say(f"Saving{progress}   {key_of(self, 'logs.leave')} stops it")
 
         self._is_saving = True
         self.refresh_bindings()

@@ -14,6 +14,7 @@ from textual.widgets import Button, Input, Static
 
 from ...base.files import path_exists
 from ...logs.text.sanitize import plain
+from ..ui.bars import key_of, key_text
 from ..ui.choice_field import ChoiceField
 from ..ui.dialog import Dialog
 from ..ui.palette import STYLES, Text
@@ -24,7 +25,7 @@ _KINDS: dict[SaveKind, str] = {"shown": "as shown", "all": "all of it", "printed
 _MEANINGS: dict[SaveKind, str] = {
     "shown": "the lines shown, with their times and numbers",
     "all": "every line of every replica, with its number, date and time",
-    "printed": "the chosen replicas' own bytes, with colours and controls",
+    "printed": "the unchanged output of the chosen replicas, with colours and control characters",
 }
 
 
@@ -89,7 +90,7 @@ class SaveDialog(Dialog[SaveRequest]):
         """Yield the way back and the way on."""
         yield Button("Back", compact=True, id="keep")
         yield Button(self._label("enter", "Save"), compact=True, id="confirm")
-        yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
+        yield Static(key_text(self, "dialog.back", "back"), markup=False)
 
     def first_focus(self) -> Widget:
         """Begin at the path."""
@@ -135,7 +136,7 @@ class SaveDialog(Dialog[SaveRequest]):
         elif message.exists and not message.request.replace:
             self._asked = message.request
             self._say(f"{message.request.path} exists already.")
-            self._relabel("y", "Replace it")
+            self._relabel(key_of(self, "dialog.replace"), "Replace it")
             self.set_focus(self.query_one("#keep", Button))
         else:
             self.dismiss(message.request)
@@ -171,5 +172,5 @@ class SaveDialog(Dialog[SaveRequest]):
         button.refresh(layout=True)
 
     def _label(self, key: str, word: str) -> Content:
-        style = STYLES.failed if key == "y" else STYLES.accent
+        style = STYLES.accent if key == "enter" else STYLES.failed
         return Text.assemble((key, style), (f" {word}", STYLES.text)).visualize()

@@ -26,6 +26,7 @@ class LogsScreen(BaseScreen):
 
     Args:
         row: the job.
+        replica: role and number of the replica that is shown first; None for all of them.
     """
 
     HELP_TITLE = "Logs screen"
@@ -35,9 +36,10 @@ class LogsScreen(BaseScreen):
         Binding("p", "metrics", "Metrics: plots, progress", id="logs.metrics"),
     ]
 
-    def __init__(self, row: JobRow) -> None:
+    def __init__(self, row: JobRow, replica: tuple[str, int] | None = None) -> None:
         super().__init__()
         self.row = row
+        self._first_shown = replica
         self.logs = LogsArea(id="logs-area")
 
     def compose_body(self) -> ComposeResult:
@@ -61,6 +63,10 @@ class LogsScreen(BaseScreen):
         """Show the job's logs."""
         if message.handle == self.row.handle:
             self.logs.show_logs(message.described, message.logs)
+            replicas = [(log.role, log.replica) for log in message.logs]
+            if self._first_shown in replicas:
+                self.logs.log_pane.select_replica(replicas.index(self._first_shown))
+                self._first_shown = None
 
     def _show_row(self, _news: RowsChanged) -> None:
         """Show the job's state as it is now."""

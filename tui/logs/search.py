@@ -18,6 +18,7 @@ from ...logs.pattern.pattern import Pattern, PatternError, parse_pattern
 from ...logs.text.sanitize import plain
 from ...logs.text.shown import shown_text
 from ..format import count
+from ..ui.bars import key_text
 from ..ui.palette import STYLES, Text
 from .jump import Jump, JumpError, Line, Times, parse_jump
 from .rows import Marks
@@ -27,6 +28,7 @@ from .view import LogView
 
 # Keys that wait while a search is slow; more of a key that is held are dropped.
 _MOST_STEPS = 8
+_HINTS = (("logs.match", "next"), ("logs.match_back", "previous"))
 
 
 class LogSearch(SearchRow):
@@ -404,12 +406,12 @@ class LogSearch(SearchRow):
             text.append(search.state.failure, STYLES.removed)
         elif search is not None:
             text.append(self._figures(search), f"bold {STYLES.text}")
-            for key, word in {"n": "next", "N": "previous"}.items() if search.state.found else ():
-                text.append(f"   {key}", f"bold {STYLES.accent}").append(f" {word}", STYLES.muted)
+            for name, word in _HINTS if search.state.found else ():
+                text.append("   ").append_text(key_text(self, name, word))
         if self._session.rules:
             text.append("   " if text else "").append(self.rule_words, STYLES.pending)
         if text:
-            text.append("   esc", f"bold {STYLES.accent}").append(" clear", STYLES.muted)
+            text.append("   ").append_text(key_text(self, "logs.leave", "clear"))
         return text
 
     def _figures(self, search: Search) -> str:

@@ -11,6 +11,7 @@ from textual.message import Message
 from textual.widgets import Input, Static
 
 from ...logs.pattern.pattern import PatternError, parse_pattern
+from ..ui.bars import key_of
 from ..ui.palette import STYLES, Text
 from ..ui.prompt_input import PromptInput
 from .jump import EXAMPLES
@@ -21,7 +22,7 @@ _SIGNS: dict[Mode, str] = {"search": "/", "filter": "&", "jump": ":"}
 _PLACEHOLDERS: dict[Mode, str] = {
     "search": "search",
     "filter": "keep matching lines, !text drops them",
-    "jump": "line, part or time",
+    "jump": "line, percentage or time",
 }
 _ROOMY = 100
 
@@ -87,7 +88,8 @@ class SearchRow(Horizontal):
         """Let a person type a pattern or a place."""
         self._set(mode, "")
         self.typing = self.display = True
-        self.say(Text("  ctrl+r text or expression" if mode != "jump" else EXAMPLES, STYLES.faint))
+        hint = f"  {key_of(self.input, 'search.regex')} text or expression"
+        self.say(Text(hint if mode != "jump" else EXAMPLES, STYLES.faint))
         # At once: the next key may be here already.
         self.screen.set_focus(self.input)
 

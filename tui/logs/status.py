@@ -12,6 +12,7 @@ from textual.widget import Widget
 from ...logs.source.replica_log import StreamName
 from ...logs.text.sanitize import plain
 from ..format import count
+from ..ui.bars import key_text
 from ..ui.drawing import guard_render
 from ..ui.palette import STYLES, Text
 from .rows import clock_text
@@ -28,6 +29,8 @@ _WORDS: dict[LogState, str] = {
     "waiting": "Waiting for the first line",
     "none": "",
 }
+
+_SELECTING = (("logs.copy", "copy"), ("logs.leave", "leave"))
 
 
 @dataclass(frozen=True)
@@ -155,17 +158,13 @@ class StatusRow(Widget):
         status = self.status
         text = Text()
         if status.state == "selecting":
-            for key, word in (("y", "copy"), ("esc", "leave")) if with_hint else (("y", "copy"),):
-                text.append("   " if text else "")
-                text.append(key, f"bold {STYLES.accent}")
-                text.append(f" {word}", STYLES.muted)
+            for name, word in _SELECTING if with_hint else _SELECTING[:1]:
+                text.append("   " if text else "").append_text(key_text(self, name, word))
         elif status.state == "paused":
             if status.new_lines:
                 text.append(f" +{count(status.new_lines, 'new line')} ", STYLES.accent_fill)
             if with_hint or not status.new_lines:
-                text.append("  " if text else "")
-                text.append("G", f"bold {STYLES.accent}")
-                text.append(" to follow", STYLES.muted)
+                text.append("  " if text else "").append_text(key_text(self, "logs.follow", "to follow"))
         elif self.options_shown and status.state != "none":
             text.append(f"wrap {'on' if status.wrap else 'off'}  {status.stream}", STYLES.faint)
         return text

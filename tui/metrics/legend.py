@@ -14,7 +14,7 @@ from ...diagnosis.metrics.export import best_value, rank
 from ...diagnosis.metrics.scale import x_label
 from ...diagnosis.metrics.series import Series, Smoothing
 from ...logs.text.sanitize import plain
-from ..format import cut, state_word
+from ..format import cut, same_digits, state_word
 from ..rows import JobRow
 from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_text
@@ -127,7 +127,7 @@ class Legend(Widget):
             widths.pop()
         name_width = max(1, min(_MOST_NAME, _LEAST_NAME + room - sum(width + 1 for width in widths)))
         heads = [*zip(names, widths, strict=False), *((name, width) for name, width, _ in figures)]
-        text = Text(f"      {'STATE':<12} {'JOB':<{name_width}}", STYLES.faint, no_wrap=True, end="")
+        text = Text(f"       {'STATE':<13}{'JOB':<{name_width}}", STYLES.faint, no_wrap=True, end="")
         text.append("".join(f" {cut(plain(name.upper()), width, glyphs.cut):>{width}}" for name, width in heads))
         letters = {row.handle: number for number, row in enumerate(self._rows)}
         first = max(0, min(self.cursor - _MOST_JOBS + 1, len(self._rows) - _MOST_JOBS))
@@ -135,6 +135,7 @@ class Legend(Widget):
         turns = {row.handle: _turn(self._series[row.handle]) for row in order if row.handle in self._series}
         diverged = {handle: turn for handle, turn in turns.items() if turn is not None}
         best = next((row for row in order if row.handle not in diverged), None)
+        shown = [(width, same_digits([self._cell(row, figure) for row in order])) for _, width, figure in figures]
         for place, row in list(enumerate(order))[first : first + _MOST_JOBS]:
             number = letters[row.handle]
             line = Text(" ", end="", no_wrap=True)
@@ -149,8 +150,8 @@ class Legend(Widget):
             for cell, width in zip(swept[row.handle], widths, strict=False):
                 line.append(f" {cut(plain(cell), width, glyphs.cut):>{width}}", STYLES.text)
             series = self._series.get(row.handle)
-            for _, width, figure in figures:
-                line.append(f" {cut(figure(series) if series else '', width, glyphs.cut):>{width}}", STYLES.muted)
+            for width, column in shown:
+                line.append(f" {cut(column[place], width, glyphs.cut):>{width}}", STYLES.muted)
             line.append_text(_words(series, is_best=row is best, has_diverged=row.handle in diverged))
             if place == min(self.cursor, len(self._rows) - 1):
                 line.pad_right(max(0, self.size.width - line.cell_len))
@@ -178,6 +179,10 @@ class Legend(Widget):
             line.truncate(self.size.width - 1, overflow="crop")
             line.append(glyphs_of(self.app).cut)
         return line
+
+    def _cell(self, row: JobRow, figure: Callable[[Series], str]) -> str:
+        series = self._series.get(row.handle)
+        return figure(series) if series else ""
 
     def _figures(self) -> list[tuple[str, int, Callable[[Series], str]]]:
         """Return the columns of figures: name, width, what stands there. The first two are the last that go."""

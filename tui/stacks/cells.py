@@ -113,7 +113,7 @@ def source_text(snapshot: StackSnapshot, frames: Iterable[Frame], host: str, gly
     if frame.line not in shown:
         return Text()
     text = Text()
-    head = f"{short_path(frame.file)}  {shown[0]} to {shown[-1]}, as it is on {host} now"
+    head = f"{short_path(frame.file)}  {shown[0]} to {shown[-1]}, as on {host} now"
     text.append(head, f"bold {STYLES.text}")
     for number in shown:
         is_here = number == frame.line
@@ -128,10 +128,8 @@ def source_text(snapshot: StackSnapshot, frames: Iterable[Frame], host: str, gly
 def compared_text(other: RankGroup, glyphs: Glyphs, width: int) -> Text:
     """Return the innermost frames of the group that most ranks are in."""
     text = Text()
-    head = (
-        f"Against the {count(len(other.ranks), 'other')}" if len(other.ranks) > 1 else f"Against rank {other.ranks[0]}"
-    )
-    text.append(head, f"bold {STYLES.text}")
+    head = f"the {count(len(other.ranks), 'other')}" if len(other.ranks) > 1 else f"rank {other.ranks[0]}"
+    text.append(f"Compared with {head}", f"bold {STYLES.text}")
     if len(other.ranks) > 1:
         text.append(f"  shown: rank {other.ranks[0]}", STYLES.faint)
     for number, frame in enumerate(other.frames[:_MAX_COMPARED]):

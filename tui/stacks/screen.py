@@ -82,7 +82,7 @@ class StacksScreen(BaseScreen):
         Binding("N", "native", "Read with frames of C and C++", id="stacks.native"),
         Binding("greater_than_sign", "rank(1)", "Next rank", id="stacks.next_rank"),
         Binding("less_than_sign", "rank(-1)", "Previous rank", id="stacks.previous_rank"),
-        Binding("l", "logs", "Logs of the rank", id="stacks.logs"),
+        Binding("l", "logs", "Log of the rank", id="stacks.logs"),
         Binding("y", "copy_stacks", "Copy", id="stacks.copy"),
         Binding("S", "save", "Save to a file", id="stacks.save"),
         Binding("escape", "back", "Back", id="stacks.back"),
@@ -321,10 +321,19 @@ class StacksScreen(BaseScreen):
             self._draw_frames()
 
     def action_logs(self) -> None:
-        """Show the job's logs."""
+        """Show the log of the rank."""
         from ..logs.screen import LogsScreen
 
-        self.app.push_screen(LogsScreen(self.row))
+        self.app.push_screen(LogsScreen(self.row, self._replica))
+
+    @property
+    def _replica(self) -> tuple[str, int] | None:
+        """Role and number of the replica of the rank that is shown; None if unknown."""
+        snapshot, group, stack = self.snapshot, self.group, self.stack
+        if snapshot is None or group is None:
+            return None
+        found = stack or snapshot.exited.get(group.ranks[0])
+        return (snapshot.role, found.replica) if found else None
 
     def action_copy_stacks(self) -> None:
         """Copy the finding and the stack that is shown."""

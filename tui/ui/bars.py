@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from textual import events
-from textual.binding import ActiveBinding
+from textual.binding import ActiveBinding, Binding
+from textual.dom import DOMNode
 from textual.reactive import reactive
 from textual.screen import Screen
 from textual.widget import Widget
@@ -16,6 +18,9 @@ from .drawing import guard_render
 from .glyphs import ASCII, Glyphs
 from .palette import STYLES, Text
 from .theme import glyphs_of
+
+if TYPE_CHECKING:
+    from ...settings.config import Settings
 
 _KEY_WORDS = {
     "question_mark": "?",
@@ -43,6 +48,31 @@ _ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
 def key_words(keys: str) -> str:
     """Return a binding's keys as a person reads them."""
     return " ".join(_KEY_WORDS.get(key, key) for key in keys.split(","))
+
+
+def key_of(node: DOMNode, name: str) -> str:
+    """Return the first key of a binding, as a person reads it; ``[keys]`` of config.toml may have changed it.
+
+    Args:
+        node: a screen, a widget or the app that has the binding, or a widget inside it.
+        name: the binding's name, such as ``jobs.cancel``.
+    """
+    # The log pane works in other apps too.
+    settings: Settings | None = getattr(node.app, "settings", None)
+    chosen = settings.keys.get(name) if settings is not None else ""
+    keys = chosen or next(
+        binding.key
+        for owner in node.ancestors_with_self
+        for kind in type(owner).__mro__
+        for binding in kind.__dict__.get("BINDINGS", ())
+        if isinstance(binding, Binding) and binding.id == name
+    )
+    return key_words(keys.split(",")[0].strip())
+
+
+def key_text(node: DOMNode, name: str, word: str) -> Text:
+    """Return the key of a binding and what it does, as in a hint."""
+    return Text.assemble((key_of(node, name), f"bold {STYLES.accent}"), (f" {word}", STYLES.muted), end="")
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,22 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
+from .bars import key_of, key_text
 from .frames import PacedScreen
 from .palette import STYLES, Text
 
 TEXT_WIDTH = 60
 # A list in a dialog shows so many items, then how many more there are.
 MOST_LISTED = 8
+
+# The names of the bindings that answer, by the key that is the answer; another may be chosen to be pressed.
+_ANSWERS = {
+    "y": ("dialog.confirm", "Yes"),
+    "e": ("dialog.edit", "Edit it instead"),
+    "a": ("dialog.cancel_all", "Cancel all links"),
+    "k": ("dialog.keep", "Keep running and quit"),
+    "ctrl+s": ("dialog.sweep", "Launch them"),
+}
 
 Answer = TypeVar("Answer")
 
@@ -104,11 +114,7 @@ class AskDialog(Dialog[str]):
     """
 
     BINDINGS = [
-        Binding("y", "answer('y')", "Yes", id="dialog.confirm"),
-        Binding("e", "answer('e')", "Edit it instead", id="dialog.edit"),
-        Binding("a", "answer('a')", "Cancel all links", id="dialog.cancel_all"),
-        Binding("k", "answer('k')", "Keep running and quit", id="dialog.keep"),
-        Binding("ctrl+s", "answer('ctrl+s')", "Launch them", id="dialog.sweep"),
+        *(Binding(key, f"answer('{key}')", what, id=name) for key, (name, what) in _ANSWERS.items()),
         Binding("j,down", "scroll(1)", "Down", id="dialog.down"),
         Binding("k,up", "scroll(-1)", "Up", id="dialog.up"),
     ]
@@ -152,10 +158,11 @@ class AskDialog(Dialog[str]):
         (_, harmless), *others = self.buttons.items()
         yield Button(harmless, compact=True, id="keep")
         for key, label in others:
-            shown = Text.assemble(("enter" if self.count > 1 else key, STYLES.failed), (f" {label}", STYLES.text))
+            shown_key = "enter" if self.count > 1 else key_of(self, _ANSWERS[key][0])
+            shown = Text.assemble((shown_key, STYLES.failed), (f" {label}", STYLES.text))
             yield Button(shown.visualize(), compact=True)
         if others:
-            yield Static(Text.assemble(("esc", f"bold {STYLES.accent}"), (" back", STYLES.muted)), markup=False)
+            yield Static(key_text(self, "dialog.back", "back"), markup=False)
 
     def first_focus(self) -> Widget | None:
         """Return the box for the count, without which nothing happens; else the harmless button."""

@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
+from textual.actions import parse
 from textual.app import ComposeResult
-from textual.binding import Binding
+from textual.binding import ActiveBinding, Binding
 from textual.containers import VerticalScroll
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
-from .bars import acting_bindings, key_words
+from .bars import acting_bindings, key_of, key_words
+from .base import BaseScreen
 from .frames import PacedScreen
 from .palette import STYLES, Text
 
 # Textual's own descriptions, in the words of the other screens.
 _DESCRIPTIONS = {"app.focus_next": "Next pane or field", "app.focus_previous": "Previous pane or field"}
+# Actions that move a cursor or scroll; they come last.
+_MOTIONS = {
+    "move",
+    "edge",
+    "page",
+    "scroll",
+    "side",
+    "start",
+    "cursor_down",
+    "cursor_up",
+    "focus_next",
+    "focus_previous",
+}
 
 
 @dataclass(frozen=True)
@@ -34,20 +50,36 @@ class KeyRow:
 
 
 def bindings_of(screen: Screen[object]) -> dict[str, list[KeyRow]]:
-    """Return keys and what they do on a screen, in groups: the focused widget's, the screen's, everywhere's."""
+    """Return keys and what they do on a screen, the most used first, in groups by where they act.
+
+    Keys without a name, such as Textual's own for scrolling, are left out.
+    """
+    hints = screen.hints() if isinstance(screen, BaseScreen) else ()
+    hinted = [name for hint in hints for name in hint.bindings.split()]
+
+    def place(active: ActiveBinding) -> tuple[bool, bool, int]:
+        binding = active.binding
+        is_motion = parse(binding.action)[1] in _MOTIONS
+        return active.node is screen.app, is_motion, hinted.index(binding.id) if binding.id in hinted else len(hinted)
+
     groups: dict[str, dict[str, KeyRow]] = {}
-    for active in acting_bindings(screen).values():
+    shown: set[str] = set()
+    for active in sorted(acting_bindings(screen).values(), key=place):
         owner, binding = active.node, active.binding
-        if binding.system or not binding.description or "super+" in binding.key:
+        if binding.system or not (binding.id or binding.action in _DESCRIPTIONS) or "super+" in binding.key:
             continue
+        # The keys of numbers, such as those of replicas, are one row.
+        description = _DESCRIPTIONS.get(binding.action, binding.description)
+        what = re.sub(r" \d+$", " by its number", description)
+        action = binding.action if what == description else what
         title = "Everywhere" if owner is screen.app else getattr(owner, "HELP_TITLE", "") or _title_of(owner)
         rows, keys = groups.setdefault(title, {}), key_words(binding.key)
-        known = rows.get(binding.action)
-        description = _DESCRIPTIONS.get(binding.action, binding.description)
-        rows[binding.action] = (
-            replace(known, keys=f"{known.keys} {keys}") if known else KeyRow(keys, description, active.enabled)
-        )
-    return {title: list(rows.values()) for title, rows in groups.items()}
+        known = rows.get(action)
+        if known is None and what in shown:
+            continue
+        shown.add(what)
+        rows[action] = replace(known, keys=f"{known.keys} {keys}") if known else KeyRow(keys, what, active.enabled)
+    return {title: list(rows.values()) for title, rows in groups.items() if rows}
 
 
 def _title_of(owner: object) -> str:
@@ -84,14 +116,13 @@ class KeysScreen(PacedScreen, ModalScreen[None]):
             box.border_title = "Keys of this view"
             read_only = self.app.runner.read_only
             box.border_subtitle = (
-                "dimmed: not with --read-only   esc back" if read_only else "dimmed: not now   esc back"
+                f"dimmed: not {'with --read-only' if read_only else 'now'}   {key_of(self, 'keys.back')} back"
             )
             yield Static(self._text(), markup=False)
 
     def _text(self) -> Text:
         text = Text()
-        order = sorted(self._groups, key=lambda title: title == "Everywhere")
-        for title in order:
+        for title in self._groups:
             text.append(f"{title}\n", f"bold {STYLES.text}")
             for row in self._groups[title]:
                 text.append(f"  {row.keys:<21} ", f"bold {STYLES.accent}" if row.enabled else STYLES.faint)

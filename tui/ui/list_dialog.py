@@ -10,6 +10,7 @@ from textual.binding import Binding
 from textual.widget import Widget
 from textual.widgets import OptionList, Static
 
+from .bars import key_of
 from .dialog import Answer, Dialog
 from .options import Options
 from .palette import STYLES, Text
@@ -24,7 +25,8 @@ class ListDialog(Dialog[Answer]):
         title: a text of ours.
     """
 
-    HINTS: ClassVar[Sequence[tuple[str, str]]] = (("enter", "choose"), ("esc", "back"))
+    HINTS: ClassVar[Sequence[tuple[str, str]]] = (("list.choose", "choose"), ("dialog.back", "back"))
+    """The names of bindings, or keys of bindings without a name, parted by blanks, and what they do."""
     AUTO_FOCUS = ""
     BINDINGS = [
         # Before a field of the dialog, which would scroll its one line; letters are the field's while it has the focus.
@@ -90,8 +92,9 @@ class ListDialog(Dialog[Answer]):
         self._list.set_options(rows)
         self._list.highlighted = min(cursor, len(rows) - 1) if rows else None
         hints = Text()
-        for key, words in self.HINTS:
-            hints.append(key, f"bold {STYLES.accent}").append(f" {words}   ", STYLES.muted)
+        for names, words in self.HINTS:
+            keys = " ".join(key_of(self, name) if "." in name else name for name in names.split())
+            hints.append(keys, f"bold {STYLES.accent}").append(f" {words}   ", STYLES.muted)
         self._hints.update(hints)
 
     def action_move(self, step: int) -> None:

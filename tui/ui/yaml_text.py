@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 
+from rich.cells import cell_len
+from rich.console import Console
+
 from .palette import STYLES, Text
 
 _LINE = re.compile(r"^(?P<indent>\s*(?:- )*)(?P<key>[^\s:#'\"\[{][^:]*)(?P<colon>:)(?P<value>\s.*|)$")
 _BLOCK = re.compile(r"(?:^|[:-]) *[|>][-+]?\d?$")
+_INDENT = re.compile(r"\s*(?:[-$+] )*")
+_CONSOLE = Console()
 _NUMBER = re.compile(r"^(?:-?\d+(?:\.\d+)?|true|false|null|~)$")
 
 
@@ -35,6 +40,21 @@ def yaml_text(text: str) -> Text:
         result.append(match["colon"], STYLES.faint)
         result.append(match["value"], _value_style(match["value"].strip()))
     return result
+
+
+def indented(text: Text, width: int) -> Text:
+    """Wrap long lines so that the rows of a line keep its indentation."""
+    if width <= 0 or all(cell_len(line) <= width for line in text.plain.split("\n")):
+        return text
+    rows = []
+    for line in text.split("\n", allow_blank=True):
+        indent = min(_INDENT.match(line.plain).end(), width // 2)  # type: ignore[union-attr]
+        if line.cell_len <= width:
+            rows.append(line)
+            continue
+        parts = line[indent:].wrap(_CONSOLE, width - indent)
+        rows += [(line[:indent] if not number else Text(" " * indent)) + part for number, part in enumerate(parts)]
+    return Text("\n").join(rows)
 
 
 def _value_style(value: str) -> str:

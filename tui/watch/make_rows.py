@@ -90,7 +90,7 @@ def _history_row(record: LaunchRecord) -> JobRow:
     seen = clock(record.state_at, time.time()) if record.state_at is not None else "at its launch"
     why = plain(record.message)
     if not record.handle and not record.error:
-        why = "its launch was interrupted: it may have been submitted"
+        why = "launch interrupted: the job may have been submitted"
     return JobRow(
         handle=handle,
         scheduler=record.scheduler,

@@ -56,7 +56,7 @@ def test_killed_in_mid_run(docker, own_engine):
     own_engine.start()
     described = docker.ended(app_id)
     assert described.state == AppState.FAILED
-    assert described.msg.startswith("exit 255: its own exit code, or the engine was killed while it ran: worker/")
+    assert described.msg.startswith("exit 255: its own exit code, or the engine was killed: worker/")
     (row,) = docker.scheduler.list()
     assert (row.state, row.msg) == (described.state, described.msg)
     docker.scheduler.delete(app_id)

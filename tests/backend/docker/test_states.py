@@ -193,7 +193,7 @@ def test_health():
         ({"Status": "restarting", "ExitCode": 1}, "starts again after exit 1"),
         ({"Status": "paused", "Paused": True}, "paused: `docker unpause` resumes it"),
         ({"Status": "exited", "ExitCode": 3}, "exit 3"),
-        ({"Status": "exited", "ExitCode": 255}, "exit 255: its own exit code, or the engine was killed while it ran"),
+        ({"Status": "exited", "ExitCode": 255}, "exit 255: its own exit code, or the engine was killed"),
         ({"Status": "exited", "ExitCode": 0}, ""),
         ({"Status": "running", "Running": True}, ""),
     ],

@@ -45,7 +45,7 @@ def answers(commands, monkeypatch, tmp_path):
         ({"time": "15", "qos": "fast"}, "MaxWallPJ of the QOS fast: 10 minutes, and it asks for 15"),
         ({"nodes": "3"}, "it asks for 3 nodes, and the partition main allows 1 to 2"),
         ({"cpu": 13}, "it asks for 13 CPUs, and the partition main has 12"),
-        ({"cpu": 10}, "GrpTRES of the account silver: 9 CPUs, and it alone asks for 10: it never starts as it is"),
+        ({"cpu": 10}, "GrpTRES of the account silver: 9 CPUs, and it alone asks for 10: it can never start"),
         ({"cpu": 3, "qos": "fast"}, "MaxTRESPJ of the QOS fast: 2 CPUs, and it asks for 3"),
         ({"account": "bronze"}, "the partition main does not allow the account bronze, only gold, silver"),
     ],

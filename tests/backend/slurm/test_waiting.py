@@ -391,7 +391,7 @@ TRES = "cpu=8,mem=4G,node=1,billing=8,gres/gpu=4"
     ("code", "told"),
     [
         ("QOSGrpCpuLimit", "it asks for more CPUs than its QOS allows: ask for less; "
-         "GrpTRES of the QOS normal: 6 CPUs, and it alone asks for 8: it never starts as it is"),
+         "GrpTRES of the QOS normal: 6 CPUs, and it alone asks for 8: it can never start"),
         ("QOSGrpMemLimit", "GrpTRES of the QOS normal: 1,000 MB of memory, and it alone asks for 4,096: it never"),
         ("QOSGrpGRES", "GrpTRES of the QOS normal: 2 GPUs, and it alone asks for 4: it never starts"),
         ("QOSGrpCPURunMinutesLimit", "GrpTRESRunMins of the QOS normal: 100 CPU minutes, and it alone asks for 480: "),

@@ -212,7 +212,7 @@ def test_argument_of_a_checkpoint_is_found_by_its_name(names, found):
     assert resume_argument(names) == found
 
 
-UNNAMED = "no argument is named for it"
+UNNAMED = "The component has no argument for a checkpoint"
 
 
 @pytest.fixture
@@ -237,7 +237,7 @@ def continued(tmp_path):
     [
         (AppState.RUNNING, "utils.echo", True, {"dependency": "afterany:7"}, f"checkpoint-20: {UNNAMED}"),
         (AppState.FAILED, "", True, {}, f"checkpoint-20: {UNNAMED}"),
-        (AppState.FAILED, "gone.py:job", False, {}, "no checkpoint was found in its folder or its logs"),
+        (AppState.FAILED, "gone.py:job", False, {}, "No checkpoint was found in the job's folder or its logs"),
     ],
 )
 def test_continuation_without_a_checkpoint(continued, tmp_path, state, component, has_checkpoint, dependency, words):

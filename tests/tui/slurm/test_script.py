@@ -49,7 +49,9 @@ async def test_script_is_picked_changed_and_launched_again(app, commands, script
         assert [one.name for one in launch.model.section("option")] == ["job_dir", "sbatch_args"]
         assert launch.model.roles == []
         assert launch.origin("time") == "script"
+        launch.editor.preview.show("dry run")
         assert "#SBATCH --time=10" in launch.preview()
+        launch.editor.preview.show("command")
         await launch.type(time="2:00:00", arg1="a.yaml")
         await answered(launch)
         command = "torchx-tui run --scheduler slurm train.sbatch --arg1 a.yaml --time 2:00:00"
@@ -92,7 +94,7 @@ async def test_job_of_which_not_all_is_known_is_asked_about(app, commands):
     async with jobs_of(app, (100, 30)) as table:
         await table.dialog(AskDialog, "r")
         text = table.dialog_text()
-        assert "Parts of its launch are unknown:" in text
+        assert "Some values of its launch are unknown:" in text
         assert "the quotes in its sbatch command\n  - unknown\n  + sbatch --gres=gpu:2 SCRIPT two words\n" in text
         await table.back("escape")
         await table.dialog(AskDialog, "r")
