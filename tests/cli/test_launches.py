@@ -124,7 +124,7 @@ def test_unreadable_logs_do_not_end_the_wait(command, scheduler, monkeypatch, er
     monkeypatch.setattr(scheduler, "log_iter", unreadable)
     ended = command(*RUN)
     assert (ended.code, ended.data["state"]) == (0, "SUCCEEDED")
-    assert "torchx-tui: the logs cannot be read: no logs; still waiting for the job's end\n" in ended.err
+    assert "torchx-tui: the logs cannot be read: no logs; still waiting for the job to end\n" in ended.err
 
 
 @pytest.mark.parametrize("flag", ["wait", "log"])

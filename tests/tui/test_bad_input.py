@@ -360,7 +360,7 @@ async def test_a_job_whose_component_is_gone_has_no_command(app, scheduler, jobs
     jobs.path.unlink()
     async with jobs_of(app, SIZE) as table:
         await table.press("Y")
-        await table.shows("no command: ", "there is no file")
+        await table.shows("Command not copied: ", "there is no file")
         await table.open(LaunchScreen, "e")
         await table.shows("there is no file")
         assert len(scheduler.launched) == 1

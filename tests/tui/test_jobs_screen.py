@@ -275,7 +275,7 @@ async def test_job_that_was_not_launched_here_has_no_command(app, monkeypatch):
         await table.until(lambda: table.said().endswith(" was not launched from a component here"), "the reason")
         monkeypatch.setattr("torchx_tui.tui.job.actions.launch_commands", lambda *_: [][0])
         await table.press("Y")
-        await table.until(lambda: table.said().endswith(" no command: IndexError: list index out of range"))
+        await table.until(lambda: table.said().endswith("Command not copied: IndexError: list index out of range"))
 
 
 async def test_filter_while_typing_then_back(app):

@@ -93,7 +93,7 @@ async def test_a_launch_is_ended_before_anything_runs(app, scheduler):
         dialog = await pulling(table, "r")
         progress = dialog.query_one("#launch-progress")
         await table.back("right", "enter")
-        assert text_of(progress).strip().endswith("\nEnding it")
+        assert text_of(progress).strip().endswith("\nStopping the launch")
         assert scheduler.launched == []
         assert "The launch was ended before anything ran" in table.said()
 

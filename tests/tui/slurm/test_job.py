@@ -252,4 +252,4 @@ def test_checkpoint_that_a_log_names_is_found(continued, tmp_path):
     saved, log = tmp_path / "step_5.pt", tmp_path / "stdout.log"
     saved.touch()
     log.write_text(f"saved checkpoint to {saved}\n")
-    assert continued(AppState.FAILED, stdout=log) == ({}, f"its newest checkpoint is {saved}: {UNNAMED}")
+    assert continued(AppState.FAILED, stdout=log) == ({}, f"Newest checkpoint: {saved}. {UNNAMED}")
