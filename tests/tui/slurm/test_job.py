@@ -235,8 +235,8 @@ def continued(tmp_path):
 @pytest.mark.parametrize(
     ("state", "component", "has_checkpoint", "dependency", "words"),
     [
-        (AppState.RUNNING, "utils.echo", True, {"dependency": "afterany:7"}, f"checkpoint-20: {UNNAMED}"),
-        (AppState.FAILED, "", True, {}, f"checkpoint-20: {UNNAMED}"),
+        (AppState.RUNNING, "utils.echo", True, {"dependency": "afterany:7"}, f"checkpoint-20. {UNNAMED}"),
+        (AppState.FAILED, "", True, {}, f"checkpoint-20. {UNNAMED}"),
         (AppState.FAILED, "gone.py:job", False, {}, "No checkpoint was found in the job's folder or its logs"),
     ],
 )
