@@ -52,7 +52,7 @@ class Metrics(Driver):
         return self.screen.legend.render().plain
 
     def best(self):
-        return self.screen.legend.order[0].handle
+        return next((row.handle for row in self.screen.legend.order), "")
 
     async def has(self, count):
         """Wait until the screen is that of so many jobs."""
