@@ -20,7 +20,7 @@ from ...base.trust import UntrustedError, trust_folder
 from ...components.build import check_trusted
 from ...components.finder import component_key, find, read_component
 from ...components.model import ComponentSummary
-from ...components.sbatch_script import is_script_name
+from ...components.scripts import is_script_name
 from ...specs.status import AppState
 from ..dashboard import OnDashboard
 from ..format import count

@@ -14,7 +14,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from ...components.model import ComponentSummary
-from ...components.sbatch_script import is_script_name
+from ...components.scripts import is_script_name
 from ...logs.text.sanitize import plain
 from ..format import age, cut
 from ..ui.fuzzy import fuzzy_match

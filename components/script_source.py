@@ -1,0 +1,247 @@
+"""Reads the arguments of a Python script from its source; nothing is run."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..base.files import is_file, read_file
+from ..base.modules import parse_source
+from .model import REQUIRED, Computed
+from .sbatch_script import SET_ELSEWHERE
+from .script_arguments import LONGEST_NAME, ScriptArgument, is_name, value_type
+from .script_evaluator import UNKNOWN, Evaluator, FunctionValue, Imported, Scope, TooSlowError, as_default, is_plain
+from .script_hydra import read_hydra
+from .script_libraries import Libraries, Parser
+from .source import TOO_DEEP
+
+MAX_BYTES = 400_000
+"""A larger file is not read: parsing it takes longer than a person waits."""
+_MAX_ARGUMENTS, _MAX_MODULES, _MAX_NOTES, _LONGEST_NOTE = 2_000, 20, 20, 200
+_READS_ENVIRONMENT = frozenset({"os.environ.get", "os.getenv", "environ.get", "getenv"})
+# Variables that torchrun or another launcher sets.
+_SET_BY_LAUNCHER = re.compile(
+    r"(?:LOCAL_|GROUP_|NODE_)?RANK|(?:LOCAL_|ROLE_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)|TORCHELASTIC_\w*|JOB_ID"
+)
+_PARSES = re.compile(rb"\bparse_(?:known_)?args\w*\(|\b(?:fire\.Fire|tyro\.cli|typer\.run|app\.run|HfArgumentParser)\(")
+
+
+@dataclass
+class ScriptSource:
+    """What is read in a script.
+
+    Attributes:
+        arguments: Its arguments in their order, its subcommand among them, and the variables of its environment last.
+        notes: What could not be read, as sentences, with the line or 0.
+        docstring: Its docstring.
+    """
+
+    arguments: list[ScriptArgument] = field(default_factory=list)
+    notes: list[tuple[int, str]] = field(default_factory=list)
+    docstring: str = ""
+
+
+def script_docstring(text: bytes) -> str | None:
+    """Return the docstring of a script, empty without one; None for a Python file that is no script.
+
+    A script has a `__main__` block, or its top level parses arguments.
+    """
+    if len(text) > MAX_BYTES or not (b"__main__" in text or b"exec(open(" in text or _PARSES.search(text)):
+        return None
+    try:
+        tree = parse_source(text)
+        return (ast.get_docstring(tree) or "") if any(map(_is_of_script, tree.body)) else None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        # It may be of another version of Python.
+        return "" if re.search(rb"^if\s+__name__\s*==", text, re.MULTILINE) else None
+
+
+def _is_of_script(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If):
+        return "__name__" in [getattr(name, "id", "") for name in ast.walk(statement.test)]
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return False
+    return any(
+        isinstance(node, ast.Call) and _PARSES.search(ast.unparse(node).encode()) for node in ast.walk(statement)
+    )
+
+
+def read_script_source(path: Path, folder: Path | None = None) -> ScriptSource:
+    """Read a script. What cannot be read is a note.
+
+    Args:
+        path: Its file.
+        folder: The folder that its imports start from; that of the file if None.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    try:
+        text = read_file(path, MAX_BYTES)
+    except OSError as error:
+        if path.stat().st_size <= MAX_BYTES or not is_file(path):
+            raise
+        return ScriptSource(notes=[(0, f"it has more than {MAX_BYTES // 1000} kB ({error.strerror})")])
+    return read_script_text(text, path, folder)
+
+
+def read_script_text(text: bytes, path: Path, folder: Path | None = None) -> ScriptSource:
+    """Read the text of a script, as `read_script_source` reads its file."""
+    found = ScriptSource()
+    try:
+        tree = parse_source(text, path)
+        found.docstring = ast.get_docstring(tree) or ""
+        _Reader(found, tree, text, path, folder or path.parent).read()
+    except SyntaxError as error:
+        found.notes.append((error.lineno or 0, f"syntax error: {error.msg}"))
+    except ValueError as error:
+        found.notes.append((0, f"not Python: {error}"))
+    except (RecursionError, MemoryError):
+        found.notes.append((0, f"it is {TOO_DEEP}"))
+    return found
+
+
+class _Reader:
+    """Reads one script into a `ScriptSource`."""
+
+    def __init__(self, found: ScriptSource, tree: ast.Module, text: bytes, path: Path, folder: Path) -> None:
+        self._found = found
+        self._tree, self._path, self._folder = tree, path, folder
+        self._modules: dict[str, Scope | None] = {}
+        self._libraries = Libraries(tree, text.decode("utf-8", "replace").splitlines(), self._note)
+        self._evaluator = Evaluator(self._libraries.call, self._libraries.decorated, self._resolve)
+
+    def read(self) -> None:
+        """Follow the script; where that finds nothing, follow each of its functions."""
+        scope = Scope()
+        scope.names["__name__"] = "__main__"
+        try:
+            self._evaluator.run(self._tree.body, scope)
+            if not (self._libraries.parsers or self._libraries.hydra):
+                for node in ast.walk(self._tree):
+                    is_function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                    if is_function and not self._evaluator.is_called(node):
+                        self._evaluator.enter(FunctionValue(node, scope))
+            self._collect(self._libraries.used(self._evaluator))
+        except TooSlowError:
+            self._collect([parser for parser in self._libraries.parsers if not parser.is_part])
+            self._note(None, "all of its arguments: it is too large")
+        for call in self._libraries.hydra:
+            arguments, unread = read_hydra(call, self._path, scope)
+            self._add(arguments)
+            for reason in unread:
+                self._note(call.node, reason)
+        if self._libraries.reads_constants and not self._found.arguments:
+            self._add(_constants(scope))
+        self._add(_variables(self._tree))
+
+    def _collect(self, parsers: Sequence[Parser]) -> None:
+        for parser in parsers:
+            self._add(_with_defaults(parser))
+            if not parser.commands:
+                continue
+            names = tuple(name for name in parser.commands if is_name(name))
+            default = REQUIRED if parser.needs_command else None
+            made = value_type("str", optional=not parser.needs_command, choices=names)
+            self._add([ScriptArgument(parser.command, "command", made, default, "What the script does")])
+            self._add(_of_commands(parser.commands))
+            if any(below.commands for below in parser.commands.values()):
+                self._note(None, "the subcommands of subcommands")
+
+    def _add(self, arguments: Iterable[ScriptArgument]) -> None:
+        taken = {argument.name for argument in self._found.arguments}
+        for argument in arguments:
+            if not is_name(argument.name) or not all(map(is_name, (flag.lstrip("-") for flag in argument.type.flags))):
+                self._note(None, f"the argument {argument.name[:LONGEST_NAME]!r}, whose name cannot be typed")
+            elif len(taken) >= _MAX_ARGUMENTS:
+                self._note(None, f"more than {_MAX_ARGUMENTS:,} arguments")
+                return
+            elif argument.name not in taken:
+                taken.add(argument.name)
+                self._found.arguments.append(argument)
+
+    def _note(self, node: ast.AST | None, what: str) -> None:
+        note = getattr(node, "lineno", 0), f"{what[:_LONGEST_NOTE]}: not read here"
+        if note not in self._found.notes and len(self._found.notes) < _MAX_NOTES:
+            self._found.notes.append(note)
+
+    def _resolve(self, imported: Imported) -> Any:
+        """Return the value of a name that a module beside the script has; else the name."""
+        module, _, name = imported.path.rpartition(".")
+        if not module or (scope := self._module(module.lstrip("."))) is None:
+            return imported
+        value = scope.names.get(name, imported)
+        return value if not isinstance(value, Imported) or value == imported else self._resolve(value)
+
+    def _module(self, name: str) -> Scope | None:
+        if name in self._modules:
+            return self._modules[name]
+        self._modules[name] = None
+        if len(self._modules) > _MAX_MODULES * 10:
+            return None
+        parts = name.split(".")
+        base = self._folder.joinpath(*parts)
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if is_file(path) and sum(scope is not None for scope in self._modules.values()) < _MAX_MODULES:
+                scope = self._modules[name] = Scope()
+                scope.names["__name__"] = name
+                with suppress(OSError, SyntaxError, ValueError):
+                    self._evaluator.run(parse_source(read_file(path, MAX_BYTES), path).body, scope)
+                return scope
+        return None
+
+
+def _with_defaults(parser: Parser) -> list[ScriptArgument]:
+    return [
+        replace(argument, default=parser.defaults[argument.dest])
+        if not argument.inverts and is_plain(parser.defaults.get(argument.dest, UNKNOWN))
+        else argument
+        for argument in parser.arguments
+    ]
+
+
+def _of_commands(parsers: Mapping[str, Parser]) -> Iterable[ScriptArgument]:
+    """Return the arguments of subcommands; one that several have is one argument."""
+    found: dict[str, ScriptArgument] = {}
+    for command, parser in parsers.items():
+        for argument in _with_defaults(parser):
+            needed = (command,) if argument.default is REQUIRED else ()
+            if needed:
+                argument = replace(argument, default=None, type=replace(argument.type, optional=True))
+            known = found.get(argument.name)
+            if known is None:
+                found[argument.name] = replace(argument, commands=(command,), needed_by=needed)
+                continue
+            default = known.default if known.default == argument.default else Computed("depends on the subcommand")
+            found[argument.name] = replace(
+                known, default=default, commands=(*known.commands, command), needed_by=(*known.needed_by, *needed)
+            )
+    return found.values()
+
+
+def _constants(scope: Scope) -> Iterable[ScriptArgument]:
+    """Yield the constants of a script that runs a file which changes them by `--name=value`, as nanoGPT does."""
+    for name, value in scope.names.items():
+        if not name.startswith("_") and isinstance(value, (bool, int, float, str)):
+            yield ScriptArgument(name, "joined", value_type(type(value).__name__), value, "", f"--{name}")
+
+
+def _variables(tree: ast.Module) -> Iterable[ScriptArgument]:
+    """Yield the variables of the environment that a script reads with a default."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or len(node.args) != 2 or not isinstance(node.args[0], ast.Constant):
+            continue
+        name = node.args[0].value
+        if not isinstance(name, str) or ast.unparse(node.func) not in _READS_ENVIRONMENT:
+            continue
+        if SET_ELSEWHERE.fullmatch(name) or _SET_BY_LAUNCHER.fullmatch(name) or not name.isidentifier():
+            continue
+        default: Any = node.args[1].value if isinstance(node.args[1], ast.Constant) else UNKNOWN
+        help = f"The variable {name} of the script's environment"
+        text = as_default(default, ast.unparse(node.args[1]))
+        yield ScriptArgument(name, "variable", value_type("str", optional=text is None), text, help)
