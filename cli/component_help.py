@@ -59,5 +59,7 @@ def put_component_help(doc: ComponentDoc, defaults: LaunchDefaults) -> None:
             group.add_argument(*names, required=is_required, help=text, **form)
     for finding in doc.findings:
         if finding.severity == "warning":
-            parser.epilog = f"{parser.epilog}\n{doc.path.name}:{finding.line}: {finding.description}"
+            parser.epilog = (
+                f"{parser.epilog}\n{doc.path.name}{f':{finding.line}' if finding.line else ''}: {finding.description}"
+            )
     put(parser.format_help().rstrip("\n"))

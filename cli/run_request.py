@@ -11,6 +11,7 @@ from ..base.trust import UntrustedError
 from ..components.build import build_app, check_trusted, interpreter_of
 from ..components.command_line import parse_command_line
 from ..components.finder import describe, find
+from ..components.python_script import MODULE
 from ..settings.launch_defaults import Given, LaunchDefaults, Resolved, resolve
 from ..specs.errors import ArgumentError, UnknownSchedulerException
 from ..specs.run_options import format_value
@@ -116,9 +117,12 @@ def _parse_component(arguments: Any, default: str) -> tuple[str, Texts]:
     a component's ``*args`` on, are the component's.
     """
     words = list(arguments.rest)
+    if arguments.module:
+        words = [f"{MODULE}{arguments.module[0].strip()}", *arguments.module[1:], *words]
     if words[:1] == ["--"]:
         del words[0]
-    component = words.pop(0) if words and not words[0].startswith("-") else default
+    is_named = words and (not words[0].startswith("-") or words[0].startswith(MODULE))
+    component = words.pop(0) if is_named else default
     if not component:
         raise ArgumentError("", "name a component, such as utils.echo: `torchx-tui builtins` lists components")
     options = (*launch_options(arguments.command), flag("--help", ""))

@@ -18,6 +18,7 @@ from cachetools import TTLCache
 from ..base.files import current_folder, is_folder, is_missing
 from ..base.modules import SearchPath, module_path
 from ..guest.packages import module_path_of, project_interpreter
+from ..logs.text.sanitize import plain
 from ..specs.errors import ArgumentError, ComponentLoadError, ComponentNotFoundException
 from ..specs.roles import AppDef
 from .docstrings import read_docstring
@@ -172,7 +173,7 @@ def _free(name: str, arguments: Sequence[ScriptArgument]) -> str:
 def _findings(path: Path, source: ScriptSource) -> Iterator[LinterMessage]:
     rest = _free(REST, source.arguments)
     for line, reason in source.notes:
-        yield LinterMessage("script", f"{reason}; give such arguments in {rest}", line, 0, "warning")
+        yield LinterMessage("script", f"not read: {plain(reason)}; give such arguments in {rest}", line, 0, "warning")
     if not source.notes and not any(argument.style != "variable" for argument in source.arguments):
         words = f"no arguments are found in {path.name}; if it takes any, give them in {rest}"
         yield LinterMessage("script", words, 0, 0, "warning")

@@ -16,10 +16,13 @@ from typing import Any
 from .model import Computed
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-MAX_SECONDS = 0.15
+MAX_SECONDS = 0.12
+"""Seconds of this thread after which a script is left."""
 _MAX_DEPTH, _MAX_ITEMS, _MAX_TEXT = 20, 200, 1_000
 # The calls of one function: helpers are called once for each argument.
 _MAX_CALLS = 1_000
+# Statements of a function that is entered in any case: it may compute a name or a default.
+_SHORT = 3
 _OPERATORS: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -151,6 +154,7 @@ class Evaluator:
             library's function, and the call; returns its value.
         decorated: Is called with this object and each function that has decorators.
         resolve: Returns the value of an imported name, or the name itself if it is a library's.
+        is_relevant: Returns whether a function of some length is entered.
     """
 
     def __init__(
@@ -158,18 +162,20 @@ class Evaluator:
         call: Callable[[Evaluator, Any, str, Call], Any],
         decorated: Callable[[Evaluator, FunctionValue], object],
         resolve: Callable[[Imported], Any],
+        is_relevant: Callable[[Function], bool],
     ) -> None:
         self._call_library = call
         self._decorated = decorated
         self.resolved = resolve
+        self._is_relevant = is_relevant
         self._calls: dict[Function, int] = {}
         self._depth = 0
-        self._until = time.monotonic() + MAX_SECONDS
+        self._until = time.thread_time() + MAX_SECONDS
 
     def run(self, body: Sequence[ast.stmt], scope: Scope) -> None:
         """Follow statements."""
         for statement in body:
-            if time.monotonic() > self._until:
+            if time.thread_time() > self._until:
                 raise TooSlowError
             self._statement(statement, scope)
 
@@ -218,9 +224,13 @@ class Evaluator:
             self._blocks(node, scope)
 
     def _blocks(self, node: ast.AST, scope: Scope) -> None:
-        """Follow all branches of a statement, and the expressions in it; `__main__` blocks of the script alone."""
-        if isinstance(node, ast.If) and scope.get("__name__") != "__main__" and "__name__" in ast.unparse(node.test):
-            self.run(node.orelse, scope)
+        """Follow all branches of a statement, and the expressions in it; of an `if` that can be decided, one branch."""
+        if isinstance(node, ast.If) and isinstance(node.test, (ast.Compare, ast.Call)):
+            test = self.evaluate(node.test, scope)
+            if isinstance(test, bool):
+                self.run(node.body if test else node.orelse, scope)
+            else:
+                self.run([*node.body, *node.orelse], scope)
             return
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.expr):
@@ -333,6 +343,16 @@ class Evaluator:
         known = [value for value in values if not is_plain(value) and value is not UNKNOWN]
         return known[0] if known else UNKNOWN
 
+    def _compare(self, node: ast.Compare, scope: Scope) -> Any:
+        left, *rights = (self.evaluate(side, scope) for side in (node.left, *node.comparators))
+        if len(rights) != 1 or not is_plain(left) or not is_plain(rights[0]):
+            return UNKNOWN
+        if isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+            return (left is rights[0]) == isinstance(node.ops[0], ast.Is)
+        if isinstance(node.ops[0], (ast.Eq, ast.NotEq)):
+            return (left == rights[0]) == isinstance(node.ops[0], ast.Eq)
+        return UNKNOWN
+
     def _namedexpr(self, node: ast.NamedExpr, scope: Scope) -> Any:
         value = self.evaluate(node.value, scope)
         self._bind(node.target, value, scope)
@@ -442,7 +462,8 @@ class Evaluator:
         """Follow a function's statements, and return what it returns as far as that is known."""
         node = function.node
         count = self._calls.get(node, 0)
-        if self._depth >= _MAX_DEPTH or count >= _MAX_CALLS:
+        is_long = not isinstance(node, ast.Lambda) and len(node.body) > _SHORT
+        if self._depth >= _MAX_DEPTH or count >= _MAX_CALLS or (is_long and not self._is_relevant(node)):
             return UNKNOWN
         self._calls[node] = count + 1
         scope = Scope(function.scope)
@@ -474,6 +495,14 @@ class Evaluator:
             return self._container(path, call)
         if path == "dict":
             return {**(call.args[0] if call.args and isinstance(call.args[0], dict) else {}), **call.keywords}
+        if (
+            path == "isinstance"
+            and len(call.args) == 2
+            and isinstance(call.args[1], Imported)
+            and is_plain(call.args[0])
+        ):
+            kinds = [kind.__name__ for kind in type(call.args[0]).__mro__]
+            return call.args[1].path in kinds
         if path == "type" and len(call.args) == 1 and isinstance(call.args[0], (str, int, float)):
             return Imported(type(call.args[0]).__name__)
         if path == "range" and 0 < len(call.args) < 4 and all(isinstance(item, int) for item in call.args):
@@ -499,6 +528,7 @@ _EVALUATORS: dict[type, Callable[[Any, Any, Scope], Any]] = {
     ast.JoinedStr: Evaluator._joinedstr,
     ast.IfExp: Evaluator._ifexp,
     ast.BoolOp: Evaluator._boolop,
+    ast.Compare: Evaluator._compare,
     ast.NamedExpr: Evaluator._namedexpr,
     ast.Await: Evaluator._await,
     ast.Subscript: Evaluator._subscript,

@@ -52,8 +52,9 @@ def _of_file(base: Path, file: Path, unread: list[str], package: str, seen: set[
             words = str(group).split()
             is_override = "override" in words
             group = words[-1].partition("@")[0] if words else ""
-            if group.startswith("hydra/") or not group:
+            if group.partition("/")[0] == "hydra" or not group:
                 continue
+            option = option.removesuffix(".yaml") if isinstance(option, str) else option
             choices = _files_of(base / group)
             made = value_type("str", "group", optional=option is None, choices=choices if option in choices else ())
             default = REQUIRED if option == "???" else option if isinstance(option, str) else None

@@ -623,7 +623,7 @@ class Libraries:
         if isinstance(nested, Imported):
             nested = evaluator.resolved(nested)
         if isinstance(nested, ClassValue) and not _is_enum(nested.node) and library in ("tyro", "simple_parsing"):
-            inner = f"{prefix}{field_.name}." if library == "tyro" else ""
+            inner = f"{prefix}{field_.name}."
             if prefix.count(".") < 3:
                 changed = default.attributes if isinstance(default, Instance) else {}
                 self._add_class(parser, nested, evaluator, inner, changed)
@@ -634,7 +634,9 @@ class Libraries:
         made = self._annotated_type(annotation, library, value)
         if choices:
             made = replace(made, choices=_choices(choices))
-        argument = _by_library(library, f"{prefix}{field_.name}", made, value, help, aliases)
+        path = f"{prefix}{field_.name}"
+        name = field_.name if library == "simple_parsing" else path
+        argument = replace(_by_library(library, name, made, value, help, aliases), dest=path)
         if is_positional:
             argument = replace(argument, style="positional", flag="", arity=1)
             if library == "fire" and made.kind == "bool":

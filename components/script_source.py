@@ -4,29 +4,49 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..base.files import is_file, read_file
+from ..base.files import is_file, path_exists, read_file
 from ..base.modules import parse_source
+from ..base.trust import ROOTS
 from .model import REQUIRED, Computed
 from .sbatch_script import SET_ELSEWHERE
 from .script_arguments import LONGEST_NAME, ScriptArgument, is_name, value_type
-from .script_evaluator import UNKNOWN, Evaluator, FunctionValue, Imported, Scope, TooSlowError, as_default, is_plain
+from .script_evaluator import (
+    UNKNOWN,
+    Evaluator,
+    Function,
+    FunctionValue,
+    Imported,
+    Scope,
+    TooSlowError,
+    as_default,
+    is_plain,
+)
 from .script_hydra import read_hydra
 from .script_libraries import Libraries, Parser
 from .source import TOO_DEEP
 
 MAX_BYTES = 400_000
 """A larger file is not read: parsing it takes longer than a person waits."""
-_MAX_ARGUMENTS, _MAX_MODULES, _MAX_NOTES, _LONGEST_NOTE = 2_000, 20, 20, 200
+_MAX_ARGUMENTS, _MAX_MODULES, _MAX_FOLDERS, _MAX_NOTES, _LONGEST_NOTE = 2_000, 20, 5, 20, 200
 _READS_ENVIRONMENT = frozenset({"os.environ.get", "os.getenv", "environ.get", "getenv"})
 # Variables that torchrun or another launcher sets.
 _SET_BY_LAUNCHER = re.compile(
     r"(?:LOCAL_|GROUP_|NODE_)?RANK|(?:LOCAL_|ROLE_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)|TORCHELASTIC_\w*|JOB_ID"
+)
+# What a module that declares arguments has in it, and the names that a function which does uses.
+_DECLARES = re.compile(rb"add_argument|ArgumentParser|@dataclass|DEFINE_|click\.|typer|flags\.")
+_DECLARING = re.compile(
+    r"add_arguments?|\w*ArgumentParser|parse_\w*args\w*|set_defaults|DEFINE_\w+|tyro|fire|Fire|typer|click|absl|option|Tap"
+)
+_LIBRARIES = frozenset(
+    {"argparse", "click", "typer", "tyro", "simple_parsing", "fire", "absl", "hydra", "dataclasses", "transformers"}
 )
 _PARSES = re.compile(rb"\bparse_(?:known_)?args\w*\(|\b(?:fire\.Fire|tyro\.cli|typer\.run|app\.run|HfArgumentParser)\(")
 
@@ -83,10 +103,10 @@ def read_script_source(path: Path, folder: Path | None = None) -> ScriptSource:
     """
     try:
         text = read_file(path, MAX_BYTES)
-    except OSError as error:
+    except OSError:
         if path.stat().st_size <= MAX_BYTES or not is_file(path):
             raise
-        return ScriptSource(notes=[(0, f"it has more than {MAX_BYTES // 1000} kB ({error.strerror})")])
+        return ScriptSource(notes=[(0, f"it has more than {MAX_BYTES // 1000} kB")])
     return read_script_text(text, path, folder)
 
 
@@ -111,10 +131,16 @@ class _Reader:
 
     def __init__(self, found: ScriptSource, tree: ast.Module, text: bytes, path: Path, folder: Path) -> None:
         self._found = found
-        self._tree, self._path, self._folder = tree, path, folder
+        self._tree, self._path = tree, path
+        # A project is often installed, or its root is on PYTHONPATH.
+        around = [folder, *folder.parents][:_MAX_FOLDERS]
+        roots = (number for number, one in enumerate(around, 1) if any(path_exists(one / root) for root in ROOTS))
+        self._folders = around[: next(roots, 1)]
         self._modules: dict[str, Scope | None] = {}
+        self._relevant: set[str] = set()
         self._libraries = Libraries(tree, text.decode("utf-8", "replace").splitlines(), self._note)
-        self._evaluator = Evaluator(self._libraries.call, self._libraries.decorated, self._resolve)
+        self._evaluator = Evaluator(self._libraries.call, self._libraries.decorated, self._resolve, self._is_relevant)
+        self._study(tree)
 
     def read(self) -> None:
         """Follow the script; where that finds nothing, follow each of its functions."""
@@ -166,37 +192,77 @@ class _Reader:
                 self._found.arguments.append(argument)
 
     def _note(self, node: ast.AST | None, what: str) -> None:
-        note = getattr(node, "lineno", 0), f"{what[:_LONGEST_NOTE]}: not read here"
+        note = getattr(node, "lineno", 0), what[:_LONGEST_NOTE]
         if note not in self._found.notes and len(self._found.notes) < _MAX_NOTES:
             self._found.notes.append(note)
 
     def _resolve(self, imported: Imported) -> Any:
         """Return the value of a name that a module beside the script has; else the name."""
         module, _, name = imported.path.rpartition(".")
-        if not module or (scope := self._module(module.lstrip("."))) is None:
+        if not module or module.partition(".")[0] in _LIBRARIES or (scope := self._module(module.lstrip("."))) is None:
             return imported
         value = scope.names.get(name, imported)
         return value if not isinstance(value, Imported) or value == imported else self._resolve(value)
 
     def _module(self, name: str) -> Scope | None:
+        """Return the names of a module beside the script; None if there is none, or it says nothing of arguments."""
         if name in self._modules:
             return self._modules[name]
         self._modules[name] = None
-        if len(self._modules) > _MAX_MODULES * 10:
+        if (text := self._module_text(name)) is not None:
+            scope = self._modules[name] = Scope()
+            scope.names["__name__"] = name
+            with suppress(SyntaxError, ValueError):
+                tree = parse_source(text)
+                self._study(tree)
+                self._evaluator.run(tree.body, scope)
+        return self._modules[name]
+
+    def _module_text(self, name: str) -> bytes | None:
+        if len(self._modules) > _MAX_MODULES:
             return None
         parts = name.split(".")
-        base = self._folder.joinpath(*parts)
-        for path in (base.with_suffix(".py"), base / "__init__.py"):
-            if is_file(path) and sum(scope is not None for scope in self._modules.values()) < _MAX_MODULES:
-                scope = self._modules[name] = Scope()
-                scope.names["__name__"] = name
-                with suppress(OSError, SyntaxError, ValueError):
-                    self._evaluator.run(parse_source(read_file(path, MAX_BYTES), path).body, scope)
-                return scope
+        for folder in self._folders:
+            base = folder.joinpath(*parts)
+            for path in (base.with_suffix(".py"), base / "__init__.py"):
+                if path != self._path and is_file(path):
+                    with suppress(OSError):
+                        text = read_file(path, MAX_BYTES)
+                        return text if _DECLARES.search(text) else None
         return None
+
+    def _study(self, tree: ast.Module) -> None:
+        """Find the functions that decide on arguments: by what they name, or by naming such a function."""
+        names: dict[str, set[str]] = {}
+        for node in ast.walk(tree):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                inside = (getattr(item, "id", getattr(item, "attr", None)) for item in ast.walk(node))
+                names.setdefault(node.name, set()).update(name for name in inside if name)
+            elif isinstance(node, ast.ImportFrom) and node.module and self._module_text(node.module) is not None:
+                self._relevant.update(alias.asname or alias.name for alias in node.names)
+        found = True
+        while found:
+            found = {name for name, inside in names.items() if name not in self._relevant and self._is_named(inside)}
+            self._relevant |= found
+
+    def _is_named(self, names: set[str]) -> bool:
+        return not self._relevant.isdisjoint(names) or any(map(_DECLARING.fullmatch, names))
+
+    def _is_relevant(self, node: Function) -> bool:
+        return getattr(node, "name", "") in self._relevant
 
 
 def _with_defaults(parser: Parser) -> list[ScriptArgument]:
+    """Return the arguments of a parser with the defaults of `set_defaults`, and names that differ."""
+    if parser.library == "simple_parsing":
+        # It puts the path before the names that several dataclasses have.
+        counts = Counter(argument.name for argument in parser.arguments)
+        return [
+            replace(argument, name=argument.dest, flag=f"--{argument.dest}")
+            if counts[argument.name] > 1 and argument.dest
+            else argument
+            for argument in parser.arguments
+        ]
     return [
         replace(argument, default=parser.defaults[argument.dest])
         if not argument.inverts and is_plain(parser.defaults.get(argument.dest, UNKNOWN))

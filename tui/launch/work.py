@@ -35,6 +35,7 @@ class DryRun:
     Attributes:
         text: the request.
         interpreter: what ran the component; empty for this program's own Python.
+        job_interpreter: the Python of a job on this machine; empty for others.
         app: the AppDef as its component made it.
         error: why there is no request.
         at: section and name of the field with the error.
@@ -43,6 +44,7 @@ class DryRun:
 
     text: str = ""
     interpreter: str = ""
+    job_interpreter: str = ""
     app: AppDef | None = None
     error: str = ""
     at: tuple[str, str] = ("", "")
@@ -83,7 +85,8 @@ def _fill(done: DryRun, runner: Runner, plan: LaunchPlan, progress: Progress, bu
         if fault.refused:
             # Builtins, and most components, name their one role as the app.
             raise ArgumentError("name", _fault_text(fault))
-    done.text = _beginning(str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)))
+    info = runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)
+    done.text, done.job_interpreter = _beginning(str(info)), info.interpreter
     warnings = [Finding("warning", _fault_text(fault), "") for fault in faults]
     done.findings = [*runner.preflight(app, plan.scheduler, plan.cfg), *warnings]
 
