@@ -74,7 +74,9 @@ class ScriptArgument:
         """Return whether a valid text differs from the default."""
         if self.default is REQUIRED or isinstance(self.default, Computed):
             return text != to_text(self.default) or self.default is REQUIRED
-        return text != to_text(self.default) and parse_value(self.parameter, text) != self.default
+        value = parse_value(self.parameter, text)
+        same = list(value) == self.default if isinstance(value, tuple) else value == self.default
+        return text != to_text(self.default) and not same
 
     def words(self, text: str) -> list[str]:
         """Return the words of the script's command line that give it a value.

@@ -99,10 +99,17 @@ class ClassValue:
 
 @dataclass(eq=False)
 class Instance:
-    """An object of a class of the script, or of a library if that has state here."""
+    """An object of a class of the script, or of a library if that has state here.
+
+    Args:
+        cls: Its class.
+        attributes: Its attributes, and the keyword arguments that it was made with.
+        args: The positional ones.
+    """
 
     cls: ClassValue | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
+    args: Sequence[Any] = ()
 
 
 @dataclass(frozen=True)
@@ -131,7 +138,9 @@ class Call:
 
     def value(self, name: str, default: Any = None) -> Any:
         """Return a keyword argument as plain data; `Computed` if it is not known."""
-        return as_default(self.keywords[name], self.source(name)) if name in self.keywords else default
+        value = self.keywords.get(name, default)
+        # The source of a large file takes long to write.
+        return value if is_plain(value) else Computed(self.source(name))
 
 
 def is_plain(value: Any) -> bool:
@@ -451,7 +460,7 @@ class Evaluator:
 
     def _create(self, cls: ClassValue, call: Call) -> Any:
         made = self._call_library(self, cls, "", call)
-        made = Instance(cls) if made is UNKNOWN else made
+        made = Instance(cls, dict(call.keywords), call.args) if made is UNKNOWN else made
         if isinstance(made, Instance) and isinstance(start := self._member(cls, "__init__", made), FunctionValue):
             self.enter(start, call.args, call.keywords)
         return made

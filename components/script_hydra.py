@@ -56,7 +56,9 @@ def _of_file(base: Path, file: Path, unread: list[str], package: str, seen: set[
                 continue
             option = option.removesuffix(".yaml") if isinstance(option, str) else option
             choices = _files_of(base / group)
-            made = value_type("str", "group", optional=option is None, choices=choices if option in choices else ())
+            made = value_type(
+                "str", "group", optional=option is None, choices=choices if option in (None, *choices) else ()
+            )
             default = REQUIRED if option == "???" else option if isinstance(option, str) else None
             if not package:
                 yield ScriptArgument(group, "override", made, default, "A group of the configuration")

@@ -207,7 +207,8 @@ class Libraries:
         elif last in _FIELD_CALLS:
             return _Declaration(kind=last, call=call)
         elif path in ("functools.partial", "partial"):
-            return call.args[0] if call.args else UNKNOWN
+            first = call.args[0] if call.args else UNKNOWN
+            return Instance(first, dict(call.keywords), call.args[1:]) if isinstance(first, ClassValue) else first
         elif path == "exec" and "open(" in ast.unparse(call.node):
             self.reads_constants = True
         return self._of_other(evaluator, path, call)
@@ -448,7 +449,8 @@ class Libraries:
                 else (value_type(kind, type_name, optional=default is None, choices=choices))
             )
             value = (_items(default) if several else default) if optional and not required else REQUIRED
-            return ScriptArgument(names[0].lower(), "positional", made, value, help)
+            arity: Any = ("*" if nargs == -1 else nargs) if several else 1
+            return ScriptArgument(names[0].lower(), "positional", made, value, help, arity=arity)
         options = [name for name in names if name.startswith(("-", "/"))]
         pairs = [name.partition("/") for name in options if name.startswith("-")]
         on = _option_names([first.strip() for first, _, _ in pairs])
@@ -541,17 +543,17 @@ class Libraries:
             self._unread(function.node, "further arguments that the function takes by name")
 
     def _add_class(
-        self,
-        parser: Parser,
-        cls: ClassValue,
-        evaluator: Evaluator,
-        prefix: str = "",
-        given: Mapping[str, Any] | None = None,
+        self, parser: Parser, cls: ClassValue, evaluator: Evaluator, prefix: str = "", made: Instance | None = None
     ) -> None:
-        for field_ in self._fields(cls, evaluator, []):
-            if given and field_.name in given:
-                field_ = replace(field_, default=given[field_.name], source=str(given[field_.name]))
-            self._add_field(parser, field_, prefix, cls.scope, evaluator)
+        """Add the fields of a dataclass, with the defaults of an object of it."""
+        fields = self._fields(cls, evaluator, [])
+        given = {}
+        if made is not None:
+            given = {**dict(zip((one.name for one in fields), made.args)), **made.attributes}  # noqa: B905
+        for one in fields:
+            if one.name in given:
+                one = replace(one, default=given[one.name], source=str(given[one.name]))
+            self._add_field(parser, one, prefix, cls.scope, evaluator)
 
     def _fields(self, cls: ClassValue, evaluator: Evaluator, seen: list[ast.AST]) -> list[_Field]:
         """List the fields of a dataclass, those of its bases first."""
@@ -625,8 +627,7 @@ class Libraries:
         if isinstance(nested, ClassValue) and not _is_enum(nested.node) and library in ("tyro", "simple_parsing"):
             inner = f"{prefix}{field_.name}."
             if prefix.count(".") < 3:
-                changed = default.attributes if isinstance(default, Instance) else {}
-                self._add_class(parser, nested, evaluator, inner, changed)
+                self._add_class(parser, nested, evaluator, inner, default if isinstance(default, Instance) else None)
             return
         if isinstance(default, Imported) and default.path.rpartition(".")[0] in self._enums:
             default = default.last
@@ -740,7 +741,9 @@ def _declared_default(item: _Declaration, evaluator: Evaluator) -> Any:
         return evaluator.enter(factory)
     if isinstance(factory, Imported) and factory.path in ("list", "tuple"):
         return []
-    return Instance(factory) if isinstance(factory, ClassValue) else UNKNOWN
+    if isinstance(factory, Instance):
+        return factory
+    return Instance(factory, dict(call.keywords)) if isinstance(factory, ClassValue) else UNKNOWN
 
 
 def _argparse_kind(given: Any) -> tuple[str, str]:

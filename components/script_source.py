@@ -86,9 +86,12 @@ def _is_of_script(statement: ast.stmt) -> bool:
         return "__name__" in [getattr(name, "id", "") for name in ast.walk(statement.test)]
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False
-    return any(
-        isinstance(node, ast.Call) and _PARSES.search(ast.unparse(node).encode()) for node in ast.walk(statement)
-    )
+    calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
+    return any(_PARSES.search(f"{ast.unparse(call.func)}(".encode()) or _is_of_nanogpt(call) for call in calls)
+
+
+def _is_of_nanogpt(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Name) and call.func.id == "exec" and "open(" in ast.unparse(call)
 
 
 def read_script_source(path: Path, folder: Path | None = None) -> ScriptSource:
@@ -299,8 +302,9 @@ def _constants(scope: Scope) -> Iterable[ScriptArgument]:
 
 def _variables(tree: ast.Module) -> Iterable[ScriptArgument]:
     """Yield the variables of the environment that a script reads with a default."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or len(node.args) != 2 or not isinstance(node.args[0], ast.Constant):
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and len(node.args) == 2]
+    for node in sorted(calls, key=lambda call: (call.lineno, call.col_offset)):
+        if not isinstance(node.args[0], ast.Constant):
             continue
         name = node.args[0].value
         if not isinstance(name, str) or ast.unparse(node.func) not in _READS_ENVIRONMENT:
