@@ -16,7 +16,7 @@ from typing import Any
 from .model import Computed
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-MAX_SECONDS = 0.12
+MAX_SECONDS = 0.2
 """Seconds of this thread after which a script is left."""
 _MAX_DEPTH, _MAX_ITEMS, _MAX_TEXT = 20, 200, 1_000
 # The calls of one function: helpers are called once for each argument.
@@ -141,6 +141,19 @@ class Call:
         value = self.keywords.get(name, default)
         # The source of a large file takes long to write.
         return value if is_plain(value) else Computed(self.source(name))
+
+
+def statements(tree: ast.AST) -> Iterator[ast.stmt]:
+    """Yield all statements of a tree, also those in others, in their order."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node
+        inner = [
+            item for name in ("body", "handlers", "cases", "orelse", "finalbody") for item in getattr(node, name, ())
+        ]
+        waiting += reversed(inner)
 
 
 def is_plain(value: Any) -> bool:

@@ -12,7 +12,7 @@ from .script_arguments import ScriptArgument, value_type
 from .script_evaluator import Call, Scope
 
 _MAX_BYTES = 32_000
-_MAX_CHOICES = 100
+_MAX_CHOICES, _MAX_DEPTH = 100, 4
 _SUFFIXES = (".yaml", ".yml")
 
 
@@ -78,7 +78,7 @@ def _of_mapping(data: Mapping[Any, Any], prefix: str, depth: int) -> Iterator[Sc
         if name == "hydra" or key in ("_target_", "_partial_", "_recursive_", "_convert_"):
             continue
         if isinstance(value, dict) and value:
-            if depth < 1:
+            if depth < _MAX_DEPTH:
                 yield from _of_mapping(value, f"{name}.", depth + 1)
         elif isinstance(value, str) and value == "???":
             yield ScriptArgument(name, "override", value_type("str"), REQUIRED)

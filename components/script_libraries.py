@@ -23,6 +23,7 @@ from .script_evaluator import (
     Imported,
     Instance,
     as_default,
+    statements,
 )
 
 Unread = Callable[[ast.AST | None, str], object]
@@ -114,12 +115,11 @@ class Libraries:
         self.parsers: list[Parser] = []
         self.hydra: list[Call] = []
         self.typers: list[_Typer] = []
-        self.reads_constants = False
         self._lines = lines
         self._unread = unread
         self._enums = {
             node.name: _enum_members(node)
-            for node in ast.walk(tree)
+            for node in statements(tree)
             if isinstance(node, ast.ClassDef) and _is_enum(node)
         }
         self._clicks: dict[ast.AST, Parser] = {}
@@ -209,8 +209,6 @@ class Libraries:
         elif path in ("functools.partial", "partial"):
             first = call.args[0] if call.args else UNKNOWN
             return Instance(first, dict(call.keywords), call.args[1:]) if isinstance(first, ClassValue) else first
-        elif path == "exec" and "open(" in ast.unparse(call.node):
-            self.reads_constants = True
         return self._of_other(evaluator, path, call)
 
     def _of_other(self, evaluator: Evaluator, path: str, call: Call) -> Any:

@@ -14,6 +14,9 @@ from typing import Any
 from ..base.files import is_file, path_exists, read_file
 from ..base.modules import parse_source
 from ..base.trust import ROOTS
+from ..guest.interpreter import choose_job_interpreters
+from ..guest.packages import module_path_of
+from ..guest.settings import guest_settings
 from .model import REQUIRED, Computed
 from .sbatch_script import SET_ELSEWHERE
 from .script_arguments import LONGEST_NAME, ScriptArgument, is_name, value_type
@@ -27,6 +30,7 @@ from .script_evaluator import (
     TooSlowError,
     as_default,
     is_plain,
+    statements,
 )
 from .script_hydra import read_hydra
 from .script_libraries import Libraries, Parser
@@ -48,6 +52,15 @@ _DECLARING = re.compile(
 _LIBRARIES = frozenset(
     {"argparse", "click", "typer", "tyro", "simple_parsing", "fire", "absl", "hydra", "dataclasses", "transformers"}
 )
+# Dataclasses of other packages that most scripts with HfArgumentParser take, and their modules.
+_CLASSES = {
+    "TrainingArguments": "transformers.training_args",
+    "Seq2SeqTrainingArguments": "transformers.training_args_seq2seq",
+    "ModelConfig": "trl.trainer.model_config",
+    "ScriptArguments": "trl.scripts.utils",
+    **{f"{name.upper()}Config": f"trl.trainer.{name}_config" for name in ("sft", "dpo", "grpo", "kto", "reward")},
+}
+_ENVIRONMENT, _WORD = re.compile(rb"environ|getenv"), re.compile(r"[A-Za-z_]\w*")
 _PARSES = re.compile(rb"\bparse_(?:known_)?args\w*\(|\b(?:fire\.Fire|tyro\.cli|typer\.run|app\.run|HfArgumentParser)\(")
 
 
@@ -87,11 +100,12 @@ def _is_of_script(statement: ast.stmt) -> bool:
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False
     calls = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
-    return any(_PARSES.search(f"{ast.unparse(call.func)}(".encode()) or _is_of_nanogpt(call) for call in calls)
+    return any(_PARSES.search(f"{ast.unparse(call.func)}(".encode()) or _is_nanogpt(call) for call in calls)
 
 
-def _is_of_nanogpt(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name) and call.func.id == "exec" and "open(" in ast.unparse(call)
+def _is_nanogpt(node: ast.expr) -> bool:
+    """Return whether an expression is `exec(open(...).read())`."""
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "exec" and "open(" in ast.unparse(node)
 
 
 def read_script_source(path: Path, folder: Path | None = None) -> ScriptSource:
@@ -134,7 +148,7 @@ class _Reader:
 
     def __init__(self, found: ScriptSource, tree: ast.Module, text: bytes, path: Path, folder: Path) -> None:
         self._found = found
-        self._tree, self._path = tree, path
+        self._tree, self._text, self._path = tree, text, path
         # A project is often installed, or its root is on PYTHONPATH.
         around = [folder, *folder.parents][:_MAX_FOLDERS]
         roots = (number for number, one in enumerate(around, 1) if any(path_exists(one / root) for root in ROOTS))
@@ -143,14 +157,17 @@ class _Reader:
         self._relevant: set[str] = set()
         self._libraries = Libraries(tree, text.decode("utf-8", "replace").splitlines(), self._note)
         self._evaluator = Evaluator(self._libraries.call, self._libraries.decorated, self._resolve, self._is_relevant)
-        self._study(tree)
+        self._study(tree, text)
 
     def read(self) -> None:
         """Follow the script; where that finds nothing, follow each of its functions."""
         scope = Scope()
         scope.names["__name__"] = "__main__"
+        body = self._tree.body
+        # What nanoGPT assigns after it has read the changes is no argument.
+        end = next((at for at, line in enumerate(body, 1) if isinstance(line, ast.Expr) and _is_nanogpt(line.value)), 0)
         try:
-            self._evaluator.run(self._tree.body, scope)
+            self._evaluator.run(body[: end or len(body)], scope)
             if not (self._libraries.parsers or self._libraries.hydra):
                 for node in ast.walk(self._tree):
                     is_function = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
@@ -165,9 +182,10 @@ class _Reader:
             self._add(arguments)
             for reason in unread:
                 self._note(call.node, reason)
-        if self._libraries.reads_constants and not self._found.arguments:
+        if end and not self._found.arguments:
             self._add(_constants(scope))
-        self._add(_variables(self._tree))
+        if _ENVIRONMENT.search(self._text):
+            self._add(_variables(self._tree))
 
     def _collect(self, parsers: Sequence[Parser]) -> None:
         for parser in parsers:
@@ -202,7 +220,11 @@ class _Reader:
     def _resolve(self, imported: Imported) -> Any:
         """Return the value of a name that a module beside the script has; else the name."""
         module, _, name = imported.path.rpartition(".")
-        if not module or module.partition(".")[0] in _LIBRARIES or (scope := self._module(module.lstrip("."))) is None:
+        if name in _CLASSES:
+            module = _CLASSES[name]
+        elif not module or module.partition(".")[0] in _LIBRARIES:
+            return imported
+        if (scope := self._module(module.lstrip("."))) is None:
             return imported
         value = scope.names.get(name, imported)
         return value if not isinstance(value, Imported) or value == imported else self._resolve(value)
@@ -217,30 +239,38 @@ class _Reader:
             scope.names["__name__"] = name
             with suppress(SyntaxError, ValueError):
                 tree = parse_source(text)
-                self._study(tree)
+                self._study(tree, text)
                 self._evaluator.run(tree.body, scope)
         return self._modules[name]
 
     def _module_text(self, name: str) -> bytes | None:
         if len(self._modules) > _MAX_MODULES:
             return None
-        parts = name.split(".")
-        for folder in self._folders:
-            base = folder.joinpath(*parts)
-            for path in (base.with_suffix(".py"), base / "__init__.py"):
-                if path != self._path and is_file(path):
-                    with suppress(OSError):
-                        text = read_file(path, MAX_BYTES)
-                        return text if _DECLARES.search(text) else None
+        if name in _CLASSES.values():
+            paths = [self._installed(name)]
+        else:
+            bases = [folder.joinpath(*name.split(".")) for folder in self._folders]
+            paths = [path for base in bases for path in (base.with_suffix(".py"), base / "__init__.py")]
+        found = next((path for path in paths if path and path != self._path and is_file(path)), None)
+        with suppress(OSError):
+            text = read_file(found, MAX_BYTES) if found else b""
+            return text if _DECLARES.search(text) else None
         return None
 
-    def _study(self, tree: ast.Module) -> None:
+    def _installed(self, module: str) -> Path | None:
+        """Return the file of a module in the environment that would run the script."""
+        found = choose_job_interpreters(self._path, guest_settings().python)
+        return module_path_of(found[0], module) if found else None
+
+    def _study(self, tree: ast.Module, text: bytes) -> None:
         """Find the functions that decide on arguments: by what they name, or by naming such a function."""
         names: dict[str, set[str]] = {}
-        for node in ast.walk(tree):
+        lines = text.decode("utf-8", "replace").split("\n")
+        for node in statements(tree):
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-                inside = (getattr(item, "id", getattr(item, "attr", None)) for item in ast.walk(node))
-                names.setdefault(node.name, set()).update(name for name in inside if name)
+                # Words of the text: a walk over the tree takes several times as long as parsing it.
+                body = "\n".join(lines[node.lineno - 1 : node.end_lineno])
+                names.setdefault(node.name, set()).update(_WORD.findall(body))
             elif isinstance(node, ast.ImportFrom) and node.module and self._module_text(node.module) is not None:
                 self._relevant.update(alias.asname or alias.name for alias in node.names)
         found = True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from ...base.typed_data import convert
 from ...base.validation import decode_json, encode_json, epoch_seconds, is_name, is_path
 from ...specs.serialize import appdef_from_dict
+from ..shared.secrets import mask_text
 
 if TYPE_CHECKING:
     from ...specs.roles import AppDef
@@ -122,6 +124,25 @@ class LaunchRecord:
             AppDefError: the record holds none that can be read.
         """
         return appdef_from_dict(self.app)
+
+
+def argument_texts(record: LaunchRecord) -> dict[str, str]:
+    """Return the texts of the arguments that a launch was given, with secrets masked, by parameter."""
+    return {
+        name: mask_text(name, shlex.join(map(str, value)) if isinstance(value, (list, tuple)) else str(value))
+        for name, value in record.arguments.items()
+    }
+
+
+def differing_arguments(records: Sequence[LaunchRecord]) -> list[dict[str, str]]:
+    """Return of each launch the arguments in which some of the launches differ, such as those of a sweep.
+
+    An argument that a launch was not given is missing: it has the component's default.
+    """
+    texts = [argument_texts(record) for record in records]
+    names = dict.fromkeys(name for one in texts for name in one)
+    differing = [name for name in names if len({one.get(name) for one in texts}) > 1]
+    return [{name: one[name] for name in differing if name in one} for one in texts]
 
 
 def decode_record(text: bytes, record_id: str) -> LaunchRecord:

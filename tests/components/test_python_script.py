@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,25 @@ def test_functions_of_modules_beside_the_script_are_read(folder):
     )
     (folder / "train.py").write_text("from options import get\nget().parse_args()\n")
     assert [item.name for item in describe("train.py").parameters if not item.part] == ["lr", "wd", "args"]
+
+
+def test_arguments_of_transformers_are_read_in_the_environment(folder, monkeypatch):
+    packages = folder / "env" / "lib" / "python3.11" / "site-packages" / "transformers"
+    packages.mkdir(parents=True)
+    (packages / "training_args.py").write_text(
+        "from dataclasses import dataclass, field\nraise SystemExit\n@dataclass\nclass TrainingArguments:\n"
+        '    output_dir: str | None = field(default=None, metadata={"help": "folder"})\n'
+        "    learning_rate: float = 5e-5\n"
+    )
+    program = folder / "env" / "bin" / "python"
+    program.parent.mkdir()
+    program.symlink_to(sys.executable)
+    monkeypatch.setenv("VIRTUAL_ENV", str(folder / "env"))
+    (folder / "env" / "pyvenv.cfg").write_text("home = /none\n")
+    (folder / "train.py").write_text(SOURCES["hf"])
+    doc = describe("train.py")
+    assert [item.name for item in doc.parameters if not item.part][-3:] == ["output_dir", "learning_rate", "args"]
+    assert doc.findings == ()
 
 
 def test_fields_of_the_launch_make_way_for_the_script(folder):
