@@ -197,9 +197,13 @@ class Evaluator:
     def run(self, body: Sequence[ast.stmt], scope: Scope) -> None:
         """Follow statements."""
         for statement in body:
-            if time.thread_time() > self._until:
-                raise TooSlowError
+            self.check_time()
             self._statement(statement, scope)
+
+    def check_time(self) -> None:
+        """Raise TooSlowError if the time is over."""
+        if time.thread_time() > self._until:
+            raise TooSlowError
 
     def is_called(self, node: Function) -> bool:
         """Return whether a function was called."""
@@ -404,7 +408,11 @@ class Evaluator:
             return self._member(owner.cls, name, owner) if owner.cls else UNKNOWN
         return self._member(owner, name, UNKNOWN) if isinstance(owner, ClassValue) else UNKNOWN
 
-    def _member(self, cls: ClassValue, name: str, bound: Any) -> Any:
+    def _member(self, cls: ClassValue, name: str, bound: Any, seen: set[ast.AST] | None = None) -> Any:
+        seen = set() if seen is None else seen
+        if cls.node in seen:
+            return UNKNOWN
+        seen.add(cls.node)
         for item in cls.node.body:
             if isinstance(item, (ast.FunctionDef, ast.AsyncFunctionDef)) and item.name == name:
                 kinds = [getattr(decorator, "id", "") for decorator in item.decorator_list]
@@ -416,7 +424,7 @@ class Evaluator:
                 if any(isinstance(target, ast.Name) and target.id == name for target in targets):
                     return self.evaluate(item.value, cls.scope)
         for base in self.bases(cls):
-            if isinstance(base, ClassValue) and (found := self._member(base, name, bound)) is not UNKNOWN:
+            if isinstance(base, ClassValue) and (found := self._member(base, name, bound, seen)) is not UNKNOWN:
                 return found
         return UNKNOWN
 

@@ -55,6 +55,7 @@ _ABSL_KINDS = {
     "DEFINE_config_file": "str",
     "DEFINE_config_dict": "",
 }
+_MAX_WORDS, _MAX_FIELDS = 100, 2_000
 _FIELD_CALLS = frozenset({"field", "HfArg", "choice", "mutable_field", "list_field", "flag", "Field"})
 
 
@@ -107,7 +108,8 @@ class Libraries:
     """Makes parsers of the calls in a script.
 
     Args:
-        source: The script's syntax tree and text.
+        tree: The script's syntax tree.
+        lines: Its lines.
         unread: Is called with a node and a sentence about what cannot be read.
     """
 
@@ -123,8 +125,6 @@ class Libraries:
             if isinstance(node, ast.ClassDef) and _is_enum(node)
         }
         self._clicks: dict[ast.AST, Parser] = {}
-        self._click_options: dict[ast.AST, list[ScriptArgument]] = {}
-        # Subclasses of argparse's actions and the like are not entered.
         self._shared = Parser(library="absl")
 
     def parser(self, library: str, *, used: bool = False) -> Parser:
@@ -230,7 +230,8 @@ class Libraries:
     ) -> Parser:
         made = self.parser("simple_parsing" if library.startswith("simple_parsing") else library)
         made.cls = cls
-        for parent in call.keywords.get("parents") or ():
+        parents = call.keywords.get("parents", ())
+        for parent in parents if isinstance(parents, (list, tuple)) else [UNKNOWN]:
             if isinstance(parent, Parser):
                 parent.is_part = True
                 made.arguments += parent.arguments
@@ -250,7 +251,8 @@ class Libraries:
         elif name in ("add_argument_group", "add_mutually_exclusive_group"):
             return parser
         elif name == "add_subparsers":
-            parser.command = call.keywords.get("dest") or "command"
+            dest = call.keywords.get("dest")
+            parser.command = dest if isinstance(dest, str) else "command"
             parser.needs_command = call.keywords.get("required") is True
             return _Subparsers(parser=parser)
         elif name == "add_arguments":
@@ -262,10 +264,16 @@ class Libraries:
         return UNKNOWN
 
     def _append(self, parser: Parser, argument: ScriptArgument) -> None:
-        """Add an argument; one that sets the same value to False becomes the off of the one that is there."""
-        for position, other in enumerate(parser.arguments):
-            is_pair = argument.type.kind == "bool" and other.arity == argument.arity == 0 and not other.off
-            if is_pair and other.dest == argument.dest and other.inverts != argument.inverts:
+        """Add an argument; of two flags that set one value, the one that sets False becomes the other's `off`."""
+        is_flag = argument.type.kind == "bool" and argument.arity == 0 and not argument.off
+        for position, other in enumerate(parser.arguments if is_flag else ()):
+            if (
+                other.type.kind == "bool"
+                and other.arity == 0
+                and not other.off
+                and other.dest == argument.dest
+                and other.inverts != argument.inverts
+            ):
                 on, off = (argument, other) if other.inverts else (other, argument)
                 # argparse takes the default of the one that is added first; store_false has True.
                 merged = replace(on, off=off.flag, default=True if other.inverts else on.default)
@@ -314,7 +322,7 @@ class Libraries:
             return None
         choices = _choices(call.keywords.get("choices"))
         repeats = action in ("append", "extend")
-        several = nargs in ("*", "+", "...") or (isinstance(nargs, int) and not isinstance(nargs, bool))
+        several = nargs in ("*", "+", "...") or (isinstance(nargs, int) and 0 < nargs <= _MAX_WORDS)
         if several or repeats:
             length = nargs if isinstance(nargs, int) and not repeats else "*"
             made = list_type(kind, length, flags=aliases, optional=default is None)
@@ -440,7 +448,7 @@ class Libraries:
         required = call.keywords.get("required") is True
         if which == "argument":
             optional = call.keywords.get("required") is False or "default" in call.keywords or nargs == -1
-            several = nargs != 1 and isinstance(nargs, int)
+            several = isinstance(nargs, int) and nargs != 1 and -1 <= nargs <= _MAX_WORDS
             made = (
                 list_type(kind, "*" if nargs == -1 else nargs)
                 if several
@@ -464,7 +472,7 @@ class Libraries:
             value = default if isinstance(default, (bool, Computed)) else False
             made = value_type("bool", flags=aliases)
             return replace(base, type=made, default=REQUIRED if required else value, arity=0, off=off[0] if off else "")
-        several = isinstance(nargs, int) and nargs > 1
+        several = isinstance(nargs, int) and 1 < nargs <= _MAX_WORDS
         if multiple or several:
             made = list_type(kind, "*" if multiple else nargs, flags=aliases, optional=default is None)
             base = replace(base, arity=1 if multiple else nargs, repeats=multiple, default=_items(default))
@@ -544,7 +552,7 @@ class Libraries:
         self, parser: Parser, cls: ClassValue, evaluator: Evaluator, prefix: str = "", made: Instance | None = None
     ) -> None:
         """Add the fields of a dataclass, with the defaults of an object of it."""
-        fields = self._fields(cls, evaluator, [])
+        fields = self._fields(cls, evaluator, set())
         given = {}
         if made is not None:
             given = {**dict(zip((one.name for one in fields), made.args)), **made.attributes}  # noqa: B905
@@ -553,14 +561,15 @@ class Libraries:
                 one = replace(one, default=given[one.name], source=str(given[one.name]))
             self._add_field(parser, one, prefix, cls.scope, evaluator)
 
-    def _fields(self, cls: ClassValue, evaluator: Evaluator, seen: list[ast.AST]) -> list[_Field]:
+    def _fields(self, cls: ClassValue, evaluator: Evaluator, seen: set[ast.AST]) -> list[_Field]:
         """List the fields of a dataclass, those of its bases first."""
         fields: dict[str, _Field] = {}
         if cls.node in seen:
             return []
+        seen.add(cls.node)
         for base in reversed(evaluator.bases(cls)):
             if isinstance(base, ClassValue):
-                fields |= {item.name: item for item in self._fields(base, evaluator, [*seen, cls.node])}
+                fields |= {item.name: item for item in self._fields(base, evaluator, seen)}
             elif isinstance(base, Imported) and base.last not in ("ABC", "Protocol", "Serializable", "object", "Tap"):
                 self._unread(cls.node, f"the arguments of {base.path}")
         body = cls.node.body
@@ -585,6 +594,9 @@ class Libraries:
         return rest.lstrip("# ") if rest.startswith("#") else ""
 
     def _add_field(self, parser: Parser, field_: _Field, prefix: str, scope: Any, evaluator: Evaluator) -> None:
+        evaluator.check_time()
+        if len(parser.arguments) >= _MAX_FIELDS:
+            return
         library, default, help = parser.library, field_.default, field_.help
         annotation, declarations = _unwrap_annotated(field_.annotation)
         declared = [evaluator.evaluate(item, scope) for item in declarations]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,6 +36,8 @@ from .script_evaluator import (
 from .script_hydra import read_hydra
 from .script_libraries import Libraries, Parser
 from .source import TOO_DEEP
+
+_log = logging.getLogger(__name__)
 
 MAX_BYTES = 400_000
 """A larger file is not read: parsing it takes longer than a person waits."""
@@ -140,6 +143,9 @@ def read_script_text(text: bytes, path: Path, folder: Path | None = None) -> Scr
         found.notes.append((0, f"not Python: {error}"))
     except (RecursionError, MemoryError):
         found.notes.append((0, f"it is {TOO_DEEP}"))
+    except Exception as error:  # a source can use the libraries in any way; it can be launched all the same
+        _log.warning("arguments of %s: %s", path, error, exc_info=True)
+        found.notes.append((0, f"its arguments ({type(error).__name__})"))
     return found
 
 

@@ -273,6 +273,27 @@ HOSTILE = {
     "not utf-8": (b"x = '\xff'\n", "syntax error"),
     "endless": (b"def f(n):\n    f(n)\n    f(n)\n    f(n)\n    f(n)\nf(1)\n" * 50, ""),
     "growing": (b"a = [1]\ns = 'x'\nfor i in range(10**9):\n    a = a + a\n    s = s + s\n    t = f'{s}{s}'\n", ""),
+    "odd calls": (
+        b"import argparse\np = argparse.ArgumentParser(parents=5)\np.add_subparsers(dest=5)\n"
+        b"p.add_argument('--a', nargs=10**12, help=3, type=4, default=p)\np.add_argument('')\np.set_defaults(a=p)\n",
+        "a parent of the parser",
+    ),
+    "diamonds": (
+        b"import tyro\nclass A0:\n    a: int = 1\n    @staticmethod\n    def f(): ...\nclass B0: ...\n"
+        + b"".join(
+            b"class A%d(A%d, B%d): ...\nclass B%d(A%d, B%d): ...\n" % (n, n - 1, n - 1, n, n - 1, n - 1)
+            for n in range(1, 60)
+        )
+        + b"A59.none()\ntyro.cli(A59)\n",
+        "",
+    ),
+    "nested in itself": (
+        b"import tyro\nclass A:\n"
+        + b"".join(b"    f%d: A = field(default_factory=A)\n" % n for n in range(60))
+        + b"tyro.cli(A)\n",
+        "",
+    ),
+    "circle": (b"class A(B): ...\nclass B(A): ...\nA().f()\nimport tyro\ntyro.cli(B)\n", ""),
     "power": (b"a = 9 ** 9 ** 9 ** 9\nb = 'x' * 10 ** 10\n", ""),
     "yaml": (
         b"import hydra\n@hydra.main(config_path='.', config_name='c')\ndef main(): ...\nmain()\n",
