@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from support.tables import toml_table
 
@@ -79,6 +79,13 @@ def test_typed_arguments_become_words(folder, source, typed, expected):
         built(typed)
 
 
+def test_command_is_shown_as_the_script_takes_it(folder):
+    (folder / "train.py").write_text(SOURCES["argparse"])
+    texts = {"data": "a,b", "fp16": "true", "cache": "false", "tag": "x", "args": ["-x", "1"]}
+    shown = ["--data", "a", "b", "--fp16", "--tag", "x", "--no-cache", "--", "-x", "1"]
+    assert to_command_line("train.py", texts) == shown
+
+
 OPTIONS = [
     ("type=int, default=3", "int"),
     ("type=float, default=0.5", "float"),
@@ -113,6 +120,7 @@ ARGUMENTS = st.lists(
 
 
 @given(arguments=ARGUMENTS, positional=st.none() | TEXTS)
+@example(arguments=[("default='a'", "-b")], positional="-x")
 def test_argparse_parses_what_is_built(arguments, positional):
     lines = ["import argparse", "p = argparse.ArgumentParser()"]
     lines += [f"p.add_argument('--a{number}', {keywords})" for number, (keywords, _) in enumerate(arguments)]
