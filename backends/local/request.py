@@ -133,7 +133,6 @@ class PopenRequest:
         private: whether the folder is below the state folder, not below a ``log_dir``.
         insight: whether ranks can be asked why they hang, see `insight_environment`; what that takes is added to the
             environment of each replica when it is started, since `role_params` are TorchX's.
-        pythons: the Python of each role that has one.
     """
 
     app_id: str
@@ -142,7 +141,11 @@ class PopenRequest:
     role_log_dirs: dict[str, list[str]] = field(default_factory=dict)
     private: bool = field(default=True, kw_only=True)
     insight: bool = field(default=False, kw_only=True)
-    pythons: dict[str, JobPython] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        # No field: the JSON of a request has TorchX's fields.
+        self.pythons: dict[str, JobPython] = {}
+        """The Python of each role that has one."""
 
     def insight_folders(self) -> list[Path]:
         """Return the folders that are made for `insight`."""
