@@ -63,13 +63,17 @@ def _of_file(base: Path, file: Path, unread: list[str], package: str, seen: set[
             if not package:
                 yield ScriptArgument(group, "override", made, default, "A group of the configuration")
             if isinstance(option, str) and not is_override:
-                included.append((base / group / f"{option}.yaml", group.replace("/", ".")))
+                below = ".".join(part for part in (package, *group.split("/")) if part)
+                included.append((base / group / f"{option}.yaml", below))
         elif isinstance(item, str) and item != "_self_":
-            included.append((base / f"{item}.yaml", ".".join(item.split("/")[:-1])))
+            included.append(
+                (base / f"{item}.yaml", ".".join(part for part in (package, *item.split("/")[:-1]) if part))
+            )
     yield from _of_mapping(data, f"{package}." if package else "", 0)
     for path, below in included:
         if is_file(path):
-            yield from _of_file(base, path, unread, below, seen)
+            # Names in a file are relative to its folder.
+            yield from _of_file(path.parent, path, unread, below, seen)
 
 
 def _of_mapping(data: Mapping[Any, Any], prefix: str, depth: int) -> Iterator[ScriptArgument]:

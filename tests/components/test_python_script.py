@@ -154,7 +154,8 @@ def test_click_parses_what_is_built(tmp_path):
 
 def test_hydra_configuration_is_read(folder):
     (folder / "conf" / "model").mkdir(parents=True)
-    (folder / "conf" / "model" / "small.yaml").write_text("width: 8\n")
+    (folder / "conf" / "model" / "small.yaml").write_text("defaults: [base]\nwidth: 8\n")
+    (folder / "conf" / "model" / "base.yaml").write_text("depth: 2\n")
     (folder / "conf" / "model" / "large.yaml").write_text("width: 64\n")
     (folder / "conf" / "config.yaml").write_text(
         "defaults:\n  - model: small\n  - _self_\n"
@@ -164,9 +165,9 @@ def test_hydra_configuration_is_read(folder):
         'import hydra\n@hydra.main(config_path="conf", config_name="config")\ndef main(cfg): ...\nmain()\n'
     )
     found = {parameter.name: parameter for parameter in describe("train.py").parameters if not parameter.part}
-    assert list(found) == ["model", "lr", "data", "name", "out", "optim.beta", "model.width", "args"]
+    assert list(found) == ["model", "lr", "data", "name", "out", "optim.beta", "model.width", "model.depth", "args"]
     assert (found["model"].choices, found["lr"].default, str(found["out"].default)) == (
-        ("large", "small"), 0.1, "${name}",
+        ("base", "large", "small"), 0.1, "${name}",
     )  # fmt: skip
     texts = parse_command_line("train.py", ["lr=1", "--model", "large", "data=a=b", "name=it's", "--", "+new=2"])
     (role,) = build_app("train.py", texts).roles
