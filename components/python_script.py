@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cachetools import TTLCache
+from cachetools import LRUCache, cached
 
 from ..base.files import current_folder, is_folder, is_missing
 from ..base.modules import SearchPath, module_path
@@ -55,9 +55,6 @@ LAUNCH = (
 )
 """The fields of a launch, before the names that a script takes are changed."""
 _ONLY_WITH = {"nproc_per_node": TORCHRUN, "nnodes": TORCHRUN, "num_replicas": PYTHON}
-
-_sources: TTLCache[Any, ScriptSource] = TTLCache(maxsize=8, ttl=2.0)
-_lock = threading.Lock()
 
 
 class _Place(NamedTuple):
@@ -119,21 +116,18 @@ def read_python(name: str) -> tuple[Path, ScriptSource]:
         ComponentNotFoundException: There is no such file.
         ComponentLoadError: It cannot be read.
     """
-    place = _place(name)
-    folder = current_folder() if place.module else None
+    path = _place(name).path
     try:
-        status = place.path.stat()
-        key = place.path, folder, status.st_mtime_ns, status.st_size
-        with _lock:
-            # One launch asks for it several times.
-            found = _sources.get(key)
-        if found is None:
-            found = read_script_source(place.path, folder)
-            with _lock:
-                _sources[key] = found
+        status = path.stat()
+        return path, _read(path, status.st_mtime_ns, status.st_size)
     except OSError as error:
-        raise ComponentLoadError(str(place.path), None, error.strerror or str(error)) from error
-    return place.path, found
+        raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
+
+
+@cached(LRUCache(maxsize=8), lock=threading.Lock())
+def _read(path: Path, changed: int, size: int) -> ScriptSource:
+    # One launch asks for it several times.
+    return read_script_source(path)
 
 
 def describe_python(name: str) -> ComponentDoc:

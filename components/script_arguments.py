@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from ..specs.errors import ArgumentError
-from .model import PRIMITIVES, REQUIRED, Computed, Parameter, ValueType
+from .model import PRIMITIVES, REQUIRED, Parameter, ValueType
 from .values import check_argument, parse_value, split_list, to_text
 
 Style = Literal["option", "joined", "positional", "override", "command", "variable"]
@@ -35,8 +35,6 @@ class ScriptArgument:
         booleans: The words for False and True, where it takes a word.
         commands: The subcommands that it belongs to; empty if it precedes them or there are none.
         needed_by: The subcommands that require it.
-        dest: The attribute that a flag of argparse sets.
-        inverts: Whether the flag sets that to False.
     """
 
     name: str
@@ -51,8 +49,6 @@ class ScriptArgument:
     booleans: tuple[str, str] = ("False", "True")
     commands: tuple[str, ...] = ()
     needed_by: tuple[str, ...] = ()
-    dest: str = ""
-    inverts: bool = False
 
     @property
     def parameter(self) -> Parameter:
@@ -71,12 +67,9 @@ class ScriptArgument:
         )
 
     def is_changed(self, text: str) -> bool:
-        """Return whether a valid text differs from the default."""
-        if self.default is REQUIRED or isinstance(self.default, Computed):
-            return text != to_text(self.default) or self.default is REQUIRED
-        value = parse_value(self.parameter, text)
-        same = list(value) == self.default if isinstance(value, tuple) else value == self.default
-        return text != to_text(self.default) and not same
+        """Return whether a text differs from the default. Raises ArgumentError if it is no value of the type."""
+        default = to_text(self.default)
+        return text != default and to_text(parse_value(self.parameter, text)) != default
 
     def words(self, text: str) -> list[str]:
         """Return the words of the script's command line that give it a value.
@@ -123,17 +116,52 @@ class ScriptArgument:
         return [self.flag, text]
 
 
-def value_type(kind: str, name: str = "", **more: Any) -> ValueType:
-    """Make the type of one value; what is neither number nor bool is a text."""
-    return ValueType(kind if kind in PRIMITIVES else "str", name or kind, **more)
+def make_argument(
+    name: str,
+    kind: str,
+    default: Any,
+    *,
+    type_name: str = "",
+    choices: tuple[str, ...] = (),
+    optional: bool = False,
+    names: Sequence[str] = (),
+    style: Style = "option",
+    help: str = "",
+    arity: int | Literal["*"] = 1,
+    repeats: bool = False,
+    **more: Any,
+) -> ScriptArgument:
+    """Make an argument; one that takes several words, or is repeated, is a list.
 
-
-def list_type(kind: str, length: int | Literal["*"], **more: Any) -> ValueType:
-    """Make the type of several values of one kind."""
+    Args:
+        name: Its name.
+        kind: The kind of each value; what is neither number nor bool is a text.
+        default: Its default, or `REQUIRED`.
+        type_name: The name of its type.
+        choices: The valid texts.
+        optional: Whether None is a value, also if it is not the default.
+        names: Its options, if they are others than its name.
+        style: How it is given.
+        help: Its description.
+        arity: The words after its option.
+        repeats: Whether the option is repeated.
+        more: Further attributes of the argument.
+    """
     item = kind if kind in PRIMITIVES else "str"
-    if length == "*":
-        return ValueType("list", f"list[{item}]", (item,), **more)
-    return ValueType("tuple", f"tuple[{','.join([item] * length)}]", (item,) * length, **more)
+    made = ValueType(item, type_name or kind, choices=choices)
+    if arity not in (0, 1) or (repeats and arity == 1):
+        items = (item,) * (arity if isinstance(arity, int) and not repeats else 1)
+        shape = "list" if repeats or arity == "*" else "tuple"
+        made = ValueType(shape, f"{shape}[{','.join(items)}]", items)
+        help = f"{help} [{', '.join(choices)}]".strip() if choices else help
+        default = [default] if isinstance(default, (str, int, float)) else default
+    flag = ""
+    if style in ("option", "joined"):
+        names = names or [f"--{name}"]
+        flag = next((option for option in names if option.startswith("--")), names[0])
+        made = replace(made, flags=tuple(option for option in names if option != f"--{name}"))
+    made = replace(made, optional=optional or default is None)
+    return ScriptArgument(name, style, made, default, help, flag, arity, repeats, **more)
 
 
 def is_name(text: str) -> bool:
@@ -152,51 +180,35 @@ def command_words(arguments: Sequence[ScriptArgument], texts: dict[str, str], re
     Raises:
         ArgumentError: A text is not valid, an argument is missing, or one belongs to another subcommand.
     """
-    command = next((item for item in arguments if item.style == "command"), None)
-    chosen = ""
-    if command is not None:
-        chosen = texts.get(command.name) or ("" if command.default is REQUIRED else to_text(command.default))
-    parts: list[list[str]] = [[], []]
-    for after in (False, True):
-        own = [item for item in arguments if bool(item.commands) == after and item.style not in ("command", "variable")]
-        for item in own:
-            if after and chosen not in item.commands and item.name in texts and item.is_changed(texts[item.name]):
-                where = ", ".join(item.commands)
-                raise ArgumentError(item.name, f"is an argument of {where}, not of {chosen or 'no subcommand'}")
-        own = [item for item in own if not after or chosen in item.commands]
-        missing = [
-            item.name
-            for item in own
-            if item.name not in texts and (item.default is REQUIRED or chosen in item.needed_by) and not rest
-        ]
-        if missing:
-            raise ArgumentError(missing[0], f"the script needs a value for {', '.join(missing)}")
-        options = [
-            word
-            for item in own
-            if item.style != "positional" and item.name in texts and item.is_changed(texts[item.name])
-            for word in item.words(texts[item.name])
-        ]
-        parts[after] = _with_positionals(options, own, texts)
-    given = [] if command is None or not chosen else [chosen]
-    if command is not None and chosen == to_text(command.default) and not parts[1]:
-        given = []
-    return [*parts[0], *given, *parts[1], *rest]
+    changed = {item.name for item in arguments if item.name in texts and item.is_changed(texts[item.name])}
+    chosen = next((texts.get(item.name, "") for item in arguments if item.style == "command"), "")
+    own = [item for item in arguments if not item.commands or chosen in item.commands]
+    for item in arguments:
+        if item.name in changed and item not in own:
+            where = ", ".join(item.commands)
+            raise ArgumentError(item.name, f"is an argument of {where}, not of {chosen or 'no subcommand'}")
+    for item in own if not rest else ():
+        if item.name not in texts and (item.default is REQUIRED or chosen in item.needed_by):
+            raise ArgumentError(item.name, f"the script needs a value for {item.name}")
+    before = _words([item for item in own if not item.commands], texts, changed)
+    after = _words([item for item in own if item.commands], texts, changed)
+    return [*before, *([chosen] if chosen else []), *after, *rest]
 
 
-def _with_positionals(options: list[str], own: Sequence[ScriptArgument], texts: dict[str, str]) -> list[str]:
-    """Put the positional arguments before the options, since an option may take any number of words."""
-    words: list[str] = []
+def _words(own: Sequence[ScriptArgument], texts: dict[str, str], changed: set[str]) -> list[str]:
+    """Return the positional arguments, then the options, since an option may take any number of words."""
     positionals = [item for item in own if item.style == "positional"]
-    while positionals and not (
-        positionals[-1].name in texts
-        and (positionals[-1].default is REQUIRED or positionals[-1].is_changed(texts[positionals[-1].name]))
-    ):
-        positionals.pop()
-    for item in positionals:
-        if item.name not in texts and (item.default is None or isinstance(item.default, (Computed, tuple, list))):
+    given = [item for item in positionals if texts.get(item.name) or item.name in changed]
+    for item in positionals[: len(given)]:
+        if item not in given:
             raise ArgumentError(item.name, "the script needs a value for it, since a later one is given")
-        words += item.words(texts.get(item.name, to_text(item.default)))
+    words = [word for item in given for word in item.words(texts[item.name])]
+    options = [
+        word
+        for item in own
+        if item.name in changed and item.style in ("option", "joined", "override")
+        for word in item.words(texts[item.name])
+    ]
     return [*options, "--", *words] if any(word.startswith("-") for word in words) else [*words, *options]
 
 

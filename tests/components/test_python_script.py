@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import re
 import shlex
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -154,9 +153,8 @@ def test_click_parses_what_is_built(tmp_path):
 
 def test_hydra_configuration_is_read(folder):
     (folder / "conf" / "model").mkdir(parents=True)
-    (folder / "conf" / "model" / "small.yaml").write_text("defaults: [base]\nwidth: 8\n")
-    (folder / "conf" / "model" / "base.yaml").write_text("depth: 2\n")
-    (folder / "conf" / "model" / "large.yaml").write_text("width: 64\n")
+    for name in ("small", "base", "large"):
+        (folder / "conf" / "model" / f"{name}.yaml").write_text("width: 8\n")
     (folder / "conf" / "config.yaml").write_text(
         "defaults:\n  - model: small\n  - _self_\n"
         "lr: 0.1\ndata: ???\nname: run, one\nout: ${name}\noptim: {beta: 0.9}\n"
@@ -165,41 +163,13 @@ def test_hydra_configuration_is_read(folder):
         'import hydra\n@hydra.main(config_path="conf", config_name="config")\ndef main(cfg): ...\nmain()\n'
     )
     found = {parameter.name: parameter for parameter in describe("train.py").parameters if not parameter.part}
-    assert list(found) == ["model", "lr", "data", "name", "out", "optim.beta", "model.width", "model.depth", "args"]
+    assert list(found) == ["model", "lr", "data", "name", "out", "optim.beta", "args"]
     assert (found["model"].choices, found["lr"].default, str(found["out"].default)) == (
         ("base", "large", "small"), 0.1, "${name}",
     )  # fmt: skip
     texts = parse_command_line("train.py", ["lr=1", "--model", "large", "data=a=b", "name=it's", "--", "+new=2"])
     (role,) = build_app("train.py", texts).roles
     assert role.args == ["train.py", "model=large", "lr=1", "data='a=b'", r"name='it\'s'", "+new=2"]
-
-
-def test_functions_of_modules_beside_the_script_are_read(folder):
-    (folder / "options.py").write_text(
-        'import argparse\ndef get():\n    p = argparse.ArgumentParser()\n    p.add_argument("--lr")\n'
-        '    p.add_argument("--wd")\n    return p\nif __name__ == "__main__":\n    get().add_argument("--never")\n'
-    )
-    (folder / "train.py").write_text("from options import get\nget().parse_args()\n")
-    assert [item.name for item in describe("train.py").parameters if not item.part] == ["lr", "wd", "args"]
-
-
-def test_arguments_of_transformers_are_read_in_the_environment(folder, monkeypatch):
-    packages = folder / "env" / "lib" / "python3.11" / "site-packages" / "transformers"
-    packages.mkdir(parents=True)
-    (packages / "training_args.py").write_text(
-        "from dataclasses import dataclass, field\nraise SystemExit\n@dataclass\nclass TrainingArguments:\n"
-        '    output_dir: str | None = field(default=None, metadata={"help": "folder"})\n'
-        "    learning_rate: float = 5e-5\n"
-    )
-    program = folder / "env" / "bin" / "python"
-    program.parent.mkdir()
-    program.symlink_to(sys.executable)
-    monkeypatch.setenv("VIRTUAL_ENV", str(folder / "env"))
-    (folder / "env" / "pyvenv.cfg").write_text("home = /none\n")
-    (folder / "train.py").write_text(SOURCES["hf"])
-    doc = describe("train.py")
-    assert [item.name for item in doc.parameters if not item.part][-3:] == ["output_dir", "learning_rate", "args"]
-    assert doc.findings == ()
 
 
 def test_fields_of_the_launch_make_way_for_the_script(folder):
@@ -285,7 +255,7 @@ HOSTILE = {
     "odd calls": (
         b"import argparse\np = argparse.ArgumentParser(parents=5)\np.add_subparsers(dest=5)\n"
         b"p.add_argument('--a', nargs=10**12, help=3, type=4, default=p)\np.add_argument('')\np.set_defaults(a=p)\n",
-        "a parent of the parser",
+        "whose name is an expression",
     ),
     "diamonds": (
         b"import tyro\nclass A0:\n    a: int = 1\n    @staticmethod\n    def f(): ...\nclass B0: ...\n"
