@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ..base.files import read_file
 from .model import REQUIRED, Computed
 from .script_arguments import ScriptArgument, make_argument
@@ -25,6 +23,8 @@ def read_hydra(call: Call, path: Path) -> tuple[list[ScriptArgument], list[str]]
         call: The call of `hydra.main`.
         path: The script's file.
     """
+    import yaml
+
     folder, name = call.value("config_path", 0), call.value("config_name", 1)
     if not isinstance(name, str):
         return [], ["the configuration of Hydra, which has no config_name here"]
@@ -33,8 +33,7 @@ def read_hydra(call: Call, path: Path) -> tuple[list[ScriptArgument], list[str]]
     try:
         data = yaml.load(read_file(file, _MAX_BYTES), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        reason = getattr(error, "strerror", None) or getattr(error, "problem", None) or type(error).__name__
-        return [], [f"the configuration {file.name} ({reason})"]
+        return [], [f"the configuration {file.name} ({error})"]
     if not isinstance(data, dict):
         return [], []
     defaults = data.pop("defaults", ())
@@ -50,7 +49,6 @@ def _groups(base: Path, defaults: Iterable[Any]) -> Iterator[ScriptArgument]:
         if group and group.partition("/")[0] != "hydra":
             option = option.removesuffix(".yaml") if isinstance(option, str) else None
             choices = _files_of(base / group)
-            choices = choices if option in (None, *choices) else ()
             yield make_argument(group, "group", option, style="override", choices=choices, help=_GROUP)
 
 

@@ -30,17 +30,8 @@ _CLICK_KINDS = {
     "BOOL": "bool",
     "Choice": "str",
 }
-_ABSL_KINDS = {
-    "DEFINE_string": "str",
-    "DEFINE_integer": "int",
-    "DEFINE_float": "float",
-    "DEFINE_bool": "bool",
-    "DEFINE_boolean": "bool",
-    "DEFINE_enum": "str",
-    "DEFINE_list": "str",
-    "DEFINE_multi_string": "str",
-}
-_MAX_WORDS, _MAX_NESTED = 100, 3
+_ABSL_KINDS = {"integer": "int", "float": "float", "bool": "bool", "boolean": "bool"}
+_MAX_WORDS = 100
 
 
 @dataclass
@@ -52,11 +43,13 @@ class Arguments:
         commands: Those of each subcommand.
         command: The name of the argument that chooses one.
         needs_command: Whether one must be chosen.
+        variables: Those of the environment that have a default.
         hydra: The call of `hydra.main`.
     """
 
     main: list[ScriptArgument] = field(default_factory=list)
     commands: dict[str, list[ScriptArgument]] = field(default_factory=dict)
+    variables: list[ScriptArgument] = field(default_factory=list)
     command: str = "command"
     needs_command: bool = False
     hydra: Call | None = None
@@ -98,16 +91,13 @@ class LibraryReader:
         self._class: Definition | None = None
 
     def read(self) -> Arguments:
-        """Follow the script; where that finds nothing, follow all of its functions and classes."""
+        """Follow the script."""
         self._walk(self._syntax.body)
         for commands in self._apps.values():
             # An app with one command has no subcommands.
             self._found.needs_command = len(commands) > 1
             for command, function in commands.items():
                 self._found.of(command if len(commands) > 1 else None).extend(self._of_definition("typer", function))
-        if self._found == Arguments():
-            for definition in self._syntax.definitions.values():
-                self._enter(definition)
         return self._found
 
     def _walk(self, nodes: Iterable[ast.AST]) -> None:
@@ -166,6 +156,8 @@ class LibraryReader:
             self._read(call, absl_argument, "")
         elif call.path in _FIELDS:
             self._read_fields(_FIELDS[call.path], call, call.node_of("", 0))
+        elif call.path in ("os.environ.get", "os.getenv") and len(node.args) > 1:
+            self._found.variables.append(environment_variable(call))
         elif name == "add_arguments":
             self._read_fields("simple_parsing", call, call.node_of("dataclass", 0))
         elif name == "HfArgumentParser":
@@ -240,9 +232,6 @@ class LibraryReader:
             call = self._declaration(one)
             nested = self._definition(one.annotation) if library in _NESTING else None
             if isinstance(nested, ast.ClassDef) and nested.decorator_list:
-                if prefix.count(".") >= _MAX_NESTED:
-                    self._note(one.annotation, f"the arguments of {prefix}{one.name}")
-                    continue
                 made = (call and call.node_of("default_factory")) or one.default
                 is_own = made is None or ast.unparse(made) in (nested.name, f"{nested.name}()")
                 for item in self._of_definition(library, nested, f"{prefix}{one.name}."):
@@ -291,10 +280,10 @@ class LibraryReader:
             if call.node is one.default:
                 default = self._declared_default(call, len(names) < len(texts))
         shown = f"{prefix}{one.name}".replace("_", "-" if library in ("tyro", "typer") else "_")
-        long = next((name for name in names if name.startswith("--")), f"--{shown}")
-        shown = long.partition("/")[0][2:]
+        on, _, off = next((name for name in names if name.startswith("--")), f"--{shown}").partition("/")
+        shown = on[2:]
         made = _annotated_type(one.annotation, default)
-        is_list, off, arity = made.kind in ("list", "tuple"), "", 1
+        is_list, arity = made.kind in ("list", "tuple"), 1
         if library == "fire" and is_list:
             # Fire reads the text as Python.
             made, is_list, default = ValueType("str", made.name), False, Computed(str(default))
@@ -305,7 +294,7 @@ class LibraryReader:
             and (library == "typer" or (library == "tyro" and default is not REQUIRED))
         ):
             head, dot, last = shown.rpartition(".")
-            arity, off = 0, f"--{head}{dot}no-{last}"
+            arity, off = 0, off or f"--{head}{dot}no-{last}"
         repeats = library == "typer" and is_list and not is_positional
         if is_list and not repeats:
             arity = "*" if made.kind == "list" or "..." in made.items or not made.items else len(made.items)
@@ -317,7 +306,7 @@ class LibraryReader:
             choices=made.choices,
             optional=made.optional,
             style="positional" if is_positional else "joined" if library == "fire" else "option",
-            names=[f"--{shown}", f"--{prefix}{one.name}", *(name for name in names if "/" not in name)],
+            names=[on, f"--{prefix}{one.name}", *(name for name in names if "/" not in name)],
             help=" ".join(str(help).split()),
             arity=arity,
             repeats=repeats,
@@ -371,13 +360,12 @@ def argparse_argument(call: Call) -> ScriptArgument | None:
     # The field of further arguments takes those of nargs="...".
     if action in ("help", "version") or call.symbol("help") == "SUPPRESS" or (nargs == "..." and not is_option):
         return None
-    if call.symbol("default") == "SUPPRESS":
-        default = None
     arity: Any = 1
     kind, repeats = call.symbol("type") or "str", action in ("append", "extend")
     if action in _FLAGS:
         kind, arity = "bool", 0
-        default = default if action in ("store_true", "BooleanOptionalAction") and default is not None else False
+        if action != "BooleanOptionalAction":
+            default = default if action == "store_true" and default is not None else False
     elif action == "count":
         kind, arity, repeats, default = "int", 0, True, default or 0
     elif nargs in ("*", "+", "...") or is_number:
@@ -407,8 +395,8 @@ def argparse_argument(call: Call) -> ScriptArgument | None:
     )
 
 
-def click_argument(call: Call) -> ScriptArgument | None:
-    """Return the argument of `click.option` or `click.argument`; None if it is hidden."""
+def click_argument(call: Call) -> ScriptArgument:
+    """Return the argument of `click.option` or `click.argument`."""
     names, default, nargs = call.names(), call.default(), call.value("nargs")
     is_option, given = call.name == "option", call.node_of("type")
     kind, choices = call.symbol("type") or _kind_of(default), ()
@@ -418,14 +406,12 @@ def click_argument(call: Call) -> ScriptArgument | None:
     arity: Any = "*" if nargs == -1 else nargs if isinstance(nargs, int) and 0 < nargs <= _MAX_WORDS else 1
     on = [name.partition("/")[0].strip() for name in names if name.startswith("-")]
     off = next((name.partition("/")[2].strip() for name in names if "/" in name), "")
-    if call.is_true("hidden"):
-        return None
     if call.is_true("count"):
         kind, arity, default = "int", 0, default or 0
     elif off or call.is_true("is_flag") or "flag_value" in call:
         kind, arity, default = "bool", 0, default if isinstance(default, (bool, Computed)) else False
     is_needed = not is_option and "default" not in call and nargs != -1 and call.value("required") is not False
-    if is_needed or call.is_true("required") or (call.is_true("prompt") and default is None):
+    if is_needed or call.is_true("required"):
         default = REQUIRED
     return make_argument(
         next((one for one in on if one.startswith("--")), on[0]).lstrip("-") if is_option else names[0].lower(),
@@ -448,7 +434,7 @@ def absl_argument(call: Call) -> ScriptArgument:
         default = default.split(",")
     return make_argument(
         call.text("name", 0),
-        _ABSL_KINDS.get(call.name, "str"),
+        _ABSL_KINDS.get(call.name.rpartition("_")[2], "str"),
         REQUIRED if call.is_true("required") else default,
         choices=_choices(call.value("enum_values", 2)) if is_enum else (),
         style="joined",
@@ -457,3 +443,10 @@ def absl_argument(call: Call) -> ScriptArgument:
         repeats=call.name.startswith("DEFINE_multi"),
         booleans=("false", "true"),
     )
+
+
+def environment_variable(call: Call) -> ScriptArgument:
+    """Return the variable of `os.environ.get` or `os.getenv`."""
+    name = call.text("key", 0)
+    help = f"The variable {name} of the script's environment"
+    return make_argument(name, "str", call.default("default", 1), style="variable", help=help)

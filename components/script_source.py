@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import ast
-import logging
 import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from pathlib import Path
 
-from ..base.files import is_file, read_file
+from ..base.files import read_file
 from ..base.modules import parse_source
 from .model import REQUIRED, Computed
 from .sbatch_script import SET_ELSEWHERE
@@ -21,16 +19,14 @@ from .script_libraries import LibraryReader
 from .script_syntax import Syntax, TooSlowError
 from .source import TOO_DEEP
 
-_log = logging.getLogger(__name__)
-
 MAX_BYTES = 400_000
 """A larger file is not read: parsing it takes longer than a person waits."""
 _MAX_SECONDS = 0.2
 _MAX_ARGUMENTS, _MAX_NOTES, _LONGEST_NOTE = 2_000, 20, 200
-_READS_ENVIRONMENT = frozenset({"os.environ.get", "os.getenv"})
-# Variables that torchrun or another launcher sets.
+# Variables that torchrun, a shell, a login or Slurm sets.
 _SET_BY_LAUNCHER = re.compile(
-    r"(?:LOCAL_|GROUP_|NODE_)?RANK|(?:LOCAL_|ROLE_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)|TORCHELASTIC_\w*|JOB_ID"
+    r"(?:LOCAL_|GROUP_|NODE_)?RANK|(?:LOCAL_|ROLE_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)|TORCHELASTIC_\w*|JOB_ID|"
+    + SET_ELSEWHERE.pattern
 )
 # A `__main__` block, or a line of the top level that parses arguments.
 _IS_SCRIPT = re.compile(
@@ -78,13 +74,9 @@ def read_script_source(path: Path) -> ScriptSource:
     Raises:
         OSError: The file cannot be read.
     """
-    try:
-        text = read_file(path, MAX_BYTES)
-    except OSError:
-        if path.stat().st_size <= MAX_BYTES or not is_file(path):
-            raise
+    if path.stat().st_size > MAX_BYTES:
         return ScriptSource(notes=[(0, f"it has more than {MAX_BYTES // 1000} kB")])
-    return read_script_text(text, path)
+    return read_script_text(read_file(path, MAX_BYTES), path)
 
 
 def read_script_text(text: bytes, path: Path) -> ScriptSource:
@@ -96,13 +88,10 @@ def read_script_text(text: bytes, path: Path) -> ScriptSource:
         found.notes.append((0, "all of its arguments: it is too large"))
     except SyntaxError as error:
         found.notes.append((error.lineno or 0, f"syntax error: {error.msg}"))
-    except ValueError as error:
-        found.notes.append((0, f"not Python: {error}"))
     except (RecursionError, MemoryError):
         found.notes.append((0, f"it is {TOO_DEEP}"))
     except Exception as error:  # a source can use the libraries in any way; it can be launched all the same
-        _log.warning("arguments of %s: %s", path, error, exc_info=True)
-        found.notes.append((0, f"its arguments ({type(error).__name__})"))
+        found.notes.append((0, f"its arguments ({type(error).__name__}: {error})"))
     return found
 
 
@@ -131,7 +120,7 @@ class _Reader:
                 self._note(None, reason)
         if not self._found.arguments:
             self._add(_constants(self._syntax))
-        self._add(_variables(self._syntax))
+        self._add(item for item in found.variables if not _SET_BY_LAUNCHER.fullmatch(item.name))
 
     def _add(self, arguments: Iterable[ScriptArgument]) -> None:
         taken = {argument.name for argument in self._found.arguments}
@@ -157,15 +146,14 @@ def _of_commands(commands: Mapping[str, list[ScriptArgument]]) -> Iterable[Scrip
     for command, arguments in commands.items():
         for argument in arguments:
             needed = (command,) if argument.default is REQUIRED else ()
-            if needed:
-                argument = replace(argument, default=None, type=replace(argument.type, optional=True))
-            known = found.get(argument.name)
-            if known is None:
-                found[argument.name] = replace(argument, commands=(command,), needed_by=needed)
-                continue
-            default = known.default if known.default == argument.default else Computed("depends on the subcommand")
+            default = None if needed else argument.default
+            known = found.get(argument.name, replace(argument, default=default))
             found[argument.name] = replace(
-                known, default=default, commands=(*known.commands, command), needed_by=(*known.needed_by, *needed)
+                known,
+                default=default if known.default == default else Computed("depends on the subcommand"),
+                type=replace(known.type, optional=default is None),
+                commands=(*known.commands, command),
+                needed_by=(*known.needed_by, *needed),
             )
     return found.values()
 
@@ -179,17 +167,3 @@ def _constants(syntax: Syntax) -> Iterable[ScriptArgument]:
         value = syntax.value(line.value) if isinstance(line, ast.Assign) else None
         if isinstance(value, (int, float, str)) and not name.startswith("_"):
             yield make_argument(name, type(value).__name__, value, style="joined")
-
-
-def _variables(syntax: Syntax) -> Iterable[ScriptArgument]:
-    """Yield the variables of the environment that a script reads with a default."""
-    for node in chain(syntax.body, *syntax.inside.values()):
-        if not isinstance(node, ast.Call) or syntax.path_of(node.func) not in _READS_ENVIRONMENT or len(node.args) != 2:
-            continue
-        name = syntax.value(node.args[0])
-        if not isinstance(name, str) or not name.isidentifier() or _SET_BY_LAUNCHER.fullmatch(name):
-            continue
-        if not SET_ELSEWHERE.fullmatch(name):
-            default = syntax.default(node.args[1])
-            help = f"The variable {name} of the script's environment"
-            yield make_argument(name, "str", default, style="variable", help=help)
