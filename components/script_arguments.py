@@ -13,6 +13,7 @@ from .values import check_argument, parse_value, split_list, to_text
 
 Style = Literal["option", "joined", "positional", "override", "command", "variable"]
 LONGEST_NAME = 100
+_MAX_WORDS = 100
 # What Hydra's grammar takes without quotes; brackets and quotes are Hydra's own syntax.
 _PLAIN_OVERRIDE = re.compile(r"[\[{'\"].*|[\w./\\+$%*@?|:-]+(?: +[\w./\\+$%*@?|:-]+)*", re.DOTALL)
 
@@ -150,8 +151,9 @@ def make_argument(
     item = kind if kind in PRIMITIVES else "str"
     made = ValueType(item, type_name or kind, choices=choices)
     if arity not in (0, 1) or (repeats and arity == 1):
-        items = (item,) * (arity if isinstance(arity, int) and not repeats else 1)
-        shape = "list" if repeats or arity == "*" else "tuple"
+        is_list = repeats or arity == "*" or arity > _MAX_WORDS
+        items = (item,) if is_list else (item,) * int(arity)
+        shape = "list" if is_list else "tuple"
         made = ValueType(shape, f"{shape}[{','.join(items)}]", items)
         help = f"{help} [{', '.join(choices)}]".strip() if choices else help
         default = [default] if isinstance(default, (str, int, float)) else default

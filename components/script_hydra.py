@@ -48,7 +48,7 @@ def _groups(base: Path, defaults: Iterable[Any]) -> Iterator[ScriptArgument]:
         group = str(group).rpartition(" ")[2].partition("@")[0]
         if group and group.partition("/")[0] != "hydra":
             option = option.removesuffix(".yaml") if isinstance(option, str) else None
-            choices = _files_of(base / group)
+            choices = tuple(sorted(path.stem for path in (base / group).glob("*.yaml")))[:_MAX_CHOICES]
             yield make_argument(group, "group", option, style="override", choices=choices, help=_GROUP)
 
 
@@ -64,11 +64,3 @@ def _keys(data: Mapping[Any, Any], prefix: str, depth: int) -> Iterator[ScriptAr
             is_known = value is None or (isinstance(value, (str, int, float)) and "${" not in str(value))
             default = REQUIRED if value == "???" else value if is_known else Computed(str(value))
             yield make_argument(name, "str" if value is None else type(value).__name__, default, style="override")
-
-
-def _files_of(folder: Path) -> tuple[str, ...]:
-    """Return the options of a config group."""
-    try:
-        return tuple(sorted(path.stem for path in folder.iterdir() if path.suffix == ".yaml"))[:_MAX_CHOICES]
-    except OSError:
-        return ()

@@ -15,6 +15,7 @@ from .docstrings import read_docstring
 from .model import REQUIRED, AnnotationError, Computed, ValueType, read_annotation
 from .script_arguments import ScriptArgument, make_argument
 from .script_syntax import Call, Definition, Function, Syntax, computed
+from .values import to_text
 
 Note = Callable[[ast.AST | None, str], object]
 _FIELDS = {"tyro.cli": "tyro", "simple_parsing.parse": "simple_parsing", "typer.run": "typer", "fire.Fire": "fire"}
@@ -31,7 +32,6 @@ _CLICK_KINDS = {
     "Choice": "str",
 }
 _ABSL_KINDS = {"integer": "int", "float": "float", "bool": "bool", "boolean": "bool"}
-_MAX_WORDS = 100
 
 
 @dataclass
@@ -188,7 +188,7 @@ class LibraryReader:
             given = [owner for item in node.args if (owner := self._owner(item)) is not None]
             if function := self._definition(node.func):
                 self._enter(function, given[0] if given else None)
-            elif given and call.path != "print":
+            elif given:
                 self._note(node, f"the arguments that {call.path or name} adds")
 
     def _read(self, call: Call, make: Callable[[Call], ScriptArgument | None], command: str | None) -> None:
@@ -356,7 +356,7 @@ def argparse_argument(call: Call) -> ScriptArgument | None:
     """Return the argument of `add_argument`; None if it is not for a command line."""
     names, action, default = call.names(), call.symbol("action"), call.default()
     nargs = _NARGS.get(call.symbol("nargs"), call.value("nargs"))
-    is_option, is_number = names[0].startswith("-"), isinstance(nargs, int) and 0 < nargs <= _MAX_WORDS
+    is_option, is_number = names[0].startswith("-"), isinstance(nargs, int)
     # The field of further arguments takes those of nargs="...".
     if action in ("help", "version") or call.symbol("help") == "SUPPRESS" or (nargs == "..." and not is_option):
         return None
@@ -377,7 +377,6 @@ def argparse_argument(call: Call) -> ScriptArgument | None:
         default = computed(call.node_of("default") or call.node)
     if (not is_option and nargs not in ("?", "*")) or call.is_true("required"):
         default = REQUIRED
-    shown = "" if default is None else default
     name = next((one for one in names if one.startswith("--")), names[0]).lstrip("-")
     return make_argument(
         name,
@@ -386,7 +385,7 @@ def argparse_argument(call: Call) -> ScriptArgument | None:
         choices=_choices(call.value("choices")),
         names=names,
         style="option" if is_option else "positional",
-        help=call.text().replace("%(default)s", str(shown)).replace("%%", "%"),
+        help=call.text().replace("%(default)s", to_text(default)).replace("%%", "%"),
         arity=arity,
         repeats=repeats,
         off=f"--no-{name}" if action == "BooleanOptionalAction" else "",
@@ -401,9 +400,9 @@ def click_argument(call: Call) -> ScriptArgument:
     is_option, given = call.name == "option", call.node_of("type")
     kind, choices = call.symbol("type") or _kind_of(default), ()
     if isinstance(given, ast.Call):
-        made = call.of(given)
+        made = Call(call.syntax, given)
         kind, choices = made.name.replace("Choice", "str"), _choices(made.value("choices", 0))
-    arity: Any = "*" if nargs == -1 else nargs if isinstance(nargs, int) and 0 < nargs <= _MAX_WORDS else 1
+    arity: Any = "*" if nargs == -1 else nargs if isinstance(nargs, int) else 1
     on = [name.partition("/")[0].strip() for name in names if name.startswith("-")]
     off = next((name.partition("/")[2].strip() for name in names if "/" in name), "")
     if call.is_true("count"):

@@ -163,7 +163,7 @@ def _constants(syntax: Syntax) -> Iterable[ScriptArgument]:
     lines = syntax.tree.body
     end = next((at for at, line in enumerate(lines) if ast.unparse(line).startswith("exec(open(")), 0)
     for line in lines[:end]:
-        name = ast.unparse(line.targets[0]) if isinstance(line, ast.Assign) else "_"
-        value = syntax.value(line.value) if isinstance(line, ast.Assign) else None
-        if isinstance(value, (int, float, str)) and not name.startswith("_"):
-            yield make_argument(name, type(value).__name__, value, style="joined")
+        if isinstance(line, ast.Assign):
+            name, value = ast.unparse(line.targets[0]), syntax.value(line.value)
+            if isinstance(value, (int, float, str)) and not name.startswith("_"):
+                yield make_argument(name, type(value).__name__, value, style="joined")

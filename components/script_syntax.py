@@ -160,8 +160,7 @@ class Call:
     """
 
     def __init__(self, syntax: Syntax, node: ast.Call) -> None:
-        self.node = node
-        self._syntax = syntax
+        self.syntax, self.node = syntax, node
         self._words = {word.arg: word.value for word in node.keywords}
         self.path = syntax.path_of(node.func)
         self.name = node.func.attr if isinstance(node.func, ast.Attribute) else self.path.rpartition(".")[2]
@@ -169,10 +168,6 @@ class Call:
 
     def __contains__(self, name: str) -> bool:
         return name in self._words
-
-    def of(self, node: ast.Call) -> Call:
-        """Return another call of the script."""
-        return Call(self._syntax, node)
 
     def node_of(self, name: str, position: int | None = None) -> ast.expr | None:
         """Return the expression of an argument; None if it is not given."""
@@ -183,16 +178,16 @@ class Call:
     def value(self, name: str, position: int | None = None) -> Any:
         """Return the value of an argument; None if it is not given, UNKNOWN if it is not constant."""
         node = self.node_of(name, position)
-        return None if node is None else self._syntax.value(node)
+        return None if node is None else self.syntax.value(node)
 
     def default(self, name: str = "default", position: int | None = None, missing: Any = None) -> Any:
         """Return an argument as a default."""
-        return self._syntax.default(self.node_of(name, position), missing)
+        return self.syntax.default(self.node_of(name, position), missing)
 
     def symbol(self, name: str) -> Any:
         """Return a constant, or the last part of a name: `store_true`, `int`, `REMAINDER`."""
         value = self.value(name)
-        return self._syntax.path_of(self.node_of(name)).rpartition(".")[2] if value is UNKNOWN else value
+        return self.syntax.path_of(self.node_of(name)).rpartition(".")[2] if value is UNKNOWN else value
 
     def text(self, name: str = "help", position: int | None = None) -> str:
         """Return a text in one line; empty if it is not given or not constant."""
@@ -205,5 +200,5 @@ class Call:
 
     def names(self) -> list[str]:
         """Return the positional arguments; empty if not all of them are known texts."""
-        values = [self._syntax.value(item) for item in self.node.args]
+        values = [self.syntax.value(item) for item in self.node.args]
         return values if self.is_complete and all(isinstance(value, str) and value for value in values) else []
