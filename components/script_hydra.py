@@ -47,7 +47,7 @@ def _groups(base: Path, defaults: Iterable[Any]) -> Iterator[ScriptArgument]:
         group, option = next(iter(item.items())) if isinstance(item, dict) and item else ("", None)
         group = str(group).rpartition(" ")[2].partition("@")[0]
         if group and group.partition("/")[0] != "hydra":
-            option = option.removesuffix(".yaml") if isinstance(option, str) else None
+            option = option if isinstance(option, str) else None
             choices = tuple(sorted(path.stem for path in (base / group).glob("*.yaml")))[:_MAX_CHOICES]
             yield make_argument(group, "group", option, style="override", choices=choices, help=_GROUP)
 

@@ -217,7 +217,7 @@ class LibraryReader:
     def _read_fields(self, library: str, call: Call, target: ast.AST | None) -> None:
         """Read the parameters of a function, or the fields of a dataclass."""
         found = self._definition(target)
-        if found is None or (library == "fire" and isinstance(found, ast.ClassDef)):
+        if not found or (library == "fire" and isinstance(found, ast.ClassDef)):
             self._note(call.node, f"the arguments of {self._syntax.path_of(target) or 'an expression'}")
             return
         arguments = list(self._of_definition(library, found))
@@ -337,7 +337,7 @@ def _parameters(node: Function) -> Iterator[Field]:
 def _annotated_type(annotation: ast.expr | None, default: Any) -> ValueType:
     """Return the type of an annotation; without one, that of the default."""
     if annotation is None:
-        return ValueType(_kind_of(default), _kind_of(default))
+        return ValueType(kind := _kind_of(default), kind)
     try:
         return read_annotation(annotation)
     except AnnotationError:
