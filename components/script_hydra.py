@@ -13,7 +13,6 @@ from .script_syntax import Call
 
 _MAX_BYTES = 32_000
 _MAX_CHOICES, _MAX_DEPTH = 100, 4
-_GROUP = "A group of the configuration"
 
 
 def read_hydra(call: Call, path: Path) -> tuple[list[ScriptArgument], list[str]]:
@@ -49,7 +48,7 @@ def _groups(base: Path, defaults: Iterable[Any]) -> Iterator[ScriptArgument]:
         if group and group.partition("/")[0] != "hydra":
             option = option if isinstance(option, str) else None
             choices = tuple(sorted(path.stem for path in (base / group).glob("*.yaml")))[:_MAX_CHOICES]
-            yield make_argument(group, "group", option, style="override", choices=choices, help=_GROUP)
+            yield make_argument(group, "group", option, style="override", choices=choices, help="A config group")
 
 
 def _keys(data: Mapping[Any, Any], prefix: str, depth: int) -> Iterator[ScriptArgument]:
