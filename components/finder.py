@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 BUILTIN_MODULES = ("utils", "dist", "demo")
-_SCRIPT_SUFFIXES = (SUFFIX, ".slurm", ".sh", ".bash", ".batch", ".job")
+SUFFIXES = (".py", SUFFIX, ".slurm", ".sh", ".bash", ".batch", ".job")
+"""The ends of the names of files that are searched for components and scripts."""
 _BUILTIN_FORMS = {"j": "topology", "h": "resource", "mounts": "mounts"}
 
 
@@ -401,7 +402,7 @@ def _list_packages(find_all: Callable[[Callable[[str, str], object]], Iterable[C
 def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith((".py", *_SCRIPT_SUFFIXES)))
+            names = sorted(entry.name for entry in entries if entry.name.endswith(SUFFIXES))
     except OSError as error:
         reason = f"the folder cannot be read ({error.strerror}): create it, or correct component_folders in config.toml"
         yield [ComponentSummary(str(folder), "file", folder, 0, error=reason, owner=owner_of(folder))]
@@ -411,7 +412,7 @@ def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
 
 
 def _list_file(path: Path) -> list[ComponentSummary]:
-    if path.suffix in _SCRIPT_SUFFIXES:
+    if path.suffix != ".py":
         return _list_script(path)
     shown = shown_path(path)
     try:
