@@ -80,6 +80,7 @@ class Parameter:
         arity: For an argument of a Python script, the words that its option takes on a command line: 0 for a flag,
             `*` for any number.
         off: The option that sets a flag to False, empty if there is none.
+        only_with: Another parameter and its values with which this one has a meaning; empty if it always has.
     """
 
     name: str
@@ -91,6 +92,7 @@ class Parameter:
     part: Literal["", "launch", "variable"] = ""
     arity: int | Literal["*"] = 1
     off: str = ""
+    only_with: tuple[str, tuple[str, ...]] = ("", ())
 
     @property
     def type_text(self) -> str:

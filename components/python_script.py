@@ -37,16 +37,19 @@ PREFIX = "job_"
 """What precedes the name of a field of the launch if the script has an argument of that name."""
 
 
-def _launch(name: str, kind: str, default: Any, help: str, choices: tuple[str, ...] = (), form: str = "") -> Parameter:
+def _launch(
+    name: str, kind: str, default: Any, help: str, choices: tuple[str, ...] = (), form: str = "", launcher: str = ""
+) -> Parameter:
     made = ValueType(kind, kind, optional=default is None, choices=choices)
-    return Parameter(name, "keyword_only", made, default, help, form, part="launch")
+    only_with = ("launcher", (launcher,)) if launcher else ("", ())
+    return Parameter(name, "keyword_only", made, default, help, form, part="launch", only_with=only_with)
 
 
 LAUNCH = (
     _launch("launcher", "str", PYTHON, "The program that starts the script.", (PYTHON, TORCHRUN)),
-    _launch("nproc_per_node", "int", 1, "Processes on each node, with torchrun."),
-    _launch("nnodes", "int", 1, "Nodes, with torchrun."),
-    _launch("num_replicas", "int", 1, "Copies of the script, with python."),
+    _launch("nproc_per_node", "int", 1, "Processes on each node.", launcher=TORCHRUN),
+    _launch("nnodes", "int", 1, "Nodes.", launcher=TORCHRUN),
+    _launch("num_replicas", "int", 1, "Copies of the script.", launcher=PYTHON),
     _launch("cpu", "int", 1, "CPU cores of each replica."),
     _launch("gpu", "int", 0, "GPUs of each replica."),
     _launch("memMB", "int", 1024, "Memory of each replica, in MB."),
@@ -54,7 +57,6 @@ LAUNCH = (
     _launch("image", "str", DEFAULT_IMAGE, "The container image, where there are containers."),
 )
 """The fields of a launch, before the names that a script takes are changed."""
-_ONLY_WITH = {"nproc_per_node": TORCHRUN, "nnodes": TORCHRUN, "num_replicas": PYTHON}
 
 
 class _Place(NamedTuple):
@@ -148,10 +150,13 @@ def describe_python(name: str) -> ComponentDoc:
 
 
 def _parameters(arguments: Sequence[ScriptArgument]) -> Iterator[Parameter]:
+    command = next((argument.name for argument in arguments if argument.style == "command"), "")
     for argument in arguments:
-        yield argument.parameter
+        yield replace(argument.parameter, only_with=(command if argument.commands else "", argument.commands))
     for field in LAUNCH:
-        yield replace(field, name=_free(field.name, arguments))
+        other, values = field.only_with
+        only_with = (_free(other, arguments) if other else "", values)
+        yield replace(field, name=_free(field.name, arguments), only_with=only_with)
     help = "Further arguments, passed to the script as they are" if arguments else "The script's arguments"
     yield Parameter(_free(REST, arguments), "var_positional", ValueType("str", "str"), (), help)
 
@@ -211,11 +216,10 @@ def _launch_values(
     for field in LAUNCH:
         name = _free(field.name, arguments)
         values[field.name] = parse_value(parameters[name], texts[name]) if name in texts else field.default
-        launcher = _ONLY_WITH.get(field.name, values["launcher"])
-        if launcher != values["launcher"] and values[field.name] != field.default:
-            needed = _free("launcher", arguments)
-            raise ArgumentError(name, f"only {launcher} uses it: set {needed} to {launcher}")
-        if field.name in _ONLY_WITH and values[field.name] < 1:
+        needed, launchers = parameters[name].only_with
+        if launchers and values["launcher"] not in launchers and values[field.name] != field.default:
+            raise ArgumentError(name, f"only {launchers[0]} uses it: set {needed} to {launchers[0]}")
+        if launchers and values[field.name] < 1:
             raise ArgumentError(name, f"use 1 or more, not {values[field.name]}")
     return values
 

@@ -102,3 +102,54 @@ async def test_recent_script_of_another_folder_is_listed(app, script, tmp_path):
 )
 async def test_paths_and_modules_are_completed(script, text, whole):
     assert await ScriptSuggester().get_suggestion(text) == whole
+
+
+# The form
+
+
+async def test_form_of_a_script_is_filled_and_launched(app, scheduler, script):
+    script.with_name(".torchxconfig").write_text("[component:train.py]\noptimizer = adam\ngpu = 1\n")
+    async with launch_of(app, "train.py") as launch:
+        assert [row.field.name for row in launch.form.rows if row.display][:4] == ["lr", "out", "optimizer", "args"]
+        assert launch.origin("out") == "computed"
+        assert launch.fields("config") == {"optimizer": "adam", "gpu": "1"}
+        assert "! not read: " in launch.warnings()
+        assert "give such arguments in args" in launch.warnings()
+        launch.set("lr", "1e-3, 1e-4")
+        await launch.ready()
+        assert launch.origin("lr") == "each of 2"
+        await launch.open(SweepDialog, "ctrl+s")
+        await launch.press("2", "enter")
+        await launch.until(lambda: len(scheduler.launched) == 2, "the jobs")
+        first = scheduler.launched[0]
+        assert (first.name, first.roles[0].resource.gpu) == ("train", 1)
+        assert first.roles[0].args[-5:] == ["train.py", "--lr", "1e-3", "--optimizer", "adam"]
+        assert not script.with_suffix(".ran").exists()
+
+
+async def test_fields_of_the_other_launcher_are_hidden(app, scheduler, script):
+    async with launch_of(app, "train.py") as launch:
+        assert not launch.row("nnodes").display
+        launch.set("num_replicas", "3")
+        launch.set("launcher", "torchrun")
+        await launch.until(lambda: launch.row("nnodes").display, "the field of torchrun")
+        assert not launch.row("num_replicas").display
+        launch.set("nproc_per_node", "2")
+        await launch.shows("torchrun", "--nproc_per_node 2", on="preview")
+        # The hidden value is not part of the launch, and comes back with its field.
+        launch.set("launcher", "python")
+        await launch.until(lambda: launch.row("num_replicas").display)
+        assert launch.value("num_replicas") == "3"
+
+
+async def test_form_names_the_python_of_the_job(app, scheduler, script, monkeypatch):
+    dryrun = app.runner.dryrun
+
+    def with_python(*args, **kwargs):
+        info = dryrun(*args, **kwargs)
+        info.interpreter = "/p/.venv/bin/python (/p/.venv)"
+        return info
+
+    monkeypatch.setattr(app.runner, "dryrun", with_python)
+    async with launch_of(app, "train.py") as launch:
+        await launch.shows("runs with /p/.venv/bin/python (/p/.venv)", on="warnings")

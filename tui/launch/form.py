@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from .session import LaunchSession
 
 _ARGUMENTS, _OPTIONS, _ROLES = "argument-rows", "option-rows", "role-rows"
+# Warnings about a script that are shown below the form.
+_MOST_UNREAD = 2
 ROLE_HELP = (
     "Enter shows what can be changed in this role, whatever its component gave: replicas, image, resources, "
     "environment, mounts, retries, workspace, program."
@@ -115,7 +117,7 @@ class LaunchForm(Vertical):
             self.rule.info = Text(plain(model.doc.name or (model.base.name if model.base else "")))
             self.scheduler.choices = tuple(schedulers)
             self.scheduler._words = {name: backend_word(name, long=True) for name in schedulers}
-            await self._mount_rows(_ARGUMENTS, model.section(ARGUMENT))
+            await self._mount_rows(_ARGUMENTS, [field for field in model.section(ARGUMENT) if not field.is_of_launch])
             await self._mount_options(model)
 
     async def show_options(self, model: FormModel) -> None:
@@ -139,7 +141,8 @@ class LaunchForm(Vertical):
         with self.prevent(ChoiceField.Changed):
             self.scheduler.value = model.scheduler
         self._draw_scheduler_label()
-        await self._mount_rows(_OPTIONS, [*model.section(LAUNCH), *model.section(OPTION)])
+        of_launch = [field for field in model.section(ARGUMENT) if field.is_of_launch]
+        await self._mount_rows(_OPTIONS, [*of_launch, *model.section(LAUNCH), *model.section(OPTION)])
         await self._mount_roles(model)
 
     async def _mount_rows(self, place: str, fields: Sequence[Field]) -> None:
@@ -283,6 +286,10 @@ class LaunchForm(Vertical):
             if finding.hint and len(warnings) == 1:
                 line.append(f"  {plain(finding.hint)}", STYLES.faint)
             lines.append(line)
+        unread = [finding for finding in model.doc.findings if finding.severity == "warning"]
+        lines += [Text(f"! {plain(one.description)}", STYLES.pending) for one in unread[:_MOST_UNREAD]]
+        if len(unread) > _MOST_UNREAD:
+            lines.append(Text(f"  and {len(unread) - _MOST_UNREAD} more: esc goes back to all of them", STYLES.faint))
         lines += [Text(plain(one.what), STYLES.muted) for one in session.findings if one.level == "ok"]
         self._warnings.update(Text("\n", end="").join(lines))
         self._warnings.display = bool(lines)

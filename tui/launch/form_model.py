@@ -80,6 +80,7 @@ class FormModel:
             if self.doc.text and field.default:
                 field.default_word = "script"
         self._arrange(fields)
+        self._derive()
         if self.base is not None:
             self.take_app(self.base)
 
@@ -215,7 +216,11 @@ class FormModel:
                     field.take(text, Origin.LAST_RUN)
 
     def _derive(self) -> None:
-        """Show the figures of a named resource in the fields that it overrides."""
+        """Hide fields that have no meaning now, and show the figures of a named resource in those that it overrides."""
+        for field in self.section(ARGUMENT):
+            name, values = field.parameter.only_with if field.parameter else ("", ())
+            other = self.get(ARGUMENT, name)
+            field.is_hidden = other is not None and not other.is_swept and other.text not in values
         named = self._named_resource
         if named is not None:
             figures = () if named.is_swept else self._figures.get(named.text, ())
@@ -251,7 +256,7 @@ class FormModel:
 
     def errors(self) -> list[Field]:
         """Return the fields with errors, in the order of the form."""
-        return [field for field in self if field.error]
+        return [field for field in self if field.error and not field.is_hidden]
 
     def launch_count(self) -> int:
         """Return how many jobs would be launched; 0 with errors."""
@@ -278,7 +283,7 @@ class FormModel:
             yield self._plan({field.key: text for field, text in chosen}, label)
 
     def _plan(self, swept: Mapping[tuple[str, str], str], label: str) -> LaunchPlan:
-        texts = {key: swept.get(key, field.text) for key, field in self._fields.items()}
+        texts = {key: swept.get(key, field.text) for key, field in self._fields.items() if not field.is_hidden}
         given = {key: text for key, text in texts.items() if text != self._fields[key].default}
         overrides = {role: dict(changes) for role, changes in self._pending.items()}
         cfg: dict[str, Any] = {}
@@ -314,10 +319,10 @@ class FormModel:
             return []
         rows = []
         for field in self:
-            before = _text_then(field, record)
-            if before != field.text:
+            before, now = _text_then(field, record), field.default if field.is_hidden else field.text
+            if before != now:
                 name = f"{field.role} {field.name}".strip()
-                rows.append((name, mask_text(field.name, before), mask_text(field.name, field.text)))
+                rows.append((name, mask_text(field.name, before), mask_text(field.name, now)))
         for section, values in ((ARGUMENT, record.arguments), (OPTION, record.cfg)):
             for name, value in values.items():
                 if self.get(section, name) is None and (text := plain_text(value)):

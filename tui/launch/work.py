@@ -35,16 +35,14 @@ class DryRun:
     Attributes:
         text: the request.
         interpreter: what ran the component; empty for this program's own Python.
-        job_interpreter: the Python of a job on this machine; empty for others.
         app: the AppDef as its component made it.
         error: why there is no request.
         at: section and name of the field with the error.
-        findings: warnings of the backend.
+        findings: warnings and remarks of the backend.
     """
 
     text: str = ""
     interpreter: str = ""
-    job_interpreter: str = ""
     app: AppDef | None = None
     error: str = ""
     at: tuple[str, str] = ("", "")
@@ -86,9 +84,11 @@ def _fill(done: DryRun, runner: Runner, plan: LaunchPlan, progress: Progress, bu
             # Builtins, and most components, name their one role as the app.
             raise ArgumentError("name", _fault_text(fault))
     info = runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)
-    done.text, done.job_interpreter = _beginning(str(info)), info.interpreter
-    warnings = [Finding("warning", _fault_text(fault), "") for fault in faults]
-    done.findings = [*runner.preflight(app, plan.scheduler, plan.cfg), *warnings]
+    done.text = _beginning(str(info))
+    notes = [Finding("warning", _fault_text(fault)) for fault in faults]
+    if info.interpreter:
+        notes.append(Finding("ok", f"runs with {info.interpreter}"))
+    done.findings = [*runner.preflight(app, plan.scheduler, plan.cfg), *notes]
 
 
 def _reason(error: Exception) -> str:
