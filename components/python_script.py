@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from cachetools import LRUCache, cached
+from cachetools import TTLCache, cached
 
 from ..base.files import current_folder, is_folder, is_missing
 from ..base.modules import SearchPath, module_path
@@ -33,6 +33,7 @@ MODULE = "-m "
 """The start of the name of a module that is run as a script."""
 REST = "args"
 PYTHON, TORCHRUN = "python", "torchrun"
+_CACHE_S = 2.0
 PREFIX = "job_"
 """What precedes the name of a field of the launch if the script has an argument of that name."""
 
@@ -126,9 +127,9 @@ def read_python(name: str) -> tuple[Path, ScriptSource]:
         raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
 
 
-@cached(LRUCache(maxsize=8), lock=threading.Lock())
+# One launch asks for it several times. It does not stay, since Hydra's files may change while the script does not.
+@cached(TTLCache(8, _CACHE_S), lock=threading.Lock())
 def _read(path: Path, changed: int, size: int) -> ScriptSource:
-    # One launch asks for it several times.
     return read_script_source(path)
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.tables import toml_table
+from support.waiting import wait_until
 
 from torchx_tui.components.build import build_app
 from torchx_tui.components.command_line import parse_command_line, to_command_line
@@ -149,6 +150,15 @@ def test_click_parses_what_is_built(tmp_path):
         "lr": 0.5, "arch": "b", "aug": False, "tag": ("x", "y"), "steps": 3, "debug": True, "seed": 1,
         "files": ("p", "q"),
     }  # fmt: skip
+
+
+def test_changed_hydra_configuration_is_read_again(folder):
+    (folder / "train.py").write_text(
+        "import hydra\n@hydra.main(config_path='.', config_name='c')\ndef main(cfg): ...\nmain()\n"
+    )
+    for value in ("1", "2"):
+        (folder / "c.yaml").write_text(f"lr: {value}\n")
+        wait_until(lambda text=value: str(describe("train.py").parameters[0].default) == text, value)
 
 
 def test_hydra_configuration_is_read(folder):
