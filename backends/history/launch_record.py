@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from ...base.typed_data import convert
 from ...base.validation import decode_json, encode_json, epoch_seconds, is_name, is_path
 from ...specs.serialize import appdef_from_dict
-from ..shared.secrets import mask_text
 
 if TYPE_CHECKING:
     from ...specs.roles import AppDef
@@ -36,6 +34,7 @@ class LaunchOrigin:
         group: what several launches of one sweep share, empty for a launch of its own.
         config: what config gave to it, as text: ``scheduler``, run options, and arguments as ``component.NAME``.
         profile: the name of the profile in force, empty for none; None if it is not known.
+        swept: what distinguishes it from the others of its sweep, as text, by name; secrets are masked.
     """
 
     component: str = ""
@@ -45,6 +44,7 @@ class LaunchOrigin:
     group: str = ""
     config: Mapping[str, str] = field(default_factory=dict)
     profile: str | None = None
+    swept: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class LaunchRecord:
         group: what the launches of one sweep share.
         config: what config gave to it, see `LaunchOrigin`.
         profile: the profile in force, see `LaunchOrigin`; older records have none.
+        swept: what distinguishes it from the others of its sweep, see `LaunchOrigin`.
         world: the state of the code, see `GitState`; empty until git has answered.
         expected_app_id: the id that the dry run had chosen, to find the job if the launcher died before it learnt it.
         app_id: the id that the scheduler gave; empty until it has.
@@ -90,6 +91,7 @@ class LaunchRecord:
     group: str = ""
     config: dict[str, str] = field(default_factory=dict)
     profile: str | None = None
+    swept: dict[str, str] = field(default_factory=dict)
     world: dict[str, Any] = field(default_factory=dict)
     expected_app_id: str = ""
     app_id: str = ""
@@ -124,25 +126,6 @@ class LaunchRecord:
             AppDefError: the record holds none that can be read.
         """
         return appdef_from_dict(self.app)
-
-
-def argument_texts(record: LaunchRecord) -> dict[str, str]:
-    """Return the texts of the arguments that a launch was given, with secrets masked, by parameter."""
-    return {
-        name: mask_text(name, shlex.join(map(str, value)) if isinstance(value, (list, tuple)) else str(value))
-        for name, value in record.arguments.items()
-    }
-
-
-def differing_arguments(records: Sequence[LaunchRecord]) -> list[dict[str, str]]:
-    """Return of each launch the arguments in which some of the launches differ, such as those of a sweep.
-
-    An argument that a launch was not given is missing: it has the component's default.
-    """
-    texts = [argument_texts(record) for record in records]
-    names = dict.fromkeys(name for one in texts for name in one)
-    differing = [name for name in names if len({one.get(name) for one in texts}) > 1]
-    return [{name: one[name] for name in differing if name in one} for one in texts]
 
 
 def decode_record(text: bytes, record_id: str) -> LaunchRecord:

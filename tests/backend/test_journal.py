@@ -19,12 +19,9 @@ from torchx_tui.backends.history.launch_record import (
     FORMAT,
     LaunchOrigin,
     LaunchRecord,
-    argument_texts,
     decode_record,
-    differing_arguments,
     encode_record,
 )
-from torchx_tui.backends.shared.secrets import MASK
 from torchx_tui.base.files import read_file
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.roles import AppDef, Role
@@ -410,11 +407,3 @@ def test_only_unsettled_records_are_checked_again(launch, journal, reader, monke
         remover.forget(one)
         reader.find_all([])
         assert checked() == []
-
-
-def test_arguments_that_differ_within_a_sweep(launch):
-    records = [launch(lr=lr, opt="sgd", rest=["a", "b c"], api_token="secret1") for lr in ("0.1", "0.2")]
-    records.append(launch(lr="0.1", opt="sgd", rest=["a", "b c"], api_token="secret1", seed="3"))
-    assert argument_texts(records[0]) == {"lr": "0.1", "opt": "sgd", "rest": "a 'b c'", "api_token": MASK}
-    assert differing_arguments(records) == [{"lr": "0.1"}, {"lr": "0.2"}, {"lr": "0.1", "seed": "3"}]
-    assert differing_arguments(records[:1]) == [{}]

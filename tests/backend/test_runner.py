@@ -188,9 +188,9 @@ def test_a_relaunch_is_the_same_again(launched, runner, journal):
 
 
 def test_relaunch_leaves_the_sweep(runner, journal, app):
-    handle = runner.run(app, "local_cwd", origin=LaunchOrigin(group="sweep-1"))
+    handle = runner.run(app, "local_cwd", origin=LaunchOrigin(group="sweep-1", swept={"lr": "0.1"}))
     runner.relaunch(handle)
-    assert [record.group for record in journal.records()] == ["", "sweep-1"]
+    assert [(record.group, record.swept) for record in journal.records()] == [("", {}), ("sweep-1", {"lr": "0.1"})]
 
 
 def test_a_relaunch_without_a_record_asks_the_backend(runner, scheduler):

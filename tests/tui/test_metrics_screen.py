@@ -414,3 +414,12 @@ def test_swept_arguments_have_names():
         for n, text in enumerate(["train.py --lr 0.1 --amp --seed=1 -3", "train.py --lr -0.2 --seed=2 -3"])
     ]
     assert swept_values(rows) == (["lr", "amp", "seed"], [["0.1", "yes", "1"], ["-0.2", "", "2"]])
+
+
+def test_overlay_shows_defaults_and_values_of_a_sweep():
+    plain = JobRow("a", "local_cwd", "a", AppState.RUNNING, component="train.py")
+    swept = replace(plain, arguments="--lr 0.1", swept=(("queue", "a"),))
+    assert swept_values([swept, plain]) == (
+        ["lr", "queue"],
+        [["0.1", "a"], ["default", "default"]],
+    )

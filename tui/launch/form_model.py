@@ -279,10 +279,10 @@ class FormModel:
         swept = [field for field in self if field.is_swept]
         for values in product(*(field.values for field in swept)):
             chosen = list(zip(swept, values, strict=True))
-            label = " ".join(f"{field.name}={mask_text(field.name, text)}" for field, text in chosen)
-            yield self._plan({field.key: text for field, text in chosen}, label)
+            masked = {field.name: mask_text(field.name, text) for field, text in chosen}
+            yield self._plan({field.key: text for field, text in chosen}, masked)
 
-    def _plan(self, swept: Mapping[tuple[str, str], str], label: str) -> LaunchPlan:
+    def _plan(self, swept: Mapping[tuple[str, str], str], masked: Mapping[str, str]) -> LaunchPlan:
         texts = {key: swept.get(key, field.text) for key, field in self._fields.items() if not field.is_hidden}
         given = {key: text for key, text in texts.items() if text != self._fields[key].default}
         overrides = {role: dict(changes) for role, changes in self._pending.items()}
@@ -305,7 +305,7 @@ class FormModel:
                 for field in self
                 if field.origin in (Origin.CONFIG, Origin.PROFILE)
             },
-            label=label,
+            swept=masked,
             ignores_config=self.ignores_config,
             profile=self.profile,
         )
