@@ -19,7 +19,7 @@ from .script_libraries import LibraryReader
 from .script_syntax import Syntax, TooSlowError
 from .source import TOO_DEEP
 
-MAX_BYTES = 400_000
+MAX_BYTES = 150_000
 """A larger file is not read: parsing it takes longer than a person waits."""
 _MAX_SECONDS = 0.2
 _MAX_ARGUMENTS, _MAX_NOTES, _LONGEST_NOTE = 2_000, 20, 200
@@ -33,6 +33,15 @@ _IS_SCRIPT = re.compile(
     rb"^(?:if\s+__name__\s*==|(?!def |class |async |@|#)\S.*?\b(?:"
     rb"parse_(?:known_)?args\w*|fire\.Fire|tyro\.cli|typer\.run|app\.run|HfArgumentParser)\(|exec\(open\()",
     re.MULTILINE,
+)
+
+
+_DOCSTRING = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*)?\r?\n)*[rRuU]?(?:"
+    rb'"""(?:[^\\]|\\.)*?"""'
+    rb"|'''(?:[^\\]|\\.)*?'''"
+    rb"""|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')""",
+    re.DOTALL,
 )
 
 
@@ -56,10 +65,12 @@ def script_docstring(text: bytes) -> str | None:
 
     A script has a `__main__` block, or its top level parses arguments.
     """
-    if len(text) > MAX_BYTES or not _IS_SCRIPT.search(text):
+    if not _IS_SCRIPT.search(text):
         return None
+    # To parse all of it would hold the interpreter's lock for too long.
+    start = _DOCSTRING.match(text)
     try:
-        return ast.get_docstring(parse_source(text)) or ""
+        return (ast.get_docstring(parse_source(start[0])) or "") if start else ""
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         # It may be of another version of Python.
         return ""

@@ -153,3 +153,12 @@ async def test_form_names_the_python_of_the_job(app, scheduler, script, monkeypa
     monkeypatch.setattr(app.runner, "dryrun", with_python)
     async with launch_of(app, "train.py") as launch:
         await launch.shows("runs with /p/.venv/bin/python (/p/.venv)", on="warnings")
+
+
+async def test_script_with_many_arguments_has_a_form(app, scheduler, script):
+    more = "".join(f'parser.add_argument("--a{number}")\n' for number in range(400))
+    script.write_text(SCRIPT.replace("if __name__", f"{more}if __name__"))
+    async with launch_of(app, "train.py") as launch:
+        assert "! 303 more arguments without a field: give them in args" in launch.warnings()
+        launch.set("args", "--a399 x")
+        await launch.shows("python train.py --a399 x", on="preview")
