@@ -121,6 +121,7 @@ async def test_form_of_a_script_is_filled_and_launched(app, scheduler, script):
         await launch.open(SweepDialog, "ctrl+s")
         await launch.press("2", "enter")
         await launch.until(lambda: len(scheduler.launched) == 2, "the jobs")
+        assert all(record.group.startswith("train-") for record in app.runner.journal.records())
         first = scheduler.launched[0]
         assert (first.name, first.roles[0].resource.gpu) == ("train", 1)
         assert first.roles[0].args[-5:] == ["train.py", "--lr", "1e-3", "--optimizer", "adam"]
