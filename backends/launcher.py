@@ -258,7 +258,7 @@ def earlier_launch(
         SchedulerError: neither knows what it ran.
     """
     if record is not None:
-        origin = record.origin(relaunch_of=record.id)
+        origin = record.origin(relaunch_of=record.id, group="", swept={})
         return EarlierLaunch(record.app_def(), record.scheduler, record.cfg, record.workspace or None, origin)
     described = describe()
     if described is None:

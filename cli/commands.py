@@ -110,8 +110,10 @@ COMPONENT = option(
     "rest",
     nargs=argparse.REMAINDER,
     metavar="COMPONENT [ARGUMENT...]",
-    help="such as utils.echo, file.py:function, package.module:function; after it --help shows its arguments",
+    help="such as train.py, utils.echo, file.py:function, package.module:function; after it --help shows its arguments",
 )
+# All words after it are the module's; `make_launch` puts both together.
+MODULE = option("-m", nargs=argparse.REMAINDER, dest="module", metavar="MODULE", help="launch a module as a script")
 COMMANDS = {
     "run": Command(
         "launch a component",
@@ -125,10 +127,11 @@ COMMANDS = {
             flag("--detach", "return at once; the job continues"),
             flag("--notify", "send notifications about the job, as [notify] of config.toml says"),
             flag("--open", "open the dashboard on the job"),
+            MODULE,
             COMPONENT,
         ),
     ),
-    "dryrun": Command("print the request that run would send", "run.dryrun", (*LAUNCH, COMPONENT)),
+    "dryrun": Command("print the request that run would send", "run.dryrun", (*LAUNCH, MODULE, COMPONENT)),
     "list": Command(
         "list jobs",
         "status.list_jobs",
@@ -325,7 +328,7 @@ def flag_names(command: str) -> list[str]:
 
 def launch_options(command: str) -> tuple[Option, ...]:
     """Return the options of `run` or `dryrun` that may also follow the component."""
-    return COMMANDS[command].options[:-1]
+    return COMMANDS[command].options[:-2]
 
 
 def run_command(arguments: Any, settings: Settings) -> int:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..components.command_line import flags_of
+from ..components.command_line import flags_of, script_flags
 from ..components.model import REQUIRED
+from ..components.python_script import is_python_name
 from ..components.values import to_text
 from ..settings.launch_defaults import LaunchDefaults, resolve
 from .commands import help_formatter
@@ -14,6 +15,9 @@ from .output import put
 
 if TYPE_CHECKING:
     from ..components.model import ComponentDoc
+
+
+_TITLES = {"": "arguments", "variable": "variables of the environment", "launch": "launch"}
 
 
 def put_component_help(doc: ComponentDoc, defaults: LaunchDefaults) -> None:
@@ -26,7 +30,14 @@ def put_component_help(doc: ComponentDoc, defaults: LaunchDefaults) -> None:
         formatter_class=help_formatter,
         add_help=False,
     )
+    is_script = is_python_name(doc.name)
+    flags = script_flags(doc.parameters) if is_script else {}
+    groups: dict[str, Any] = {"": parser}
+    if is_script:
+        parts = dict.fromkeys(parameter.part for parameter in doc.parameters)
+        groups = {part: parser.add_argument_group(_TITLES[part]) for part in parts}
     for parameter in doc.parameters:
+        group = groups[parameter.part]
         facts = [" | ".join(parameter.choices) or parameter.type_text]
         if argument := given.get(parameter.name):
             facts.append(f"{argument.value} ({argument.source})")
@@ -36,8 +47,19 @@ def put_component_help(doc: ComponentDoc, defaults: LaunchDefaults) -> None:
             facts.append(default)
         text = f"{parameter.help} ({', '.join(facts)})".strip().replace("%", "%%")
         if parameter.kind == "var_positional":
-            parser.add_argument(parameter.name.upper(), nargs="*", help=text)
+            group.add_argument(parameter.name.upper(), nargs="*", help=text)
         else:
             is_required = parameter.required and not argument
-            parser.add_argument(*flags_of(parameter), metavar=parameter.name.upper(), required=is_required, help=text)
+            names = flags.get(parameter.name) or flags_of(parameter)
+            if parameter.off:
+                names = [*names, parameter.off]
+            form: dict[str, Any] = {"metavar": parameter.name.upper()}
+            if parameter.arity == 0:
+                form = {"action": "store_true", "default": argparse.SUPPRESS}
+            group.add_argument(*names, required=is_required, help=text, **form)
+    for finding in doc.findings:
+        if finding.severity == "warning":
+            parser.epilog = (
+                f"{parser.epilog}\n{doc.path.name}{f':{finding.line}' if finding.line else ''}: {finding.description}"
+            )
     put(parser.format_help().rstrip("\n"))

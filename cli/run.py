@@ -48,6 +48,8 @@ def run(arguments: Any, settings: Settings) -> int:
                     say(f"{finding.level}: {finding.what}{f' ({finding.hint})' if finding.hint else ''}")
             if arguments.dryrun:
                 info = runner.dryrun(*launch)
+                if arguments.verbose and info.interpreter:
+                    say(f"the job's Python is {info.interpreter}")
                 if arguments.json:
                     put_json(_request_json(launch, info))
                 else:

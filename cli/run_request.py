@@ -10,7 +10,8 @@ from ..base.errors import ConfigError
 from ..base.trust import UntrustedError
 from ..components.build import build_app, check_trusted, interpreter_of
 from ..components.command_line import parse_command_line
-from ..components.finder import describe, find
+from ..components.finder import component_key, describe, find, name_here
+from ..components.python_script import MODULE, is_python_name
 from ..settings.launch_defaults import Given, LaunchDefaults, Resolved, resolve
 from ..specs.errors import ArgumentError, UnknownSchedulerException
 from ..specs.run_options import format_value
@@ -94,7 +95,8 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
     workspace = arguments.workspace
     if workspace is None and (usual := defaults.workspace()) and runner.scheduler(scheduler).takes_workspace:
         workspace = config["workspace"] = usual.value
-    if arguments.verbose:
+    # A script is only read here; its dry run names the Python of its job.
+    if arguments.verbose and doc.kind != "script":
         say(f"{component} is run by {interpreter_of(find(component)) or 'torchx-tui itself'}")
     _require_trust(component)
     app = build_app(component, texts, report=lambda text: say(f"{component}: {text}"))
@@ -116,9 +118,15 @@ def _parse_component(arguments: Any, default: str) -> tuple[str, Texts]:
     a component's ``*args`` on, are the component's.
     """
     words = list(arguments.rest)
+    if arguments.module:
+        words = [f"{MODULE}{arguments.module[0].strip()}", *arguments.module[1:], *words]
     if words[:1] == ["--"]:
         del words[0]
-    component = words.pop(0) if words and not words[0].startswith("-") else default
+    is_named = words and (not words[0].startswith("-") or words[0].startswith(MODULE))
+    component = words.pop(0) if is_named else default
+    if is_python_name(component):
+        # Config and history have one name for `./train.py` and `train.py`.
+        component = name_here(component_key(component))
     if not component:
         raise ArgumentError("", "name a component, such as utils.echo: `torchx-tui builtins` lists components")
     options = (*launch_options(arguments.command), flag("--help", ""))

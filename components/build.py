@@ -20,8 +20,7 @@ from ..specs.roles import AppDef
 from ..specs.serialize import appdef_from_dict
 from .finder import Component, describe, find
 from .model import ComponentDoc
-from .sbatch import build_script
-from .sbatch_script import is_script_name
+from .scripts import build_script, is_script_name
 from .values import parse_value
 
 if TYPE_CHECKING:

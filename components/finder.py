@@ -1,7 +1,8 @@
 """Lists components and finds them by name: builtins, those of packages, of files and of modules. Nothing is run.
 
 `utils.echo` is a builtin or a plugin's; `train.py:trainer` a function in a file; `package.module:trainer` and
-`package.module.trainer` a component in a module; `train.sbatch` and `./train.sh` are batch scripts.
+`package.module.trainer` a component in a module; `train.py` and `-m package.module` are Python scripts, `train.sbatch`
+and `./train.sh` batch scripts.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from ..specs.errors import ComponentLoadError, ComponentNotFoundException, Compo
 from .docstrings import first_sentence, read_docstring
 from .lint import lint_definition
 from .model import ComponentDoc, ComponentKind, ComponentSummary, Computed, Parameter
-from .sbatch import describe_script
-from .sbatch_script import SUFFIX, is_script, is_script_name, read_script
+from .python_script import MODULE, is_python_name
+from .sbatch_script import SUFFIX, is_script
+from .script_source import script_docstring
+from .scripts import describe_script, is_script_name, script_path
 from .source import Definition, SourceFile, parameters_of, read_source
 
 if TYPE_CHECKING:
@@ -36,7 +39,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 BUILTIN_MODULES = ("utils", "dist", "demo")
-_SCRIPT_SUFFIXES = (SUFFIX, ".slurm", ".sh", ".bash", ".batch", ".job")
+SUFFIXES = (".py", SUFFIX, ".slurm", ".sh", ".bash", ".batch", ".job")
+"""The ends of the names of files that are searched for components and scripts."""
 _BUILTIN_FORMS = {"j": "topology", "h": "resource", "mounts": "mounts"}
 
 
@@ -100,7 +104,7 @@ def find(name: str) -> Component:
         ComponentLoadError: Its file is not Python.
     """
     if is_script_name(name):
-        return Component(name, "script", read_script(name).path, "")
+        return Component(name, "script", script_path(name), "")
     component = _find_in_file_or_module(name) if ":" in name else _find_registered(name)
     if component is None:
         known = [candidate.name for candidate in (*builtins(), *plugins())]
@@ -312,6 +316,8 @@ def summary(component: Component) -> ComponentSummary:
         ComponentLoadError: Its file is not Python.
         ComponentNotFoundException: Its file does not have it.
     """
+    if component.kind == "script" and is_python_name(component.name):
+        return ComponentSummary(component.name, "script", component.path, 1, _docstring_of(component.path))
     if component.kind == "script":
         doc = describe_script(component.name)
         return ComponentSummary(component.name, "script", component.path, doc.line, doc.summary)
@@ -336,6 +342,8 @@ def component_key(name: str, folder: str | Path = "") -> str:
         folder: The folder in which it was found; the current folder if empty.
     """
     place, colon, function = name.rpartition(":")
+    if name.startswith(MODULE):
+        return name
     if is_script_name(name):
         place, colon, function = name, "", ""
     elif not colon or not (place.endswith(".py") or "/" in place):
@@ -394,7 +402,7 @@ def _list_packages(find_all: Callable[[Callable[[str, str], object]], Iterable[C
 def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
     try:
         with os.scandir(folder) as entries:
-            names = sorted(entry.name for entry in entries if entry.name.endswith((".py", *_SCRIPT_SUFFIXES)))
+            names = sorted(entry.name for entry in entries if entry.name.endswith(SUFFIXES))
     except OSError as error:
         reason = f"the folder cannot be read ({error.strerror}): create it, or correct component_folders in config.toml"
         yield [ComponentSummary(str(folder), "file", folder, 0, error=reason, owner=owner_of(folder))]
@@ -404,20 +412,28 @@ def _list_folder(folder: Path) -> Iterator[list[ComponentSummary]]:
 
 
 def _list_file(path: Path) -> list[ComponentSummary]:
-    if path.suffix in _SCRIPT_SUFFIXES:
+    if path.suffix != ".py":
         return _list_script(path)
     shown = shown_path(path)
     try:
         # Larger files, of more than 1 MB, are generated.
-        if b"AppDef" not in read_file(path):
-            return []
-        source = read_source(path)
+        text = read_file(path)
+        docstring = script_docstring(text)
+        names = [node.name for node in read_source(path).components] if b"AppDef" in text else []
     except OSError:
         return []
     except ComponentLoadError as error:
         return [_unreadable(shown, path, error)]
-    components = [Component(f"{shown}:{node.name}", "file", path, node.name) for node in source.components]
-    return [summary(component) for component in components]
+    components = [Component(f"{shown}:{name}", "file", path, name) for name in names]
+    scripts = [] if docstring is None else [ComponentSummary(shown, "script", path, 1, first_sentence(docstring))]
+    return [*map(summary, components), *scripts]
+
+
+def _docstring_of(path: Path) -> str:
+    try:
+        return first_sentence(script_docstring(read_file(path)))
+    except OSError:
+        return ""
 
 
 def _unreadable(name: str, path: Path, error: ComponentLoadError) -> ComponentSummary:

@@ -75,6 +75,12 @@ class Parameter:
         help: Its description in the docstring.
         form: The syntax of the text beyond its type, for the builtins' parameters: `topology` (j), `resource` (h),
             `mounts`, or empty. For options of sbatch: `time`, `memory`.
+        part: For a Python script: `launch` for what is not the script's own, `variable` for a variable of its
+            environment; empty for an argument.
+        arity: For an argument of a Python script, the words that its option takes on a command line: 0 for a flag,
+            `*` for any number.
+        off: The option that sets a flag to False, empty if there is none.
+        only_with: Another parameter and its values with which this one has a meaning; empty if it always has.
     """
 
     name: str
@@ -83,6 +89,10 @@ class Parameter:
     default: Any = REQUIRED
     help: str = ""
     form: str = ""
+    part: Literal["", "launch", "variable"] = ""
+    arity: int | Literal["*"] = 1
+    off: str = ""
+    only_with: tuple[str, tuple[str, ...]] = ("", ())
 
     @property
     def type_text(self) -> str:

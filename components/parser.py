@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import argparse
+import re
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ..specs.errors import ArgumentError
 
 Option = tuple[tuple[str, ...], dict[str, Any]]
 """The names and the keywords of `ArgumentParser.add_argument`."""
+_NUMBER = re.compile(r"-\.?\d.*")
 COMPONENT = "component."
 """The start of the keys of a component's own arguments, beside those of other options."""
 
 
 class Parser(argparse.ArgumentParser):
-    """Parser that raises `ArgumentError` instead of printing its usage and exiting."""
+    """Parser that raises `ArgumentError` instead of printing its usage and exiting.
+
+    Attributes:
+        takes_words: Whether words that are no options may stand among them; `words` are those of the last call.
+    """
+
+    takes_words = False
+    words: Sequence[str] = ()
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # type: ignore[override]
         """Parse words and refuse those that are left over."""
         parsed, unknown = super().parse_known_args(args, namespace)
+        if unknown and self.takes_words:
+            self.words = [word for word in unknown if not word.startswith("-") or _NUMBER.fullmatch(word)]
+            unknown = [word for word in unknown if word not in self.words]
         if unknown:
             # The words after an unknown option may be its value, or belong to something else.
             options = [word for word in unknown if word.startswith("-")]

@@ -20,7 +20,7 @@ from .values import check_argument, parse_value, to_text
 _SCHEDULER = "slurm"
 
 
-def describe_script(name: str) -> ComponentDoc:
+def describe_batch_script(name: str) -> ComponentDoc:
     """Return the description of a script. Raises as `read_script` does."""
     script = read_script(name)
     summary, _, description = script.comment.partition("\n")
@@ -38,7 +38,7 @@ def describe_script(name: str) -> ComponentDoc:
     )
 
 
-def build_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
+def build_batch_script(name: str, arguments: Mapping[str, str | Sequence[str]]) -> AppDef:
     """Return the AppDef that submits a script; only what differs from its own lines becomes an option.
 
     Args:

@@ -35,7 +35,7 @@ _ASSIGNMENTS = re.compile(
 _ASSIGNED = re.compile(r"(?:^|(?<=\s))(?P<name>[A-Za-z_]\w*)\+?=")
 _LOOPED = re.compile(r"\b(?:for|read(?:\s+-\w+)*)\s+(?P<name>[A-Za-z_]\w*)")
 # Variables that a shell, a login or Slurm sets.
-_SET_ELSEWHERE = re.compile(
+SET_ELSEWHERE = re.compile(
     r"(?:SLURM|SLURMD|SBATCH|BASH|OMPI|PMI|PMIX|LC)_\w*"
     r"|HOME|USER|LOGNAME|PATH|PWD|OLDPWD|SHELL|TMPDIR|HOSTNAME|IFS|OPTARG|OPTIND|TERM|LANG|LD_LIBRARY_PATH|PYTHONPATH"
     r"|CUDA_VISIBLE_DEVICES|UID|EUID|RANDOM|SECONDS|PS1|DISPLAY"
@@ -44,10 +44,14 @@ _MOVED = re.compile(r"^\s*(?:shift|while\s+getopts|getopts|set\s+--)\b|\bgetopt\
 _FUNCTION = re.compile(r"^\s*(?:function\s+\w+|\w+\s*\(\))[^{]*\{")
 
 
-def is_script_name(name: str) -> bool:
-    """Return whether a name is that of a script, not of a Python component: ``train.sbatch``, ``./train.sh``."""
-    # A Python file without a function's name is a mistake that the finder explains.
-    return ":" not in name and not name.endswith(".py") and (name.endswith(SUFFIX) or "/" in name)
+def is_batch_name(name: str) -> bool:
+    """Return whether a name is that of a batch script: ``train.sbatch``, ``./train.sh``."""
+    return (
+        ":" not in name
+        and not name.endswith(".py")
+        and not name.startswith("-")
+        and (name.endswith(SUFFIX) or "/" in name)
+    )
 
 
 def is_script(text: str) -> bool:
@@ -173,7 +177,7 @@ class SbatchScript:
                 and not read.name[0].isdigit()
                 and read.name not in taken
                 and read.name not in found
-                and not _SET_ELSEWHERE.fullmatch(read.name)
+                and not SET_ELSEWHERE.fullmatch(read.name)
                 and read.start < assigned_at.get(read.name, len(self.text))
                 and self.shell.line_of(read.start) in self._own
             ):

@@ -148,6 +148,8 @@ class AppDryRunInfo(Generic[T]):
         self.cfg: Mapping[str, Any] = {}
         self.notes: list[str] = []
         """Notes on what the request does not say, such as an image that is built first; comments in its text."""
+        self.interpreter = ""
+        """The Python of a job on this machine, and its source, such as `/p/.venv/bin/python (/p/.venv)`; else empty."""
         self._fmt = fmt
         self._scheduler: str | None = None
 

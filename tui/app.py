@@ -328,12 +328,15 @@ class TorchXTuiApp(Dashboard):
 
     def on_backend_failed(self, message: BackendFailed) -> None:
         """Keep the rows, say since when the backend is silent."""
-        if self.jobs.fail(message) and message.scheduler not in self.jobs.not_set_up:
+        before = self.jobs.outages.get(message.scheduler)
+        is_new = self.jobs.fail(message)
+        if is_new and message.scheduler not in self.jobs.not_set_up:
             wait = round(message.next_try - self.now())
             again = f"   retry in {wait} s" if wait > 0 else ""
             words = f"{backend_word(message.scheduler, long=True)}: {message.reason}{again}"
             self.status.say(words, failed=True, about=message.scheduler)
-        self.signals.rows.publish(NO_CHANGE)
+        if is_new or before is None or before.reason != message.reason:
+            self.signals.rows.publish(NO_CHANGE)
 
     def on_backend_checked(self, message: BackendChecked) -> None:
         """Keep what the backend found for the empty screen."""

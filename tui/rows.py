@@ -5,11 +5,14 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from typing import NamedTuple
 
 from ..specs.handles import split_context
 from ..specs.status import AppState, is_terminal
 
+# Letters of the names of arguments where they do not fit.
+_SHORT_NAMES = (6, 4, 2)
 # What people call a scheduler in a column of six cells.
 BACKEND_WORDS = {"local_cwd": "local", "local_docker": "docker", "kubernetes": "k8s"}
 
@@ -63,6 +66,7 @@ class JobRow:
         history: the backend no longer knows the job, the journal does.
         foreign: TorchX did not launch it.
         group: what the jobs of one sweep share.
+        swept: what distinguishes it from the other jobs of its sweep, by name.
         called: the app's name, where its id does not tell it.
         limit_at: when it reaches its time limit, in seconds since the epoch; None where that is not known.
         after: the handles of the jobs that it was queued behind.
@@ -87,6 +91,7 @@ class JobRow:
     history: bool = False
     foreign: bool = False
     group: str = ""
+    swept: tuple[tuple[str, str], ...] = ()
     called: str = ""
     limit_at: float | None = None
     after: tuple[str, ...] = ()
@@ -103,6 +108,46 @@ class JobRow:
 
         shown = plain(self.app_id.rpartition(":")[2] or self.app_id)
         return f"{self.called} {shown}" if self.called else shown
+
+    @cached_property
+    def named_arguments(self) -> dict[str, str]:
+        """Its arguments by name: `--lr 0.1`, `--lr=0.1`, `optim.lr=0.1`; others by their position, such as `#1`."""
+        import shlex
+
+        try:
+            words = shlex.split(self.arguments)
+        except ValueError:
+            words = self.arguments.split()
+        found: dict[str, str] = {}
+        name, positions = "", count(1)
+        for word in words:
+            is_value = not word.startswith("-") or word[1:2].isdigit() or word[1:2] == "."
+            if is_value and name:
+                found[name], name = word, ""
+            elif "=" in word:
+                key, _, value = word.partition("=")
+                found[key.lstrip("-")], name = value, ""
+            elif is_value:
+                found[f"#{next(positions)}"] = word
+            else:
+                name = word.lstrip("-")
+                found[name] = "yes"
+        return {**found, **dict(self.swept)}
+
+    @cached_property
+    def varied(self) -> str:
+        """What distinguishes it: its values in its sweep, else the arguments that are not at their defaults."""
+        return self._varied()
+
+    def fit_varied(self, width: int) -> str:
+        """Return `varied` with names so short that it has a width, if that is possible."""
+        shorter = (self._varied(letters) for letters in _SHORT_NAMES)
+        return next((text for text in (self.varied, *shorter) if len(text) <= width), self._varied(0))
+
+    def _varied(self, letters: int | None = None) -> str:
+        pairs = self.swept or self.named_arguments.items()
+        named = [(name[:letters] if not name.startswith("#") else "", value) for name, value in pairs]
+        return " ".join(f"{name}={value}" if name else value for name, value in named)
 
     @cached_property
     def searched(self) -> str:

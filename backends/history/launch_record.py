@@ -35,6 +35,7 @@ class LaunchOrigin:
         config: what config gave to it, as text: ``scheduler``, run options, and arguments as ``component.NAME``.
         profile: the name of the profile in force, empty for none; None if it is not known.
         in_shell: whether it was launched by a command of the shell.
+        swept: what distinguishes it from the others of its sweep, as text, by name; secrets are masked.
     """
 
     component: str = ""
@@ -45,6 +46,7 @@ class LaunchOrigin:
     config: Mapping[str, str] = field(default_factory=dict)
     profile: str | None = None
     in_shell: bool = False
+    swept: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,7 @@ class LaunchRecord:
         config: what config gave to it, see `LaunchOrigin`.
         profile: the profile in force, see `LaunchOrigin`; older records have none.
         in_shell: whether it was launched by a command of the shell.
+        swept: what distinguishes it from the others of its sweep, see `LaunchOrigin`.
         world: the state of the code, see `GitState`; empty until git has answered.
         expected_app_id: the id that the dry run had chosen, to find the job if the launcher died before it learnt it.
         app_id: the id that the scheduler gave; empty until it has.
@@ -92,6 +95,7 @@ class LaunchRecord:
     config: dict[str, str] = field(default_factory=dict)
     profile: str | None = None
     in_shell: bool = False
+    swept: dict[str, str] = field(default_factory=dict)
     world: dict[str, Any] = field(default_factory=dict)
     expected_app_id: str = ""
     app_id: str = ""

@@ -189,9 +189,9 @@ def _folder(record: LaunchRecord, scheduler: Scheduler[Any]) -> list[Changed]:
 
 def _script(record: LaunchRecord) -> Iterator[Changed]:
     """Yield the lines in which a batch script differs from what is launched again."""
-    from ...components.sbatch_script import differing_lines, is_script_name, read_script
+    from ...components.sbatch_script import differing_lines, is_batch_name, read_script
 
-    if not is_script_name(record.component):
+    if not is_batch_name(record.component):
         return
     try:
         kept = script_of(record.app_def().roles)

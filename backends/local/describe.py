@@ -94,7 +94,10 @@ def why(run: Run, failure: Failed | None = None) -> str:
         return format_not_started(failed)
     where = f"{failed['role']}/{failed['id']}"
     ended = format_exit(failed["exit_code"])
-    return f"{error.sentence}: {where}, {ended}" if error.sentence else f"{ended}: {where}"
+    if not error.sentence:
+        return f"{ended}: {where}"
+    python = plain(str(failed.get("python", ""))) if "ModuleNotFoundError" in error.sentence else ""
+    return f"{error.sentence}: {where}, {ended}{f'; {python}' if python else ''}"
 
 
 def format_not_started(entry: dict[str, Any]) -> str:

@@ -241,6 +241,8 @@ def _state(
             job_id = make_app_handle("local_cwd", session, request.app_id)  # an id of others would end them with us
         # The program and folder are kept for the message about a failed start.
         known = {"role": role, "id": number, "command": param.args[0], "cwd": param.cwd}
+        if (python := request.pythons.get(role)) is not None:
+            known["python"] = python.sentence
         unknown = dict.fromkeys(("pid", "pid_started", "exit_code", "started_at", "finished_at"))
         error_file = param.env.get("TORCHELASTIC_ERROR_FILE")
         replicas.append({**known, **unknown, "error_file": error_file})

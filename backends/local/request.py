@@ -28,6 +28,7 @@ from ..workspace.scripts import python_command, script_findings
 from . import environment
 from .environment import VISIBLE_DEVICES, count_gpus, launcher_environment, visible_devices, wanted_gpus
 from .image_provider import ImageProvider, ReplicaParam
+from .python import JobPython, job_python
 
 INSIGHT = "insight"
 # The id is the name and up to 15 characters; files are named after it with up to 25 more, and a folder or file has 255.
@@ -141,6 +142,11 @@ class PopenRequest:
     private: bool = field(default=True, kw_only=True)
     insight: bool = field(default=False, kw_only=True)
 
+    def __post_init__(self) -> None:
+        # No field: the JSON of a request has TorchX's fields.
+        self.pythons: dict[str, JobPython] = {}
+        """The Python of each role that has one."""
+
     def insight_folders(self) -> list[Path]:
         """Return the folders that are made for `insight`."""
         return [Path(self.log_dir, INSIGHT, role) for role in self.role_params] if self.insight else []
@@ -184,13 +190,19 @@ def make_request(
     for role in app.roles:
         img_root = images.fetch_role(role)
         params, folders = [], []
+        python = job_python(role, images.get_cwd(role.image))
+        if python is not None:
+            request.pythons[role.name] = python
+        paths = [*extra_paths, *(python.folders if python else [])]
         for number in while_wanted(range(role.num_replicas)):
             here = folder / role.name / str(number)
             values = macros.Values(img_root, app_id, str(number), rank0_env=RANK0_HOST)
             param = images.get_replica_param(
                 img_root, values.apply(role), *(str(here / f"{name}.log") for name in ("stdout", "stderr", "combined"))
             )
-            _complete(param, role, folder, here, opts, [values.substitute(path) for path in extra_paths])
+            _complete(param, role, folder, here, opts, [values.substitute(path) for path in paths])
+            if python is not None and param.args[0] == python.entrypoint:
+                param.args[0] = python.program
             param.env.setdefault(environment.JOB_ID, make_app_handle("local_cwd", session, app_id))
             if role.name in devices:
                 param.env[VISIBLE_DEVICES] = devices[role.name][number]

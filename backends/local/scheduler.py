@@ -153,7 +153,9 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
         from .request import check_app
 
         check_app(app, self.session_name)
-        return AppDryRunInfo(self._request(app, cfg), str)
+        info = AppDryRunInfo(self._request(app, cfg), str)
+        info.interpreter = next((str(python.chosen) for python in info.request.pythons.values()), "")
+        return info
 
     def _request(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> PopenRequest:
         from .request import LocalOpts, make_request

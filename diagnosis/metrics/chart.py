@@ -85,7 +85,7 @@ class _Column:
         return self.total / self.count
 
 
-@dataclass
+@dataclass(slots=True)
 class _Cell:
     role: Role = Role.BLANK
     curve: int = 0

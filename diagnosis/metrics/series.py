@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import accumulate, compress
+from operator import sub
 from typing import NamedTuple
 
 MOST_BUCKETS = 2_000
@@ -212,12 +213,14 @@ def smoothed(values: Sequence[float], smoothing: Smoothing) -> list[float]:
     if half:
         # Running sums that hold a spike of 1e16 have no digits left for the values after it.
         limit = 1e9 * sorted(map(abs, known))[len(known) // 2] or math.inf
-        known = [max(-limit, min(limit, value)) for value in known]
+        if max(known) > limit or min(known) < -limit:
+            known = [max(-limit, min(limit, value)) for value in known]
         known = [*_extrapolated(known[::-1], half)[::-1], *known, *_extrapolated(known, half)]
         width = 2 * half + 1
         for _ in range(3):
             sums = list(accumulate(known, initial=0.0))
-            known = [(end - begin) / width for begin, end in zip(sums, sums[width:], strict=False)]
+            known = list(map(sub, sums[width:], sums))
+        known = [total / width**3 for total in known]
     finite = iter(known)
     return [next(finite) if is_known else math.nan for is_known in is_finite]
 

@@ -95,6 +95,10 @@ def dashboard() -> Iterator[TorchXTuiApp]:
     settings = Settings(theme=THEME)
     with tempfile.TemporaryDirectory() as state:
         os.environ["XDG_STATE_HOME"] = os.environ["XDG_CACHE_HOME"] = state
+        # The form names the Python of a job: it is the system's.
+        os.environ.pop("VIRTUAL_ENV", None)
+        os.environ["PATH"] = "/usr/bin:/bin"
+        os.chdir(state)
         with Runner(scheduler_params=settings.scheduler_params()) as runner:
             app = TorchXTuiApp(runner, settings)
             app.who = "alice@login03"
@@ -216,6 +220,7 @@ async def draw_story(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(draw_story(Path(sys.argv[1]) if sys.argv[1:] else Path(__file__).parent))
+    here = Path(__file__).absolute().parent
+    asyncio.run(draw_story(Path(sys.argv[1]).absolute() if sys.argv[1:] else here))
     if not sys.argv[1:]:
-        asyncio.run(draw_screens(Path(__file__).parent))
+        asyncio.run(draw_screens(here))

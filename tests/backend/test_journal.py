@@ -15,7 +15,13 @@ from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history import journal as launch_journal
 from torchx_tui.backends.history.journal import Journal
-from torchx_tui.backends.history.launch_record import FORMAT, LaunchOrigin, LaunchRecord, decode_record, encode_record
+from torchx_tui.backends.history.launch_record import (
+    FORMAT,
+    LaunchOrigin,
+    LaunchRecord,
+    decode_record,
+    encode_record,
+)
 from torchx_tui.base.files import read_file
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.roles import AppDef, Role

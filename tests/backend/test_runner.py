@@ -187,6 +187,12 @@ def test_a_relaunch_is_the_same_again(launched, runner, journal):
     assert again.relaunch_of == before.id
 
 
+def test_relaunch_leaves_the_sweep(runner, journal, app):
+    handle = runner.run(app, "local_cwd", origin=LaunchOrigin(group="sweep-1", swept={"lr": "0.1"}))
+    runner.relaunch(handle)
+    assert [(record.group, record.swept) for record in journal.records()] == [("", {}), ("sweep-1", {"lr": "0.1"})]
+
+
 def test_a_relaunch_without_a_record_asks_the_backend(runner, scheduler):
     for number, (app_id, name) in enumerate({"other-1": "other", "nameless": "nameless"}.items()):
         scheduler.add(app_id, AppState.SUCCEEDED, 60, replicas=2)

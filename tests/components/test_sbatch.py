@@ -184,12 +184,6 @@ def test_name_that_is_too_long(folder, name):
         describe(name)
 
 
-def test_python_file_is_no_script(folder):
-    (folder / "train.py").write_text("#!/usr/bin/env python\n")
-    with pytest.raises(ComponentNotFoundException, match="There is no component"):
-        describe("./train.py")
-
-
 def test_variables_are_parameters(folder):
     (folder / "train.sbatch").write_text(INPUTS)
     found = {each.name: each for each in describe("train.sbatch").parameters}

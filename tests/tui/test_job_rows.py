@@ -61,6 +61,36 @@ def test_arguments_are_shown_as_a_person_types_them(arguments, text):
     assert arguments_text(replace(RECORD, arguments=arguments)) == text
 
 
+@pytest.mark.parametrize(
+    ("arguments", "swept", "text"),
+    [
+        ("--lr 0.1 --name 'a b' --fp16=true", (), "lr=0.1 name=a b fp16=true"),
+        ("train.py --steps 7 --amp", (), "train.py steps=7 amp=yes"),
+        ("--lr 0.1 --steps 7", (("lr", "0.1"),), "lr=0.1"),
+        ("--broken 'quote", (), "broken='quote"),
+    ],
+)
+def test_row_names_what_distinguishes_it(arguments, swept, text):
+    row = JobRow("local_cwd://torchx/a", "local_cwd", "a", AppState.RUNNING, arguments=arguments, swept=swept)
+    assert row.varied == text
+
+
+@pytest.mark.parametrize(
+    ("width", "text"),
+    [
+        (40, "lr=0.1 batch-size=32"),
+        (19, "lr=0.1 batch-=32"),
+        (14, "lr=0.1 batc=32"),
+        (12, "lr=0.1 ba=32"),
+        (9, "0.1 32"),
+    ],
+)
+def test_names_of_arguments_are_shortened(width, text):
+    arguments = "--lr 0.1 --batch-size 32"
+    row = JobRow("local_cwd://torchx/a", "local_cwd", "a", AppState.RUNNING, arguments=arguments)
+    assert row.fit_varied(width) == text
+
+
 def past(**fields: Any) -> JobRow:
     (row,) = history_rows([replace(RECORD, **fields)], frozenset())
     return row

@@ -63,6 +63,7 @@ async def test_a_sweep_is_launched_once_its_count_is_typed(app, scheduler):
         await launch.until(lambda: len(app.jobs.rows) == 6, "the jobs")
         assert launched(scheduler, 1, 2) == [(lr, batch) for lr in ("0.1", "0.01") for batch in ("16", "32", "64")]
         (group,) = {record.group for record in app.runner.journal.records()}
+        assert {"lr": "0.01", "batch": "64"} in [record.swept for record in app.runner.journal.records()]
         assert group.startswith("job-")
         await launch.shows(f"Launched 6 jobs of jobs.py:job, group {group}")
         await launch.until(lambda: {row.group for row in app.jobs.rows.values()} == {group}, "the group in each row")

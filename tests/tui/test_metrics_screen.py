@@ -427,3 +427,12 @@ async def test_succeeded_job_shows_its_final_chart(tmp_path):
         assert job.screen.doing.rule.title.plain == "Progress"
         assert not job.screen.why.display
         assert job.screen.focused is job.screen.doing.chart
+
+
+def test_overlay_shows_defaults_and_values_of_a_sweep():
+    plain = JobRow("a", "local_cwd", "a", AppState.RUNNING, component="train.py")
+    swept = replace(plain, arguments="--lr 0.1", swept=(("queue", "a"),))
+    assert swept_values([swept, plain]) == (
+        ["lr", "queue"],
+        [["0.1", "a"], ["default", "default"]],
+    )

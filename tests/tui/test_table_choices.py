@@ -13,7 +13,9 @@ from support.screens import jobs_of
 from support.waiting import PATIENCE, wait_until
 
 from torchx_tui.backends.history.journal import LaunchRecord
+from torchx_tui.backends.history.launch_record import LaunchOrigin
 from torchx_tui.base.files import write_private
+from torchx_tui.specs.roles import AppDef
 from torchx_tui.specs.status import AppState
 from torchx_tui.tui import ui_state
 from torchx_tui.tui.job.screen import JobScreen
@@ -49,7 +51,7 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
         # Hide STATE, put NAME before ON after it, show RAN.
         await table.press("space")
         await table.shows("[ ] STATE", on="drawn")
-        await table.back("j", "J", *"jjjjjjjj", "space", "enter")
+        await table.back("j", "J", *"jjjjjjjjj", "space", "enter")
         assert table.header() == chosen
     async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:
         assert table.header() == chosen
@@ -71,6 +73,24 @@ async def test_columns_that_do_not_fit_are_left_out(app):
 async def test_eighty_columns_have_room_for_progress(app):
     async with jobs_of(app, (80, 24)) as table:
         assert table.header() == ["STATE", "NAME", "ON", "REPL", "PROGRESS", "↓AGE"]
+
+
+@pytest.mark.parametrize(
+    ("size", "line"),
+    [
+        ((200, 50), "train                       lr=0.1 steps=7 "),
+        ((80, 24), "train lr=0.1 steps=7 "),
+    ],
+)
+async def test_arguments_replace_the_unique_suffix(scheduler, tmp_path, size, line):
+    scheduler.add("train-bcdf0123456789", AppState.RUNNING, 1)
+    app = make_app(scheduler, tmp_path)
+    origin = LaunchOrigin("train.py", {"lr": "0.1", "steps": "7"})
+    record = app.runner.journal.record_intent(AppDef("train", []), "local_cwd", "torchx", {}, origin=origin)
+    app.runner.journal.update(record, app_id="train-bcdf0123456789")
+    async with jobs_of(app, size) as table:
+        assert ("ARGS" in table.header()) is (size[0] == 200)
+        assert line in table.lines(1)[0]
 
 
 async def test_state_is_never_cut_for_other_columns():

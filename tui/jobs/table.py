@@ -109,7 +109,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.dimmed: frozenset[str] = frozenset()
         self._columns: list[tuple[Column, int]] = []
         self._wanted: tuple[str, ...] = ()
-        self._one_backend = False
+        self._one_backend = self._has_args = False
         self._progress: dict[str, RowProgress] = {}
         self._last_sent: JobRow | None = None
         # Whether a person has chosen a row; until then the cursor is on the newest job.
@@ -163,7 +163,14 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
         self._show_marks(self.marks | self.hidden_marks)
         with self._cursor_kept():
             self._order.reset(self._rows.values())
+        self._show_args(any(row.arguments or row.swept for row in self._rows.values()))
         self.refresh()
+
+    def _show_args(self, has_args: bool) -> None:
+        if self._columns and has_args != self._has_args:
+            self._has_args = has_args
+            self._columns = self._fitting_columns()
+            self.refresh()
 
     def _show_marks(self, marks: set[str]) -> None:
         """Part marks by whether their rows are shown."""
@@ -192,6 +199,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
                 touched.add(row.handle)
         if self.marks or self.hidden_marks:
             self._show_marks(self.marks | self.hidden_marks)
+        self._show_args(self._has_args or any(self._rows[handle].arguments for handle in touched))
         self._draw_changed(touched)
 
     def hold_cursor(self) -> None:
@@ -212,7 +220,8 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             self._columns = self._fitting_columns()
 
     def _fitting_columns(self) -> list[tuple[Column, int]]:
-        return column_widths(self._width, self.app.size.width, self._wanted, one_backend=self._one_backend)
+        form = {"one_backend": self._one_backend, "has_args": self._has_args}
+        return column_widths(self._width, self.app.size.width, self._wanted, **form)
 
     @property
     def shown_columns(self) -> list[str]:
@@ -469,6 +478,7 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
             now=now_of(self.app),
             progress=self._progress.get(handle),
             has_why=any(column.key == "why" for column, _ in self._columns),
+            has_args=any(column.key == "args" for column, _ in self._columns),
         )
         cells = [(column.cell(row, context, cell_width), cell_width) for column, cell_width in self._columns]
         style = background

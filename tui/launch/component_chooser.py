@@ -19,7 +19,7 @@ from ...base.trust import UntrustedError, trust_folder
 from ...components.build import check_trusted
 from ...components.finder import component_key, find, read_component
 from ...components.model import ComponentSummary
-from ...components.sbatch_script import is_script_name
+from ...components.scripts import is_script_name
 from ...specs.status import AppState
 from ..dashboard import OnDashboard
 from ..format import count
@@ -29,7 +29,7 @@ from ..ui.palette import STYLES, Text
 from ..ui.pane import Divider
 from ..ui.theme import now_of
 from .component_docs import ComponentDocs
-from .component_list import LastLaunch, component_folders, growing_list, launches_of, newest_launches
+from .component_list import LastLaunch, component_folders, find_named, growing_list, launches_of, newest_launches
 from .component_picker import ComponentPicker
 from .questions import trust_dialog
 
@@ -44,7 +44,6 @@ _KINDS: dict[ComponentKind, str] = {
     "plugin": "of packages",
     "file": "in files",
     "module": "in modules",
-    "script": "scripts",
 }
 
 
@@ -118,6 +117,10 @@ class ComponentChooser(OnDashboard, Horizontal):
         state = row.state if row is not None else AppState.__members__.get(record.state)
         return LastLaunch(record.at, state)
 
+    @work(group="named", exclusive=True, exit_on_error=False)
+    async def on_component_picker_named(self, message: ComponentPicker.Named) -> None:
+        self.picker.show_named(message.name, *await asyncio.to_thread(find_named, message.name))
+
     def on_component_picker_highlighted(self, message: ComponentPicker.Highlighted) -> None:
         self._describe(message.component)
 
@@ -146,14 +149,17 @@ class ComponentChooser(OnDashboard, Horizontal):
             read = await self._read(component, read.untrusted.folder)
         if read.error:
             self._show(read)
-            self.dashboard.status.say(f"{component.name}: {read.error}", failed=True)
+            named = "" if read.error.startswith(component.name) else f"{component.name}: "
+            self.dashboard.status.say(f"{named}{read.error}", failed=True)
             return None
         return read
 
     def summary(self) -> Text:
         """Return how many components there are of each kind."""
         kinds = Counter(component.kind for component in self.picker.components)
-        parts = [f"{kinds[kind]:,} {words}" for kind, words in _KINDS.items() if kinds[kind]]
+        named = {kind: f"{kinds[kind]:,} {words}" for kind, words in _KINDS.items()}
+        named["script"] = count(kinds["script"], "script")
+        parts = [text for kind, text in named.items() if kinds[kind]]
         return Text(f"{count(kinds.total(), 'component')}: {', '.join(parts)}" if parts else "", STYLES.faint)
 
     def action_pick(self, rows: int) -> None:

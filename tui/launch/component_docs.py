@@ -74,7 +74,7 @@ class ComponentDocs(Pane):
 
     def show_nothing(self) -> None:
         """Show that nothing matches."""
-        words = "file.py:name and package.module:name are accepted too"
+        words = "path/train.py, -m package.module, file.py:name and package.module:name are accepted too"
         self._show("", "", ("No component matches\n", f"bold {STYLES.text}"), (words, STYLES.muted))
 
     def _show(self, title: str, info: str, *parts: str | Text | tuple[str, str]) -> None:
@@ -92,7 +92,7 @@ def findings_text(doc: ComponentDoc) -> Text:
     text = Text(end="")
     for finding in doc.findings:
         style = STYLES.failed if finding.severity == "error" else STYLES.pending
-        text.append(plain(f"{doc.path.name}:{finding.line}"), STYLES.faint)
+        text.append(plain(f"{doc.path.name}:{finding.line}" if finding.line else doc.path.name), STYLES.faint)
         text.append(f"  {finding.severity}  ", style).append(f"{plain(finding.description)}\n", STYLES.text)
     return text.append("\n") if text else text
 

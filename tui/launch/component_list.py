@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...base.errors import describe_error
 from ...components.finder import component_key, each_listed, listed_by_key, name_here
 from ...components.model import ComponentSummary
+from ...components.scripts import is_script_name
 from ...specs.errors import ComponentNotFoundException
 
 if TYPE_CHECKING:
     from ...backends.history.journal import Journal, LaunchRecord
-    from ...components.model import ComponentSummary
+    from ...components.model import ComponentKind
     from ...specs.status import AppState
 
 MOST_RECENT = 5
@@ -83,6 +85,18 @@ def newest_launches(journal: Journal, patience: float = math.inf) -> dict[str, L
     return found
 
 
+def find_named(name: str) -> tuple[str, ComponentSummary]:
+    """Find a component that is named in full; return its key, and the component with an error if there is none."""
+    try:
+        key = component_key(name)
+        found = listed_by_key(key)
+        # As it is listed, unless it is of another folder.
+        return key, replace(found, name=min(name, found.name, key=len))
+    except Exception as failure:  # a path can be typed in any way
+        kind: ComponentKind = "script" if is_script_name(name) else "file"
+        return name, ComponentSummary(name, kind, Path(), 0, error=describe_error(failure))
+
+
 def launches_of(key: str, journal: Journal, patience: float = math.inf) -> list[LaunchRecord]:
     """Return the latest launches of a component, newest first.
 
@@ -91,11 +105,11 @@ def launches_of(key: str, journal: Journal, patience: float = math.inf) -> list[
         journal: where launches are recorded.
         patience: see `newest_launches`.
     """
-    function = key.rpartition(":")[2]
+    ending = Path(key).name if is_script_name(key) else key.rpartition(":")[2]
     known: dict[tuple[str, str], bool] = {}
 
     def is_wanted(component: str, cwd: str) -> bool:
-        if not component.endswith(function):
+        if not component.endswith(ending):
             return False
         if (component, cwd) not in known:
             known[component, cwd] = component_key(component, cwd) == key
@@ -145,11 +159,11 @@ def _keyed(part: list[ComponentSummary]) -> dict[str, ComponentSummary]:
 
 
 def _found_elsewhere(pinned: Sequence[str], launches: Mapping[str, LaunchRecord]) -> dict[str, ComponentSummary]:
-    """Find pinned and recent components of files and modules in any folder."""
+    """Find pinned and recent components of files and modules, and scripts, in any folder."""
     found: dict[str, ComponentSummary] = {}
     recent = 0
     for key in (*pinned, *launches):
-        if ":" not in key or key in found or (key not in pinned and recent >= MOST_RECENT):
+        if not _has_file(key) or key in found or (key not in pinned and recent >= MOST_RECENT):
             continue
         try:
             found[key] = listed_by_key(key)
@@ -161,4 +175,9 @@ def _found_elsewhere(pinned: Sequence[str], launches: Mapping[str, LaunchRecord]
 
 def _gone(key: str) -> ComponentSummary:
     error = "it no longer exists: unpin it, or restore it"
-    return ComponentSummary(name_here(key), "file" if ":" in key else "plugin", Path(), 0, error=error)
+    kind: ComponentKind = "script" if is_script_name(key) else "file" if ":" in key else "plugin"
+    return ComponentSummary(name_here(key), kind, Path(), 0, error=error)
+
+
+def _has_file(key: str) -> bool:
+    return ":" in key or is_script_name(key)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import ComposeResult
@@ -13,7 +12,7 @@ from textual.widgets import Input, OptionList
 from textual.widgets.option_list import Option
 
 from ...components.model import ComponentSummary
-from ...components.sbatch_script import is_script_name
+from ...components.scripts import is_script_name
 from ...logs.text.sanitize import plain
 from ..format import age, cut
 from ..ui.fuzzy import fuzzy_match
@@ -23,6 +22,7 @@ from ..ui.palette import STYLES, Text
 from ..ui.pane import Pane
 from ..ui.theme import glyphs_of, now_of
 from .component_list import LastLaunch, Section, arranged
+from .field_input import ScriptSuggester
 
 if TYPE_CHECKING:
     from ..ui.glyphs import Glyphs
@@ -44,6 +44,12 @@ class ComponentPicker(Pane):
         component: ComponentSummary | None
 
     @dataclass
+    class Named(Message):
+        """A file, module or script is typed that the list does not have."""
+
+        name: str
+
+    @dataclass
     class Chosen(Message):
         """A component is chosen."""
 
@@ -52,7 +58,11 @@ class ComponentPicker(Pane):
     def __init__(self) -> None:
         super().__init__("Component", id="picker")
         self.search = Input(
-            placeholder="type to search, or file.py:component", compact=True, id="search", select_on_focus=False
+            placeholder="type to search, or path/train.py",
+            compact=True,
+            id="search",
+            select_on_focus=False,
+            suggester=ScriptSuggester(),
         )
         self.search.cursor_blink = False
         self.list = Options(id="component-list", compact=True)
@@ -62,8 +72,11 @@ class ComponentPicker(Pane):
         self._pinned: tuple[str, ...] = ()
         # A highlight that a person moved stays on its component.
         self._has_moved = False
-        # Enter was pressed before the list came.
+        # Enter was pressed before the list came, or before the component that is typed was found.
         self._is_chosen_next = False
+        self._unknown = ""
+        # The component that is typed, by its key.
+        self._named: dict[str, ComponentSummary] = {}
 
     def compose_body(self) -> ComposeResult:
         yield self.search
@@ -77,7 +90,10 @@ class ComponentPicker(Pane):
     @property
     def shown(self) -> list[ComponentSummary]:
         """The components in the list, in its order."""
-        return [self._listed[option.id] for option in self.list.options if option.id]
+        return [one for option in self.list.options if option.id and (one := self._get(option.id))]
+
+    def _get(self, key: str) -> ComponentSummary | None:
+        return self._named.get(key) or self._listed.get(key)
 
     @property
     def highlighted_key(self) -> str:
@@ -88,7 +104,7 @@ class ComponentPicker(Pane):
     @property
     def highlighted(self) -> ComponentSummary | None:
         """The component at the cursor."""
-        return self._listed.get(self.highlighted_key)
+        return self._get(self.highlighted_key)
 
     def show(
         self, listed: Mapping[str, ComponentSummary], launches: Mapping[str, LastLaunch], pinned: Sequence[str]
@@ -102,7 +118,24 @@ class ComponentPicker(Pane):
         """
         self._listed, self._launches, self._pinned = listed, launches, tuple(pinned)
         self._draw(keep=self._has_moved)
-        if self._is_chosen_next and self.highlighted is not None:
+        self._choose_next()
+
+    def show_named(self, name: str, key: str, component: ComponentSummary) -> None:
+        """Show the component of `Named` before the matches of the search.
+
+        Only without matches if it has an error, or is a file whose components are listed.
+        """
+        if name != self._unknown:
+            return
+        self._unknown = ""
+        is_last = component.error or any(other.startswith(f"{key}:") for other in self._listed)
+        if not is_last or self.highlighted is None:
+            self._named = {key: component}
+            self._draw(keep=self._has_moved)
+        self._choose_next()
+
+    def _choose_next(self) -> None:
+        if self._is_chosen_next and not self._unknown and self.highlighted is not None:
             self._is_chosen_next = False
             self.post_message(self.Chosen(self.highlighted))
 
@@ -117,22 +150,23 @@ class ComponentPicker(Pane):
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         self._has_moved = self._is_chosen_next = False
+        name, self._named = event.value.strip(), {}
+        is_named = ":" in name or is_script_name(name)
+        self._unknown = name if is_named and all(one.name != name for one in self._listed.values()) else ""
+        if self._unknown:
+            self.post_message(self.Named(name))
         self._draw(keep=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Choose the highlighted component, or the file, module or script that was typed."""
+        """Choose the highlighted component."""
         event.stop()
-        chosen, typed = self.highlighted, event.value.strip()
-        if chosen is None and (":" in typed or is_script_name(typed)):
-            chosen = ComponentSummary(name=typed, kind="file", path=Path(), line=0)
-        if chosen is not None:
-            self.post_message(self.Chosen(chosen))
-        self._is_chosen_next = chosen is None and bool(typed)
+        self._is_chosen_next = bool(event.value.strip()) or self.highlighted is not None
+        self._choose_next()
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         event.stop()
         # Components may be gone after a click.
-        if (component := self._listed.get(event.option_id or "")) is not None:
+        if (component := self._get(event.option_id or "")) is not None:
             self.post_message(self.Chosen(component))
 
     def on_option_list_option_highlighted(self, event: OptionList.OptionHighlighted) -> None:
@@ -162,7 +196,8 @@ class ComponentPicker(Pane):
         for section in sections:
             if section.title:
                 options.append(Option(Text(section.title, STYLES.faint), disabled=True))
-            options += [self._option(key, query) for key in section.keys[: max(0, _MOST_SHOWN - len(options))]]
+            keys = section.keys[: max(0, _MOST_SHOWN - len(options))]
+            options += [self._option(key, one, query) for key in keys if (one := self._get(key))]
         found, shown = sum(len(section.keys) for section in sections), [option.id for option in options]
         if more := found - sum(map(bool, shown)):
             options.append(Option(Text(f"and {more:,} more: type to search", STYLES.faint), disabled=True))
@@ -179,11 +214,10 @@ class ComponentPicker(Pane):
     def _found(self, query: str) -> tuple[str, ...]:
         names = {key: component.name for key, component in self._listed.items()}
         scored = [(-fuzzy_match(query, name)[0], len(name), name, key) for key, name in names.items()]
-        return tuple(key for score, *_, key in sorted(scored) if score < 0)
+        return tuple(dict.fromkeys([*self._named, *(key for score, *_, key in sorted(scored) if score < 0)]))
 
-    def _option(self, key: str, query: str) -> Option:
-        glyphs, width = glyphs_of(self.app), max(20, self.size.width - 3)
-        component, launch = self._listed[key], self._launches.get(key)
+    def _option(self, key: str, component: ComponentSummary, query: str) -> Option:
+        glyphs, width, launch = glyphs_of(self.app), max(20, self.size.width - 3), self._launches.get(key)
         if query or launch is None:
             right = Text(owner_words(component, glyphs), STYLES.faint)
         else:

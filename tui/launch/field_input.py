@@ -11,6 +11,8 @@ from textual import events
 from textual.suggester import Suggester, SuggestFromList
 
 from ...backends.shared.secrets import is_secret, mask_text
+from ...components.finder import SUFFIXES
+from ...components.python_script import MODULE
 from ..terminal.textual_internals import DrawnInput
 from ..ui.palette import Text
 
@@ -71,8 +73,26 @@ class _PathSuggester(Suggester):
         return await asyncio.to_thread(first_path, value)
 
 
-def first_path(text: str) -> str | None:
-    """Return the first path by name that starts with a text; hidden ones only after a dot."""
+class ScriptSuggester(Suggester):
+    """Completes paths of scripts, and modules after `-m`."""
+
+    def __init__(self) -> None:
+        super().__init__(use_cache=False, case_sensitive=True)
+
+    async def get_suggestion(self, value: str) -> str | None:
+        if value.startswith(MODULE):
+            path = await asyncio.to_thread(first_path, value.removeprefix(MODULE).replace(".", "/"), (".py",))
+            return path and f"{MODULE}{path.removesuffix('.py').replace('/', '.')}"
+        return await asyncio.to_thread(first_path, value, SUFFIXES) if "/" in value else None
+
+
+def first_path(text: str, suffixes: tuple[str, ...] = ("",)) -> str | None:
+    """Return the first path by name that starts with a text; hidden ones only after a dot.
+
+    Args:
+        text: the beginning of a path.
+        suffixes: the ends of the names of files.
+    """
     folder, slash, start = text.rpartition("/")
     try:
         where = Path(folder + slash).expanduser() if slash else Path()
@@ -81,8 +101,9 @@ def first_path(text: str) -> str | None:
     except (OSError, RuntimeError, ValueError):
         return None
     for entry in sorted(found, key=lambda item: item.name):
-        if entry.name.startswith(start) and (start or not entry.name.startswith(".")):
-            return f"{folder}{slash}{entry.name}{'/' if _is_folder(entry) else ''}"
+        is_shown = entry.name.startswith(start) and (start or not entry.name.startswith("."))
+        if is_shown and ((is_folder := _is_folder(entry)) or entry.name.endswith(suffixes)):
+            return f"{folder}{slash}{entry.name}{'/' if is_folder else ''}"
     return None
 
 

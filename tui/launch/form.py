@@ -33,6 +33,10 @@ if TYPE_CHECKING:
 
 _ARGUMENTS, _OPTIONS, _ROLES = "argument-rows", "option-rows", "role-rows"
 _ROLE_FIELDS = "replicas, image, resources, environment, mounts, retries, workspace or program"
+# A thousand fields take minutes to lay out.
+_MOST_ROWS = 100
+# Warnings about a script that are shown below the form.
+_MOST_UNREAD = 2
 
 
 class _Fields(VerticalScroll, inherit_bindings=False):
@@ -71,6 +75,7 @@ class LaunchForm(Vertical):
         self._rows: dict[str, list[FieldRow]] = {_ARGUMENTS: [], _OPTIONS: [], _ROLES: []}
         self._open_roles: set[str] = set()
         self._unusable: Mapping[str, str] = {}
+        self._left_out = 0
         # Rows of two workers must not be mounted at the same time.
         self._mounting = asyncio.Lock()
 
@@ -112,7 +117,10 @@ class LaunchForm(Vertical):
             self.rule.info = Text(plain(model.doc.name or (model.base.name if model.base else "")))
             self.scheduler.choices = tuple(schedulers)
             self.scheduler._words = {name: backend_word(name, long=True) for name in schedulers}
-            await self._mount_rows(_ARGUMENTS, model.section(ARGUMENT))
+            fields = [field for field in model.section(ARGUMENT) if not field.is_of_launch]
+            late = [field for field in fields[_MOST_ROWS:] if field.is_given or field.error or field.editor == "words"]
+            self._left_out = len(fields[_MOST_ROWS:]) - len(late)
+            await self._mount_rows(_ARGUMENTS, [*fields[:_MOST_ROWS], *late])
             await self._mount_options(model)
 
     async def show_options(self, model: FormModel) -> None:
@@ -136,7 +144,8 @@ class LaunchForm(Vertical):
         with self.prevent(ChoiceField.Changed):
             self.scheduler.value = model.scheduler
         self._draw_scheduler_label()
-        await self._mount_rows(_OPTIONS, [*model.section(LAUNCH), *model.section(OPTION)])
+        of_launch = [field for field in model.section(ARGUMENT) if field.is_of_launch]
+        await self._mount_rows(_OPTIONS, [*of_launch, *model.section(LAUNCH), *model.section(OPTION)])
         await self._mount_roles(model)
 
     async def _mount_rows(self, place: str, fields: Sequence[Field]) -> None:
@@ -284,6 +293,15 @@ class LaunchForm(Vertical):
             if finding.hint and len(warnings) == 1:
                 line.append(f"  {plain(finding.hint)}", STYLES.faint)
             lines.append(line)
+        unread = [finding for finding in model.doc.findings if finding.severity == "warning"]
+        if self._left_out:
+            words = (
+                f"! {count(self._left_out, 'more argument')} without a field: give them in args, as on a command line"
+            )
+            lines.append(Text(words, STYLES.pending))
+        lines += [Text(f"! {plain(one.description)}", STYLES.pending) for one in unread[:_MOST_UNREAD]]
+        if len(unread) > _MOST_UNREAD:
+            lines.append(Text(f"  and {len(unread) - _MOST_UNREAD} more: esc goes back to all of them", STYLES.faint))
         lines += [Text(plain(one.what), STYLES.muted) for one in session.findings if one.level == "ok"]
         self._warnings.update(Text("\n", end="").join(lines))
         self._warnings.display = bool(lines)

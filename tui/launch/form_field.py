@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Any, Literal
 
 from ...backends.shared.secrets import mask_arguments
-from ...components.model import REQUIRED, Parameter
+from ...components.model import REQUIRED, Computed, Parameter
 from ...components.role_overrides import ROLE_FIELDS, check_role_field
 from ...components.values import check_argument, to_text
 from ...specs.run_options import format_value, get_type_name, runopt
@@ -18,6 +18,8 @@ from .sweep import SweepError, values_of
 
 ARGUMENT, OPTION, LAUNCH = "argument", "option", "launch"
 _ROLE = "role:"
+COMPUTED = "computed"
+"""The word for a default that is shown as its source."""
 
 Editor = Literal["", "items", "pairs", "words", "mounts", "resource", "choice"]
 
@@ -76,6 +78,7 @@ class Field:
         parameter: the component's parameter, or the role's field.
         check: returns why one value is invalid; empty if it is valid.
         several: the text is a list of values, each of which is launched.
+        is_hidden: another field has a value with which this one has no meaning; it keeps its text.
         from_other: text that another field determines, and that field's name.
     """
 
@@ -96,6 +99,7 @@ class Field:
     parameter: Parameter | None = None
     check: Callable[[str], str] = dataclasses.field(default=lambda _text: "", repr=False)
     several: bool = False
+    is_hidden: bool = False
     from_other: tuple[str, str] = ("", "")
 
     @property
@@ -109,16 +113,21 @@ class Field:
         return role_of(self.section)
 
     @property
+    def is_of_launch(self) -> bool:
+        """Whether it is about how a script is launched, not an argument of its own."""
+        return self.parameter is not None and self.parameter.part == "launch"
+
+    @property
     def is_given(self) -> bool:
         """Whether the text differs from the default."""
-        return self.text != self.default
+        return self.text != self.default and not self.is_hidden
 
     @property
     def is_swept(self) -> bool:
         """Whether the text is a list of values."""
         # A default may be source text with commas, such as `max(2, 3)`, which only its component can evaluate.
         is_list = self.kind in ("int", "float") and self.is_given and ("," in self.text or ".." in self.text)
-        return bool(self.text) and (self.several or is_list)
+        return bool(self.text) and (self.several or is_list) and not self.is_hidden
 
     @property
     def values(self) -> list[str]:
@@ -214,6 +223,7 @@ def argument_field(parameter: Parameter) -> Field:
     # The default may be the member of an Enum with its class: `Color.RED`.
     if default not in choices and default.rpartition(".")[2] in choices:
         default = default.rpartition(".")[2]
+    is_computed = isinstance(parameter.default, Computed) and default == parameter.default.text
     return Field(
         name=parameter.name,
         section=ARGUMENT,
@@ -221,6 +231,7 @@ def argument_field(parameter: Parameter) -> Field:
         kind=parameter.type.kind,
         default=default,
         text=default,
+        default_word=COMPUTED if is_computed else Origin.DEFAULT.word,
         required=parameter.required,
         choices=choices,
         help=parameter.help,

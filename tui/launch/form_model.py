@@ -17,7 +17,7 @@ from ...components.sbatch_script import ScriptLine, differing_lines, lines_with_
 from ...specs.batch_script import script_of
 from ...specs.resources import Resource
 from ...specs.roles import AppDef
-from ...specs.run_options import quote_if_needed, runopts
+from ...specs.run_options import runopts
 from ..dashboard import Draft
 from .form_field import (
     ARGUMENT,
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from ...backends.history.journal import LaunchRecord
     from ...settings.launch_defaults import Given
 
-# Characters for which a value of a sweep is shown in quotes.
-_TO_QUOTE = " ,;'\""
 _FIGURES = ("cpu", "gpu", "memMB")
 _WORKSPACE = LAUNCH, "workspace"
 WORKSPACE_HELP = (
@@ -85,6 +83,7 @@ class FormModel:
             if self.doc.text and field.default:
                 field.default_word = "script"
         self._arrange(fields)
+        self._derive()
         if self.base is not None:
             self.take_app(self.base)
 
@@ -235,7 +234,11 @@ class FormModel:
                     field.take(text, Origin.LAST_RUN)
 
     def _derive(self) -> None:
-        """Show the figures of a named resource in the fields that it overrides."""
+        """Hide fields that have no meaning now, and show the figures of a named resource in those that it overrides."""
+        for field in self.section(ARGUMENT):
+            name, values = field.parameter.only_with if field.parameter else ("", ())
+            other = self.get(ARGUMENT, name)
+            field.is_hidden = other is not None and not other.is_swept and other.text not in values
         named = self._named_resource
         if named is not None:
             figures = () if named.is_swept else self._figures.get(named.text, ())
@@ -271,7 +274,7 @@ class FormModel:
 
     def errors(self) -> list[Field]:
         """Return the fields with errors, in the order of the form."""
-        return [field for field in self if field.error]
+        return [field for field in self if field.error and not field.is_hidden]
 
     def launch_count(self) -> int:
         """Return how many jobs would be launched; 0 with errors."""
@@ -294,12 +297,11 @@ class FormModel:
         swept = [field for field in self if field.is_swept]
         for values in product(*(field.values for field in swept)):
             chosen = list(zip(swept, values, strict=True))
-            shown = ((field.name, mask_text(field.name, text)) for field, text in chosen)
-            label = " ".join(f"{name}={quote_if_needed(text, _TO_QUOTE)}" for name, text in shown)
-            yield self._plan({field.key: text for field, text in chosen}, label)
+            masked = {field.name: mask_text(field.name, text) for field, text in chosen}
+            yield self._plan({field.key: text for field, text in chosen}, masked)
 
-    def _plan(self, swept: Mapping[tuple[str, str], str], label: str) -> LaunchPlan:
-        texts = {key: swept.get(key, field.text) for key, field in self._fields.items()}
+    def _plan(self, swept: Mapping[tuple[str, str], str], masked: Mapping[str, str]) -> LaunchPlan:
+        texts = {key: swept.get(key, field.text) for key, field in self._fields.items() if not field.is_hidden}
         given = {key: text for key, text in texts.items() if text != self._fields[key].default}
         overrides = {role: dict(changes) for role, changes in self._pending.items()}
         cfg: dict[str, Any] = {}
@@ -321,7 +323,7 @@ class FormModel:
                 for field in self
                 if field.origin in (Origin.CONFIG, Origin.PROFILE)
             },
-            label=label,
+            swept=masked,
             ignores_config=self.ignores_config,
             profile=self.profile,
         )
@@ -335,10 +337,10 @@ class FormModel:
             return []
         rows = []
         for field in self:
-            before = _text_then(field, record)
-            if before != field.text:
+            before, now = _text_then(field, record), field.default if field.is_hidden else field.text
+            if before != now:
                 name = f"{field.role} {field.name}".strip()
-                rows.append((name, mask_text(field.name, before), mask_text(field.name, field.text)))
+                rows.append((name, mask_text(field.name, before), mask_text(field.name, now)))
         for section, values in ((ARGUMENT, record.arguments), (OPTION, record.cfg)):
             for name, value in values.items():
                 if self.get(section, name) is None and (text := plain_text(value)):

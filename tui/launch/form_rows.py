@@ -14,7 +14,7 @@ from ..ui.choice_field import ChoiceField
 from ..ui.palette import STYLES, Text
 from ..ui.theme import glyphs_of
 from .field_input import FieldInput
-from .form_field import MOST_SIDE_BY_SIDE, Field, Origin
+from .form_field import COMPUTED, MOST_SIDE_BY_SIDE, Field, Origin
 
 
 @dataclass
@@ -46,6 +46,7 @@ class FieldRow(Vertical):
             self.input = ChoiceField(field.offered, field.text, words={"": "none"})
         else:
             self.input = FieldInput(field.name, field.text, "" if field.required else "none")
+        self.display = not field.is_hidden
         # Before it is mounted: each later class styles its parts again.
         self.update_classes(self._marks, update=False)
 
@@ -56,7 +57,7 @@ class FieldRow(Vertical):
     @property
     def _is_quiet(self) -> bool:
         field = self.field
-        is_default = field.origin is Origin.DEFAULT and field.default_word == Origin.DEFAULT.word
+        is_default = field.origin is Origin.DEFAULT and field.default_word in (Origin.DEFAULT.word, COMPUTED)
         return bool(field.from_other[0]) or (is_default and not field.required)
 
     def compose(self) -> ComposeResult:
@@ -84,6 +85,7 @@ class FieldRow(Vertical):
         self._error.display = bool(field.error) and (focused or field.error != "required")
         self._draw(self._error, Text(f"{glyphs.bad} {plain(field.error)}", STYLES.removed))
         self.update_classes(self._marks)
+        self.display = not field.is_hidden
 
     def _origin_word(self) -> str:
         field = self.field

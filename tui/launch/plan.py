@@ -7,10 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ...specs.run_options import quote_if_needed
+
 if TYPE_CHECKING:
     from ...backends.history.launch_record import LaunchOrigin
     from ...backends.shared.progress import Progress
     from ...specs.roles import AppDef
+
+# Characters for which a value of a sweep is shown in quotes.
+_TO_QUOTE = " ,;'\""
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,7 @@ class LaunchPlan:
         workspace: what to ship with the first role.
         base: the AppDef of a job that no known component made.
         config: values from config, see `LaunchOrigin`.
-        label: its values in a sweep, such as ``lr=0.1 batch=32``; empty without a sweep.
+        swept: its values in a sweep, as text, by name; empty without a sweep.
         ignores_config: whether `.torchxconfig` is ignored.
         profile: the profile in force; empty for none.
     """
@@ -39,7 +44,7 @@ class LaunchPlan:
     workspace: str = ""
     base: AppDef | None = None
     config: Mapping[str, str] = field(default_factory=dict)
-    label: str = ""
+    swept: Mapping[str, str] = field(default_factory=dict)
     ignores_config: bool = False
     profile: str = ""
 
@@ -47,6 +52,11 @@ class LaunchPlan:
     def name(self) -> str:
         """The component or the job."""
         return self.component or (self.base.name if self.base else "")
+
+    @property
+    def label(self) -> str:
+        """Its values in a sweep, such as ``lr=0.1 batch=32``."""
+        return " ".join(f"{name}={quote_if_needed(text, _TO_QUOTE)}" for name, text in self.swept.items())
 
     def made_app(self, progress: Progress | None = None) -> AppDef:
         """Build the AppDef without changes of roles.
@@ -97,5 +107,12 @@ class LaunchPlan:
         from ...backends.history.launch_record import LaunchOrigin
 
         return LaunchOrigin(
-            self.component, self.arguments, self.overrides, relaunch_of, group, self.config, self.profile
+            self.component,
+            self.arguments,
+            self.overrides,
+            relaunch_of,
+            group,
+            self.config,
+            self.profile,
+            swept=self.swept,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -195,7 +196,9 @@ class LaunchScreen(BaseScreen):
         """Launch; then show the new jobs, or keep the form and show the error."""
         plan, total = plans[0], len(plans)
         progress = dashboard.launches.begin(plan.name if total == 1 else f"{count(total, 'job')} of {plan.name}")
-        group = make_unique(plan.name.rpartition(".")[2].rpartition(":")[2] or "sweep", 4) if total > 1 else ""
+        # The last part: of `utils.echo`, `jobs.py:train`, `jobs/train.py`, `-m package.train`.
+        name = re.split(r"[.:/ ]", re.sub(r"\.(?:py|sbatch)$", "", plan.name))[-1]
+        group = make_unique(name or "sweep", 4) if total > 1 else ""
         relaunch_of = self._start.record.id if self._start.record else ""
         done = await asyncio.to_thread(
             launch_all, dashboard.runner, plans, progress, relaunch_of=relaunch_of, group=group

@@ -45,7 +45,7 @@ class DryRun:
         app: the AppDef as its component made it.
         error: why there is no request.
         at: section and name of the field with the error.
-        findings: warnings of the backend.
+        findings: warnings and remarks of the backend.
     """
 
     text: str = ""
@@ -90,10 +90,12 @@ def _fill(done: DryRun, runner: Runner, plan: LaunchPlan, progress: Progress, bu
         if fault.refused:
             # Builtins, and most components, name their one role as the app.
             raise ArgumentError("name", _fault_text(fault))
-    request = str(runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None))
-    done.text = _beginning(fold_added(request, _own_variables(app, plan.cfg)))
-    warnings = [Finding("warning", _fault_text(fault), "") for fault in faults]
-    done.findings = [*runner.preflight(app, plan.scheduler, plan.cfg), *warnings]
+    info = runner.dryrun(app, plan.scheduler, plan.cfg, plan.workspace or None)
+    done.text = _beginning(fold_added(str(info), _own_variables(app, plan.cfg)))
+    notes = [Finding("warning", _fault_text(fault)) for fault in faults]
+    if info.interpreter:
+        notes.append(Finding("ok", f"runs with {info.interpreter}"))
+    done.findings = [*runner.preflight(app, plan.scheduler, plan.cfg), *notes]
 
 
 def _own_variables(app: AppDef, cfg: Mapping[str, Any]) -> set[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import count
 
 from textual.app import ComposeResult
 from textual.widget import Widget
@@ -14,7 +13,7 @@ from ...diagnosis.metrics.export import best_value, rank
 from ...diagnosis.metrics.scale import x_label
 from ...diagnosis.metrics.series import Series, Smoothing
 from ...logs.text.sanitize import plain
-from ..format import cut, same_digits, state_word
+from ..format import cut, same_digits, split_name, state_word
 from ..rows import JobRow
 from ..ui.drawing import guard_render
 from ..ui.job_cells import name_text, state_text
@@ -41,29 +40,13 @@ def curve_style(number: int) -> str:
 
 def swept_values(rows: Sequence[JobRow]) -> tuple[list[str], list[list[str]]]:
     """Return the names of the arguments that differ between jobs, and their values, job by job."""
-    parsed = [_named(row.arguments.split()) for row in rows]
-    names = dict.fromkeys(name for arguments in parsed for name in arguments)
-    differing = [name for name in names if len({arguments.get(name) for arguments in parsed}) > 1]
-    return differing, [[arguments.get(name, "") for name in differing] for arguments in parsed]
+    names = dict.fromkeys(name for row in rows for name in row.named_arguments)
+    differing = [name for name in names if len({row.named_arguments.get(name) for row in rows}) > 1]
+    return differing, [[row.named_arguments.get(name, _default(row)) for name in differing] for row in rows]
 
 
-def _named(words: Sequence[str]) -> dict[str, str]:
-    """Return arguments by name: `--lr 0.1`, `--lr=0.1`, `optim.lr=0.1`; others by their place."""
-    found: dict[str, str] = {}
-    name, places = "", count(1)
-    for word in words:
-        is_value = not word.startswith("-") or word[1:2].isdigit() or word[1:2] == "."
-        if is_value and name:
-            found[name], name = word, ""
-        elif "=" in word:
-            key, _, found_value = word.partition("=")
-            found[key.lstrip("-")], name = found_value, ""
-        elif is_value:
-            found[f"#{next(places)}"] = word
-        else:
-            name = word.lstrip("-")
-            found[name] = "yes"
-    return found
+def _default(row: JobRow) -> str:
+    return "default" if row.component else ""
 
 
 class Legend(Widget):
@@ -120,12 +103,15 @@ class Legend(Widget):
         widths = [min(_MOST_VALUE, max(map(len, (name, *(row[n] for row in values))))) for n, name in enumerate(names)]
         room = self.size.width - _BEFORE - _AFTER - _LEAST_NAME
         figures = self._figures()
-        while figures and sum(width + 1 for _, width, _ in figures) > room:
-            figures.pop(2 if len(figures) > 2 else -1)
-        room -= sum(width + 1 for _, width, _ in figures)
-        while widths and sum(width + 1 for width in widths) > room:
-            widths.pop()
-        name_width = max(1, min(_MOST_NAME, _LEAST_NAME + room - sum(width + 1 for width in widths)))
+        # Jobs are distinguished by their values first, then by their figures.
+        while (spare := room - sum(width + 1 for width in (*widths, *(figure[1] for figure in figures)))) < 0:
+            if len(figures) > 1:
+                figures.pop(2 if len(figures) > 2 else -1)
+            elif not widths:
+                break
+            else:
+                widths.pop()
+        name_width = max(1, min(_MOST_NAME, _LEAST_NAME + spare))
         heads = [*zip(names, widths, strict=False), *((name, width) for name, width, _ in figures)]
         text = Text(f"       {'STATE':<13}{'JOB':<{name_width}}", STYLES.faint, no_wrap=True, end="")
         text.append("".join(f" {cut(plain(name.upper()), width, glyphs.cut):>{width}}" for name, width in heads))
@@ -144,7 +130,8 @@ class Legend(Widget):
             state = state_text(row.state, glyphs)
             state.pad_right(max(0, 13 - state.cell_len))
             line.append(" ").append_text(state)
-            name = name_text(row.name, name_width, glyphs)
+            # The values in the columns distinguish jobs, not the suffix.
+            name = name_text(split_name(row.name)[0] if names else row.name, name_width, glyphs)
             name.pad_right(max(0, name_width - name.cell_len))
             line.append_text(name)
             for cell, width in zip(swept[row.handle], widths, strict=False):

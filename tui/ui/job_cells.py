@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
+
 from ...specs.status import AppState, ReplicaState, ReplicaStatus
-from ..format import age, clock, cut, duration, fit_name, state_word
+from ..format import age, clock, cut, duration, fit_name, split_name, state_word
 from ..rows import JobRow, RowProgress, backend_word
 from . import glyphs as glyph_sets
 from .palette import STYLES, Text
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 INDENT = 1
 """Text starts so many cells from its pane's edge."""
 WIDE_NAME, LEAST_NAME = 28, 16
+# Fewer cells of arguments say less than a name's unique suffix.
+_LEAST_ARGS = 12
 # Screen columns from which the table of one backend has the same columns as that of all.
 _EXTRA_WIDE = 160
 # The columns of every width.
@@ -36,6 +40,7 @@ class CellContext:
     now: float | None = None
     progress: RowProgress | None = None
     has_why: bool = False
+    has_args: bool = False
 
 
 @dataclass(frozen=True)
@@ -147,9 +152,23 @@ def _state(row: JobRow, context: CellContext, _width: int) -> Text:
 
 def _name(row: JobRow, context: CellContext, width: int) -> Text:
     if not row.link:
-        return name_text(row.name, width, context.glyphs, dimmed=context.dimmed)
+        name, suffix = split_name(row.name)
+        room = width - cell_len(name) - 1
+        if not suffix or not row.varied or (room < _LEAST_ARGS and not context.has_args):
+            return name_text(row.name, width, context.glyphs, dimmed=context.dimmed)
+        # What it was launched with says more than the unique suffix.
+        text = name_text(name, width, context.glyphs, dimmed=context.dimmed)
+        return (
+            text
+            if context.has_args
+            else text.append(f" {cut(row.fit_varied(room), room, context.glyphs.cut)}", STYLES.muted)
+        )
     text = name_text(row.name, width - len(row.link) - 1, context.glyphs, dimmed=context.dimmed)
     return text.append(f" {row.link}", STYLES.muted)
+
+
+def _args(row: JobRow, context: CellContext, width: int) -> Text:
+    return Text(cut(row.fit_varied(width), width, context.glyphs.cut), STYLES.faint if context.dimmed else STYLES.muted)
 
 
 def _backend(row: JobRow, context: CellContext, width: int) -> Text:
@@ -277,6 +296,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("mark", "", 1, _mark, lambda row: 0, gap=2, sortable=False),
     Column("state", "STATE", 11, _state, lambda row: _STATE_ORDER.index(row.state), words="the job's state"),
     Column("name", "NAME", 24, _name, lambda row: row.name, flexible=True, words="the app's id"),
+    Column("args", "ARGS", 16, _args, lambda row: row.varied, flexible=True, extra=True,
+           words="what differs from the defaults, or within its sweep"),
     Column("backend", "ON", 6, _backend, lambda row: row.scheduler, words="where it runs"),
     Column(
         "replicas", "REPL", 5, _replicas, lambda row: -row.wanted, right=True, words="replicas, running of wanted"
@@ -325,7 +346,7 @@ def first_failed(replicas: Sequence[ReplicaStatus]) -> int:
 
 
 def column_widths(
-    width: int, screen_width: int, wanted: Sequence[str] = (), *, one_backend: bool = False
+    width: int, screen_width: int, wanted: Sequence[str] = (), *, one_backend: bool = False, has_args: bool = False
 ) -> list[tuple[Column, int]]:
     """Return the columns for a table of ``width`` cells on a screen of ``screen_width``, with their widths.
 
@@ -336,6 +357,7 @@ def column_widths(
         screen_width: the cells of a row of the screen.
         wanted: the keys of the columns that were chosen; those for the width if empty.
         one_backend: whether all jobs run at one place: how far they are, or why they wait, says more than that.
+        has_args: whether a job has arguments that are known.
     """
     name_width = WIDE_NAME
     if wanted:
@@ -349,12 +371,15 @@ def column_widths(
         while _least_width(chosen) > width and (others := [one for one in chosen[1:] if one.key not in _KEPT]):
             chosen.remove(others[0])
         # An ETA without its progress would say little: the first that does not fit ends it.
-        for extra in (column for column in usual if column.extra):
+        args = [COLUMNS_BY_KEY["args"]] if has_args else []
+        for extra in [*(column for column in usual if column.extra and column.key != "args"), *args]:
             more = [column for column in usual if column in chosen or column is extra]
             if _least_width(more) > width:
                 break
             chosen = more
     taker = next((column for column in reversed(chosen) if column.flexible), None)
+    if not wanted and not one_backend and taker is COLUMNS_BY_KEY["progress"]:
+        taker = next((column for column in chosen if column.key == "args"), taker)
     # Once another column takes what is left, a name has a width of its own, in which most unique suffixes still fit.
     wide = not wanted and taker is not None and taker.key != "name"
     widths = [name_width if column.key == "name" and wide else column.width for column in chosen]

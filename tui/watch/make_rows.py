@@ -57,8 +57,13 @@ def row_of(app: ListAppResponse, record: LaunchRecord | None) -> JobRow:
         foreign=app.foreign,
         limit_at=app.limit_at,
         group=plain(record.group) if record else "",
+        swept=_swept(record) if record else (),
         after=tuple(f"{app.app_handle.rpartition('/')[0]}/{app_id}" for app_id in app.after),
     )
+
+
+def _swept(record: LaunchRecord) -> tuple[tuple[str, str], ...]:
+    return tuple((plain(name), plain(text)) for name, text in record.swept.items())
 
 
 def _called(app: ListAppResponse, record: LaunchRecord | None) -> str:
@@ -104,5 +109,6 @@ def _history_row(record: LaunchRecord) -> JobRow:
         why=f"last seen {seen}" if goes_on else why or plain(record.error),
         user=plain(record.user),
         group=plain(record.group),
+        swept=_swept(record),
         history=True,
     )

@@ -52,6 +52,7 @@ def test_what_it_reads_is_more_than_a_pipe_holds(commands):
     [
         ("slurm_load_jobs error: Unable to contact slurm controller (connect failure)", BackendUnavailableError),
         ("sacct: error: Problem talking to the database: Connection refused", BackendUnavailableError),
+        ("slurm_load_jobs error: Connection reset by peer", BackendUnavailableError),
         ("slurm_load_jobs error: Invalid job id specified", CommandError),
     ],
 )

@@ -409,7 +409,8 @@ def test_the_controller_is_away_for_a_while(real, cluster):
     with pytest.raises(BackendUnavailableError, match=r"Slurm does not answer|did not answer"):
         wait_until(lambda: real.list() and False, "the outage")
     cluster.start()
-    end = wait_until(lambda: _described(real, app_id), "the end")
+    # The job starts 200 processes, which takes 20 seconds where nothing else runs.
+    end = wait_until(lambda: _described(real, app_id), "the end", 4 * PATIENCE)
     assert end.state is AppState.SUCCEEDED
     reader.join(PATIENCE)
     assert told == [f"{number}\n" for number in range(1, 201)]
@@ -434,6 +435,9 @@ def test_accounting_is_away(real, cluster):
 def test_three_sessions_ask_the_controller_as_often_as_one(cluster, own_home):
     sessions = [SlurmScheduler("torchx") for _ in range(3)]
     sessions[0].list()
+    # The srun of an ending job asks the controller as well.
+    cluster.run("scancel", "--me")
+    wait_until(lambda: not cluster.run("squeue", "--me", "--noheader"), "the end of the jobs before")
     cluster.run("sdiag", "--reset")
     end = time.monotonic() + 61
     while time.monotonic() < end:
