@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ..base.files import read_file
 from ..base.modules import parse_source
+from ..specs.errors import ComponentLoadError
 from .model import REQUIRED, Computed
 from .sbatch_script import SET_ELSEWHERE
 from .script_arguments import LONGEST_NAME, ScriptArgument, is_name, make_argument
@@ -84,6 +85,7 @@ def read_script_source(path: Path) -> ScriptSource:
 
     Raises:
         OSError: The file cannot be read.
+        ComponentLoadError: It has components and a syntax error.
     """
     if path.stat().st_size > MAX_BYTES:
         return ScriptSource(notes=[(0, f"it has more than {MAX_BYTES // 1000} kB")])
@@ -98,7 +100,11 @@ def read_script_text(text: bytes, path: Path) -> ScriptSource:
     except TooSlowError:
         found.notes.append((0, "all of its arguments: it is too large"))
     except SyntaxError as error:
-        found.notes.append((error.lineno or 0, f"syntax error: {error.msg}"))
+        reason = f"syntax error: {error.msg}"
+        # A file of components; a script may be in the syntax of a newer Python.
+        if b"AppDef" in text:
+            raise ComponentLoadError(str(path), error.lineno, reason) from error
+        found.notes.append((error.lineno or 0, reason))
     except (RecursionError, MemoryError):
         found.notes.append((0, f"it is {TOO_DEEP}"))
     except Exception as error:  # a source can use the libraries in any way; it can be launched all the same

@@ -140,9 +140,10 @@ class JobRow:
         return self._varied()
 
     def fit_varied(self, width: int) -> str:
-        """Return `varied` with names so short that it has a width, if that is possible."""
+        """Return `varied` with names so short that it has a width, if that is possible; of a sweep, without names."""
         shorter = (self._varied(letters) for letters in _SHORT_NAMES)
-        return next((text for text in (self.varied, *shorter) if len(text) <= width), self._varied(0))
+        texts = (self.varied, *shorter)
+        return next((text for text in texts if len(text) <= width), self._varied(0) if self.swept else self.varied)
 
     def _varied(self, letters: int | None = None) -> str:
         pairs = self.swept or self.named_arguments.items()

@@ -23,7 +23,7 @@ from torchx_tui.components.model import REQUIRED
 from torchx_tui.components.script_arguments import ScriptArgument, command_words
 from torchx_tui.components.script_source import read_script_text
 from torchx_tui.components.values import to_text
-from torchx_tui.specs.errors import ArgumentError, ComponentNotFoundException
+from torchx_tui.specs.errors import ArgumentError, ComponentLoadError, ComponentNotFoundException
 
 DATA = toml_table(Path(__file__).with_name("python_script.toml"))
 SOURCES = {name: row["source"] for name, row in DATA["read"].items()}
@@ -250,6 +250,12 @@ def test_key_is_the_same_in_all_folders(folder, monkeypatch):
     monkeypatch.chdir(folder / "jobs")
     assert name_here(key) == "train.py"
     assert component_key("-m pkg.run") == name_here("-m pkg.run") == "-m pkg.run"
+
+
+def test_file_of_components_with_a_syntax_error_is_refused(folder):
+    (folder / "jobs.py").write_text("def job() -> AppDef:\n    return AppDef(\n")
+    with pytest.raises(ComponentLoadError, match=r"jobs\.py:2: syntax error"):
+        describe("jobs.py")
 
 
 HOSTILE = {

@@ -155,7 +155,7 @@ def live_through(terminal: Terminal, backend: str) -> None:
         terminal: shows the Jobs screen.
         backend: the backend's word in the table.
     """
-    terminal.wait(rf"● Running +demo-train\S* +{backend} +4/4")
+    terminal.wait(rf"● Running +demo-train\b.* +{backend} +4/4")
     # All four replicas in one log.
     terminal.wait(lambda text: all(re.search(rf"^.*\b{k}[│┆].*step", text, re.MULTILINE) for k in range(4)))
     cancel_top(terminal)

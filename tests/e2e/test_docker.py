@@ -50,7 +50,7 @@ def app(terminal, own_engine):
 def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path):
     before = engine_holds(own_engine.host)
     launch(app, "demo.train", JOB)
-    app.wait(r"● Running +demo-train\S* +docker +4/4")
+    app.wait(r"● Running +demo-train\b.* +docker +4/4")
     look_inside(app, r"-trainer-2")
     # What the engine itself says.
     app.wait(r"^ Id: [0-9a-f]{64}")
@@ -68,7 +68,7 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path
     ComponentFile(tmp_path / "jobs.py").write(SERVER, HEADER)
     open_form(app, "jobs.py:server")
     submit(app)
-    app.wait(r"● Running +server\S* +docker +2/2")
+    app.wait(r"● Running +server\b.* +docker +2/2")
     app.press("enter")
     app.wait("Replicas")
     app.wait(r"port +\d+ for 8000 +http")
@@ -80,11 +80,11 @@ def test_launch_follow_cancel_relaunch_edit_and_delete(app, own_engine, tmp_path
 
 def test_the_engine_goes_away_and_comes_back(app, own_engine):
     launch(app, "demo.train", {**JOB, "num_replicas": "2"})
-    app.wait(r"● Running +demo-train\S* +docker +2/2")
+    app.wait(r"● Running +demo-train\b.* +docker +2/2")
     own_engine.stop()
     app.wait("! stale")
     # The row stays, and says nothing that is not known.
-    assert re.search(r"demo-train\S* +docker", app.text())
+    assert re.search(r"demo-train\b.* +docker", app.text())
     app.press("2")
     app.press("1")
     own_engine.start()

@@ -48,7 +48,7 @@ def launch(app, values) -> None:
 
 def test_launch_follow_cancel_relaunch_edit_and_delete(app):
     launch(app, JOB)
-    app.wait(r"● Running +demo-train\S* +k8s +4/4")
+    app.wait(r"● Running +demo-train\b.* +k8s +4/4")
     look_inside(app, r"-trainer-2-0")
     app.wait(r"^ kind: Job")
     app.press("escape")

@@ -158,7 +158,7 @@ def test_without_the_right_to_trace(terminal, launch):
     words = "not read: rank 0 and 3 more, py-spy: not allowed: the process belongs to user 65534: run as that user"
     wait_for_snapshot(app, words)
     app.press("escape")
-    app.wait(r"Running +ranks\S* +local +4/4")
+    app.wait(r"Running +ranks\b.* +local +4/4")
     cancel_top(app)
     launch("local_cwd", before=rightless)
     wait_top(app, "Running")

@@ -86,9 +86,15 @@ def test_row_names_what_distinguishes_it(arguments, swept, text):
     ],
 )
 def test_names_of_arguments_are_shortened(width, text):
-    arguments = "--lr 0.1 --batch-size 32"
-    row = JobRow("local_cwd://torchx/a", "local_cwd", "a", AppState.RUNNING, arguments=arguments)
+    swept = (("lr", "0.1"), ("batch-size", "32"))
+    row = JobRow("local_cwd://torchx/a", "local_cwd", "a", AppState.RUNNING, swept=swept)
     assert row.fit_varied(width) == text
+
+
+def test_arguments_outside_of_a_sweep_keep_their_names():
+    row = JobRow("local_cwd://torchx/a", "local_cwd", "a", AppState.RUNNING, arguments="--lr 0.1 --batch-size 32")
+    assert row.fit_varied(12) == "lr=0.1 ba=32"
+    assert row.fit_varied(9) == "lr=0.1 batch-size=32"
 
 
 def past(**fields: Any) -> JobRow:
