@@ -161,5 +161,6 @@ async def test_script_with_many_arguments_has_a_form(app, scheduler, script):
     script.write_text(SCRIPT.replace("if __name__", f"{more}if __name__"))
     async with launch_of(app, "train.py") as launch:
         assert "! 303 more arguments without a field: give them in args" in launch.warnings()
+        launch.editor.preview.show("dry run")
         launch.set("args", "--a399 x")
         await launch.shows("python train.py --a399 x", on="preview")
