@@ -60,13 +60,15 @@ def key_of(node: DOMNode, name: str) -> str:
     # The log pane works in other apps too.
     settings: Settings | None = getattr(node.app, "settings", None)
     chosen = settings.keys.get(name) if settings is not None else ""
-    keys = chosen or next(
+    bindings = (
         binding.key
         for owner in node.ancestors_with_self
         for kind in type(owner).__mro__
         for binding in kind.__dict__.get("BINDINGS", ())
         if isinstance(binding, Binding) and binding.id == name
     )
+    # A widget that is being removed has no ancestors.
+    keys = chosen or next(bindings, "")
     return key_words(keys.split(",")[0].strip())
 
 
