@@ -44,7 +44,7 @@ async def test_columns_are_chosen_ordered_and_kept(scheduler, tmp_path):
     async with jobs_of(make_app(scheduler, tmp_path), (200, 50)) as table:
         assert table.header() == USUAL
         dialog = await table.open(ColumnsDialog, "c")
-        await table.shows("space show   J K move   d as fits   enter apply   esc back", on="drawn")
+        await table.shows("space show   J K move   d fit width   enter apply   esc back", on="drawn")
         listed = [row.plain for row in dialog.rows()]
         assert listed[0] == "[x] STATE       the job's state"
         assert listed[-1] == "[ ] HANDLE      scheduler://session/app"

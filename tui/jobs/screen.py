@@ -466,7 +466,7 @@ class JobsScreen(JobActions):
         past = count(len(self._past), "older job") if self._past else "No older jobs"
         self.dashboard.status.say(f"{past} in history{'; more below the last row' if self._pages else ''}")
 
-    @work(group="forgotten", exit_on_error=False)
+    @work(group="history", exit_on_error=False)
     async def _find_forgotten(self, handles: Collection[str]) -> None:
         """Show the launches of jobs that their backends have just forgotten."""
         records = await asyncio.to_thread(self.dashboard.runner.journal.find_all, handles)
