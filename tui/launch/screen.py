@@ -97,7 +97,6 @@ class LaunchScreen(BaseScreen):
             self.chooser.picker.search.focus()
 
     def on_unmount(self) -> None:
-        super().on_unmount()
         self._keep_draft()
 
     def _keep_draft(self) -> None:
