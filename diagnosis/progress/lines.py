@@ -71,6 +71,8 @@ _EVAL = re.compile(
     r"|(?:best|cur) metric)|\*\s|.*\bvalid on\b|.*\bvalidation\b"
     r"|.*['\"](?:mode|phase|split|stage)['\"]: ?['\"](?:val|eval|test)"
 )
+# The arguments of the run, printed at its start: their numbers are not where it is.
+_ARGUMENTS = re.compile(r"\W*(?:\w+\s?[:=]\s?)?(?:Namespace|\w*(?:Args|Arguments|Config|Options|HParams))\(\w+=")
 _BOX = re.compile(r"\s*\|\s+(?P<name>[A-Za-z][\w/@ ]*?)\s+\|\s+$")
 _LEFT = re.compile(r"(?i)\b(?:eta|remaining|time to finish|time left)['\"]?[:=]? ?(.{,40})")
 _DURATION = re.compile(r"(?:(\d+) days?, )?(\d+):(\d\d):(\d\d)")
@@ -340,6 +342,8 @@ class _Line:
         position: dict[str, Source] = {}
         head = self._read_prefix(position)
         message = self.text[head:]
+        if _ARGUMENTS.match(message):
+            return NOTHING
         bar, is_download, inverse = self._read_position(position, head)
         if is_download:
             return NOTHING

@@ -29,3 +29,16 @@ def test_format_reads_its_samples(name, line, position):
 @pytest.mark.parametrize("row", FORMATS, ids=lambda row: row.name)
 def test_format_has_samples(row):
     assert row.samples
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Namespace(lr=0.1, epoch=3, steps=20, batch=32)",
+        "INFO args: Namespace(steps=20, loss=0.5)",
+        "config = TrainConfig(step=5, lr=0.1)",
+        "<TrainingArguments(step=5, lr=0.1)",
+    ],
+)
+def test_printed_arguments_are_no_position(line):
+    assert LineReader().read(line.encode()) is None
