@@ -138,7 +138,7 @@ def look_inside(terminal: Terminal, host: str) -> None:
     terminal.press("tab")
     terminal.wait("━ Replicas")
     terminal.press("right", "right", "!")
-    terminal.wait("trainer/2: exit goes back")
+    terminal.wait("trainer/2: type exit to return")
     terminal.press("echo inside-$(hostname)\r")
     terminal.wait(rf"^inside-demo-train-\w+{host}")
     before = len(terminal.raw)
