@@ -138,7 +138,7 @@ def test_ctrl_z_without_a_shell_stops_nothing(terminal):
     app = terminal()
     app.wait("No jobs yet")
     app.press("ctrl+z")
-    app.wait("not suspended: no shell")
+    app.wait("Cannot suspend: this program was not started by a shell")
     assert process_state(app.pid) != "T"
 
 
