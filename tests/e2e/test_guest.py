@@ -80,6 +80,7 @@ def test_components_for_torchx_are_launched_and_launched_again(terminal, project
         ("acme.greet", {"name": "Bob"}, r"hello Bob from greet-"),
     ):
         open_form(app, component)
+        app.press("ctrl+d")
         app.wait("component run by")
         fill(app, values)
         submit(app)
@@ -98,6 +99,7 @@ def test_a_component_that_hangs_holds_up_no_key(terminal, project):
     app = terminal(cwd=project)
     app.wait("No jobs yet")
     open_form(app, "jobs.py:hang")
+    app.press("ctrl+d")
     app.wait("the component is running: no answer")
     app.wait("it did not return")
     app.wait("before it")

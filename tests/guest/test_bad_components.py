@@ -366,7 +366,7 @@ def test_it_ends_with_a_host_that_is_killed(component_file, tmp_path):
 
 def test_it_ends_when_nobody_asks(component_file, monkeypatch, use_settings):
     # It must not end between its start and the first question.
-    use_settings(idle_s=3.0)
+    use_settings(idle_s=8.0)
     monkeypatch.chdir(component_file.path.parent)
     component_file.write(component("return AppDef(str(os.getpid()))"))
     first = build_app(component_file.name("f"), {}).name

@@ -62,4 +62,8 @@ def test_launches_of_a_python_script(snap_compare, tmp_path):
         record = app.runner.journal.record_intent(AppDef("finetune", []), "local_cwd", "torchx", {}, origin=origin)
         app.runner.journal.update(record, app_id=app_id)
     sizes = {**SIZES, "200x50": (200, 50)}
-    assert snap_compare(app, sizes=sizes, run_before=at_job("local_cwd://torchx/finetune-bcd0f1g2h3j4k0"))
+    before = at_job(
+        "local_cwd://torchx/finetune-bcd0f1g2h3j4k0",
+        wait=lambda app: app.screen.logs.log_pane.status.state == "ended",
+    )
+    assert snap_compare(app, sizes=sizes, run_before=before)

@@ -106,7 +106,7 @@ def test_twenty_six_reasons(limited, real, submit, monkeypatch):
         submit("-A", "cpus"): "GrpTRES of the account cpus: 2 of 2 CPUs in use",
         submit("-A", "walls", "--time=60"): "MaxWallPJ of the account walls: 30 minutes",
         submit("-A", "large", "-n3"): "MaxTRESPJ of the account large: 2 CPUs",
-        submit("-A", "running", "--time=1000"): "100 CPU minutes, and it alone asks for 1,000: it never starts",
+        submit("-A", "running", "--time=1000"): "100 CPU minutes, and it alone asks for 1,000: it can never start",
         submit("-A", "single"): "MaxJobs of the account single: 1 of 1 jobs in use",
         submit("-q", "user"): "MaxTRESPU of the QOS user: 2 of 2 CPUs in use",
         submit("-q", "wall", "--time=60"): "MaxWallPJ of the QOS wall: 10 minutes",

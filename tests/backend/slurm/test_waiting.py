@@ -392,10 +392,10 @@ TRES = "cpu=8,mem=4G,node=1,billing=8,gres/gpu=4"
     [
         ("QOSGrpCpuLimit", "it asks for more CPUs than its QOS allows: ask for less; "
          "GrpTRES of the QOS normal: 6 CPUs, and it alone asks for 8: it can never start"),
-        ("QOSGrpMemLimit", "GrpTRES of the QOS normal: 1,000 MB of memory, and it alone asks for 4,096: it never"),
-        ("QOSGrpGRES", "GrpTRES of the QOS normal: 2 GPUs, and it alone asks for 4: it never starts"),
+        ("QOSGrpMemLimit", "GrpTRES of the QOS normal: 1,000 MB of memory, and it alone asks for 4,096: it can never"),
+        ("QOSGrpGRES", "GrpTRES of the QOS normal: 2 GPUs, and it alone asks for 4: it can never start"),
         ("QOSGrpCPURunMinutesLimit", "GrpTRESRunMins of the QOS normal: 100 CPU minutes, and it alone asks for 480: "),
-        ("QOSGrpWallLimit", "GrpWall of the QOS normal: 30 minutes, and it alone asks for 60: it never starts"),
+        ("QOSGrpWallLimit", "GrpWall of the QOS normal: 30 minutes, and it alone asks for 60: it can never start"),
     ],
 )  # fmt: skip
 def test_a_limit_that_the_job_alone_exceeds(slurm, commands, code, told):
