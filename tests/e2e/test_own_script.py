@@ -1,4 +1,4 @@
-"""A person's own training script, launched by keys alone on each kind of backend."""
+"""A person's own training script, launched by keys alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 import pytest
 from actions import fill, go_to, open_form, submit, wait_top
 from support.component_files import make_environment
-from support.kubernetes_cluster import in_namespace
 from support.waiting import TORCH_PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -97,19 +96,6 @@ def test_torchrun_starts_two_ranks_of_a_script(terminal, tmp_path, require):
     app.wait(lambda text: all(f"rank {rank} of 2" in text for rank in range(2)))
 
 
-def test_script_is_shipped_into_a_container(terminal, own_engine, tmp_path):
-    own_engine.start(python=True)
-    (tmp_path / "train.py").write_text(SCRIPT.format(package="json"))
-    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = local_docker\n")
-    app = terminal()
-    app.wait(r"✓ +docker +Docker \d")
-    open_form(app, "train.py")
-    fill(app, {"lr": "0.3", "image": "python:local"})
-    submit(app)
-    wait_top(app, "Succeeded")
-    app.wait(r"lr 0\.3 trained by /usr/bin/python3")
-
-
 def test_script_runs_on_slurm(terminal, slurm_cluster, tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT.format(package="json"))
     (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")
@@ -120,16 +106,3 @@ def test_script_runs_on_slurm(terminal, slurm_cluster, tmp_path):
     submit(app)
     app.wait(r"Succeeded\s+train \d+")
     app.wait(r"lr 0\.3 trained by /")
-
-
-def test_module_of_the_image_runs_in_a_pod(terminal, kubernetes_cluster, tmp_path):
-    path = in_namespace(kubernetes_cluster.kubeconfig, kubernetes_cluster.namespace, tmp_path / "kubeconfig")
-    config = "[cli:run]\nscheduler = kubernetes\n[kubernetes]\nqueue = default\nreserved_millicpu = 1000\n"
-    (tmp_path / ".torchxconfig").write_text(config)
-    app = terminal(environ={"KUBECONFIG": path})
-    app.wait(r"✓ +kubernetes +Kubernetes v\d")
-    open_form(app, "-m calendar")
-    fill(app, {"image": "python:local"})
-    submit(app)
-    wait_top(app, "Succeeded")
-    app.wait("Mo Tu We Th Fr Sa Su")
