@@ -95,6 +95,8 @@ def make_launch(arguments: Any, defaults: LaunchDefaults, runner: Runner) -> tup
     workspace = arguments.workspace
     if workspace is None and (usual := defaults.workspace()) and runner.scheduler(scheduler).takes_workspace:
         workspace = config["workspace"] = usual.value
+    elif workspace is None and is_python_name(component):
+        workspace = runner.scheduler(scheduler).usual_workspace
     # A script is only read here; its dry run names the Python of its job.
     if arguments.verbose and doc.kind != "script":
         say(f"{component} is run by {interpreter_of(find(component)) or 'torchx-tui itself'}")

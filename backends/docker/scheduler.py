@@ -71,6 +71,8 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         remembers_cancel=False,
     )
 
+    usual_workspace = "."
+
     def __init__(self, session_name: str, engine: Engine | None = None, *, grace_seconds: float = 10.0) -> None:
         super().__init__("docker", session_name)
         self._engine = engine or Engine()

@@ -97,6 +97,7 @@ def test_case(command, tmp_path, monkeypatch, request, name):
         scheduler = request.getfixturevalue("scheduler")
         for job, state in case["jobs"].items():
             scheduler.add(job, AppState[state], 60)
+        scheduler.usual_workspace = case.get("usual_workspace", "")
     if "job" in case:
         handle = command("run", "-s", "local_cwd", *shlex.split(case["job"])).out.strip()
         case = filled(case, {"job": handle})

@@ -96,6 +96,23 @@ def test_torchrun_starts_two_ranks_of_a_script(terminal, tmp_path, require):
     app.wait(lambda text: all(f"rank {rank} of 2" in text for rank in range(2)))
 
 
+def test_script_is_shipped_into_a_container(terminal, own_engine, tmp_path):
+    own_engine.start(python=True)
+    (tmp_path / "train.py").write_text(SCRIPT.format(package="json"))
+    # The image has python3 only.
+    (tmp_path / "python").write_text('#!/bin/sh\nexec python3 "$@"\n')
+    (tmp_path / "python").chmod(0o755)
+    (tmp_path / "Dockerfile.torchx").write_text("ARG IMAGE\nFROM $IMAGE\nCOPY . .\nCOPY python /usr/bin/python\n")
+    (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = local_docker\n")
+    app = terminal()
+    app.wait(r"✓ +docker +Docker \d")
+    open_form(app, "train.py")
+    fill(app, {"lr": "0.3", "image": "python:local"})
+    submit(app)
+    wait_top(app, "Succeeded")
+    app.wait(r"lr 0\.3 trained by /usr/bin/python3")
+
+
 def test_script_runs_on_slurm(terminal, slurm_cluster, tmp_path):
     (tmp_path / "train.py").write_text(SCRIPT.format(package="json"))
     (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = slurm\n")

@@ -135,7 +135,7 @@ def test_each_bad_input_is_an_error_of_its_field(scheduler, name):
     # Named resources are checked once they are loaded.
     assert named_resource("gpu.small")
     model = FormModel(describe("dist.torchrun" if name == "builtin" else NAME))
-    model.choose_scheduler("cluster", scheduler.run_opts(), takes_workspace=True)
+    model.choose_scheduler("cluster", scheduler.run_opts(), workspace="")
     for needed, text, section in NEEDED:
         if model.get(section, needed) is not None:
             model.set(section, needed, text)

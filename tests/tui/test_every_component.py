@@ -229,7 +229,7 @@ def as_journal_has_it(model: FormModel) -> LaunchRecord:
 
 def form(name: str) -> FormModel:
     model = FormModel(describe(name))
-    model.choose_scheduler("cluster", every_option(), takes_workspace=True)
+    model.choose_scheduler("cluster", every_option(), workspace="")
     return model
 
 

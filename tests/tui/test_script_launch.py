@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from support.canned import HOUR
-from support.launching import LaunchingScheduler, launching_app
+from support.launching import LaunchingScheduler, ShippingScheduler, launching_app
 from support.past_launches import launched
 from support.screens import launch_of
 
@@ -141,6 +141,16 @@ async def test_fields_of_the_other_launcher_are_hidden(app, scheduler, script):
         launch.set("launcher", "python")
         await launch.until(lambda: launch.row("num_replicas").display)
         assert launch.value("num_replicas") == "3"
+
+
+@pytest.mark.parametrize("scheduler", [ShippingScheduler()])
+async def test_folder_of_a_script_is_shipped_by_default(app, scheduler, script):
+    scheduler.usual_workspace = "."
+    async with launch_of(app, "train.py") as launch:
+        assert launch.value("workspace", "launch") == "."
+        assert launch.model.plan().workspace == "."
+        await launch.type("launch", workspace="")
+        assert launch.model.plan().workspace == ""
 
 
 async def test_form_names_the_python_of_the_job(app, scheduler, script, monkeypatch):

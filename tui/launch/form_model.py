@@ -117,14 +117,20 @@ class FormModel:
         """Forget the run options until `choose_scheduler` sets them; nothing can be launched before."""
         self.scheduler, self._options = scheduler, None
 
-    def choose_scheduler(self, name: str, options: runopts, *, takes_workspace: bool = False) -> None:
-        """Use the run options of another scheduler; texts of options that both have are kept."""
+    def choose_scheduler(self, name: str, options: runopts, *, workspace: str | None = None) -> None:
+        """Use the run options of another scheduler; texts of options that both have are kept.
+
+        Args:
+            name: the scheduler's name.
+            options: its run options.
+            workspace: its usual workspace; None if it takes none.
+        """
         self.scheduler, self._options = name, options
         # A script's own options replace run options of the same name.
         is_own = lambda key: self.doc.text and self.doc.parameter(key) is not None  # noqa: E731
         fresh = [option_field(key, option) for key, option in options if not is_own(key)]
-        if takes_workspace:
-            fresh.insert(0, _workspace_field())
+        if workspace is not None:
+            fresh.insert(0, _workspace_field(workspace))
         for field in fresh:
             before = self.get(*field.key)
             if before is not None and before.origin in (Origin.TYPED, Origin.LAST_RUN, Origin.RELAUNCHED):
@@ -378,6 +384,6 @@ def _text_then(field: Field, record: LaunchRecord) -> str:
     return text_among(record.arguments if field.section == ARGUMENT else record.cfg, field)
 
 
-def _workspace_field() -> Field:
+def _workspace_field(usual: str) -> Field:
     check = lambda text: check_role_field("workspace", text)  # noqa: E731
-    return Field("workspace", LAUNCH, "folder", help=WORKSPACE_HELP, check=check)
+    return Field("workspace", LAUNCH, "folder", default=usual, text=usual, help=WORKSPACE_HELP, check=check)

@@ -13,6 +13,7 @@ from ...backends.abilities import KnowsValues, SuggestsPartitions
 from ...backends.shared.progress import Progress
 from ...base.trust import UntrustedError, trust_folder
 from ...components.model import ComponentDoc
+from ...components.python_script import is_python_name
 from ...settings.launch_defaults import LaunchDefaults, resolve
 from .commands import commands_text, prefers_torchx
 from .form_field import ARGUMENT, LAUNCH, OPTION, Origin
@@ -61,7 +62,7 @@ class Start:
 class _Loaded:
     scheduler: str
     options: runopts
-    takes_workspace: bool
+    workspace: str | None
     has_partitions: bool
     defaults: LaunchDefaults
     torchx: bool
@@ -158,7 +159,7 @@ class LaunchSession:
         defaults = loaded.defaults
         if refill:
             model.drop_given()
-        model.choose_scheduler(loaded.scheduler, loaded.options, takes_workspace=loaded.takes_workspace)
+        model.choose_scheduler(loaded.scheduler, loaded.options, workspace=loaded.workspace)
         if first:
             self._fill_first()
         model.profile = defaults.profile
@@ -186,10 +187,11 @@ class LaunchSession:
         wanted = next(filter(None, candidates), "")
         name = wanted if wanted in runner.scheduler_names() else runner.default_scheduler()
         chosen = runner.scheduler(name)
+        workspace = chosen.usual_workspace if is_python_name(model.doc.name) else ""
         return _Loaded(
             name,
             chosen.run_opts(),
-            chosen.takes_workspace,
+            workspace if chosen.takes_workspace else None,
             isinstance(chosen, SuggestsPartitions),
             defaults,
             prefers_torchx(self._settings.launch),
