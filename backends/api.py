@@ -83,7 +83,7 @@ class Scheduler(abc.ABC, Generic[T]):
     runs_once_per_node: bool = False
     """Whether a command of `RunsCommands` sees all replicas on its node; replicas are spread over all nodes in turn."""
     usual_workspace: str = ""
-    """What is shipped with a person's own script by default; empty where jobs see this machine's files."""
+    """The workspace of a Python script if none is named; empty where jobs see the files of this machine."""
     passes_stdin: bool = False
     """Set before a launch: its only replica inherits this process's standard input. Only local_cwd supports it."""
 

@@ -35,7 +35,7 @@ REST = "args"
 PYTHON, TORCHRUN = "python", "torchrun"
 _CACHE_S = 2.0
 PREFIX = "job_"
-"""What precedes the name of a field of the launch if the script has an argument of that name."""
+"""Put before the name of a launch field if the script has an argument of that name."""
 
 
 def _launch(
@@ -163,7 +163,7 @@ def _parameters(arguments: Sequence[ScriptArgument]) -> Iterator[Parameter]:
 
 
 def _free(name: str, arguments: Sequence[ScriptArgument]) -> str:
-    """Return the name of a field of the launch, which is another one if the script has it."""
+    """Return the name of a launch field: with a prefix if the script has an argument of that name."""
     taken = {argument.name for argument in arguments}
     while name in taken:
         name = f"{PREFIX}{name}"
