@@ -1,5 +1,6 @@
 """What a form changes in roles, ships as a workspace, and knows of jobs of others."""
 
+import asyncio
 import copy
 import threading
 from pathlib import Path
@@ -269,6 +270,22 @@ async def test_values_of_a_shown_role_are_not_typed(app, monkeypatch):
         assert typed == []
         launch.set("image", "image:2", TRAINER)
         await launch.until(lambda: typed == [("image", "image:2")], "what was typed")
+
+
+@pytest.mark.parametrize("steps", [1, 3, 5, 8])
+async def test_typing_while_roles_are_drawn_loses_no_role(app, steps):
+    async with launch_of(app, NAME, TALL) as launch:
+        await with_role(launch)
+        editor = launch.screen.editor
+        fields = len(editor.form.rows)
+        drawing = asyncio.create_task(editor.form.show_roles(editor.model))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        # As the worker of a dry run is at the next letter.
+        drawing.cancel()
+        await launch.settled()
+        assert [rule.role for rule in launch.screen.query(RoleRule)] == ["trainer", "reader"]
+        assert len(editor.form.rows) == fields
 
 
 def test_a_broken_named_resource_is_not_offered(monkeypatch):

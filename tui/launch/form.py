@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.app import ComposeResult
@@ -111,33 +111,42 @@ class LaunchForm(Vertical):
 
     async def show(self, model: FormModel, schedulers: Sequence[str]) -> None:
         """Show a form."""
-        async with self._mounting:
-            self._model, self._open_roles = model, set()
-            self.rule.title = Text("Arguments" if model.base is None else "Job")
-            self.rule.info = Text(plain(model.doc.name or (model.base.name if model.base else "")))
-            self.scheduler.choices = tuple(schedulers)
-            self.scheduler._words = {name: backend_word(name, long=True) for name in schedulers}
-            fields = [field for field in model.section(ARGUMENT) if not field.is_of_launch]
-            late = [field for field in fields[_MOST_ROWS:] if field.is_given or field.error or field.editor == "words"]
-            self._left_out = len(fields[_MOST_ROWS:]) - len(late)
-            await self._mount_rows(_ARGUMENTS, [*fields[:_MOST_ROWS], *late])
-            await self._mount_options(model)
+        await self._mount_whole(self._mount_form(model, schedulers))
 
     async def show_options(self, model: FormModel) -> None:
         """Show the scheduler and its run options."""
-        async with self._mounting:
-            await self._mount_options(model)
+        await self._mount_whole(self._mount_options(model))
 
     async def show_roles(self, model: FormModel) -> None:
         """Show the roles, and the fields of those that are open or have an error."""
-        async with self._mounting:
-            await self._mount_roles(model)
+        await self._mount_whole(self._mount_roles(model))
 
     async def on_role_rule_toggled(self, message: RoleRule.Toggled) -> None:
         message.stop()
         self._open_roles ^= {message.role}
         if self._model is not None:
             await self.show_roles(self._model)
+
+    async def _mount_whole(self, mounting: Coroutine[Any, Any, None]) -> None:
+        """Mount rows to the end even if the worker is cancelled: no later dry run would mount the others."""
+
+        async def mount() -> None:
+            async with self._mounting:
+                await mounting
+
+        await asyncio.shield(mount())
+
+    async def _mount_form(self, model: FormModel, schedulers: Sequence[str]) -> None:
+        self._model, self._open_roles = model, set()
+        self.rule.title = Text("Arguments" if model.base is None else "Job")
+        self.rule.info = Text(plain(model.doc.name or (model.base.name if model.base else "")))
+        self.scheduler.choices = tuple(schedulers)
+        self.scheduler._words = {name: backend_word(name, long=True) for name in schedulers}
+        fields = [field for field in model.section(ARGUMENT) if not field.is_of_launch]
+        late = [field for field in fields[_MOST_ROWS:] if field.is_given or field.error or field.editor == "words"]
+        self._left_out = len(fields[_MOST_ROWS:]) - len(late)
+        await self._mount_rows(_ARGUMENTS, [*fields[:_MOST_ROWS], *late])
+        await self._mount_options(model)
 
     async def _mount_options(self, model: FormModel) -> None:
         self._options_rule.info = Text(backend_word(model.scheduler, long=True))
