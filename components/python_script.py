@@ -10,6 +10,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +18,9 @@ from cachetools import TTLCache, cached
 
 from ..base.files import current_folder, is_folder, is_missing
 from ..base.modules import SearchPath, module_path
+from ..guest.interpreter import choose_job_interpreters
 from ..guest.packages import module_path_of, project_interpreter
+from ..guest.settings import guest_settings
 from ..logs.text.sanitize import plain
 from ..specs.errors import ArgumentError, ComponentLoadError, ComponentNotFoundException
 from ..specs.roles import AppDef
@@ -119,18 +122,25 @@ def read_python(name: str) -> tuple[Path, ScriptSource]:
         ComponentNotFoundException: There is no such file.
         ComponentLoadError: It cannot be read.
     """
-    path = _place(name).path
+    place = _place(name)
+    path = place.path
     try:
         status = path.stat()
-        return path, _read(path, status.st_mtime_ns, status.st_size)
+        return path, _read(path, place.module or "", status.st_mtime_ns, status.st_size)
     except OSError as error:
         raise ComponentLoadError(str(path), None, error.strerror or str(error)) from error
 
 
 # One launch asks for it several times. It does not stay, since Hydra's files may change while the script does not.
 @cached(TTLCache(8, _CACHE_S), lock=threading.Lock())
-def _read(path: Path, changed: int, size: int) -> ScriptSource:
-    return read_script_source(path)
+def _read(path: Path, module: str, changed: int, size: int) -> ScriptSource:
+    return read_script_source(path, module, partial(_installed_module, path))
+
+
+def _installed_module(script: Path, name: str) -> Path | None:
+    """Find the file of a module in the environment that the script runs in on this machine."""
+    interpreter = next(iter(choose_job_interpreters(script, guest_settings().python)), None)
+    return module_path_of(interpreter, name) if interpreter else None
 
 
 def describe_python(name: str) -> ComponentDoc:

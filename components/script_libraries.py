@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .docstrings import read_docstring
 from .model import REQUIRED, AnnotationError, Computed, ValueType, read_annotation
 from .script_arguments import ScriptArgument, make_argument
+from .script_imports import Imports
 from .script_syntax import Call, Definition, Function, Syntax, computed
 from .values import to_text
 
@@ -67,6 +69,7 @@ class Field:
     annotation: ast.expr | None
     default: ast.expr | None
     help: str
+    node: Definition
 
 
 class LibraryReader:
@@ -74,12 +77,16 @@ class LibraryReader:
 
     Args:
         syntax: The script.
+        imports: Finds what it imports.
         note: Is called with a node and what cannot be read there.
     """
 
-    def __init__(self, syntax: Syntax, note: Note) -> None:
+    def __init__(self, syntax: Syntax, imports: Imports, note: Note) -> None:
         self._found = Arguments()
-        self._syntax = syntax
+        # The module that is read, and those of the functions and classes that were imported.
+        self._syntax = self._script = syntax
+        self._modules: dict[Definition, Syntax] = {}
+        self._imports = imports
         self._note = note
         self._entered: set[tuple[ast.AST, str | None]] = set()
         # The subcommands of parsers by the expressions that name them: "" is the script's own parser.
@@ -100,6 +107,9 @@ class LibraryReader:
                 self._found.of(command if len(commands) > 1 else None).extend(self._of_definition("typer", function))
         return self._found
 
+    def _add_note(self, node: ast.AST | None, what: str) -> None:
+        self._note(node if self._syntax is self._script else None, what)
+
     def _walk(self, nodes: Iterable[ast.AST]) -> None:
         for node in nodes:
             if isinstance(node, ast.Name):
@@ -115,9 +125,22 @@ class LibraryReader:
                 elif (owner := self._owner(node.value)) is not None:
                     self._parsers[target] = owner
 
-    def _definition(self, node: ast.AST | None) -> Definition | None:
+    def _definition(self, node: ast.AST | None, *, is_declaration: bool = False) -> Definition | None:
+        """Return the function or class of a name; an imported one of a package only if it declares arguments."""
         path = self._syntax.path_of(node)
-        return self._class if path == "cls" else self._syntax.definitions.get(path)
+        if path == "cls" or path in self._syntax.definitions:
+            return self._class if path == "cls" else self._syntax.definitions[path]
+        imported = self._imports.find(path, is_declaration=is_declaration)
+        if imported is None:
+            return None
+        self._modules[imported.node] = imported.syntax
+        return imported.node
+
+    @contextmanager
+    def _in_module_of(self, node: Definition) -> Iterator[None]:
+        before, self._syntax = self._syntax, self._modules.get(node, self._syntax)
+        yield
+        self._syntax = before
 
     def _enter(self, node: Definition | None, owner: str | None = None) -> None:
         """Follow a function or class, once for each parser that it is given."""
@@ -126,11 +149,12 @@ class LibraryReader:
         self._entered |= {(node, owner), (node, None)}
         if isinstance(node, Function) and owner is not None and node.args.args:
             self._parsers[node.args.args[0].arg] = owner
-        self._walk(self._syntax.inside[node])
-        for item in node.body if isinstance(node, ast.ClassDef) else ():
-            if isinstance(item, Function):
-                self._class = node
-                self._enter(item)
+        with self._in_module_of(node):
+            self._walk(self._syntax.inside[node])
+            for item in node.body if isinstance(node, ast.ClassDef) else ():
+                if isinstance(item, Function):
+                    self._class = node
+                    self._enter(item)
 
     def _owner(self, node: ast.AST) -> str | None:
         """Return the subcommand whose parser an expression is, empty for the script's own; None if it is no parser."""
@@ -160,14 +184,14 @@ class LibraryReader:
             self._found.variables.append(environment_variable(call))
         elif name == "add_arguments":
             self._read_fields("simple_parsing", call, call.node_of("dataclass", 0))
-        elif name == "HfArgumentParser":
+        elif name in ("HfArgumentParser", "TrlParser"):
             classes = call.node_of("dataclass_types", 0)
             for item in classes.elts if isinstance(classes, (ast.Tuple, ast.List)) else [classes]:
                 self._read_fields("hf", call, item)
         elif name == "ArgumentParser":
             for item in getattr(call.node_of("parents"), "elts", ()):
                 if isinstance(item, ast.Call) and self._definition(item.func) is None:
-                    self._note(node, f"the arguments of {self._syntax.path_of(item.func)}")
+                    self._add_note(node, f"the arguments of {self._syntax.path_of(item.func)}")
         elif name == "add_subparsers":
             self._found.command = call.text("dest") or "command"
             self._found.needs_command = call.is_true("required")
@@ -175,7 +199,7 @@ class LibraryReader:
             if command := self._owner(node):
                 self._found.of(command)
             else:
-                self._note(node, "a subcommand whose name is an expression")
+                self._add_note(node, "a subcommand whose name is an expression")
         elif name == "set_defaults":
             for position, item in enumerate(arguments):
                 if (dest := item.name.replace("-", "_")) in call:
@@ -186,14 +210,14 @@ class LibraryReader:
             arguments[:] = [replace(item, default=REQUIRED) if item.name in names else item for item in arguments]
         else:
             given = [owner for item in node.args if (owner := self._owner(item)) is not None]
-            if function := self._definition(node.func):
+            if function := self._definition(node.func, is_declaration=bool(given)):
                 self._enter(function, given[0] if given else None)
             elif given:
-                self._note(node, f"the arguments that {call.path or name} adds")
+                self._add_note(node, f"the arguments that {call.path or name} adds")
 
     def _read(self, call: Call, make: Callable[[Call], ScriptArgument | None], command: str | None) -> None:
         if not call.is_complete or not (call.text("name", 0) if make is absl_argument else call.names()):
-            self._note(call.node, "an argument whose name is an expression")
+            self._add_note(call.node, "an argument whose name is an expression")
         elif argument := make(call):
             self._found.of(command).append(argument)
 
@@ -216,46 +240,59 @@ class LibraryReader:
 
     def _read_fields(self, library: str, call: Call, target: ast.AST | None) -> None:
         """Read the parameters of a function, or the fields of a dataclass."""
-        found = self._definition(target)
+        found = self._definition(target, is_declaration=True)
         if not found or (library == "fire" and isinstance(found, ast.ClassDef)):
-            self._note(call.node, f"the arguments of {self._syntax.path_of(target) or 'an expression'}")
+            self._add_note(call.node, f"the arguments of {self._syntax.path_of(target) or 'an expression'}")
             return
-        arguments = list(self._of_definition(library, found))
+        arguments = self._of_definition(library, found)
         # simple-parsing puts the path before the names that several dataclasses have.
         short = [item.name.rpartition(".")[2] for item in arguments]
         for item, name in zip(arguments, short, strict=True):
             name = name if library == "simple_parsing" and short.count(name) == 1 else item.name
             self._found.main.append(replace(item, name=name, flag=f"--{name}" if item.flag else ""))
 
-    def _of_definition(self, library: str, node: Definition, prefix: str = "") -> Iterator[ScriptArgument]:
-        for one in _parameters(node) if isinstance(node, Function) else self._class_fields(node):
+    def _of_definition(self, library: str, node: Definition, prefix: str = "") -> list[ScriptArgument]:
+        with self._in_module_of(node):
+            fields = _parameters(node) if isinstance(node, Function) else self._class_fields(node).values()
+            return [item for one in fields for item in self._of_field(library, one, prefix)]
+
+    def _of_field(self, library: str, one: Field, prefix: str) -> Iterable[ScriptArgument]:
+        """Return the arguments of a field: one, none, or those of the dataclass that it holds."""
+        with self._in_module_of(one.node):
             call = self._declaration(one)
             nested = self._definition(one.annotation) if library in _NESTING else None
             if isinstance(nested, ast.ClassDef) and nested.decorator_list:
                 made = (call and call.node_of("default_factory")) or one.default
                 is_own = made is None or ast.unparse(made) in (nested.name, f"{nested.name}()")
-                for item in self._of_definition(library, nested, f"{prefix}{one.name}."):
-                    yield item if is_own or one.default is None else replace(item, default=computed(one.default))
-            elif self._syntax.path_of(one.annotation).startswith("tyro.conf."):
-                self._note(one.annotation, f"the argument {one.name}")
-            else:
-                yield self._of_field(library, one, call, prefix)
+                found = self._of_definition(library, nested, f"{prefix}{one.name}.")
+                return (
+                    found
+                    if is_own or one.default is None
+                    else [replace(item, default=computed(one.default)) for item in found]
+                )
+            if call is not None and call.value("init") is False:
+                return []
+            if self._syntax.path_of(one.annotation).startswith("tyro.conf."):
+                self._add_note(one.annotation, f"the argument {one.name}")
+                return []
+            return [self._argument_of(library, one, call, prefix)]
 
-    def _class_fields(self, node: ast.ClassDef) -> Iterable[Field]:
-        """Return the fields of a dataclass, those of its bases first."""
+    def _class_fields(self, node: ast.ClassDef) -> dict[str, Field]:
+        """Return the fields of a dataclass by name, those of its bases first."""
         fields: dict[str, Field] = {}
         self._syntax.check_time()
         for base in reversed(node.bases):
-            if isinstance(found := self._definition(base), ast.ClassDef):
-                fields |= {one.name: one for one in self._class_fields(found)}
+            if isinstance(found := self._definition(base, is_declaration=True), ast.ClassDef):
+                with self._in_module_of(found):
+                    fields |= self._class_fields(found)
             else:
-                self._note(node, f"the arguments of {self._syntax.path_of(base)}")
+                self._add_note(node, f"the arguments of {self._syntax.path_of(base)}")
         for line, following in zip(node.body, [*node.body[1:], None], strict=True):
             if isinstance(line, ast.AnnAssign) and "ClassVar" not in ast.unparse(line.annotation):
                 name, documented = ast.unparse(line.target), following if isinstance(following, ast.Expr) else None
                 help = self._syntax.value(documented.value) if documented else ""
-                fields[name] = Field(name, line.annotation, line.value, help if isinstance(help, str) else "")
-        return fields.values()
+                fields[name] = Field(name, line.annotation, line.value, help if isinstance(help, str) else "", node)
+        return fields
 
     def _declaration(self, one: Field) -> Call | None:
         """Return the call that describes a field: `typer.Option()`, `dataclasses.field()`."""
@@ -266,7 +303,7 @@ class LibraryReader:
                 return call
         return None
 
-    def _of_field(self, library: str, one: Field, call: Call | None, prefix: str) -> ScriptArgument:
+    def _argument_of(self, library: str, one: Field, call: Call | None, prefix: str) -> ScriptArgument:
         """Return the argument that a library makes of a field."""
         default, help = self._syntax.default(one.default, REQUIRED), one.help
         is_positional = library in ("typer", "fire") and one.default is None
@@ -331,7 +368,7 @@ def _parameters(node: Function) -> Iterator[Field]:
     arguments = [*node.args.posonlyargs, *node.args.args]
     defaults = [*[None] * (len(arguments) - len(node.args.defaults)), *node.args.defaults, *node.args.kw_defaults]
     for argument, default in zip([*arguments, *node.args.kwonlyargs], defaults, strict=True):
-        yield Field(argument.arg, argument.annotation, default, helps.get(argument.arg, ""))
+        yield Field(argument.arg, argument.annotation, default, helps.get(argument.arg, ""), node)
 
 
 def _annotated_type(annotation: ast.expr | None, default: Any) -> ValueType:

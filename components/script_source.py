@@ -9,13 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ..base.files import read_file
-from ..base.modules import parse_source
+from ..base.files import current_folder, read_file
+from ..base.modules import SearchPath, module_path, parse_source
 from ..specs.errors import ComponentLoadError
 from .model import REQUIRED, Computed
 from .sbatch_script import SET_ELSEWHERE
 from .script_arguments import LONGEST_NAME, ScriptArgument, is_name, make_argument
 from .script_hydra import read_hydra
+from .script_imports import FindModule, Imports, package_of
 from .script_libraries import LibraryReader
 from .script_syntax import Syntax, TooSlowError
 from .source import TOO_DEEP
@@ -77,11 +78,13 @@ def script_docstring(text: bytes) -> str | None:
         return ""
 
 
-def read_script_source(path: Path) -> ScriptSource:
+def read_script_source(path: Path, module: str, installed: FindModule) -> ScriptSource:
     """Read a script. What cannot be read is a note.
 
     Args:
         path: Its file.
+        module: Its name if it is run as a module of the current folder; empty if it is run as a file.
+        installed: Finds the file of a module of its environment.
 
     Raises:
         OSError: The file cannot be read.
@@ -89,14 +92,14 @@ def read_script_source(path: Path) -> ScriptSource:
     """
     if path.stat().st_size > MAX_BYTES:
         return ScriptSource(notes=[(0, f"it has more than {MAX_BYTES // 1000} kB")])
-    return read_script_text(read_file(path, MAX_BYTES), path)
+    return read_script_text(read_file(path, MAX_BYTES), path, module, installed)
 
 
-def read_script_text(text: bytes, path: Path) -> ScriptSource:
+def read_script_text(text: bytes, path: Path, module: str = "", installed: FindModule = lambda _: None) -> ScriptSource:
     """Read the text of a script, as `read_script_source` reads its file."""
     found = ScriptSource()
     try:
-        _Reader(found, text, path).read()
+        _Reader(found, text, path, module, installed).read()
     except TooSlowError:
         found.notes.append((0, "all of its arguments: it is too large"))
     except SyntaxError as error:
@@ -115,14 +118,16 @@ def read_script_text(text: bytes, path: Path) -> ScriptSource:
 class _Reader:
     """Reads one script into a `ScriptSource`."""
 
-    def __init__(self, found: ScriptSource, text: bytes, path: Path) -> None:
+    def __init__(self, found: ScriptSource, text: bytes, path: Path, module: str, installed: FindModule) -> None:
         self._found, self._path = found, path
-        self._syntax = Syntax(text, path, time.thread_time() + _MAX_SECONDS)
+        folder = SearchPath((str((current_folder() if module else None) or path.parent),))
+        self._imports = Imports(lambda name: module_path(name, folder), installed)
+        self._syntax = Syntax(text, path, time.thread_time() + _MAX_SECONDS, package_of(module, path))
         found.docstring = ast.get_docstring(self._syntax.tree) or ""
 
     def read(self) -> None:
         """Read the arguments of all libraries, then the variables of the environment."""
-        found = LibraryReader(self._syntax, self._note).read()
+        found = LibraryReader(self._syntax, self._imports, self._note).read()
         self._add(found.main)
         if found.commands:
             names = tuple(filter(is_name, found.commands))

@@ -44,6 +44,7 @@ class Syntax:
         text: The source.
         path: Its file, for errors.
         until: When to stop, by `time.thread_time`.
+        package: The package that its relative imports begin in.
 
     Attributes:
         body: The calls, assignments, functions and names of the top level, in order.
@@ -55,7 +56,8 @@ class Syntax:
         TooSlowError: It is too large.
     """
 
-    def __init__(self, text: bytes, path: Path, until: float) -> None:
+    def __init__(self, text: bytes, path: Path, until: float, package: str = "") -> None:
+        self._package = package
         self.tree = parse_source(text, path)
         self.definitions: dict[str, Definition] = {}
         self.inside: dict[ast.AST, list[ast.AST]] = {}
@@ -91,7 +93,9 @@ class Syntax:
                 self.inside[node] = self._collect(node.body)
                 inner = [*node.decorator_list, *(node.bases if isinstance(node, ast.ClassDef) else [node.args])]
             elif isinstance(node, (ast.Import, ast.ImportFrom)):
-                module = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+                module = ""
+                if isinstance(node, ast.ImportFrom):
+                    module = f"{absolute_module('.' * node.level + (node.module or ''), self._package)}."
                 self._imports |= {alias.asname or alias.name: f"{module}{alias.name}" for alias in node.names}
             elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
                 target = node.targets[0] if isinstance(node, ast.Assign) else node.target
@@ -138,6 +142,18 @@ class Syntax:
             if (numbers and sides[1]) or (texts and isinstance(node.op, ast.Add)):
                 return compute(*sides)
         return UNKNOWN
+
+
+def absolute_module(name: str, package: str) -> str:
+    """Return the absolute name of a module as `from ... import` has it; empty if it leaves the package."""
+    rest = name.lstrip(".")
+    level = len(name) - len(rest)
+    if not level:
+        return name
+    parts = package.split(".") if package else []
+    if level > len(parts):
+        return ""
+    return ".".join([*parts[: len(parts) - level + 1], *([rest] if rest else [])])
 
 
 def computed(node: ast.expr) -> Computed:

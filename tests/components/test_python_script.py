@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import shlex
 import time
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from support.tables import toml_table
 from support.waiting import wait_until
 
+from torchx_tui.base.modules import SearchPath, module_path
 from torchx_tui.components.build import build_app
 from torchx_tui.components.command_line import parse_command_line, to_command_line
 from torchx_tui.components.finder import component_key, describe, list_components, name_here
@@ -59,6 +61,105 @@ def test_arguments_are_read(name, tmp_path):
     found = read_script_text(SOURCES[name].encode(), tmp_path / "train.py")
     assert list(map(shown, found.arguments)) == DATA["read"][name]["expected"]
     assert [f"{line} {what}" for line, what in found.notes] == DATA["read"][name].get("notes", [])
+
+
+IMPORTING = """
+from transformers import HfArgumentParser, TrainingArguments
+from mylib.options import Extra, get_parser
+HfArgumentParser((Extra, TrainingArguments))
+get_parser().parse_args()
+"""
+MODULES = {
+    "own/mylib/options.py": """
+import argparse
+from dataclasses import dataclass
+from .common import add_common
+DEPTH = 3
+@dataclass
+class Extra:
+    width: int = DEPTH + 1
+def get_parser():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--depth", type=int, default=DEPTH)
+    add_common(parser)
+    return parser
+""",
+    "own/mylib/common.py": "def add_common(parser):\n    parser.add_argument('--seed', type=int, default=1)\n",
+    "env/transformers/__init__.py": """
+raise SystemExit("run")
+if TYPE_CHECKING:
+    from .trainer import (
+        Trainer,
+        TrainingArguments as TrainingArguments,
+    )
+""",
+    "env/transformers/trainer.py": """
+from .base import Base
+@dataclass
+class TrainingArguments(Base):
+    learning_rate: float = field(default=5e-5, metadata={"help": "the rate"})
+    _gpus: int = field(init=False)
+""",
+    "env/transformers/base.py": "@dataclass\nclass Base:\n    output_dir: str | None = None\n",
+}
+
+
+@pytest.fixture
+def modules(tmp_path):
+    for name, text in MODULES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def read_importing(folder: Path, source: str = IMPORTING) -> tuple[list[str], list[str]]:
+    """Read a script in the folder own, with the packages of the folder env."""
+    environment = SearchPath((str(folder / "env"),))
+    found = read_script_text(
+        source.encode(), folder / "own/train.py", installed=lambda name: module_path(name, environment)
+    )
+    return [*map(shown, found.arguments)], [what for _, what in found.notes]
+
+
+def test_arguments_of_imported_modules_are_read(modules):
+    assert read_importing(modules) == (
+        [
+            "width option int 4",
+            "output_dir option str None",
+            "learning_rate option float 5e-05 | 'the rate'",
+            "depth option int 3",
+            "seed option int 1",
+        ],
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    "file", ["own/mylib/options.py", "env/transformers/trainer.py", "env/transformers/__init__.py"]
+)
+@pytest.mark.parametrize("damage", ["missing", "fifo", "syntax", "circle", "large"])
+def test_a_damaged_module_costs_its_own_arguments(modules, file, damage):
+    path = modules / file
+    path.unlink()
+    if damage == "fifo":
+        os.mkfifo(path)
+    elif damage != "missing":
+        texts = {
+            "syntax": "class TrainingArguments(:\nclass Extra(:\n",
+            "circle": "from . import TrainingArguments\nfrom .options import Extra\n",
+            "large": "x = 1\n" * 200_000,
+        }
+        path.write_text(texts[damage])
+    arguments, notes = read_importing(modules)
+    lost = "mylib.options.Extra" if file.startswith("own") else "transformers.TrainingArguments"
+    assert f"the arguments of {lost}" in notes
+    assert ("width option int 4" in arguments) is not file.startswith("own")
+
+
+def test_calls_of_installed_packages_are_not_followed(modules):
+    source = "import argparse, transformers.helper\ntransformers.helper.run()\n"
+    (modules / "env/transformers/helper.py").write_text("def run():\n    ArgumentParser().add_argument('--no')\n")
+    assert read_importing(modules, source) == ([], [])
 
 
 def built(typed: str) -> list[str]:
