@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from ..base.files import read_file
 from .model import REQUIRED, Computed
 from .script_arguments import ScriptArgument, make_argument
 from .script_syntax import Call
+from .values import to_text
 
-_MAX_BYTES = 32_000
+_MAX_BYTES, _MAX_FILES = 32_000, 32
 _MAX_CHOICES, _MAX_DEPTH = 100, 4
+_PACKAGE = re.compile(rb"^# *@package +([\w.]+)", re.MULTILINE)
 
 
 def read_hydra(call: Call, path: Path) -> tuple[list[ScriptArgument], list[str]]:
@@ -22,44 +28,95 @@ def read_hydra(call: Call, path: Path) -> tuple[list[ScriptArgument], list[str]]
         call: The call of `hydra.main`.
         path: The script's file.
     """
-    import yaml
-
     folder, name = call.value("config_path", 0), call.value("config_name", 1)
     if not isinstance(name, str):
         return [], ["the configuration of Hydra, which has no config_name here"]
-    base = path.parent / (folder if isinstance(folder, str) else "")
-    file = base / f"{name.removesuffix('.yaml')}.yaml"
-    try:
-        data = yaml.load(read_file(file, _MAX_BYTES), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
-    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-        return [], [f"the configuration {file.name} ({error})"]
-    if not isinstance(data, dict):
-        return [], []
-    defaults = data.pop("defaults", ())
-    found = {item.name: item for item in _groups(base, defaults if isinstance(defaults, list) else ())}
-    return list((found | {item.name: item for item in _keys(data, "", 0)}).values()), []
+    reader = _Reader(path.parent / (folder if isinstance(folder, str) else ""))
+    reader.read("", name.removesuffix(".yaml"), "", "", 0)
+    return list(reader.arguments.values()), reader.notes
 
 
-def _groups(base: Path, defaults: Iterable[Any]) -> Iterator[ScriptArgument]:
-    """Yield the config groups of a list of defaults, with the files of each as choices."""
-    for item in defaults:
+class _Reader:
+    """Reads a configuration with the files that its list of defaults includes.
+
+    Args:
+        folder: The folder of the configuration.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._files: set[Path] = set()
+        self.arguments: dict[str, ScriptArgument] = {}
+        self.notes: list[str] = []
+
+    def read(self, group: str, option: str, package: str, chosen: str, depth: int) -> None:
+        """Read a file: its config groups, the files that they choose, then its own keys, which win.
+
+        Args:
+            group: The folder of the file in that of the configuration.
+            option: The file's name, without its suffix.
+            package: Where its keys are, with dots; empty for the top.
+            chosen: The group and option that choose the file; empty for the first one.
+            depth: How many files include it.
+        """
+        file = self._folder / group / f"{option}.yaml"
+        if file in self._files or len(self._files) >= _MAX_FILES or depth > _MAX_DEPTH:
+            return
+        self._files.add(file)
+        try:
+            text = read_file(file, _MAX_BYTES)
+            data = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+        except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+            self.notes.append(f"the configuration {file.relative_to(self._folder)} ({error})")
+            return
+        if not isinstance(data, dict):
+            return
+        if chosen and (header := _PACKAGE.search(text)):
+            package = "" if header[1] == b"_global_" else header[1].decode()
+        defaults = data.pop("defaults", ())
+        for item in defaults if isinstance(defaults, list) else ():
+            self._include(group, item, package, chosen, depth)
+        for item in _keys(data, f"{package}." if package else "", 0, chosen):
+            known = self.arguments.get(item.name, item)
+            if known.default != item.default:
+                # Which one wins depends on the version of Hydra and on _self_.
+                item = replace(item, default=Computed(f"{to_text(known.default)} or {to_text(item.default)}"))
+            self.arguments[item.name] = item
+
+    def _include(self, parent: str, item: Any, package: str, chosen: str, depth: int) -> None:
+        """Read an item of a list of defaults: `{group: option}`, or the name of a file of the same group."""
+        if isinstance(item, str) and item != "_self_":
+            self.read(parent, item, package, chosen, depth + 1)
         group, option = next(iter(item.items())) if isinstance(item, dict) and item else ("", None)
-        group = str(group).rpartition(" ")[2].partition("@")[0]
-        if group and group.partition("/")[0] != "hydra":
-            option = option if isinstance(option, str) else None
-            choices = tuple(sorted(path.stem for path in (base / group).glob("*.yaml")))[:_MAX_CHOICES]
-            yield make_argument(group, "group", option, style="override", choices=choices, help="A config group")
+        is_override = str(group).startswith("override ")
+        group, _, at = str(group).rpartition(" ")[2].partition("@")
+        group = group[1:] if group.startswith("/") else f"{parent}/{group}".strip("/")
+        if not group or group.partition("/")[0] == "hydra":
+            return
+        option = option.removesuffix(".yaml") if isinstance(option, str) else None
+        choices = tuple(sorted(path.stem for path in (self._folder / group).glob("*.yaml")))[:_MAX_CHOICES]
+        name = f"{group}@{at}" if at else group
+        self.arguments[name] = make_argument(
+            name, "group", option, style="override", choices=choices, help="A config group"
+        )
+        if option and not is_override:
+            own = "" if at == "_global_" else at.removeprefix("_global_.") or group.replace("/", ".")
+            self.read(group, option, own, f"{group}={option}", depth + 1)
 
 
-def _keys(data: Mapping[Any, Any], prefix: str, depth: int) -> Iterator[ScriptArgument]:
+def _keys(data: Mapping[Any, Any], prefix: str, depth: int, chosen: str) -> Iterator[ScriptArgument]:
     for key, value in data.items():
         name = f"{prefix}{key}"
         if name == "hydra" or key in ("_target_", "_partial_", "_recursive_", "_convert_"):
             continue
         if isinstance(value, dict) and value:
             if depth < _MAX_DEPTH:
-                yield from _keys(value, f"{name}.", depth + 1)
+                yield from _keys(value, f"{name}.", depth + 1, chosen)
         else:
             is_known = value is None or (isinstance(value, (str, int, float)) and "${" not in str(value))
+            kind = "str" if value is None else type(value).__name__
             default = REQUIRED if value == "???" else value if is_known else Computed(str(value))
-            yield make_argument(name, "str" if value is None else type(value).__name__, default, style="override")
+            if chosen and default is not REQUIRED:
+                # Another option of the group may have another one.
+                default = Computed(f"{'null' if default is None else to_text(default)} ({chosen})")
+            yield make_argument(name, kind, default, style="override", optional=value is None)

@@ -15,7 +15,6 @@ from ..specs.errors import ComponentLoadError
 from .model import REQUIRED, Computed
 from .sbatch_script import SET_ELSEWHERE
 from .script_arguments import LONGEST_NAME, ScriptArgument, is_name, make_argument
-from .script_hydra import read_hydra
 from .script_imports import FindModule, Imports, package_of
 from .script_libraries import LibraryReader
 from .script_syntax import Syntax, TooSlowError
@@ -136,6 +135,8 @@ class _Reader:
             self._add([make_argument(found.command, "str", default, choices=names, style="command", help=help)])
             self._add(_of_commands(found.commands))
         if found.hydra is not None:
+            from .script_hydra import read_hydra
+
             arguments, unread = read_hydra(found.hydra, self._path)
             self._add(arguments)
             for reason in unread:

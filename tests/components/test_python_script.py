@@ -275,13 +275,59 @@ def test_hydra_configuration_is_read(folder):
         'import hydra\n@hydra.main(config_path="conf", config_name="config")\ndef main(cfg): ...\nmain()\n'
     )
     found = {parameter.name: parameter for parameter in describe("train.py").parameters if not parameter.part}
-    assert list(found) == ["model", "lr", "data", "name", "out", "optim.beta", "args"]
+    assert list(found) == ["model", "model.width", "lr", "data", "name", "out", "optim.beta", "args"]
     assert (found["model"].choices, found["lr"].default, str(found["out"].default)) == (
         ("base", "large", "small"), 0.1, "${name}",
     )  # fmt: skip
     texts = parse_command_line("train.py", ["lr=1", "--model", "large", "data=a=b", "name=it's", "--", "+new=2"])
     (role,) = build_app("train.py", texts).roles
     assert role.args == ["train.py", "model=large", "lr=1", "data='a=b'", r"name='it\'s'", "+new=2"]
+
+
+CONFIGURATION = {
+    "config": "defaults: [base, model: small, db@backup: sql, override hydra/launcher: slurm, _self_]\nlr: 0.1\n",
+    "base": "seed: 1\nlr: 0.2\n",
+    "model/small": "defaults: [optim: adam, /data: text]\nwidth: 8\nname: null\n",
+    "model/optim/adam": "beta: 0.9\n",
+    "data/text": "# @package _global_\npath: ???\n",
+    "db/sql": "host: here\n",
+}
+
+
+def test_files_that_a_hydra_configuration_includes_are_read(folder):
+    for name, text in CONFIGURATION.items():
+        (folder / "conf" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "conf" / f"{name}.yaml").write_text(text)
+    (folder / "train.py").write_text(
+        'import hydra\n@hydra.main(config_path="conf", config_name="config")\ndef main(cfg): ...\nmain()\n'
+    )
+    found = [item for item in describe("train.py").parameters if not item.part and item.name != "args"]
+    assert {item.name: "required" if item.default is REQUIRED else str(item.default) for item in found} == {
+        "seed": "1",
+        "lr": "0.2 or 0.1",
+        "model": "small",
+        "model/optim": "adam",
+        "model.optim.beta": "0.9 (model/optim=adam)",
+        "data": "text",
+        "path": "required",
+        "model.width": "8 (model=small)",
+        "model.name": "null (model=small)",
+        "db@backup": "sql",
+        "backup.host": "here (db=sql)",
+    }
+    texts = parse_command_line("train.py", ["path=x", "model=small", "model.width=8", "seed=1", "backup.host=b"])
+    (role,) = build_app("train.py", texts).roles
+    assert role.args == ["train.py", "path=x", "model.width=8", "backup.host=b"]
+
+
+def test_hydra_files_that_include_each_other_are_read_once(folder):
+    (folder / "c.yaml").write_text("defaults: [d]\nlr: 1\n")
+    (folder / "d.yaml").write_text("defaults: [c, missing]\nseed: 1\n")
+    source = b"import hydra\n@hydra.main(config_path='.', config_name='c')\ndef main(): ...\nmain()\n"
+    found = read_script_text(source, folder / "train.py")
+    assert [argument.name for argument in found.arguments] == ["seed", "lr"]
+    ((_, note),) = found.notes
+    assert note.startswith("the configuration missing.yaml (")
 
 
 def test_fields_of_the_launch_make_way_for_the_script(folder):
