@@ -9,6 +9,8 @@ import sys
 import pytest
 from actions import fill, go_to, open_form, submit, wait_top
 from support.component_files import make_environment
+from support.docker_registry import PROGRAM, local_registry
+from support.kubernetes_cluster import in_namespace
 from support.waiting import TORCH_PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -96,13 +98,17 @@ def test_torchrun_starts_two_ranks_of_a_script(terminal, tmp_path, require):
     app.wait(lambda text: all(f"rank {rank} of 2" in text for rank in range(2)))
 
 
+def write_project_of_image(folder) -> None:
+    """Write a script and how it gets into the image `python:local`, which has python3 only."""
+    (folder / "train.py").write_text(SCRIPT.format(package="json"))
+    (folder / "python").write_text('#!/bin/sh\nexec python3 "$@"\n')
+    (folder / "python").chmod(0o755)
+    (folder / "Dockerfile.torchx").write_text("ARG IMAGE\nFROM $IMAGE\nCOPY . .\nCOPY python /usr/bin/python\n")
+
+
 def test_script_is_shipped_into_a_container(terminal, own_engine, tmp_path):
     own_engine.start(python=True)
-    (tmp_path / "train.py").write_text(SCRIPT.format(package="json"))
-    # The image has python3 only.
-    (tmp_path / "python").write_text('#!/bin/sh\nexec python3 "$@"\n')
-    (tmp_path / "python").chmod(0o755)
-    (tmp_path / "Dockerfile.torchx").write_text("ARG IMAGE\nFROM $IMAGE\nCOPY . .\nCOPY python /usr/bin/python\n")
+    write_project_of_image(tmp_path)
     (tmp_path / ".torchxconfig").write_text("[cli:run]\nscheduler = local_docker\n")
     app = terminal()
     app.wait(r"✓ +docker +Docker \d")
@@ -111,6 +117,28 @@ def test_script_is_shipped_into_a_container(terminal, own_engine, tmp_path):
     submit(app)
     wait_top(app, "Succeeded")
     app.wait(r"lr 0\.3 trained by /usr/bin/python3")
+
+
+def test_script_is_shipped_to_kubernetes(terminal, own_engine, kubernetes_cluster, require, tmp_path):
+    require("docker-registry", PROGRAM is not None, "apt install docker-registry")
+    own_engine.start(python=True)
+    write_project_of_image(tmp_path)
+    path = in_namespace(kubernetes_cluster.kubeconfig, kubernetes_cluster.namespace, tmp_path / "kubeconfig")
+    (tmp_path / "registry").mkdir()
+    with local_registry(tmp_path / "registry") as address:
+        # What the node keeps for itself is all that is asked for: the machine has few cores.
+        (tmp_path / ".torchxconfig").write_text(
+            "[cli:run]\nscheduler = kubernetes\nworkspace = .\n[kubernetes]\nqueue = default\nreserved_millicpu = 1000\n"
+            f"image_repo = {address}/train\n[component:train.py]\nimage = python:local\n"
+        )
+        app = terminal(environ={"KUBECONFIG": path})
+        app.wait(r"✓ +kubernetes +Kubernetes v\d")
+        open_form(app, "train.py")
+        app.wait(r"queue \* +default")
+        fill(app, {"lr": "0.3"})
+        submit(app)
+        wait_top(app, "Succeeded", TORCH_PATIENCE)
+        app.wait(r"lr 0\.3 trained by /usr/bin/python3")
 
 
 def test_script_runs_on_slurm(terminal, slurm_cluster, tmp_path):
