@@ -301,7 +301,9 @@ def test_files_that_a_hydra_configuration_includes_are_read(folder):
     (folder / "train.py").write_text(
         'import hydra\n@hydra.main(config_path="conf", config_name="config")\ndef main(cfg): ...\nmain()\n'
     )
-    found = [item for item in describe("train.py").parameters if not item.part and item.name != "args"]
+    described = describe("train.py")
+    assert described.findings == ()
+    found = [item for item in described.parameters if not item.part and item.name != "args"]
     assert {item.name: "required" if item.default is REQUIRED else str(item.default) for item in found} == {
         "seed": "1",
         "lr": "0.2 or 0.1",
