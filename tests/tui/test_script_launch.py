@@ -151,6 +151,8 @@ async def test_folder_of_a_script_is_shipped_by_default(app, scheduler, script):
         assert launch.model.plan().workspace == "."
         await launch.type("launch", workspace="")
         assert launch.model.plan().workspace == ""
+        # Without it the shell would ship the folder again.
+        await launch.shows("--workspace", "'' train.py", on="preview")
 
 
 async def test_form_names_the_python_of_the_job(app, scheduler, script, monkeypatch):

@@ -41,6 +41,7 @@ def run_command(
     overrides: Mapping[str, Mapping[str, str]] | None = None,
     parameters: Sequence[Parameter] | None = None,
     *,
+    usual_workspace: str = "",
     ignores_config: bool = False,
     torchx: bool = False,
 ) -> list[str]:
@@ -62,7 +63,7 @@ def run_command(
         command += ["--scheduler_args", format_cfg(_masked_options(cfg))]
     if ignores_config:
         command.append("--ignore-config")
-    if workspace:
+    if workspace or usual_workspace:
         command += ["--workspace", workspace]
     for role, texts in (overrides or {}).items():
         for name, text in texts.items():
@@ -83,6 +84,7 @@ def plan_command(plan: LaunchPlan, parameters: Sequence[Parameter], *, torchx: b
         plan.workspace,
         plan.overrides,
         parameters,
+        usual_workspace=plan.usual_workspace,
         ignores_config=plan.ignores_config,
         torchx=torchx,
     )

@@ -323,6 +323,7 @@ class FormModel:
             scheduler=self.scheduler,
             cfg=cfg,
             workspace=texts.get(_WORKSPACE, ""),
+            usual_workspace=self._fields[_WORKSPACE].default if _WORKSPACE in self._fields else "",
             base=self.base,
             config={
                 (f"{ARGUMENT_PREFIX}{field.name}" if field.section == ARGUMENT else field.name): field.text

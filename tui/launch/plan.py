@@ -29,6 +29,7 @@ class LaunchPlan:
         scheduler: the scheduler's name.
         cfg: run options; those at their defaults are left out.
         workspace: what to ship with the first role.
+        usual_workspace: what is shipped if none is named.
         base: the AppDef of a job that no known component made.
         config: values from config, see `LaunchOrigin`.
         swept: its values in a sweep, as text, by name; empty without a sweep.
@@ -42,6 +43,7 @@ class LaunchPlan:
     scheduler: str
     cfg: Mapping[str, Any]
     workspace: str = ""
+    usual_workspace: str = ""
     base: AppDef | None = None
     config: Mapping[str, str] = field(default_factory=dict)
     swept: Mapping[str, str] = field(default_factory=dict)
