@@ -255,6 +255,8 @@ def _pending_reason(pod: KubernetesObject, events: Iterable[KubernetesObject], c
         return "its container is being created"
     if dig(pod, "spec", "nodeName"):
         return ""
+    if group := dig(pod, "spec", "schedulingGroup", "podGroupName"):
+        return plain(f"waits for the PodGroup {group}, which is missing or not complete")
     scheduler = dig(pod, "spec", "schedulerName") or "default-scheduler"
     if scheduler == "default-scheduler":
         return "waits for a node"
@@ -266,7 +268,10 @@ def _describe_unscheduled(condition: Mapping[str, Any], pod: KubernetesObject) -
     if condition.get("reason") == "SchedulingGated":
         gates = [plain(str(dig(gate, "name"))) for gate in dig(pod, "spec", "schedulingGates") or []]
         return f"held by the scheduling gate {', '.join(gates)}" if gates else f"held by a scheduling gate: {message}"
-    return f"cannot be scheduled: {message}" if message else "cannot be scheduled"
+    words = "cannot be scheduled"
+    if dig(pod, "spec", "schedulingGroup"):
+        words += " as a gang, all pods or none"
+    return f"{words}: {message}" if message else words
 
 
 def _describe_waiting(status: Mapping[str, Any], events: Iterable[KubernetesObject] = ()) -> str:

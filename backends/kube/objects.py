@@ -81,6 +81,7 @@ POD_SPEC = shape(
     restartPolicy=str,
     schedulerName=str,
     schedulingGates=[shape(name=str)],
+    schedulingGroup=shape(podGroupName=str),
     serviceAccountName=str,
     volumes=[shape(name=str, hostPath=shape(path=str), persistentVolumeClaim=shape(claimName=str))],
 )

@@ -11,8 +11,10 @@ from ..job_kind import JobKind
 from ..jobs import Jobs
 from ..volcano.kind import VOLCANO
 from .batch import BATCH
+from .cron import CRON
+from .jobset import JOBSET
 
-KINDS: tuple[JobKind, ...] = (VOLCANO, BATCH)
+KINDS: tuple[JobKind, ...] = (VOLCANO, BATCH, CRON, JOBSET)
 """Every kind of jobs, those that are launched first."""
 
 

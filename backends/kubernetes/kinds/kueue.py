@@ -39,7 +39,7 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"LocalQueue (\S+) doesn't exist", "it will never start: there is no LocalQueue {0}"),
         (
             r"ClusterQueue (\S+) doesn't exist",
-            "it will never start: its LocalQueue names no ClusterQueue that exists, but {0}",
+            "it will never start: there is no ClusterQueue {0}, which its LocalQueue names",
         ),
         (r"LocalQueue (\S+) is inactive", "the LocalQueue {0} is stopped"),
         (r"ClusterQueue (\S+) is inactive", "the ClusterQueue {0} is inactive: its own conditions say why"),

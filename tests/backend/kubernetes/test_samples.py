@@ -6,9 +6,30 @@ from backend.kubernetes.samples import described, letters, sample
 from backend.kubernetes.tables import table
 
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
+from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
+
+
+def check(group, request, *expected):
+    found = sample(group, request.node.callspec.id)
+    response = described(JOBSET if "replicatedJobs" in found["job"]["spec"] else BATCH, found)
+    assert (response.state.name, letters(response), response.msg) == expected
 
 
 @table("samples.yaml", "plain", "state replicas message")
 def test_job(state, replicas, message, request):
-    response = described(BATCH, sample("plain", request.node.callspec.id))
-    assert (response.state.name, letters(response), response.msg) == (state, replicas, message)
+    check("plain", request, state, replicas, message)
+
+
+@table("samples.yaml", "jobset", "state replicas message")
+def test_jobset(state, replicas, message, request):
+    check("jobset", request, state, replicas, message)
+
+
+@table("samples.yaml", "kueue", "state replicas message")
+def test_queued_job(state, replicas, message, request):
+    check("kueue", request, state, replicas, message)
+
+
+@table("samples.yaml", "gang", "state replicas message")
+def test_gang(state, replicas, message, request):
+    check("gang", request, state, replicas, message)
