@@ -154,7 +154,7 @@ class ObservedJobs(JobKind):
         return describe_event(failed[-1]) if failed else ""
 
     def _suspended(self, job: KubernetesObject) -> str:
-        where = f"kubectl -n {job['metadata'].get('namespace')} patch {self.word.lower()} {name_of(job)}"
+        where = f"kubectl -n {job['metadata'].get('namespace')} patch {self.word.lower()} {name_of(job)} --type merge"
         return f'suspended, by somebody or by a queue; `{where} -p \'{{"spec":{{"suspend":false}}}}\'` resumes it'
 
     def _not_looked_at(self, job: KubernetesObject, now: float) -> str:
