@@ -11,7 +11,7 @@ from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
 from ...kube.causes import event_time, explain_nodes
 from ...kube.objects import KubernetesObject, checked, dig, name_of, number, shape
-from ...kube.pods import main_container, seconds_of
+from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
 from .kueue import queue_of
@@ -20,7 +20,6 @@ from .observed import (
     OBJECT,
     TEMPLATE,
     ObservedJobs,
-    first_start,
     is_cancelled,
     state_of_pods,
     timeline_of,

@@ -10,7 +10,7 @@ from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.objects import KubernetesObject, checked, dig, name_of, number, shape, uid_of
-from ...kube.pods import main_container, seconds_of
+from ...kube.pods import first_start, main_container, seconds_of
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
 from .batch import INDEX, JOB_SPEC, count_of
 from .children import children_of, with_children
@@ -19,7 +19,6 @@ from .observed import (
     CONDITIONS,
     OBJECT,
     ObservedJobs,
-    first_start,
     is_cancelled,
     state_of_pods,
     timeline_of,
