@@ -82,8 +82,6 @@ class JobSets(ObservedJobs):
         ended: Mapping[str, Any] = held.get("Completed") or held.get("Failed") or {}
         finished_at = seconds_of(ended.get("lastTransitionTime")) if is_terminal(state) else None
         queue = queue_of(job)
-        sizes = {part["name"]: _size(part) for part in _parts(job)}
-        counts = _counts(job)
         return JobStatus(
             state,
             not is_terminal(state),
@@ -93,12 +91,15 @@ class JobSets(ObservedJobs):
             plain(ended.get("message") or "") if state is AppState.FAILED else "",
             {"queue": queue} if queue else {},
             min(MAX_REPLICAS, sum(_size(part) * _jobs(part) for part in _parts(job))),
-            *(
-                sum((one.get(field) or 0) * sizes.get(name, 1) for name, one in counts.items())
-                for field in ("ready", "succeeded")
-            ),
+            self._pods_of(job, "ready"),
+            self._pods_of(job, "succeeded"),
             dig(job, "status", "restarts") or 0,
         )
+
+    def _pods_of(self, job: KubernetesObject, field: str) -> int:
+        """Return how many pods the jobs have that a count of a JobSet counts."""
+        counts = _counts(job)
+        return sum((dig(counts, part["name"], field) or 0) * _size(part) for part in _parts(job))
 
     # Replicas
 

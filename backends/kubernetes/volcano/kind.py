@@ -266,7 +266,8 @@ def _no_restart_left(job: KubernetesObject, state: AppState) -> str:
     restarts, most = dig(job, "status", "retryCount") or 0, dig(job, "spec", "maxRetry") or 0
     if state is not AppState.FAILED or not restarts or restarts < most:
         return ""
-    return f"restarted {restarts} of {most} times (maxRetry): no restart was left when a pod was deleted, was evicted or failed"
+    left = "no restart was left when a pod was deleted, was evicted or failed"
+    return f"restarted {restarts} of {most} times (maxRetry): {left}"
 
 
 def _together(replicas: Sequence[ReplicaStatus], default: str) -> str:
