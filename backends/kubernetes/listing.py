@@ -184,7 +184,9 @@ class ListedJobs:
             child = newest.get(listed.uid)
             if child and listed.kind is not None and listed.kind.shows_newest_child:
                 own = self._known_row(child)
-                row = replace(own, app_id=row.app_id, name=row.name, msg=row.msg or own.msg, notes=row.notes)
+                row = replace(
+                    own, app_id=row.app_id, name=row.name, msg=row.msg or own.msg, notes=row.notes, foreign=True
+                )
             yield row
 
     def _drop_refused(self, readable: Collection[str]) -> None:
@@ -273,7 +275,7 @@ class ListedJobs:
         return Reflector(
             jobs.server,
             jobs.kind.path(namespace),
-            lambda item: _read(jobs.kind, item),
+            lambda item: _read(jobs.kind, item, namespace),
             on_change=lambda: (self._on_change or int)(),
         )
 
@@ -287,12 +289,15 @@ class ListedJobs:
 _NO_ROW = ListAppResponse("", AppState.UNKNOWN)
 
 
-def _read(kind: JobKind, item: Any) -> ListedJob | None:
+def _read(kind: JobKind, item: Any, namespace: str) -> ListedJob | None:
     job = kind.checked(item)
     if job is None:
         _log.warning("a job without a usable name is not shown: %.300r", item)
         return None
-    return ListedJob(row_of(kind, job), uid_of(job), version_of(job), frozenset(owners_of(job)) - {""}, kind)
+    row = row_of(kind, job)
+    # Jobs of Kubernetes' own kinds name no user: those of the namespace that a user lists are the user's.
+    row.foreign = row.foreign and not (namespace and kind.prefix and not kind.shows_newest_child)
+    return ListedJob(row, uid_of(job), version_of(job), frozenset(owners_of(job)) - {""}, kind)
 
 
 class _Watch:
