@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -122,7 +122,7 @@ class BatchJobs(ObservedJobs):
     def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
         if dig(job, "spec", "completionMode") == "Indexed":
             return super().by_replica(job, pods)
-        return _by_slot(self.replica_of, count_of(job), pods)
+        return by_slot(self.replica_of, count_of(job), pods)
 
     def without_pod(self, job: KubernetesObject, replica: Replica) -> tuple[AppState, str] | None:
         if dig(job, "spec", "completionMode") != "Indexed":
@@ -226,7 +226,9 @@ def replicas_of(job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObje
     return ((Replica(role, index), template) for index in range(count_of(job)))
 
 
-def _by_slot(replica_of: Any, count: int, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
+def by_slot(
+    replica_of: Callable[[KubernetesObject], Replica], count: int, pods: Iterable[KubernetesObject]
+) -> dict[Replica, KubernetesObject]:
     """Number pods that have no index in the order of their creation; one that failed makes room for a later one."""
     slots: list[KubernetesObject] = []
     for pod in sorted(pods, key=lambda pod: (str(pod["metadata"].get("creationTimestamp") or ""), name_of(pod))):

@@ -14,8 +14,9 @@ from ..volcano.kind import VOLCANO
 from .batch import BATCH
 from .cron import CRON
 from .jobset import JOBSET
+from .training import TRAINING
 
-KINDS: tuple[JobKind, ...] = (VOLCANO, BATCH, CRON, JOBSET)
+KINDS: tuple[JobKind, ...] = (VOLCANO, BATCH, CRON, JOBSET, *TRAINING)
 """Every kind of jobs, those that are launched first."""
 
 
