@@ -220,6 +220,34 @@ def test_cron_job(cluster, name, state, message):
     assert shown.metadata["schedule"]
 
 
+def test_replica_is_the_newest_of_several_tries():
+    response = described(BATCH, sample("plain", "backoff-exceeded"))
+    (replica,) = response.roles_statuses[0].replicas
+    assert replica.hostname == "backoff-exceeded-ql8nn"
+
+
+@pytest.mark.parametrize(
+    ("name", "restarts"), [("oom", 0), ("oom-indexed", 0), ("backoff-exceeded", 2), ("per-index", 2), ("liveness", 6)]
+)
+def test_restarts(name, restarts):
+    assert described(BATCH, sample("plain", name)).num_restarts == restarts
+
+
+def test_row_has_the_state_that_pods_tell(cluster):
+    found = sample("plain", "crashloop")
+    job = found["job"]
+    job["metadata"]["resourceVersion"] = "5"
+    app_id = serve(cluster.server, BATCH, found)
+    cluster.has(BATCH, job)
+    cluster.has(CRON)
+    # The job says only that no pod is ready.
+    assert cluster.rows() == {app_id: "PENDING"}
+    assert cluster.scheduler.describe(app_id).state.name == "RUNNING"
+    assert cluster.rows() == {app_id: "RUNNING"}
+    job["metadata"]["resourceVersion"] = "6"
+    assert cluster.rows() == {app_id: "PENDING"}
+
+
 def test_log_of_each_completion_index(cluster):
     found = sample("plain", "indexed-done")
     server = cluster.server
