@@ -91,6 +91,7 @@ class JobKind(ABC):
         prefix: the part of app ids that tells it from kinds that may have jobs of the same name; empty for Volcano's,
             whose ids are TorchX's.
         shows_newest_child: whether its row is that of the newest job that it made.
+        moves_start: whether its controller writes the time of a start anew while a job runs.
         group: the API group.
         version: its version.
         resource: the plural that paths and rights use.
@@ -101,6 +102,7 @@ class JobKind(ABC):
     word: str
     prefix: str
     shows_newest_child = False
+    moves_start = False
     group: str
     version: str
     resource: str

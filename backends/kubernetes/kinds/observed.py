@@ -27,7 +27,7 @@ from ...types import Finding, NameFault, StateChange
 from .. import labels
 from ..job_kind import JobFacts, JobKind, Replica
 from ..times import submitted_at
-from .kueue import queue_of, queue_reason, read_workload
+from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
 CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
 TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
@@ -143,6 +143,8 @@ class ObservedJobs(JobKind):
         if held and state is AppState.RUNNING:
             running = sum(run_of(pod, main_container(pod)).is_running for pod in facts.pods.values())
             parts.append(f"{running} of {len(replicas)} run" if running < len(replicas) else "")
+        if state is AppState.PENDING:
+            parts.append(admitted_by(facts.more))
         found = [part for part in parts if part]
         if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > _LOOKED_AT_S:
             return f"no pod has been made for {short_time(now - submitted_at(job))}, and no event says why"

@@ -13,6 +13,7 @@ from support.volcano_jobs import make_job
 from support.waiting import wait_until
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
+from torchx_tui.backends.kube.pods import seconds_of
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.kinds.cron import CRON
 from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
@@ -246,6 +247,17 @@ def test_row_has_the_state_that_pods_tell(cluster):
     assert cluster.rows() == {app_id: "RUNNING"}
     job["metadata"]["resourceVersion"] = "6"
     assert cluster.rows() == {app_id: "PENDING"}
+
+
+def test_start_in_the_row_is_that_of_the_first_pod(cluster):
+    found = sample("plain", "indexed-running")
+    app_id = serve(cluster.server, BATCH, found)
+    cluster.has(CRON)
+    (row,) = cluster.scheduler.list()
+    assert row.started_at == seconds_of("2026-11-26T14:41:38Z")
+    cluster.scheduler.describe(app_id)
+    (row,) = cluster.scheduler.list()
+    assert row.started_at == seconds_of("2026-11-26T14:41:41Z")
 
 
 def test_log_of_each_completion_index(cluster):
