@@ -12,6 +12,8 @@ from ....specs.roles import AppDef, Role
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.causes import (
+    UNPLACED,
+    UNSCHEDULED,
     describe_event,
     event_time,
     is_silent,
@@ -167,7 +169,11 @@ class ObservedJobs(JobKind):
 
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
         events = list(events)
-        return pod_reason(pod, events, newest_cause(events))
+        reason = pod_reason(pod, events, newest_cause(events))
+        group = dig(pod, "spec", "schedulingGroup", "podGroupName")
+        if group and reason == UNPLACED:
+            return plain(f"waits for the PodGroup {group}, which is missing or not complete")
+        return reason.replace(UNSCHEDULED, f"{UNSCHEDULED} as a gang, all pods or none", 1) if group else reason
 
     # Launch and cancel
 
