@@ -86,6 +86,12 @@ _NODES_HEAD = re.compile(r"^0/\d+ nodes are (?:un)?available: (?P<reasons>.*)$",
 _NODES_TAIL = re.compile(r"\.? (?:no new claims to deallocate|preemption:|not found$).*|\.$", re.DOTALL)
 _BACK_OFF = re.compile(r"back-off (?P<wait>\S+) restarting failed")
 _AGAIN = "starts again"
+# Why a pod was taken away, by the reason of its condition DisruptionTarget.
+_DISRUPTED = {
+    "EvictionByEvictionAPI": "was evicted from its node, as a drain does",
+    "PreemptionByScheduler": "made way for a pod of a higher priority",
+    "DeletionByTaintManager": "was deleted because its node did not answer",
+}
 _NOT_MADE = {
     "CreateContainerConfigError": "its container cannot be set up",
     "CreateContainerError": "its container cannot be created",
@@ -175,6 +181,9 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), c
         cause: what these events say of it.
     """
     status = pod.get("status", {})
+    taken = [one for one in status.get("conditions", []) if one.get("type") == "DisruptionTarget"]
+    if taken and not is_lost(pod) and (words := _DISRUPTED.get(taken[0].get("reason") or "")):
+        return words
     if status.get("phase") == "Pending":
         return _pending_reason(pod, events, cause)
     if status.get("phase") == "Failed":
@@ -187,9 +196,12 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), c
             return _describe_waiting(container, events)
     main = main_status(pod)
     code = dig(main, "state", "terminated", "exitCode")
-    running = [one["name"] for one in container_statuses(pod) if "running" in one.get("state", {})]
-    if code is not None and running:
-        return plain(f"{format_exit(code)}, but its container {running[0]} runs on")
+    others = [one["name"] for one in status.get("containerStatuses", []) if "running" in one.get("state", {})]
+    if code is not None and others:
+        return plain(f"{format_exit(code)}, but its container {others[0]} runs on")
+    if code and dig(pod, "spec", "restartPolicy") != "Never" and "deletionTimestamp" not in pod["metadata"]:
+        # Between two tries.
+        return plain(_describe_crash_loop(main, "", events))
     has_probe = any(
         one["name"] == main_container(pod) and "readinessProbe" in one for one in dig(pod, "spec", "containers") or []
     )
@@ -204,10 +216,16 @@ def event_time(event: KubernetesObject) -> str:
     return str(dig(event, "series", "lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
-def newest_cause(events: Iterable[KubernetesObject]) -> str:
-    """Return what the newest event that tells a cause says; empty if none does."""
+def newest_cause(pod: KubernetesObject, events: Iterable[KubernetesObject]) -> str:
+    """Return what the newest event of a pod that tells a cause says; empty if none does."""
     telling = [event for event in sorted(events, key=event_time) if TELLING.fullmatch(event.get("reason") or "")]
-    return describe_event(telling[-1]) if telling else ""
+    if not telling:
+        return ""
+    if telling[-1].get("reason") != "FailedScheduling":
+        return describe_event(telling[-1])
+    # It is over once the pod is on a node.
+    words = explain_nodes(telling[-1].get("message") or "", pod)
+    return "" if dig(pod, "spec", "nodeName") else plain(f"{UNSCHEDULED}: {words}")[:LONGEST]
 
 
 def without_go(text: str) -> str:

@@ -145,10 +145,10 @@ class BatchJobs(ObservedJobs):
 
     def why(self, facts: JobFacts) -> str:
         job = facts.job
-        if job_state(job) is not AppState.FAILED:
+        spec, status, held = job.get("spec") or {}, job.get("status") or {}, true_conditions(job)
+        ended = held.get("Failed") or held.get("FailureTarget")
+        if ended is None:
             return _earlier_pods(facts)
-        spec, status = job.get("spec") or {}, job.get("status") or {}
-        ended = true_conditions(job).get("Failed") or {}
         reason, message = ended.get("reason") or "", plain(ended.get("message") or "")
         failed, limit = status.get("failed") or 0, spec.get("backoffLimit")
         gone = "" if facts.pods else _GONE.format(**(_MANY if count_of(job) > 1 else _ONE))
@@ -272,16 +272,18 @@ def _earlier(job: KubernetesObject) -> int:
 
 def _earlier_pods(facts: JobFacts) -> str:
     job, spec, status = facts.job, facts.job.get("spec") or {}, facts.job.get("status") or {}
-    failed, limit = _earlier(job), f"(backoffLimit {dig(job, 'spec', 'backoffLimit')})"
+    failed = _earlier(job)
     if status.get("terminating") and not status.get("active") and spec.get("podReplacementPolicy") == "Failed":
         return "no new pod before the old ones have ended (podReplacementPolicy Failed)"
     if not failed or status.get("ready"):
         return ""
-    if not status.get("active"):
+    name = "backoffLimit" if spec.get("backoffLimitPerIndex") is None else "backoffLimitPerIndex"
+    limit = f"({name} {spec.get(name)})"
+    if not status.get("active") and any(dig(pod, "status", "phase") == "Failed" for pod in facts.pods.values()):
         return f"failed {failed} time{'s' if failed > 1 else ''}, waits for its next try {limit}"
     preempted = len(_events_of_pods(facts, "Preempted"))
     count = min(preempted or failed, failed)
-    what = "made way for pods of a higher priority" if preempted else "failed, were deleted or evicted before"
+    what = "made way for pods of a higher priority" if preempted else "failed or went away before"
     return f"{count} pod{'s' if count > 1 else ''} {what} {limit}"
 
 

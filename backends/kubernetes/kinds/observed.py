@@ -52,9 +52,10 @@ def is_cancelled(job: KubernetesObject) -> bool:
 def state_of_pods(pods: Iterable[KubernetesObject]) -> AppState | None:
     """Return what pods say of a job that has not ended: RUNNING, UNKNOWN, or None if they do not tell."""
     states = {pod_state(pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")}
-    if AppState.RUNNING in states:
-        return AppState.RUNNING
-    return AppState.UNKNOWN if states == {AppState.UNKNOWN} else None
+    if states == {AppState.UNKNOWN}:
+        return AppState.UNKNOWN
+    # Where all pods have ended, the controller has not counted them yet, or makes others.
+    return AppState.RUNNING if AppState.RUNNING in states or (states and AppState.PENDING not in states) else None
 
 
 class ObservedJobs(JobKind):
@@ -131,12 +132,11 @@ class ObservedJobs(JobKind):
             return queue_reason(job, facts.more) or self._suspended(job)
         if state is AppState.SUBMITTED:
             return self._not_looked_at(job, now)
-        failed = sorted(
-            (one for one in replicas if one.state is AppState.FAILED), key=lambda one: one.finished_at or now
-        )
-        parts = [_together(failed)]
+        ending = is_terminal(state) or "FailureTarget" in true_conditions(job)
+        failed = [one for one in replicas if one.state is AppState.FAILED and not _was_killed(facts, one)]
+        parts = [_together(sorted(failed, key=lambda one: one.finished_at or now))]
         held = False
-        if not is_terminal(state):
+        if not ending:
             waiting = [one for one in replicas if not is_terminal(one.state) and one.reason and one.hostname]
             not_created = self._not_created(facts) if len(facts.pods) < len(replicas) else ""
             parts += [not_created, _together(waiting)]
@@ -149,7 +149,7 @@ class ObservedJobs(JobKind):
             parts.append(admitted_by(facts.more))
         found = [part for part in parts if part]
         if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > _LOOKED_AT_S:
-            return f"no pod has been made for {short_time(now - submitted_at(job))}, and no event says why"
+            return "has no pod, and no event says why"
         return "; ".join(found) or status.message
 
     def _not_created(self, facts: JobFacts) -> str:
@@ -169,7 +169,7 @@ class ObservedJobs(JobKind):
 
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
         events = list(events)
-        reason = pod_reason(pod, events, newest_cause(events))
+        reason = pod_reason(pod, events, newest_cause(pod, events))
         group = dig(pod, "spec", "schedulingGroup", "podGroupName")
         if group and reason == UNPLACED:
             return plain(f"waits for the PodGroup {group}, which is missing or not complete")
@@ -199,6 +199,13 @@ class ObservedJobs(JobKind):
 
     def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
         return []
+
+
+def _was_killed(facts: JobFacts, replica: ReplicaStatus) -> bool:
+    """Return whether a pod failed only because it was deleted."""
+    pod = facts.pods.get(Replica(replica.role, replica.id)) or {"metadata": {}}
+    conditions = {one.get("type") for one in dig(pod, "status", "conditions") or []}
+    return "deletionTimestamp" in pod["metadata"] and "DisruptionTarget" not in conditions
 
 
 def _together(replicas: Sequence[ReplicaStatus]) -> str:
