@@ -286,12 +286,7 @@ def _pending_reason(pod: KubernetesObject, events: Iterable[KubernetesObject], c
         return cause
     if status.get("containerStatuses"):
         return "its container is being created"
-    if dig(pod, "spec", "nodeName"):
-        return ""
-    scheduler = dig(pod, "spec", "schedulerName") or "default-scheduler"
-    if scheduler == "default-scheduler":
-        return UNPLACED
-    return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
+    return "" if dig(pod, "spec", "nodeName") else UNPLACED
 
 
 def _describe_unscheduled(condition: Mapping[str, Any], pod: KubernetesObject) -> str:

@@ -34,6 +34,7 @@ from .kueue import admitted_by, queue_of, queue_reason, read_workload
 CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
 TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
 OBJECT = METADATA
+_DEFAULT_SCHEDULER = "default-scheduler"
 # Controllers look at a new job within seconds.
 _LOOKED_AT_S = 10.0
 
@@ -171,8 +172,11 @@ class ObservedJobs(JobKind):
         events = list(events)
         reason = pod_reason(pod, events, newest_cause(pod, events))
         group = dig(pod, "spec", "schedulingGroup", "podGroupName")
-        if group and reason == UNPLACED:
+        scheduler = dig(pod, "spec", "schedulerName") or _DEFAULT_SCHEDULER
+        if reason == UNPLACED and group:
             return plain(f"waits for the PodGroup {group}, which is missing or not complete")
+        if reason == UNPLACED and scheduler != _DEFAULT_SCHEDULER:
+            return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
         return reason.replace(UNSCHEDULED, f"{UNSCHEDULED} as a gang, all pods or none", 1) if group else reason
 
     # Launch and cancel
