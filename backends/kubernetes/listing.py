@@ -29,7 +29,7 @@ _MAX_STARTED = 20_000
 
 
 class Known(NamedTuple):
-    """What a description of a job found out and a list does not say.
+    """What the description of a job adds to its row.
 
     Attributes:
         state: the state that the job was in; the rest holds in this state only.

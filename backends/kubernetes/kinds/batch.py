@@ -10,14 +10,13 @@ from typing import Any
 from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
 from ...kube.causes import event_time, explain_nodes
-from ...kube.objects import KubernetesObject, checked, dig, name_of, number, shape
+from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, shape
 from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
 from .kueue import queue_of
 from .observed import (
     CONDITIONS,
-    OBJECT,
     TEMPLATE,
     ObservedJobs,
     is_cancelled,
@@ -43,7 +42,7 @@ JOB_SPEC = shape(
 )
 _JOB = shape(
     "metadata",
-    metadata=OBJECT,
+    metadata=METADATA,
     spec=JOB_SPEC,
     status=shape(
         startTime=str,

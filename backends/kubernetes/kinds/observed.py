@@ -21,10 +21,10 @@ from ...kube.causes import (
     pod_reason,
     together,
 )
-from ...kube.objects import METADATA, POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
+from ...kube.objects import POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
 from ...kube.pod_template import role_of_template
 from ...kube.pods import main_container, pod_state, run_of
-from ...shared.exit_reasons import short_time
+from ...shared.exit_reasons import format_cancelled, short_time
 from ...types import Finding, NameFault, StateChange
 from .. import labels
 from ..job_kind import JobFacts, JobKind, Replica
@@ -33,7 +33,6 @@ from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
 CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
 TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
-OBJECT = METADATA
 _DEFAULT_SCHEDULER = "default-scheduler"
 # Controllers look at a new job within seconds.
 _LOOKED_AT_S = 10.0
@@ -51,11 +50,11 @@ def is_cancelled(job: KubernetesObject) -> bool:
 
 
 def state_of_pods(pods: Iterable[KubernetesObject]) -> AppState | None:
-    """Return what pods say of a job that has not ended: RUNNING, UNKNOWN, or None if they do not tell."""
+    """Return RUNNING or UNKNOWN by the pods of a job that has not ended; None if its own status decides."""
     states = {pod_state(pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")}
     if states == {AppState.UNKNOWN}:
         return AppState.UNKNOWN
-    # Where all pods have ended, the controller has not counted them yet, or makes others.
+    # If all pods have ended, the controller has not counted them yet, or creates others.
     return AppState.RUNNING if AppState.RUNNING in states or (states and AppState.PENDING not in states) else None
 
 
@@ -71,11 +70,11 @@ class ObservedJobs(JobKind):
         return "Suspended" in true_conditions(job) or bool(dig(job, "spec", "suspend"))
 
     def why(self, facts: JobFacts) -> str:
-        """Return what a job itself says of its state."""
+        """Return the part of the reason that the job's own status gives; empty if it gives none."""
         return ""
 
     def makers(self, job: KubernetesObject) -> list[KubernetesObject]:
-        """Return the objects whose events say why pods are not created."""
+        """Return the objects whose FailedCreate events explain missing pods."""
         return [job]
 
     def cfg(self, job: KubernetesObject) -> dict[str, Any]:
@@ -123,7 +122,7 @@ class ObservedJobs(JobKind):
         if state is AppState.SUCCEEDED:
             return ""
         if state is AppState.CANCELLED:
-            return f"cancelled by {plain(dig(job, 'metadata', 'annotations', labels.CANCELLED_BY) or '')}"
+            return format_cancelled(dig(job, "metadata", "annotations", labels.CANCELLED_BY) or "", None)
         if job["metadata"].get("deletionTimestamp"):
             seconds = max(
                 (pod["metadata"].get("deletionGracePeriodSeconds") or 0 for pod in facts.pods.values()), default=0
@@ -219,7 +218,7 @@ def _together(replicas: Sequence[ReplicaStatus]) -> str:
 def timeline_of(
     job: KubernetesObject, state: AppState, started_at: float | None, finished_at: float | None
 ) -> list[StateChange]:
-    """Return the states that a job went through, as far as its times tell."""
+    """Return the states that a job went through, as far as their times are known."""
     changes = [StateChange(AppState.SUBMITTED, submitted_at(job))]
     if started_at is not None:
         changes.append(StateChange(AppState.RUNNING, max(changes[-1].at, started_at)))
