@@ -13,6 +13,8 @@ from ..kube.api_server import ApiServer
 from ..kube.objects import KubernetesObject, name_of, uid_of
 from ..types import Finding, NameFault, StateChange
 
+CHILDREN = "jobs made for it"
+"""A key that this program adds to a job: the jobs of ``batch/v1`` that it owns, the oldest first."""
 MAX_REPLICAS = 10_000
 """Further replicas of a job are not shown: a mistyped number must not fill the memory."""
 

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 
 from ...kube.api_server import ApiError, ApiServer
 from ...kube.objects import KubernetesObject, items_of, owners_of, uid_of
+from ..job_kind import CHILDREN
 from .batch import BATCH
-
-CHILDREN = "jobs made for it"
-"""A key that this program adds to a job: the jobs of ``batch/v1`` that it owns, the oldest first."""
 
 
 def with_children(

@@ -27,7 +27,7 @@ from ...kube.pods import main_container, pod_state, run_of
 from ...shared.exit_reasons import format_cancelled, short_time
 from ...types import Finding, NameFault, StateChange
 from .. import labels
-from ..job_kind import JobFacts, JobKind, Replica
+from ..job_kind import CHILDREN, JobFacts, JobKind, Replica
 from ..times import submitted_at
 from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
@@ -195,7 +195,9 @@ class ObservedJobs(JobKind):
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         annotations = {**(job["metadata"].get("annotations") or {}), labels.CANCELLED_BY: user_name()}
         metadata = {**job["metadata"], "annotations": annotations}
-        return {**job, "metadata": metadata, "spec": {**job["spec"], "suspend": True}}
+        made = {**job, "metadata": metadata, "spec": {**job["spec"], "suspend": True}}
+        made.pop(CHILDREN, None)
+        return made
 
     def findings(self, server: ApiServer) -> list[Finding]:
         return []
