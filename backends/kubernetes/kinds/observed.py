@@ -100,8 +100,10 @@ class ObservedJobs(JobKind):
 
     def event_selectors(self, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject]) -> list[str]:
         status = self.status(job, pods.values())
-        if status.state is AppState.SUCCEEDED or self.is_suspended(job):
+        if status.state is AppState.SUCCEEDED:
             return []
+        if self.is_suspended(job):
+            return [f"involvedObject.uid={uid_of(job)},reason=SuccessfulDelete"] if uid_of(job) else []
         selectors = []
         if not is_terminal(status.state):
             if len(pods) < status.wanted:
@@ -129,7 +131,8 @@ class ObservedJobs(JobKind):
             )
             return "is being deleted" + (f"; its pods end within {seconds} s" if seconds else "")
         if self.is_suspended(job):
-            return queue_reason(job, facts.more) or self._suspended(job)
+            lost = "its pods were deleted, and the logs with them" if facts.events.get(uid_of(job)) else ""
+            return "; ".join(filter(None, (queue_reason(job, facts.more) or self._suspended(job), lost)))
         if state is AppState.SUBMITTED:
             return self._not_looked_at(job, now)
         ending = is_terminal(state) or "FailureTarget" in true_conditions(job)
