@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -82,8 +82,24 @@ def _init_containers(pod: KubernetesObject) -> list[KubernetesObject]:
     return dig(pod, "spec", "initContainers") or []
 
 
+def is_lost(pod: KubernetesObject) -> bool:
+    """Return whether a pod's node does not answer: the phase stays, and the condition Ready has no reason.
+
+    A kubelet gives a reason to a condition that is False; the controller that watches nodes gives none.
+    """
+    status = pod.get("status", {})
+    if status.get("phase") != "Running":
+        return status.get("phase") == "Unknown" or status.get("reason") == "NodeLost"
+    return status.get("reason") == "NodeLost" or any(
+        one.get("type") == "Ready" and one.get("status") in ("False", "Unknown") and not one.get("reason")
+        for one in status.get("conditions") or []
+    )
+
+
 def pod_state(pod: KubernetesObject) -> AppState:
-    """Return a pod's state."""
+    """Return a pod's state; UNKNOWN where its node does not answer."""
+    if is_lost(pod):
+        return AppState.UNKNOWN
     return _POD_STATES.get(dig(pod, "status", "phase") or "", AppState.UNKNOWN)
 
 
@@ -123,6 +139,17 @@ def terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return how a container ended last; empty if it never did."""
     now, before = status.get("state", {}), status.get("lastState", {})
     return now.get("terminated") or before.get("terminated", {})
+
+
+def first_start(pods: Iterable[KubernetesObject]) -> float | None:
+    """Return when the first main container of pods started, in seconds since the epoch; None if none has."""
+    runs = [
+        dig(status, when, how, "startedAt")
+        for status in map(main_status, pods)
+        for when in ("state", "lastState")
+        for how in ("running", "terminated")
+    ]
+    return min((at for text in runs if (at := seconds_of(text))), default=None)
 
 
 def image_of(pod: KubernetesObject, container: str) -> str:

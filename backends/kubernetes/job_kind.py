@@ -10,11 +10,18 @@ from typing import Any, NamedTuple
 from ...specs.roles import AppDef, Role
 from ...specs.status import AppState, ReplicaStatus
 from ..kube.api_server import ApiServer
-from ..kube.objects import KubernetesObject
+from ..kube.objects import KubernetesObject, name_of, uid_of
 from ..types import Finding, NameFault, StateChange
 
+CHILDREN = "jobs made for it"
+"""A key that this program adds to a job: the jobs of ``batch/v1`` that it owns, the oldest first."""
 MAX_REPLICAS = 10_000
 """Further replicas of a job are not shown: a mistyped number must not fill the memory."""
+
+
+def make_app_id(job: KubernetesObject, prefix: str = "") -> str:
+    """Return the app id of a job: ``NAMESPACE:NAME``, or ``NAMESPACE:PREFIX:NAME`` where its kind has a prefix."""
+    return ":".join(filter(None, (job["metadata"].get("namespace", "default"), prefix, name_of(job))))
 
 
 class Replica(NamedTuple):
@@ -82,6 +89,11 @@ class JobKind(ABC):
     """A kind of jobs on an API server: where they are, and what their fields mean.
 
     Attributes:
+        word: what people call it, such as ``JobSet``.
+        prefix: the part of app ids that tells it from kinds that may have jobs of the same name; empty for Volcano's,
+            whose ids are TorchX's.
+        shows_newest_child: whether its row is that of the newest job that it made.
+        moves_start: whether its controller writes the time of a start anew while a job runs.
         group: the API group.
         version: its version.
         resource: the plural that paths and rights use.
@@ -89,6 +101,10 @@ class JobKind(ABC):
         explanations: patterns of refusals with their messages, which use the pattern's groups.
     """
 
+    word: str
+    prefix: str
+    shows_newest_child = False
+    moves_start = False
     group: str
     version: str
     resource: str
@@ -106,9 +122,21 @@ class JobKind(ABC):
     def checked(self, item: Any) -> KubernetesObject | None:
         """Return a job; None if it does not have the shape of one."""
 
+    def app_id(self, job: KubernetesObject) -> str:
+        """Return the app id of a job; see `make_app_id`."""
+        return make_app_id(job, self.prefix)
+
+    def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
+        """Return a job with the jobs that were made for it, where its kind needs them to be described."""
+        return job
+
     @abstractmethod
-    def pods_selector(self, job_name: str) -> str:
+    def pods_selector(self, job: KubernetesObject) -> str:
         """Return the label selector of a job's pods."""
+
+    def owners_of_pods(self, job: KubernetesObject) -> frozenset[str]:
+        """Return the uids of the objects that own a job's pods."""
+        return frozenset({uid_of(job)} - {""})
 
     # A job
 
@@ -138,6 +166,15 @@ class JobKind(ABC):
     @abstractmethod
     def replica_of(self, pod: KubernetesObject) -> Replica:
         """Return which replica a pod is, by its labels."""
+
+    def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
+        """Return the newest pod of each replica of a job."""
+        in_order = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+        return {self.replica_of(pod): pod for pod in in_order}
+
+    def without_pod(self, job: KubernetesObject, replica: Replica) -> tuple[AppState, str] | None:
+        """Return the state of a replica that has no pod, and why; None if the job does not tell."""
+        return None
 
     @abstractmethod
     def main_container(self, pod: KubernetesObject) -> str:
@@ -191,9 +228,16 @@ class JobKind(ABC):
     def replica_at(self, job: KubernetesObject, field: str) -> tuple[str, str]:
         """Return the replica that a field of a job belongs to, empty if none, and the rest of the field's path."""
 
+    cancel_at = "/status"
+    """Where a job that is cancelled is written, below its own path."""
+
     @abstractmethod
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
-        """Return a job whose status asks the controller to end it and keep it."""
+        """Return a job that asks its controller to end it and keep it.
+
+        Raises:
+            SchedulerError: jobs of this kind cannot be cancelled; the message says what to do.
+        """
 
     @abstractmethod
     def findings(self, server: ApiServer) -> list[Finding]:

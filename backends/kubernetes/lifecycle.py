@@ -15,7 +15,7 @@ from ..kube.objects import KubernetesObject, dig, name_of, sanitize_for_serializ
 from ..shared.progress import current_progress
 from . import labels
 from .job_kind import JobKind
-from .jobs import Jobs, make_app_id
+from .jobs import Jobs
 from .request import KubernetesJob
 
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request:\s*(?P<why>.*)', re.DOTALL)
@@ -160,7 +160,7 @@ def launch(
     annotations = made["metadata"].setdefault("annotations", {})
     annotations[labels.SUBMITTED_AT] = f"{time.time():.3f}"
     current_progress().report("creating the job")
-    app_id = make_app_id(made)
+    app_id = kind.app_id(made)
     try:
         server.request("POST", kind.path(namespace), body=made, timeout=_TIMEOUT_S)
     except BackendUnavailableError as error:
@@ -221,7 +221,7 @@ def _was_created(server: ApiServer, kind: JobKind, made: KubernetesObject, error
         return False
     except BackendUnavailableError:
         raise BackendUnavailableError(
-            f"{error}. Whether {make_app_id(made)} was created is not known: look for it when the server is back, "
+            f"{error}. Whether {kind.app_id(made)} was created is not known: look for it when the server is back, "
             "before launching it again"
         ) from error
     # The same moment: nobody else made it.
@@ -247,7 +247,8 @@ def abort(jobs: Jobs, app_id: str, uid: str) -> None:
         if job is None or is_terminal(jobs.kind.state(job)):
             return
         try:
-            jobs.server.request("PUT", f"{_path(jobs, job)}/status", body=jobs.kind.cancelled(job))
+            body = jobs.kind.cancelled(job)
+            jobs.server.request("PUT", f"{_path(jobs, job)}{jobs.kind.cancel_at}", body=body)
             return
         except ApiError as error:
             # 409: the controller, or someone else, wrote in between.

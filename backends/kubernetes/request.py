@@ -13,8 +13,7 @@ from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import MASK, is_secret, mask_args, mask_text
 from . import labels
 from .app_def import app_def_annotations
-from .job_kind import JobKind
-from .jobs import make_app_id
+from .job_kind import JobKind, make_app_id
 
 # Annotations that hold a whole manifest, secret values and all.
 _WHOLE = (labels.APP_DEF, "kubectl.kubernetes.io/last-applied-configuration")

@@ -13,7 +13,6 @@ from ...logs.source.stream import Cursor, LogStream, PartsCursor
 from ...specs.errors import JobNotFoundError, SchedulerError, UnknownReplicaError
 from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
-from ...specs.status import NONE
 from ..api import (
     Capabilities,
     DescribeAppResponse,
@@ -34,8 +33,9 @@ from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from .describe import FollowedJobs
-from .job_kind import JobKind
-from .jobs import Jobs, split_app_id
+from .job_kind import CHILDREN, JobKind
+from .jobs import split_app_id
+from .kinds.found import ServerKinds
 from .labels import pod_labels
 from .lifecycle import abort, launch, remove, validate
 from .listing import ListedJobs
@@ -58,11 +58,15 @@ _ALL = Capabilities(
 
 
 def native_text(job: KubernetesObject, pods: list[KubernetesObject]) -> str:
-    """Return a job and its pods as one YAML document each, without managedFields, as kubectl does."""
+    """Return a job, the jobs that it made, and its pods as YAML documents, without managedFields, as kubectl does."""
     shown = []
-    for item in (job, *pods):
+    for item in (job, *job.get(CHILDREN, []), *pods):
         metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
-        shown.append(masked({name: value for name, value in {**item, "metadata": metadata}.items() if name != MAIN}))
+        shown.append(
+            masked(
+                {name: value for name, value in {**item, "metadata": metadata}.items() if name not in (MAIN, CHILDREN)}
+            )
+        )
     return "---\n".join(map(readable_yaml, shown))
 
 
@@ -107,9 +111,9 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._server = ApiServer(context, client, timeout=timeout)
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._kind: JobKind = VOLCANO
-        self._jobs = Jobs(self._server, self._kind)
-        self._listed = ListedJobs(self._jobs, self._namespace)
-        self._followed = FollowedJobs(self._jobs, lambda: self._listed.is_watched, self._listed.version)
+        self._kinds = ServerKinds(self._server)
+        self._listed = ListedJobs(self._kinds.find, self._namespace)
+        self._followed = FollowedJobs(self._kinds.of, lambda: self._listed.is_watched, self._listed.version)
         self.capabilities = _ALL
         self.context = self._server.context
 
@@ -164,7 +168,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if answer is None:
             return None
         job, described = answer
-        self._listed.learn(job, "" if described.msg == NONE else described.msg, described.finished_at)
+        self._listed.learn(self._kinds.of(app_id).kind, job, described)
         return described
 
     def describe_native(self, app_id: str) -> str:
@@ -173,10 +177,11 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         Raises:
             JobNotFoundError: there is no such app.
         """
-        job = self._jobs.find(app_id)
+        jobs = self._kinds.of(app_id)
+        job = jobs.find(app_id)
         if job is None:
             raise JobNotFoundError(app_id, "kubernetes")
-        return native_text(job, self._jobs.pods(job))
+        return native_text(job, jobs.pods(job))
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every job of the namespace, or of all, the latest first; those of others are marked as foreign.
@@ -186,12 +191,12 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         """
         namespace = (cfg or {}).get("namespace")
         if namespace and namespace != self._namespace:
-            return ListedJobs(self._jobs, str(namespace)).rows()
+            return ListedJobs(self._kinds.find, str(namespace)).rows()
         return self._listed.rows()
 
     def exists(self, app_id: str) -> bool:
         """Return whether the server has the job."""
-        return self._jobs.find(app_id) is not None
+        return self._kinds.of(app_id).find(app_id) is not None
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
         """Call ``on_change`` when a job changed, or the server goes away, or is back."""
@@ -218,7 +223,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             JobNotFoundError, ValueError: there is no such app, role or replica.
             SchedulerError: the replica does not run.
         """
-        found = self._jobs.snapshot(app_id, time.monotonic())
+        found = self._kinds.of(app_id).snapshot(app_id, time.monotonic())
         replica = found.pick(app_id, role, k)
         pod = found.pods.get(replica)
         if pod is None:
@@ -234,12 +239,12 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     def cancel(self, app_id: str) -> None:
         """Let the controller end the job, which is kept; one that is final or unknown is left alone."""
         self._followed.forget(app_id)
-        abort(self._jobs, app_id, self._listed.uid(app_id))
+        abort(self._kinds.of(app_id), app_id, self._listed.uid(app_id))
 
     def delete(self, app_id: str) -> None:
         """Remove the job and its pods; an unknown one is nothing to remove."""
         self._followed.forget(app_id)
-        remove(self._jobs, app_id, self._listed.uid(app_id))
+        remove(self._kinds.of(app_id), app_id, self._listed.uid(app_id))
 
     def _cancel_existing(self, app_id: str) -> None:
         self.cancel(app_id)
@@ -272,16 +277,16 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if stream is not Stream.COMBINED:
             # A runtime marks each line with its stream, but servers do not pass that on.
             raise UnknownReplicaError(f"Kubernetes keeps no stream {stream.value} of its own. Valid: combined")
-        self._jobs.snapshot(app_id, time.monotonic() - 1).pick(app_id, role_name, k)
+        self._kinds.of(app_id).snapshot(app_id, time.monotonic() - 1).pick(app_id, role_name, k)
         place = cursor if isinstance(cursor, PartsCursor) else None
         nanoseconds = None if since is None else int(since * 10**9)
         return KubernetesLogStream(
-            self._jobs, app_id, role_name, k, place, since=nanoseconds, follow=follow, says=notices
+            self._kinds.of(app_id), app_id, role_name, k, place, since=nanoseconds, follow=follow, says=notices
         )
 
     def has_ended(self, app_id: str) -> bool:
         """Return whether an app has ended."""
-        return self._jobs.snapshot(app_id, time.monotonic()).has_ended
+        return self._kinds.of(app_id).snapshot(app_id, time.monotonic()).has_ended
 
     # Advice
 

@@ -7,6 +7,7 @@ import json
 import random
 
 import pytest
+from backend.kubernetes.samples import all_samples
 from backend.kubernetes.tables import documents
 from support.odd_values import odd_document, odd_value
 from support.scripted_server import Stream, scripted_server
@@ -17,8 +18,12 @@ from torchx_tui.backends.kube.pods import seconds_of
 from torchx_tui.backends.kube.reflector import Reflector
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.describe import by_object, describe
-from torchx_tui.backends.kubernetes.job_kind import MAX_REPLICAS, JobFacts
+from torchx_tui.backends.kubernetes.job_kind import CHILDREN, MAX_REPLICAS, JobFacts
 from torchx_tui.backends.kubernetes.jobs import Jobs
+from torchx_tui.backends.kubernetes.kinds.batch import BATCH
+from torchx_tui.backends.kubernetes.kinds.found import ServerKinds
+from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
+from torchx_tui.backends.kubernetes.kinds.kueue import queue_reason, read_workload
 from torchx_tui.backends.kubernetes.listing import ListedJobs, row_of
 from torchx_tui.backends.kubernetes.scheduler import native_text
 from torchx_tui.backends.kubernetes.volcano.jobs import checked_job
@@ -90,12 +95,52 @@ def test_odd_objects_are_described(api, chance):
         pods = [pod for one in mine if (pod := checked_pod(odd_document(chance, one))) is not None]
         about = [one for one in recorded("Event") if one["involvedObject"]["name"].startswith(name)]
         events = [one for event in about if (one := checked_event(odd_document(chance, event))) is not None]
-        facts = JobFacts(job, Jobs(api, VOLCANO).by_replica(pods), by_object(events), None)
+        facts = JobFacts(job, VOLCANO.by_replica({}, pods), by_object(events), None)
         assert_sound(describe(VOLCANO, facts, chance.choice([0.0, 1.8e9, 1e11])))
         assert_sound_row(row_of(VOLCANO, job))
         assert isinstance(native_text(job, pods) if rows % 40 == 0 else "", str)
         rows += 1
     assert rows > CASES * 0.5
+
+
+@pytest.mark.parametrize(("kind", "group"), [(BATCH, "plain"), (JOBSET, "jobset"), (BATCH, "kueue")])
+def test_odd_objects_of_other_kinds_are_described(chance, kind, group):
+    found = [one for one in all_samples(group) if ("replicatedJobs" in one["job"]["spec"]) == (kind is JOBSET)]
+    rows = 0
+    for _ in range(CASES):
+        one = chance.choice(found)
+        job = kind.checked(odd_document(chance, one["job"]))
+        if job is None:
+            continue
+        job["metadata"].setdefault("namespace", "default")
+        made = [child for item in one.get("jobs", []) if (child := BATCH.checked(odd_document(chance, item)))]
+        job = {**job, CHILDREN: made} if kind is JOBSET else job
+        pods = [pod for item in one["pods"] if (pod := checked_pod(odd_document(chance, item))) is not None]
+        events = [event for item in one["events"] if (event := checked_event(odd_document(chance, item))) is not None]
+        facts = JobFacts(job, kind.by_replica(job, pods), by_object(events), None)
+        kind.event_selectors(job, facts.pods)
+        assert_sound(describe(kind, facts, chance.choice([0.0, 1.8e9, 1e11])))
+        assert_sound_row(row_of(kind, job))
+        rows += 1
+    assert rows > CASES * 0.2
+
+
+def test_odd_workloads_are_read(server, api, chance):
+    path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/kq/workloads"
+    for _ in range(200):
+        one = chance.choice([one for one in all_samples("kueue") if one["job"]["spec"].get("suspend")])
+        server.answers["GET", path] = 200, sent(odd_document(chance, {"items": one["workloads"]}))
+        assert isinstance(queue_reason(one["job"], read_workload(api, one["job"])), str)
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_odd_lists_of_groups(server, number):
+    chance = random.Random(number)
+    groups = {"groups": [{"name": "batch", "versions": [{"groupVersion": "batch/v1"}]}]}
+    server.answers["GET", "/apis"] = 200, sent(odd_document(chance, groups))
+    api = server.api()
+    assert ServerKinds(api).find()
+    api.close()
 
 
 def test_odd_job_costs_one_row_of_a_list(server, api, chance):
@@ -105,7 +150,7 @@ def test_odd_job_costs_one_row_of_a_list(server, api, chance):
         chance.shuffle(items)
         metadata = chance.choice([{"resourceVersion": "5"}, sent(odd_value(chance))])
         server.answers["GET", JOBS] = 200, {"kind": "JobList", "metadata": metadata, "items": items}
-        rows = ListedJobs(Jobs(api, VOLCANO), "default").rows()
+        rows = ListedJobs(lambda: [Jobs(api, VOLCANO)], "default").rows()
         assert {job["metadata"]["name"] for job in good} <= {row.app_id.partition(":")[2] for row in rows}
         assert len(rows) <= 4
 
@@ -119,7 +164,7 @@ def test_null_is_a_field_that_is_not_set(server, api, field):
         outer = outer.setdefault(part, {})
     outer[name] = None
     server.answers["GET", JOBS] = 200, {"kind": "JobList", "metadata": {}, "items": [job]}
-    (row,) = ListedJobs(Jobs(api, VOLCANO), "default").rows()
+    (row,) = ListedJobs(lambda: [Jobs(api, VOLCANO)], "default").rows()
     assert_sound_row(row)
 
 
@@ -138,7 +183,7 @@ def test_odd_answers_to_a_description(server, api, chance):
         except TorchXTuiError:
             continue
         if found is not None:
-            assert_sound(describe(VOLCANO, JobFacts(found, jobs.by_replica(pods), {}, None), 1.8e9))
+            assert_sound(describe(VOLCANO, JobFacts(found, VOLCANO.by_replica({}, pods), {}, None), 1.8e9))
 
 
 def test_odd_events_of_a_watch(server, api, chance):
@@ -206,4 +251,4 @@ def test_deeply_nested_item(server, api):
     for _ in range(900):
         deep = [deep]
     server.answers["GET", JOBS] = 200, {"items": [deep, *recorded("Job")]}
-    assert len(ListedJobs(Jobs(api, VOLCANO), "default").rows()) == len(recorded("Job"))
+    assert len(ListedJobs(lambda: [Jobs(api, VOLCANO)], "default").rows()) == len(recorded("Job"))

@@ -1,0 +1,232 @@
+"""What the kinds of jobs have in common whose pods Kubernetes' own controllers make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ....base.files import user_name
+from ....logs.text.sanitize import plain
+from ....specs.errors import AppDefError
+from ....specs.roles import AppDef, Role
+from ....specs.status import AppState, ReplicaStatus, is_terminal
+from ...kube.api_server import ApiServer
+from ...kube.causes import (
+    UNPLACED,
+    UNSCHEDULED,
+    describe_event,
+    event_time,
+    is_silent,
+    newest_cause,
+    pod_reason,
+    together,
+)
+from ...kube.objects import POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
+from ...kube.pod_template import role_of_template
+from ...kube.pods import main_container, pod_state, run_of
+from ...shared.exit_reasons import format_cancelled, short_time
+from ...types import Finding, NameFault, StateChange
+from .. import labels
+from ..job_kind import CHILDREN, JobFacts, JobKind, Replica
+from ..times import submitted_at
+from .kueue import admitted_by, queue_of, queue_reason, read_workload
+
+CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
+TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
+_DEFAULT_SCHEDULER = "default-scheduler"
+# Controllers look at a new job within seconds.
+_LOOKED_AT_S = 10.0
+
+
+def true_conditions(job: KubernetesObject) -> dict[str, Mapping[str, Any]]:
+    """Return the conditions of a job that hold, by type."""
+    found = dig(job, "status", "conditions") or []
+    return {one.get("type") or "": one for one in found if one.get("status") == "True"}
+
+
+def is_cancelled(job: KubernetesObject) -> bool:
+    """Return whether this program was asked to cancel a job."""
+    return bool(dig(job, "metadata", "annotations", labels.CANCELLED_BY))
+
+
+def state_of_pods(pods: Iterable[KubernetesObject]) -> AppState | None:
+    """Return RUNNING or UNKNOWN by the pods of a job that has not ended; None if its own status decides."""
+    states = {pod_state(pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")}
+    if states == {AppState.UNKNOWN}:
+        return AppState.UNKNOWN
+    # If all pods have ended, the controller has not counted them yet, or creates others.
+    return AppState.RUNNING if AppState.RUNNING in states or (states and AppState.PENDING not in states) else None
+
+
+class ObservedJobs(JobKind):
+    """Jobs that others launch: this program shows, explains and ends them."""
+
+    unknown = ""
+    explanations = ()
+    cancel_at = ""
+
+    def is_suspended(self, job: KubernetesObject) -> bool:
+        """Return whether a job makes no pods until somebody, or a queue, lets it run."""
+        return "Suspended" in true_conditions(job) or bool(dig(job, "spec", "suspend"))
+
+    def why(self, facts: JobFacts) -> str:
+        """Return the part of the reason that the job's own status gives; empty if it gives none."""
+        return ""
+
+    def makers(self, job: KubernetesObject) -> list[KubernetesObject]:
+        """Return the objects whose FailedCreate events explain missing pods."""
+        return [job]
+
+    def cfg(self, job: KubernetesObject) -> dict[str, Any]:
+        return {"namespace": job["metadata"].get("namespace")}
+
+    def main_container(self, pod: KubernetesObject) -> str:
+        return main_container(pod, "main")
+
+    def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
+        templates: dict[str, list[KubernetesObject]] = {}
+        for replica, template in self.replicas(job):
+            templates.setdefault(replica.role, []).append(template)
+        lost: list[str] = []
+        roles = []
+        for name, all_of_role in templates.items():
+            role = role_of_template(name, all_of_role[0], main_container(all_of_role[0]), lost)
+            role.num_replicas = len(all_of_role)
+            roles.append(role)
+        notes += dict.fromkeys(lost)
+        return roles
+
+    # Why
+
+    def event_selectors(self, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject]) -> list[str]:
+        status = self.status(job, pods.values())
+        if status.state is AppState.SUCCEEDED:
+            return []
+        if self.is_suspended(job):
+            return [f"involvedObject.uid={uid_of(job)},reason=SuccessfulDelete"] if uid_of(job) else []
+        selectors = []
+        if not is_terminal(status.state):
+            if len(pods) < status.wanted:
+                makers = [one for one in self.makers(job) if uid_of(one)]
+                selectors += [f"involvedObject.uid={uid_of(one)}" for one in makers[:3]]
+            silent = next((pod for pod in pods.values() if is_silent(pod)), None)
+            if silent is not None:
+                selectors.append(f"involvedObject.name={name_of(silent)},involvedObject.uid={uid_of(silent)}")
+        return selectors
+
+    def read_more(self, server: ApiServer, job: KubernetesObject, now: float) -> Any:
+        return read_workload(server, job) if queue_of(job) else None
+
+    def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
+        job = facts.job
+        status = self.status(job, facts.pods.values())
+        state = status.state
+        if state is AppState.SUCCEEDED:
+            return ""
+        if state is AppState.CANCELLED:
+            return format_cancelled(dig(job, "metadata", "annotations", labels.CANCELLED_BY) or "", None)
+        if job["metadata"].get("deletionTimestamp"):
+            seconds = max(
+                (pod["metadata"].get("deletionGracePeriodSeconds") or 0 for pod in facts.pods.values()), default=0
+            )
+            return "is being deleted" + (f"; its pods end within {seconds} s" if seconds else "")
+        if self.is_suspended(job):
+            lost = "its pods were deleted, and the logs with them" if facts.events.get(uid_of(job)) else ""
+            return "; ".join(filter(None, (queue_reason(job, facts.more) or self._suspended(job), lost)))
+        if state is AppState.SUBMITTED:
+            return self._not_looked_at(job, now)
+        ending = is_terminal(state) or "FailureTarget" in true_conditions(job)
+        failed = [one for one in replicas if one.state is AppState.FAILED and not _was_killed(facts, one)]
+        parts = [_together(sorted(failed, key=lambda one: one.finished_at or now))]
+        held = False
+        if not ending:
+            waiting = [one for one in replicas if not is_terminal(one.state) and one.reason and one.hostname]
+            not_created = self._not_created(facts) if len(facts.pods) < len(replicas) else ""
+            parts += [not_created, _together(waiting)]
+            held = bool(not_created or waiting)
+        parts.append(self.why(facts))
+        if held and state is AppState.RUNNING:
+            running = sum(run_of(pod, main_container(pod)).is_running for pod in facts.pods.values())
+            parts.append(f"{running} of {len(replicas)} run" if running < len(replicas) else "")
+        if state is AppState.PENDING:
+            parts.append(admitted_by(facts.more))
+        found = [part for part in parts if part]
+        if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > _LOOKED_AT_S:
+            return "has no pod, and no event says why"
+        return "; ".join(found) or status.message
+
+    def _not_created(self, facts: JobFacts) -> str:
+        events = [event for one in self.makers(facts.job) for event in facts.events.get(uid_of(one), [])]
+        failed = [event for event in sorted(events, key=event_time) if event.get("reason") == "FailedCreate"]
+        return describe_event(failed[-1]) if failed else ""
+
+    def _suspended(self, job: KubernetesObject) -> str:
+        where = f"kubectl -n {job['metadata'].get('namespace')} patch {self.word.lower()} {name_of(job)} --type merge"
+        return f'suspended, by somebody or by a queue; `{where} -p \'{{"spec":{{"suspend":false}}}}\'` resumes it'
+
+    def _not_looked_at(self, job: KubernetesObject, now: float) -> str:
+        age = now - submitted_at(job)
+        if by := dig(job, "spec", "managedBy"):
+            return plain(f"{by} should run it (spec.managedBy), but has not looked at it")
+        return f"its controller has not looked at it for {short_time(age)}" if age > _LOOKED_AT_S else ""
+
+    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
+        events = list(events)
+        reason = pod_reason(pod, events, newest_cause(pod, events))
+        group = dig(pod, "spec", "schedulingGroup", "podGroupName")
+        scheduler = dig(pod, "spec", "schedulerName") or _DEFAULT_SCHEDULER
+        if reason == UNPLACED and group:
+            return plain(f"waits for the PodGroup {group}, which is missing or not complete")
+        if reason == UNPLACED and scheduler != _DEFAULT_SCHEDULER:
+            return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
+        return reason.replace(UNSCHEDULED, f"{UNSCHEDULED} as a gang, all pods or none", 1) if group else reason
+
+    # Launch and cancel
+
+    def name_faults(self, app: AppDef) -> list[NameFault]:
+        return []
+
+    def check(self, app: AppDef, namespace: str) -> None:
+        raise AppDefError(f"A {self.word} cannot be launched from here: `kubectl create` does it")
+
+    def manifest(self, app: AppDef, options: Any) -> KubernetesObject:
+        raise AppDefError(f"A {self.word} cannot be launched from here: `kubectl create` does it")
+
+    def replica_at(self, job: KubernetesObject, field: str) -> tuple[str, str]:
+        return "", field
+
+    def cancelled(self, job: KubernetesObject) -> KubernetesObject:
+        annotations = {**(job["metadata"].get("annotations") or {}), labels.CANCELLED_BY: user_name()}
+        metadata = {**job["metadata"], "annotations": annotations}
+        made = {**job, "metadata": metadata, "spec": {**job["spec"], "suspend": True}}
+        made.pop(CHILDREN, None)
+        return made
+
+    def findings(self, server: ApiServer) -> list[Finding]:
+        return []
+
+    def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
+        return []
+
+
+def _was_killed(facts: JobFacts, replica: ReplicaStatus) -> bool:
+    """Return whether a pod failed only because it was deleted."""
+    pod = facts.pods.get(Replica(replica.role, replica.id)) or {"metadata": {}}
+    conditions = {one.get("type") for one in dig(pod, "status", "conditions") or []}
+    return "deletionTimestamp" in pod["metadata"] and "DisruptionTarget" not in conditions
+
+
+def _together(replicas: Sequence[ReplicaStatus]) -> str:
+    return together([(replica.reason or "failed", f"{replica.role}/{replica.id}") for replica in replicas])
+
+
+def timeline_of(
+    job: KubernetesObject, state: AppState, started_at: float | None, finished_at: float | None
+) -> list[StateChange]:
+    """Return the states that a job went through, as far as their times are known."""
+    changes = [StateChange(AppState.SUBMITTED, submitted_at(job))]
+    if started_at is not None:
+        changes.append(StateChange(AppState.RUNNING, max(changes[-1].at, started_at)))
+    if finished_at is not None and is_terminal(state):
+        changes.append(StateChange(state, max(changes[-1].at, finished_at)))
+    return changes
