@@ -26,7 +26,8 @@ from .observed import (
 )
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-_JOB_NAME = "batch.kubernetes.io/job-name"
+# Servers before 1.27 have this label only; newer ones have it beside `batch.kubernetes.io/job-name`.
+_JOB_NAME = "job-name"
 JOB_SPEC = shape(
     suspend=bool,
     completions=int,
@@ -116,7 +117,7 @@ class BatchJobs(ObservedJobs):
 
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}
-        return Replica(named.get(labels.ROLE_NAME) or main_container(pod, "main"), number(named, INDEX))
+        return Replica(named.get(labels.ROLE_NAME) or main_container(pod, "main"), index_of(pod))
 
     def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
         if dig(job, "spec", "completionMode") == "Indexed":
@@ -201,12 +202,21 @@ def job_state(job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> A
         return AppState.SUBMITTED
     if job["metadata"].get("deletionTimestamp") or held.keys() & {"FailureTarget", "SuccessCriteriaMet"}:
         return AppState.RUNNING
-    if (seen := state_of_pods(pods)) is not None:
+    known = list(pods)
+    if (seen := state_of_pods(known)) is not None:
         return seen
     active, ready = status.get("active") or 0, status.get("ready")
-    # Servers before 1.24 do not count those that are ready. Between two tries there is no pod.
+    if ready is None and not known:
+        # Servers before 1.24 do not count those that are ready.
+        ready = active
+    # Between two tries there is no pod.
     tried = not active and (status.get("failed") or status.get("succeeded"))
-    return AppState.RUNNING if ready or (ready is None and active) or tried else AppState.PENDING
+    return AppState.RUNNING if ready or tried else AppState.PENDING
+
+
+def index_of(pod: KubernetesObject) -> int:
+    """Return the completion index of a pod; before 1.28 it is an annotation only."""
+    return number(dig(pod, "metadata", "labels") or {}, INDEX, number(dig(pod, "metadata", "annotations") or {}, INDEX))
 
 
 def count_of(job: KubernetesObject) -> int:

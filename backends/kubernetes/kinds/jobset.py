@@ -12,7 +12,7 @@ from ...kube.api_server import ApiServer
 from ...kube.objects import METADATA, KubernetesObject, Name, checked, dig, name_of, number, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
-from .batch import INDEX, JOB_SPEC, count_of
+from .batch import JOB_SPEC, count_of, index_of
 from .children import children_of, with_children
 from .kueue import queue_of
 from .observed import (
@@ -112,7 +112,7 @@ class JobSets(ObservedJobs):
 
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}
-        return Replica(named.get(_ROLE) or main_container(pod), number(named, INDEX))
+        return Replica(named.get(_ROLE) or main_container(pod), index_of(pod))
 
     def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
         sizes = {part["name"]: _size(part) for part in _parts(job)}

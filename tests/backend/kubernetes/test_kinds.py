@@ -267,7 +267,7 @@ def test_pod_that_its_job_ended_is_no_cause():
         "deletionTimestamp": "2026-11-26T14:42:00Z",
         "ownerReferences": [{"uid": found["job"]["metadata"]["uid"]}],
     }
-    killed["metadata"]["labels"]["batch.kubernetes.io/job-name"] = "policy-failjob"
+    killed["metadata"]["labels"]["job-name"] = "policy-failjob"
     found["pods"].append(killed)
     assert "out of memory" not in described(BATCH, found).msg
 
