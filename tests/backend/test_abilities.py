@@ -17,8 +17,8 @@ ABILITIES = {
     "local_cwd": f"{COMMON} MeasuresUsage OwnsJobs PrunesJobs KeepsLogFiles",
     "local_docker": f"{COMMON} WatchesChanges MeasuresUsage OpensShell StreamsLogs",
     "kubernetes": f"{COMMON} KnowsValues WatchesChanges OpensShell StreamsLogs",
-    "slurm": f"{COMMON} KnowsValues SuggestsPartitions SuggestsAlternatives ListsAllUsers MeasuresUsage OpensShell"
-    " HasActions KeepsLogFiles",
+    "slurm": f"{COMMON} KnowsValues SuggestsPartitions DescribesCluster SuggestsAlternatives ListsAllUsers"
+    " MeasuresUsage OpensShell HasActions KeepsLogFiles",
 }
 FACTORIES = {
     name: factory for name, factory in registry.get_scheduler_factories().items() if isinstance(factory, partial)

@@ -1,0 +1,116 @@
+"""What of the cluster is free, by partition and node, and the limits of this user."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from ...base.timeouts import AwaitedCall
+from ...logs.text.sanitize import plain
+from ...specs.errors import SchedulerError
+from ..types import ClusterNode, ClusterStatus, pool_of
+from .cluster import ActiveJob, Cluster
+from .limits import limit_sentences
+from .values import expand_nodes
+
+# Nodes are shown without the limits if accounting takes longer (s).
+_LIMITS_WAIT_S = 4.0
+_MAX_USERS = 20
+_OPEN = "UP"
+# What a partition demands of a job, by the fields of `scontrol show partition`.
+_DEMANDS = {
+    "MaxNodes": "nodes per job: at most {}",
+    "AllowAccounts": "accounts {}",
+    "DenyAccounts": "not accounts {}",
+    "AllowQos": "QOS {}",
+    "DenyQos": "not QOS {}",
+    "AllowGroups": "groups {}",
+    "QoS": "limits of QOS {}",
+}
+_ANY = ("", "ALL", "UNLIMITED", "N/A")
+
+
+def cluster_status(cluster: Cluster, user: str, interval: float) -> ClusterStatus:
+    """Return the partitions and nodes of a cluster with what is free, and the limits of a user.
+
+    Raises:
+        SchedulerError: Slurm does not list partitions or nodes.
+    """
+    call = AwaitedCall(lambda: _limits(cluster, user), "ask-limits")
+    nodes, partitions, restrictions = cluster.all_nodes(), cluster.partitions(), cluster.restrictions()
+    notes: list[str] = []
+    try:
+        active = cluster.active_jobs()
+    except SchedulerError as error:
+        active = []
+        notes.append(f"jobs of other users are not known: {error}")
+    accounts: Mapping[str, Sequence[str]] = {}
+    limits: Sequence[str] = ()
+    try:
+        if call.wait(_LIMITS_WAIT_S):
+            accounts, limits = call.result()
+        else:
+            notes.append("limits are not known yet: accounting has not answered")
+    except SchedulerError as error:
+        notes.append(f"limits are not known: {error}")
+    waiting = Counter(name for job in active if job.state == "PENDING" for name in job.partitions)
+    by_pool: dict[str, list[ClusterNode]] = {}
+    for node in nodes:
+        for pool in node.pools:
+            by_pool.setdefault(pool, []).append(node)
+    pools = []
+    for partition in partitions:
+        name, fields = partition.name, restrictions.get(partition.name, {})
+        note, is_open = _restriction(fields, accounts)
+        made = pool_of(plain(name), by_pool.get(name, ()), cfg={"partition": name}, limit=partition.max_time)
+        is_open, note = is_open and partition.is_up, note or ("" if partition.is_up else "closed")
+        pools.append(replace(made, waiting=waiting[name], note=note, is_open=is_open))
+    return ClusterStatus(pools, _with_users(nodes, active), limits, notes, interval)
+
+
+def _limits(cluster: Cluster, user: str) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+    accounts = cluster.accounts(user)
+    return accounts, [*limit_sentences(cluster, user, accounts)]
+
+
+def _restriction(fields: Mapping[str, str], accounts: Mapping[str, Sequence[str]]) -> tuple[str, bool]:
+    """Return what a partition demands of a job, and whether it starts jobs of these accounts; none are unknown ones."""
+    values = {key: fields.get(key, "") for key in _DEMANDS}
+    demands = [_DEMANDS[key].format(plain(value)) for key, value in values.items() if value not in _ANY]
+    qos = {name for names in accounts.values() for name in names}
+    refused = [
+        f"not open to your {what}"
+        for what, mine, allow, deny in (
+            ("accounts", {*accounts}, "AllowAccounts", "DenyAccounts"),
+            ("QOS", qos, "AllowQos", "DenyQos"),
+        )
+        if mine and not _is_allowed(mine, fields.get(allow, ""), fields.get(deny, ""))
+    ]
+    state = fields.get("State", _OPEN)
+    closed = [] if state == _OPEN else [f"closed ({plain(state.lower())})"]
+    return ", ".join([*closed, *refused, *demands]), not closed and not refused
+
+
+def _is_allowed(mine: set[str], allowed: str, denied: str) -> bool:
+    return bool((mine if allowed in _ANY else mine & {*allowed.split(",")}) - {*denied.split(",")})
+
+
+def _with_users(nodes: Iterable[ClusterNode], active: Iterable[ActiveJob]) -> list[ClusterNode]:
+    """Return the nodes, made safe for the screen, with the users of the jobs that have them."""
+    users: dict[str, dict[str, None]] = {}
+    for job in active:
+        if job.state != "PENDING":
+            for name in expand_nodes(job.nodes):
+                users.setdefault(name, {})[plain(job.user)] = None
+    return [
+        replace(
+            node,
+            name=plain(node.name),
+            pools=(*map(plain, node.pools),),
+            state=plain(node.state),
+            reason=plain(node.reason),
+            users=(*users.get(node.name, ()),)[:_MAX_USERS],
+        )
+        for node in nodes
+    ]
