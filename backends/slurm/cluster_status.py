@@ -20,7 +20,7 @@ _MAX_USERS = 20
 _OPEN = "UP"
 # What a partition demands of a job, by the fields of `scontrol show partition`.
 _DEMANDS = {
-    "MaxNodes": "nodes per job: at most {}",
+    "MaxNodes": "max nodes {}",
     "AllowAccounts": "accounts {}",
     "DenyAccounts": "not accounts {}",
     "AllowQos": "QOS {}",
@@ -79,17 +79,13 @@ def _restriction(fields: Mapping[str, str], accounts: Mapping[str, Sequence[str]
     values = {key: fields.get(key, "") for key in _DEMANDS}
     demands = [_DEMANDS[key].format(plain(value)) for key, value in values.items() if value not in _ANY]
     qos = {name for names in accounts.values() for name in names}
-    refused = [
-        f"not open to your {what}"
-        for what, mine, allow, deny in (
-            ("accounts", {*accounts}, "AllowAccounts", "DenyAccounts"),
-            ("QOS", qos, "AllowQos", "DenyQos"),
-        )
-        if mine and not _is_allowed(mine, fields.get(allow, ""), fields.get(deny, ""))
-    ]
+    is_refused = any(
+        mine and not _is_allowed(mine, fields.get(f"Allow{kind}", ""), fields.get(f"Deny{kind}", ""))
+        for kind, mine in (("Accounts", {*accounts}), ("Qos", qos))
+    )
     state = fields.get("State", _OPEN)
-    closed = [] if state == _OPEN else [f"closed ({plain(state.lower())})"]
-    return ", ".join([*closed, *refused, *demands]), not closed and not refused
+    marks = [f"closed ({plain(state.lower())})"] if state != _OPEN else ["not yours"] if is_refused else []
+    return ", ".join([*marks, *demands]), not marks
 
 
 def _is_allowed(mine: set[str], allowed: str, denied: str) -> bool:

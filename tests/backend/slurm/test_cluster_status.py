@@ -91,11 +91,11 @@ def test_nodes_name_their_pools_and_users(slurm, commands):
 # The partitions of the recordings, and what is noted of each for a user of the account vision with the QOS normal.
 NOTES = {
     "main": ("", True),
-    "short": ("nodes per job: at most 1", True),
+    "short": ("max nodes 1", True),
     "closed": ("closed (down)", False),
     "drainp": ("closed (drain)", False),
-    "gold": ("not open to your accounts, accounts gold", False),
-    "vipq": ("not open to your QOS, QOS vip", False),
+    "gold": ("not yours, accounts gold", False),
+    "vipq": ("not yours, QOS vip", False),
 }
 
 
