@@ -14,8 +14,8 @@ from torchx_tui.backends import abilities, registry
 ALL = {name: one for name, one in vars(abilities).items() if getattr(one, "_is_runtime_protocol", False)}
 COMMON = "ChecksBackend ChecksNames ChecksLaunches DescribesNatively RunsCommands"
 ABILITIES = {
-    "local_cwd": f"{COMMON} MeasuresUsage OwnsJobs PrunesJobs KeepsLogFiles",
-    "local_docker": f"{COMMON} WatchesChanges MeasuresUsage OpensShell StreamsLogs",
+    "local_cwd": f"{COMMON} DescribesCluster MeasuresUsage OwnsJobs PrunesJobs KeepsLogFiles",
+    "local_docker": f"{COMMON} DescribesCluster WatchesChanges MeasuresUsage OpensShell StreamsLogs",
     "kubernetes": f"{COMMON} KnowsValues WatchesChanges OpensShell StreamsLogs",
     "slurm": f"{COMMON} KnowsValues SuggestsPartitions DescribesCluster SuggestsAlternatives ListsAllUsers"
     " MeasuresUsage OpensShell HasActions KeepsLogFiles",

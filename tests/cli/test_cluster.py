@@ -26,7 +26,7 @@ gpu        10/56 a100    1/7      1     1       80/448      640/3,584 GB   1d 00
 long       10/56 a100    1/7      1     1       80/448      640/3,584 GB   7d 00h        3  max nodes 2
 h100       0/32 h100     0/4                     0/256        0/2,048 GB   2d 00h       57  not yours, accounts gold
 cpu                    13/40     14        1,280/2,560  10,240/20,480 GB  12h 00m
-old        4/4 k80       1/1                     64/64        256/512 GB                    closed (drain)
+old        4/4 k80       1/1                     64/64        512/512 GB                    closed (drain)
   account vision (default), QOS normal, high
   fair share of the account vision: 0.42 of 1; more starts sooner
   GrpTRES of the account vision: 14 of 16 GPUs in use

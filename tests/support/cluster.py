@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from support.canned import CannedScheduler
 
@@ -32,24 +33,29 @@ class CannedCluster(CannedScheduler):
         return opts
 
 
-def node(name: str, *pools: str, gpus: str = "", free: int = 0, of: int = 0, **more: object) -> ClusterNode:
-    """Return a node of 64 CPUs, of which eight are free for each free GPU, or for each of eight."""
-    state = "idle" if free == of else "mixed" if free else "allocated"
-    if free == of:
-        more.pop("users", None)
-    cpus = {"cpus": 64, "memory": 512 * GB, "cpus_free": free * 64 // max(1, of), "memory_free": free * 64 * GB}
-    counts = {gpus: (free, of)} if gpus else {}
-    return ClusterNode(name, pools, state, **{**cpus, "gpus": counts, **more})
+def node(
+    name: str, *pools: str, gpus: str = "", free: int = 0, of: int = 0, users: tuple[str, ...] = ()
+) -> ClusterNode:
+    """Return a node of 64 CPUs and 512 GB; as large a part of them is free as of its GPUs."""
+    return ClusterNode(
+        name,
+        pools,
+        "idle" if free == of else "mixed" if free else "allocated",
+        users=() if free == of else users,
+        cpus=64,
+        cpus_free=free * 64 // max(1, of),
+        memory=512 * GB,
+        memory_free=free * 512 * GB // max(1, of),
+        gpus={gpus: (free, of)} if gpus else {},
+    )
 
 
 def down(name: str, *pools: str, gpus: str = "", of: int = 0, reason: str = "") -> ClusterNode:
-    unused = {"is_usable": False, "cpus_free": 0, "memory_free": 0, "reason": reason}
-    return ClusterNode(
-        name, pools, "drained", cpus=64, memory=512 * GB, gpus={gpus: (0, of)} if gpus else {}, **unused
-    )  # fmt: skip
+    counts = {gpus: (0, of)} if gpus else {}
+    return ClusterNode(name, pools, "drained", reason, is_usable=False, cpus=64, memory=512 * GB, gpus=counts)
 
 
-def pool(name: str, nodes: Sequence[ClusterNode], **more: object) -> ClusterPool:
+def pool(name: str, nodes: Sequence[ClusterNode], **more: Any) -> ClusterPool:
     mine = [each for each in nodes if name in each.pools]
     return pool_of(name, mine, cfg={"partition": name}, **more)
 

@@ -107,7 +107,7 @@ class ClusterScreen(BaseScreen):
         super().__init__()
         self._wanted, self._cursor = scheduler, pool
         self._names: list[str] = []
-        self._name = ""
+        self._backend = ""
         # The pool whose nodes are shown; empty for all pools.
         self._pool = ""
         self._answers: dict[str, _Answer] = {}
@@ -122,7 +122,7 @@ class ClusterScreen(BaseScreen):
 
     def on_mount(self) -> None:
         self._names = self.dashboard.jobs.with_ability(DescribesCluster)
-        self._name = self._wanted if self._wanted in self._names else next(iter(self._names), "")
+        self._backend = self._wanted if self._wanted in self._names else next(iter(self._names), "")
         self.set_focus(self._pane.table)
         self._draw()
 
@@ -135,7 +135,7 @@ class ClusterScreen(BaseScreen):
     @property
     def status(self) -> ClusterStatus | None:
         """What the chosen backend has; None until it answers."""
-        answer = self._answers.get(self._name)
+        answer = self._answers.get(self._backend)
         return answer.status if answer is not None else None
 
     @property
@@ -151,7 +151,7 @@ class ClusterScreen(BaseScreen):
         Args:
             asks: whether the backend is asked again; it is in any case if it has not answered yet.
         """
-        name, pool = self._name, self._pool
+        name, pool = self._backend, self._pool
         known = self._answers.get(name)
         if asks or known is None:
             scheduler = self.dashboard.jobs.made.get(name)
@@ -168,11 +168,11 @@ class ClusterScreen(BaseScreen):
             self._show(asks=True)
 
     def _draw(self) -> None:
-        answer, table, shown = self._answers.get(self._name), self._pane.table, self._shown
+        answer, table, shown = self._answers.get(self._backend), self._pane.table, self._shown
         words = {name: backend_word(name, long=True) for name in self._names}
-        self._pane.rule.title = tabs_text(words, self._name, "tab")
-        if answer is None or (shown.name, shown.pool) != (self._name, self._pool):
-            table.placeholder = Text(f"Asking {words.get(self._name, 'the backends')}", STYLES.faint)
+        self._pane.rule.title = tabs_text(words, self._backend, "tab")
+        if answer is None or (shown.name, shown.pool) != (self._backend, self._pool):
+            table.placeholder = Text(f"Asking {words.get(self._backend, 'the backends')}", STYLES.faint)
             table.show(None, frozenset())
         else:
             empty = "No row contains these words" if self._filter else "Nothing here"
@@ -184,7 +184,7 @@ class ClusterScreen(BaseScreen):
         self.refresh_bars()
 
     def _info(self) -> Text:
-        answer, table = self._answers.get(self._name), self._shown.table
+        answer, table = self._answers.get(self._backend), self._shown.table
         if answer is None or answer.status is None or table is None:
             return Text()
         if answer.error:
@@ -234,7 +234,7 @@ class ClusterScreen(BaseScreen):
         from ..launch.screen import LaunchScreen
 
         if (pool := self.pool) is not None:
-            self.app.push_screen(LaunchScreen(changes=pool.cfg, scheduler=self._name))
+            self.app.push_screen(LaunchScreen(changes=pool.cfg, scheduler=self._backend))
 
     def action_filter(self) -> None:
         """Type a filter."""
@@ -258,14 +258,14 @@ class ClusterScreen(BaseScreen):
 
     def action_tab(self, name: str) -> None:
         """Show the pools of a backend."""
-        self._name, self._pool, self._cursor = name, "", ""
+        self._backend, self._pool, self._cursor = name, "", ""
         self._draw()
         self._show(asks=True)
 
     def action_next_tab(self, step: int) -> None:
         """Show the next or the previous backend."""
         if self._names:
-            self.action_tab(self._names[(self._names.index(self._name) + step) % len(self._names)])
+            self.action_tab(self._names[(self._names.index(self._backend) + step) % len(self._names)])
 
     def action_refresh_now(self) -> None:
         """Ask now; a backend may repeat its last answer."""
