@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...base.durations import duration
+from ...logs.text.sanitize import plain
 from ..types import ClusterNode, ClusterPool, ClusterStatus
 
 _GB = 1 << 30
@@ -44,10 +45,10 @@ class Table(NamedTuple):
 
 
 def make_table(columns: Sequence[Column], items: Sequence[Any]) -> Table:
-    """Return the table of pools or nodes."""
+    """Return the table of pools or nodes, safe for a terminal."""
     kept, labels, widths, texts = [], [], [], []
     for column in columns:
-        cells = [column.cell(item) for item in items]
+        cells = [plain(column.cell(item)) for item in items]
         if any(cells):
             width = max(len(column.label), *map(len, cells))
             pad = width if column.is_right else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ...base.timeouts import AwaitedCall
@@ -63,10 +63,11 @@ def cluster_status(cluster: Cluster, user: str, interval: float) -> ClusterStatu
     for partition in partitions:
         name, fields = partition.name, restrictions.get(partition.name, {})
         note, is_open = _restriction(fields, accounts)
-        made = pool_of(plain(name), by_pool.get(name, ()), cfg={"partition": name}, limit=partition.max_time)
+        made = pool_of(name, by_pool.get(name, ()), cfg={"partition": name}, limit=partition.max_time)
         is_open, note = is_open and partition.is_up, note or ("" if partition.is_up else "closed")
         pools.append(replace(made, waiting=waiting[name], note=note, is_open=is_open))
-    return ClusterStatus(pools, _with_users(nodes, active), limits, notes, interval)
+    nodes = _with_users(nodes, active)
+    return ClusterStatus(pools, nodes, limits, notes or [*_hidden(nodes, user)], interval)
 
 
 def _limits(cluster: Cluster, user: str) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
@@ -93,20 +94,19 @@ def _is_allowed(mine: set[str], allowed: str, denied: str) -> bool:
 
 
 def _with_users(nodes: Iterable[ClusterNode], active: Iterable[ActiveJob]) -> list[ClusterNode]:
-    """Return the nodes, made safe for the screen, with the users of the jobs that have them."""
+    """Return the nodes with the users of the jobs that have them."""
     users: dict[str, dict[str, None]] = {}
     for job in active:
         if job.state != "PENDING":
             for name in expand_nodes(job.nodes):
-                users.setdefault(name, {})[plain(job.user)] = None
-    return [
-        replace(
-            node,
-            name=plain(node.name),
-            pools=(*map(plain, node.pools),),
-            state=plain(node.state),
-            reason=plain(node.reason),
-            users=(*users.get(node.name, ()),)[:_MAX_USERS],
-        )
-        for node in nodes
-    ]
+                users.setdefault(name, {})[job.user] = None
+    return [replace(node, users=(*users.get(node.name, ()),)[:_MAX_USERS]) for node in nodes]
+
+
+def _hidden(nodes: Sequence[ClusterNode], user: str) -> Iterator[str]:
+    """Yield what Slurm hides from a user (slurm.conf(5): PrivateData)."""
+    if not nodes:
+        yield "Slurm shows you no nodes (PrivateData in slurm.conf)"
+    used = [node for node in nodes if node.state.startswith(("allocated", "mixed"))]
+    if {name for node in used for name in node.users} <= {user} and not all(node.users for node in used):
+        yield "Slurm shows you no jobs of others (PrivateData in slurm.conf): users and waiting jobs are incomplete"

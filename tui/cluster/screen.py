@@ -192,7 +192,7 @@ class ClusterScreen(BaseScreen):
         shown, total = self._pane.table.row_count, len(table.rows)
         rows = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
         kind = next((pool.kind for pool in answer.status.pools), "pool")
-        what = f"nodes of {self._pool}" if self._pool else f"{kind}s"
+        what = f"nodes of {plain(self._pool)}" if self._pool else f"{kind}s"
         return Text(f"{rows} {what}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
 
     def _draw_limits(self) -> None:

@@ -169,6 +169,15 @@ def test_a_question_that_fails_costs_a_note(slurm, commands, program, note):
     assert [(told.startswith(note), DENIED in told) for told in status.notes] == [(True, True)]
 
 
+@pytest.mark.parametrize(("user", "is_hidden"), [("bob", False), (user_name(), True)], ids=["of others", "only own"])
+def test_what_slurm_hides_is_a_note(slurm, commands, user, is_hidden):
+    busy = {"StateLong": "mixed", "CPUsState": "2/2/0/4"}
+    commands.nodes({"NodeList": "n1", **busy}, {"NodeList": "n2", **busy})
+    answer_partitions(commands, "main*")
+    answer_active(commands, [f"RUNNING|main|{user}|n1"])
+    assert ["Slurm shows you no jobs of others" in note for note in slurm.cluster().notes] == [True] * is_hidden
+
+
 def test_a_controller_that_is_away_is_an_error(slurm, commands):
     commands.answer("sinfo", err="sinfo: error: Unable to contact slurm controller", code=1)
     with pytest.raises(SchedulerError, match="Unable to contact slurm controller"):
