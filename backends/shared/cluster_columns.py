@@ -61,8 +61,8 @@ def make_table(columns: Sequence[Column], items: Sequence[Any]) -> Table:
 
 def pool_table(status: ClusterStatus) -> Table:
     """Return the table of all pools."""
-    kind = status.pools[0].kind.upper() if status.pools else ""
-    return make_table([Column(kind, lambda pool: pool.name), *_POOL_COLUMNS], status.pools)
+    kinds = "/".join(dict.fromkeys(pool.kind.upper() for pool in status.pools))
+    return make_table([Column(kinds, lambda pool: pool.name), *_POOL_COLUMNS], status.pools)
 
 
 def node_table(nodes: Sequence[ClusterNode]) -> Table:

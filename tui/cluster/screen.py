@@ -191,8 +191,8 @@ class ClusterScreen(BaseScreen):
             return Text(f"! {plain(answer.error)}", STYLES.pending)
         shown, total = self._pane.table.row_count, len(table.rows)
         rows = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
-        kind = next((pool.kind for pool in answer.status.pools), "pool")
-        what = f"nodes of {plain(self._pool)}" if self._pool else f"{kind}s"
+        kinds = dict.fromkeys(f"{pool.kind}s" for pool in answer.status.pools)
+        what = f"nodes of {plain(self._pool)}" if self._pool else " and ".join(kinds)
         return Text(f"{rows} {what}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
 
     def _draw_limits(self) -> None:
