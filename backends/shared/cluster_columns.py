@@ -113,6 +113,6 @@ _NODE_COLUMNS = (
     Column("GPUS", _gpus),
     Column("CPUS", lambda node: _share(node.cpus_free, node.cpus), is_right=True),
     Column("MEMORY", _memory, is_right=True, rank=1),
-    Column("USERS", lambda node: " ".join(node.users)),
     Column("REASON", lambda node: node.reason),
+    Column("USERS", lambda node: " ".join(node.users)),
 )

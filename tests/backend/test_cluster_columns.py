@@ -14,7 +14,7 @@ def test_columns_without_a_text_are_left_out():
 
 def test_texts_of_a_backend_are_made_safe():
     (row,) = node_table([ClusterNode("n\x1b[2J1", reason="bad\nfan\x9b31m", users=("\x1b]0;x\x07eve",))]).rows
-    assert row == ("n1", "eve", "bad fan")
+    assert row == ("n1", "bad fan", "eve")
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _INDENT, _GAP = 1, 2
 # The last column that fits is cut to this width before another one is left out.
-_LEAST = 8
+_LEAST = 14
 
 
 class RowTable(ScrollView, can_focus=True, inherit_bindings=False):

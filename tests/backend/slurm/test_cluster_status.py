@@ -13,6 +13,7 @@ from torchx_tui.backends.slurm.values import gpus_by_type
 from torchx_tui.backends.types import ClusterStatus
 from torchx_tui.base.files import user_name
 from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
 
 RECORDINGS = Path(__file__).with_name("recordings")
 DENIED = "slurm_load_jobs error: Access/permission denied"
@@ -207,3 +208,21 @@ def test_an_incomplete_record_costs_one_node():
     assert len(values) == len(NODE_FIELDS)
     text = FIELD.join(values) + RECORD + FIELD.join(values[:5]) + RECORD + FIELD.join(("n2", *values[1:])) + RECORD
     assert [node.name for node in parse_nodes(text)] == ["n1", "n2"]
+
+
+def test_reasons_know_the_nodes_of_a_hidden_partition(slurm, commands):
+    free = {"StateLong": "idle", "CPUsState": "0/4/0/4"}
+    commands.nodes({"NodeList": "n1", **free})
+    commands.nodes({"NodeList": "n2", "Partition": "hidden", **free}, partition="hidden")
+    commands.queue({"State": "PENDING", "Reason": "Resources", "Partition": "hidden"})
+    (reason,) = [reason for reason in slurm.describe("7").reasons if "CPUs of hidden are free" in reason]
+    assert reason.startswith("4 of 4 CPUs")
+
+
+def test_reasons_and_partitions_use_one_answer_about_the_nodes(slurm, commands):
+    recorded(commands, "24.11")
+    commands.queue({"State": "PENDING", "Reason": "Resources", "Partition": "main"})
+    slurm.describe("7")
+    slurm.describe("7")
+    slurm.partitions(AppDef("app", [Role("r", "", entrypoint="true")]), {})
+    assert len([call for call in commands.calls("sinfo") if "--Node" in call]) == 1
