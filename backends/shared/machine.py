@@ -41,7 +41,10 @@ def machine_status(note: str) -> ClusterStatus:
         memory=memory.total,
         gpus=_gpus(),
     )
-    return ClusterStatus([pool_of(name, [node], kind="machine", note=note)], [node])
+    # Its number of nodes says nothing.
+    return ClusterStatus(
+        [pool_of(name, [node], kind="machine", note=note, nodes=0, nodes_free=0, nodes_mixed=0)], [node]
+    )
 
 
 def _gpus() -> dict[str, tuple[int, int]]:

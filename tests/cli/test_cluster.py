@@ -56,7 +56,7 @@ def test_json_has_all_pools_and_nodes(command, schedulers):
 def test_a_backend_that_cannot_tell_is_an_error_if_named(command, schedulers):
     ended = command("cluster", "-s", "local_cwd")
     assert (ended.code, ended.out) == (2, "")
-    assert "local_cwd cannot say what is free" in ended.err
+    assert "local_cwd does not show what is free. Valid: slurm" in ended.err
 
 
 def test_a_silent_backend_leaves_the_others(command, schedulers):

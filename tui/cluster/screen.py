@@ -85,7 +85,7 @@ class ClusterScreen(BaseScreen):
     """What is free where.
 
     Args:
-        scheduler: the backend to begin with; the first one if it cannot say what is free.
+        scheduler: the backend to begin with; the first one if it does not have the ability.
         pool: the pool for the cursor.
     """
 
@@ -301,7 +301,7 @@ def _ask(scheduler: Scheduler[Any] | None, known: _Answer | None, at: float) -> 
     """Ask a backend; called in a thread."""
     try:
         if not isinstance(scheduler, DescribesCluster):
-            return _Answer(None, "this backend cannot say what is free", at)
+            return _Answer(None, "this backend does not show what is free", at)
         return _Answer(scheduler.cluster(), "", at)
     except Exception as error:
         return _Answer(known.status if known else None, describe_error(error), known.at if known else at)
