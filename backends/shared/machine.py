@@ -8,6 +8,7 @@ import platform
 import shutil
 import subprocess
 from collections import Counter
+from dataclasses import replace
 
 from ...logs.text.sanitize import plain
 from ..types import ClusterNode, ClusterStatus, pool_of
@@ -41,10 +42,9 @@ def machine_status(note: str) -> ClusterStatus:
         memory=memory.total,
         gpus=_gpus(),
     )
-    # Its number of nodes says nothing.
-    return ClusterStatus(
-        [pool_of(name, [node], kind="machine", note=note, nodes=0, nodes_free=0, nodes_mixed=0)], [node]
-    )
+    pool = pool_of(name, [node], kind="machine", note=note)
+    # One machine has no counts of nodes.
+    return ClusterStatus([replace(pool, nodes=0, nodes_free=0, nodes_mixed=0)], [node])
 
 
 def _gpus() -> dict[str, tuple[int, int]]:
