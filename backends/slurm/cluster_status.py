@@ -45,11 +45,11 @@ def cluster_status(cluster: Cluster, user: str, interval: float) -> ClusterStatu
     except SchedulerError as error:
         active = []
         notes.append(f"jobs of other users are not known: {error}")
-    accounts: Mapping[str, Sequence[str]] = {}
+    mine: dict[str, set[str]] = {}
     limits: Sequence[str] = ()
     try:
         if call.wait(_LIMITS_WAIT_S):
-            accounts, limits = call.result()
+            mine, limits = call.result()
         else:
             notes.append("limits are not known yet: accounting has not answered")
     except SchedulerError as error:
@@ -62,7 +62,7 @@ def cluster_status(cluster: Cluster, user: str, interval: float) -> ClusterStatu
     pools = []
     for partition in partitions:
         name, fields = partition.name, restrictions.get(partition.name, {})
-        note, is_open = _restriction(fields, accounts)
+        note, is_open = _restriction(fields, mine)
         made = pool_of(name, by_pool.get(name, ()), cfg={"partition": name}, limit=partition.max_time)
         is_open, note = is_open and partition.is_up, note or ("" if partition.is_up else "closed")
         pools.append(replace(made, waiting=waiting[name], note=note, is_open=is_open))
@@ -70,19 +70,23 @@ def cluster_status(cluster: Cluster, user: str, interval: float) -> ClusterStatu
     return ClusterStatus(pools, nodes, limits, notes or [*_hidden(nodes, user)], interval)
 
 
-def _limits(cluster: Cluster, user: str) -> tuple[Mapping[str, Sequence[str]], Sequence[str]]:
+def _limits(cluster: Cluster, user: str) -> tuple[dict[str, set[str]], Sequence[str]]:
+    """Return the accounts, with those above them, and the QOS of a user, and the sentences of the limits.
+
+    Of an account that a partition allows, the accounts below it are allowed too (scontrol(1): AllowAccounts).
+    """
     accounts = cluster.accounts(user)
-    return accounts, [*limit_sentences(cluster, user, accounts)]
+    names = {name for account in accounts for name, _ in cluster.associations(account, user)}
+    qos = {name for allowed in accounts.values() for name in allowed}
+    return {"Accounts": names, "Qos": qos}, [*limit_sentences(cluster, user, accounts)]
 
 
-def _restriction(fields: Mapping[str, str], accounts: Mapping[str, Sequence[str]]) -> tuple[str, bool]:
-    """Return what a partition demands of a job, and whether it starts jobs of these accounts; none are unknown ones."""
+def _restriction(fields: Mapping[str, str], mine: Mapping[str, set[str]]) -> tuple[str, bool]:
+    """Return what a partition demands of a job, and whether it starts jobs of this user, as far as that is known."""
     values = {key: fields.get(key, "") for key in _DEMANDS}
     demands = [_DEMANDS[key].format(plain(value)) for key, value in values.items() if value not in _ANY]
-    qos = {name for names in accounts.values() for name in names}
     is_refused = any(
-        mine and not _is_allowed(mine, fields.get(f"Allow{kind}", ""), fields.get(f"Deny{kind}", ""))
-        for kind, mine in (("Accounts", {*accounts}), ("Qos", qos))
+        names and not _is_allowed(names, values[f"Allow{kind}"], values[f"Deny{kind}"]) for kind, names in mine.items()
     )
     state = fields.get("State", _OPEN)
     marks = [f"closed ({plain(state.lower())})"] if state != _OPEN else ["not yours"] if is_refused else []
@@ -90,7 +94,8 @@ def _restriction(fields: Mapping[str, str], accounts: Mapping[str, Sequence[str]
 
 
 def _is_allowed(mine: set[str], allowed: str, denied: str) -> bool:
-    return bool((mine if allowed in _ANY else mine & {*allowed.split(",")}) - {*denied.split(",")})
+    """Return whether one of several names may be used: a list of allowed ones takes precedence."""
+    return bool(mine - {*denied.split(",")} if allowed in _ANY else mine & {*allowed.split(",")})
 
 
 def _with_users(nodes: Iterable[ClusterNode], active: Iterable[ActiveJob]) -> list[ClusterNode]:

@@ -107,6 +107,14 @@ def test_who_may_use_a_partition(slurm, commands, version):
     assert {pool.name: (pool.note, pool.is_open) for pool in slurm.cluster().pools} == NOTES
 
 
+def test_an_account_below_an_allowed_one_may_use_a_partition(slurm, commands):
+    recorded(commands, "24.11")
+    commands.answer("sacctmgr-show-assoc", "vision|vip\n")
+    commands.answer("scontrol-show-assoc_mgr-accounts=vision", "Account=vision UserName= ParentAccount=gold(3)\n")
+    pools = {pool.name: (pool.note, pool.is_open) for pool in slurm.cluster().pools}
+    assert (pools["gold"], pools["vipq"]) == (("accounts gold", True), ("QOS vip", True))
+
+
 def test_nothing_of_a_node_without_use_is_free(slurm, commands):
     drained = {"NodeList": "n2", "StateLong": "draining", "CPUsState": "2/2/0/4", "Gres": "gpu:2", "Reason": "bad fan"}
     commands.nodes({"NodeList": "n1", "StateLong": "idle", "CPUsState": "0/4/0/4", "Gres": "gpu:2"}, drained)
