@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
+
 import pytest
 from support.canned import MINUTE, CannedScheduler
 from support.cluster import CannedCluster, busy_cluster, large_cluster
 from support.dashboard import key_bar, make_app, screen_text, until
+from support.waiting import PATIENCE
 
 from torchx_tui.backends.types import ClusterPool, ClusterStatus
 from torchx_tui.specs.errors import BackendUnavailableError
@@ -102,7 +106,7 @@ async def test_tabs_are_the_backends_that_can_tell(tmp_path):
         assert "local" not in screen_text(app).splitlines()[1]
         await pilot.press("right_square_bracket")
         await until(pilot, lambda: table(app).cursor_name == "red", "the queue")
-        assert "1 queues" in screen_text(app)
+        assert "1 queue " in screen_text(app)
         await pilot.press("left_square_bracket")
         await until(pilot, lambda: table(app).cursor_name == "gpu", "the partition")
 
@@ -171,3 +175,27 @@ async def test_no_key_where_no_backend_can_tell(tmp_path):
         await pilot.press("C")
         await pilot.pause()
         assert isinstance(app.screen, JobsScreen)
+
+
+async def test_it_is_asked_again_after_a_pool_was_opened_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr("torchx_tui.tui.cluster.screen._LEAST_REFRESH_S", 0.05)
+    goes_on, is_asked = threading.Event(), threading.Event()
+    scheduler = CannedCluster(replace(busy_cluster(), refresh_s=0.05))
+    answer = scheduler.cluster
+
+    def cluster() -> ClusterStatus:
+        is_asked.set()
+        assert goes_on.wait(PATIENCE)
+        return answer()
+
+    app = make_app(scheduler, tmp_path, name="slurm")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        monkeypatch.setattr(scheduler, "cluster", cluster)
+        await until(pilot, is_asked.is_set, "the question")
+        await pilot.press("enter")
+        await until(pilot, lambda: table(app).row_count == 7, "the nodes")
+        goes_on.set()
+        asked = scheduler.asked
+        await until(pilot, lambda: scheduler.asked > asked + 2, "further questions")
+        await pilot.press("escape", "escape")

@@ -15,7 +15,7 @@ from ...backends.abilities import DescribesCluster
 from ...backends.shared.cluster_columns import Table, has_room, node_table, pool_table
 from ...base.errors import describe_error
 from ...logs.text.sanitize import plain
-from ..format import clock
+from ..format import clock, count
 from ..rows import backend_word
 from ..ui.bars import Hint
 from ..ui.base import BaseScreen
@@ -156,10 +156,11 @@ class ClusterScreen(BaseScreen):
         if asks or known is None:
             scheduler = self.dashboard.jobs.made.get(name)
             known = self._answers[name] = await asyncio.to_thread(_ask, scheduler, known, self.clock())
-            if self._timer is not None:
-                self._timer.stop()
-            wait_s = known.status.refresh_s if known.status is not None else _RETRY_S
-            self._timer = self.set_timer(max(_LEAST_REFRESH_S, wait_s), self._ask_again)
+        # Also where nothing is asked now: this worker may have ended one that asked.
+        if self._timer is not None:
+            self._timer.stop()
+        wait_s = known.status.refresh_s if known.status is not None else _RETRY_S
+        self._timer = self.set_timer(max(_LEAST_REFRESH_S, wait_s), self._ask_again)
         self._shown = await asyncio.to_thread(_make_table, name, pool, known.status)
         self._draw()
 
@@ -190,10 +191,10 @@ class ClusterScreen(BaseScreen):
         if answer.error:
             return Text(f"! {plain(answer.error)}", STYLES.pending)
         shown, total = self._pane.table.row_count, len(table.rows)
-        rows = f"{total:,}" if shown == total else f"{shown:,} of {total:,}"
-        kinds = dict.fromkeys(f"{pool.kind}s" for pool in answer.status.pools)
-        what = f"nodes of {plain(self._pool)}" if self._pool else " and ".join(kinds)
-        return Text(f"{rows} {what}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
+        kinds = dict.fromkeys(pool.kind for pool in answer.status.pools)
+        rows = f"{shown:,} of " if shown != total else ""
+        rows += f"{count(total, 'node')} of {plain(self._pool)}" if self._pool else count(total, "/".join(kinds))
+        return Text(f"{rows}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
 
     def _draw_limits(self) -> None:
         status, text = self.status, Text(end="")

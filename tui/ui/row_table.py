@@ -43,6 +43,7 @@ class RowTable(ScrollView, can_focus=True, inherit_bindings=False):
         scrollbar-gutter: stable;
     }
     """
+    HELP_TITLE = "Table"
     BINDINGS = [
         Binding("j,down", "move(1)", "Down", id="rows.down"),
         Binding("k,up", "move(-1)", "Up", id="rows.up"),
