@@ -143,7 +143,7 @@ class ClusterReader:
             yield _queue(item, "" if state == "Open" else state.lower(), dig(item, "status", "pending"), sizes)
 
     def _kueue(self) -> Iterator[ClusterPool]:
-        # v1beta1 is served by all releases so far but the newest.
+        # Recorded with v1beta2; earlier releases have v1beta1 alone.
         versions = ("v1beta2", "v1beta1")
         paths = [f"/apis/kueue.x-k8s.io/{version}" for version in versions]
         for path in paths:
