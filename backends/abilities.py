@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 from ..logs.source.stream import Cursor, LogStream
 from ..specs.roles import AppDef
 from .shared.bounded_command import CommandOutput
-from .types import Alternative, Finding, JobAction, NameFault, PartitionStatus, ReplicaUsage, Stream
+from .types import Alternative, ClusterStatus, Finding, JobAction, NameFault, PartitionStatus, ReplicaUsage, Stream
 
 
 @runtime_checkable
@@ -57,6 +57,19 @@ class SuggestsPartitions(Protocol):
 
     def partitions(self, app: AppDef, cfg: Mapping[str, Any]) -> list[PartitionStatus]:
         """Return the partitions, and when an app would start in each; it may take seconds.
+
+        Raises:
+            SchedulerError: the backend cannot be asked.
+        """
+        ...
+
+
+@runtime_checkable
+class DescribesCluster(Protocol):
+    """Knows what of its backend is free, and the limits of this user."""
+
+    def cluster(self) -> ClusterStatus:
+        """Return pools, nodes and limits; it may take seconds, and asks no more often than the backend's list.
 
         Raises:
             SchedulerError: the backend cannot be asked.
@@ -263,6 +276,7 @@ ABILITIES: tuple[type, ...] = (
     ChecksNames,
     ChecksLaunches,
     SuggestsPartitions,
+    DescribesCluster,
     SuggestsAlternatives,
     WatchesChanges,
     ListsAllUsers,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
@@ -355,6 +355,114 @@ class PartitionStatus:
     limit: int | None = None
     start: float | None = None
     fault: str = ""
+
+
+@dataclass(frozen=True)
+class ClusterPool:
+    """A part of a backend that jobs can be sent to, with what is free in it now.
+
+    Attributes:
+        name: its name.
+        kind: the backend's word for it.
+        cfg: the run options that send a job there.
+        nodes: number of nodes; of these ``nodes_free`` are idle, ``nodes_mixed`` partly in use, and ``nodes_down``
+            start no jobs.
+        memory: bytes.
+        gpus: the free ones and all, by type.
+        limit: the longest time that a job may take, in seconds; None for no limit.
+        waiting: number of jobs that wait for it.
+        note: what restricts its use.
+        is_open: whether it starts jobs of this user.
+    """
+
+    name: str
+    kind: Literal["partition", "queue", "pool", "machine"] = "partition"
+    cfg: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    nodes_free: int = field(default=0, kw_only=True)
+    nodes_mixed: int = field(default=0, kw_only=True)
+    nodes_down: int = field(default=0, kw_only=True)
+    nodes: int = field(default=0, kw_only=True)
+    cpus_free: int = field(default=0, kw_only=True)
+    cpus: int = field(default=0, kw_only=True)
+    memory_free: int = field(default=0, kw_only=True)
+    memory: int = field(default=0, kw_only=True)
+    gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict, kw_only=True)
+    limit: int | None = field(default=None, kw_only=True)
+    waiting: int = field(default=0, kw_only=True)
+    note: str = field(default="", kw_only=True)
+    is_open: bool = field(default=True, kw_only=True)
+
+
+@dataclass(frozen=True)
+class ClusterNode:
+    """A machine of a backend.
+
+    Attributes:
+        name: its name.
+        pools: the names of its pools.
+        state: the backend's word.
+        reason: why it cannot be used, in the words of an administrator or of the backend.
+        is_usable: whether jobs can start there; nothing of it is free otherwise.
+        memory: bytes.
+        gpus: the free ones and all, by type.
+        users: who runs there.
+    """
+
+    name: str
+    pools: tuple[str, ...] = ()
+    state: str = ""
+    reason: str = ""
+    is_usable: bool = True
+    cpus_free: int = field(default=0, kw_only=True)
+    cpus: int = field(default=0, kw_only=True)
+    memory_free: int = field(default=0, kw_only=True)
+    memory: int = field(default=0, kw_only=True)
+    gpus: Mapping[str, tuple[int, int]] = field(default_factory=dict, kw_only=True)
+    users: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ClusterStatus:
+    """What a backend has, and what of it is free.
+
+    Attributes:
+        pools: its pools, the default one first.
+        nodes: its nodes.
+        limits: limits of this user with their use, a sentence each.
+        notes: what could not be read, a sentence each.
+        refresh_s: seconds after which asking again is of use.
+    """
+
+    pools: Sequence[ClusterPool] = ()
+    nodes: Sequence[ClusterNode] = ()
+    limits: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    refresh_s: float = 10.0
+
+
+def sum_gpus(nodes: Iterable[ClusterNode]) -> dict[str, tuple[int, int]]:
+    """Return the free GPUs and all GPUs of nodes, by type."""
+    found: dict[str, tuple[int, int]] = {}
+    for node in nodes:
+        for kind, (free, total) in node.gpus.items():
+            before = found.get(kind, (0, 0))
+            found[kind] = before[0] + free, before[1] + total
+    return found
+
+
+def pool_of(name: str, nodes: Sequence[ClusterNode], **more: Any) -> ClusterPool:
+    """Return a pool with the sums of its nodes; ``more`` are its other attributes."""
+    usable = [node for node in nodes if node.is_usable]
+    idle = sum(node.cpus_free == node.cpus for node in usable)
+    sums: dict[str, Any] = {
+        "nodes": len(nodes),
+        "nodes_free": idle,
+        "nodes_mixed": sum(0 < node.cpus_free < node.cpus for node in usable),
+        "nodes_down": len(nodes) - len(usable),
+        "gpus": sum_gpus(nodes),
+        **{key: sum(getattr(node, key) for node in nodes) for key in ("cpus_free", "cpus", "memory_free", "memory")},
+    }
+    return ClusterPool(name, **{**sums, **more})
 
 
 @dataclass(frozen=True)

@@ -261,6 +261,11 @@ COMMANDS = {
             flag("--force", "replace a .torchxconfig; the old one is kept beside it"),
         ),
     ),
+    "cluster": Command(
+        "show what is free on each backend",
+        "cluster.cluster",
+        (option("-s", "--scheduler", metavar="NAME", help="only this scheduler"), JSON),
+    ),
     "doctor": Command(
         "check backends, config, terminal and folders",
         "doctor.doctor",

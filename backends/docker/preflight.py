@@ -6,12 +6,14 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...base.files import path_exists
+from ...logs.text.sanitize import plain
 from ...specs.errors import BackendUnavailableError
 from ...specs.mounts import BindMount
 from ...specs.roles import AppDef, Role
 from ..docker_engine.client import Engine
 from ..docker_engine.images import LOCAL_REGISTRY
-from ..types import Finding
+from ..shared.machine import machine_status
+from ..types import ClusterPool, ClusterStatus, Finding
 from ..workspace.scripts import workspace_findings
 from .request import DockerOpts, unknown_devices
 
@@ -23,15 +25,41 @@ _MIN_MEMORY_MB = 6  # the engine refuses less
 _IMPLIED_REGISTRIES = (LOCAL_REGISTRY, "docker.io/library/", "docker.io/")
 
 
+def engine_info(engine: Engine) -> dict[str, Any]:
+    """Return what the engine says of itself and its machine.
+
+    Raises:
+        BackendUnavailableError: the engine cannot be reached.
+    """
+    with engine.translate_errors():
+        client = engine.new_client(_TIMEOUT_S)
+        try:
+            info: dict[str, Any] = client.api.info()
+            return info
+        finally:
+            client.close()
+
+
+def engine_cluster(engine: Engine) -> ClusterStatus:
+    """Return the engine's machine; of another machine its size only.
+
+    Raises:
+        BackendUnavailableError: the engine cannot be reached.
+    """
+    info = engine_info(engine)
+    running = info.get("ContainersRunning") or 0
+    note = f"{running} container{'s' if running != 1 else ''} running" if running else ""
+    if not engine.is_remote:
+        return machine_status(note)
+    size = f"{info.get('NCPU')} CPUs, {(info.get('MemTotal') or 0) / (1 << 30):.0f} GB; how much is free is not known"
+    name = plain(str(info.get("Name") or engine.host))
+    return ClusterStatus([ClusterPool(name, "machine", note=", ".join(filter(None, (size, note))))])
+
+
 def engine_findings(engine: Engine) -> list[Finding]:
     """List the engine's version and size, or why it cannot be used."""
     try:
-        with engine.translate_errors():
-            client = engine.new_client(_TIMEOUT_S)
-            try:
-                info = client.api.info()
-            finally:
-                client.close()
+        info = engine_info(engine)
     except BackendUnavailableError as error:
         return [_unavailable(error)]
     where = engine.host.removeprefix("unix://")

@@ -17,6 +17,7 @@ from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
 from ..api import (
     Capabilities,
+    ClusterStatus,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
@@ -40,7 +41,7 @@ from .events import engine_events
 from .lifecycle import AppCanceller, Launch
 from .listing import KnownTimes, list_rows
 from .log_stream import DockerLogStream
-from .preflight import engine_findings, launch_findings
+from .preflight import engine_cluster, engine_findings, launch_findings
 from .request import DockerContainer, DockerJob, DockerOpts, check_app, make_request, name_faults
 from .run_line import shown_labels
 from .shell import shell_command
@@ -151,6 +152,10 @@ class DockerScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
     def usage(self, app_id: str) -> builtins.list[ReplicaUsage]:
         """Measure what each running replica uses now; see `UsageSampler`."""
         return self._usage.sample(app_id)
+
+    def cluster(self) -> ClusterStatus:
+        """Return the engine's machine; see `DescribesCluster`."""
+        return engine_cluster(self._engine)
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
         """Call ``on_change`` when the engine tells that an app changed, or goes away, or is back."""

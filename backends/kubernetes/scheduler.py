@@ -15,6 +15,7 @@ from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
 from ..api import (
     Capabilities,
+    ClusterStatus,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
@@ -32,6 +33,7 @@ from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
+from .cluster import ClusterReader
 from .describe import FollowedJobs
 from .job_kind import CHILDREN, JobKind
 from .jobs import split_app_id
@@ -201,6 +203,10 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
         """Call ``on_change`` when a job changed, or the server goes away, or is back."""
         return self._listed.subscribe(on_change)
+
+    def cluster(self) -> ClusterStatus:
+        """Return queues, nodes and quotas; see `DescribesCluster`."""
+        return ClusterReader(self._server, self._namespace or self._server.namespace).read()
 
     def shell_command(self, app_id: str, role_name: str, k: int) -> builtins.list[str]:
         """Return the argument list of a program that opens a shell in a replica; see `OpensShell`."""

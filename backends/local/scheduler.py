@@ -20,8 +20,10 @@ from ...specs.errors import SchedulerError
 from ...specs.handles import make_app_handle, make_unique
 from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
+from ...specs.status import is_terminal
 from ..api import (
     Capabilities,
+    ClusterStatus,
     DescribeAppResponse,
     Finding,
     ListAppResponse,
@@ -223,6 +225,14 @@ class LocalScheduler(Scheduler[Mapping[str, CfgVal]]):
             sampler = UsageSampler()
             self._sampled = (app_id, sampler)
         return sampler.sample(run) if run.here and not run.over else []
+
+    def cluster(self) -> ClusterStatus:
+        """Return this machine; see `DescribesCluster`."""
+        from ..shared.machine import machine_status
+        from .usage import describe_use
+
+        running = (row.app_id for row in self._listing.rows() if not is_terminal(row.state))
+        return machine_status(describe_use([run for app_id in running if (run := self._runs.find(app_id))]))
 
     def run_beside(
         self, app_id: str, role_name: str, k: int, argv: Sequence[str], timeout_s: float = RUN_BESIDE_S

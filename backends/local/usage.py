@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-import shutil
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ...base.processes import is_running
+from ..shared.machine import ask_nvidia_smi, parse_number
 from ..types import ReplicaUsage
 from .record import Run
 
-logger = logging.getLogger(__name__)
-
-# nvidia-smi takes seconds on a busy machine.
-_NVIDIA_SMI_TIMEOUT_S = 10.0
 _MEBIBYTE = 1 << 20
 
 
@@ -38,8 +33,8 @@ class UsageSampler:
         for process in psutil.process_iter(["ppid"]):
             children.setdefault(process.info["ppid"], []).append(process.pid)
         # Each GPU's use in percent and its memory, by UUID; and which process uses how much of which.
-        gpus = {row[0]: row[1:] for row in _query("--query-gpu=uuid,utilization.gpu,memory.total")}
-        gpu_users = _query("--query-compute-apps=pid,gpu_uuid,used_memory")
+        gpus = {row[0]: row[1:] for row in ask_nvidia_smi("--query-gpu=uuid,utilization.gpu,memory.total")}
+        gpu_users = ask_nvidia_smi("--query-compute-apps=pid,gpu_uuid,used_memory")
         usages = []
         for entry in run.replicas:
             if entry["exit_code"] is not None or not is_running(entry["pid"], entry["pid_started"]):
@@ -64,7 +59,7 @@ class UsageSampler:
                     cpu_total=float(psutil.cpu_count() or 1),
                     memory=memory,
                     memory_total=psutil.virtual_memory().total,
-                    **_gpu_usage([row for row in gpu_users if _number(row[0]) in pids and row[1] in gpus], gpus),
+                    **_gpu_usage([row for row in gpu_users if parse_number(row[0]) in pids and row[1] in gpus], gpus),
                 )
             )
         return usages
@@ -85,32 +80,29 @@ def _gpu_usage(used: Sequence[Sequence[str]], gpus: Mapping[str, Sequence[str]])
         return {}
     return {
         "gpus": len(uuids),
-        "gpu": sum(_number(gpus[uuid][0]) for uuid in uuids) / 100,
-        "gpu_memory": int(sum(_number(memory) for _, _, memory in used) * _MEBIBYTE),
-        "gpu_memory_total": int(sum(_number(gpus[uuid][1]) for uuid in uuids) * _MEBIBYTE),
+        "gpu": sum(parse_number(gpus[uuid][0]) for uuid in uuids) / 100,
+        "gpu_memory": int(sum(parse_number(memory) for _, _, memory in used) * _MEBIBYTE),
+        "gpu_memory_total": int(sum(parse_number(gpus[uuid][1]) for uuid in uuids) * _MEBIBYTE),
     }
 
 
-def _query(what: str) -> list[list[str]]:
-    """Return the rows that ``nvidia-smi`` prints, of three cells each; none without the program."""
-    command = shutil.which("nvidia-smi")
-    if command is None:
-        return []
-    try:
-        answer = subprocess.run(
-            [command, what, "--format=csv,noheader,nounits"],
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_NVIDIA_SMI_TIMEOUT_S, check=True,
-        ).stdout  # fmt: skip
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        logger.debug("nvidia-smi %s: %s", what, error)
-        return []
-    rows = [[cell.strip() for cell in line.split(",")] for line in answer.splitlines()]
-    return [row for row in rows if len(row) == 3]
+def describe_use(runs: Sequence[Run]) -> str:
+    """Return how many apps run on this machine, and the memory and GPUs of their processes; empty without apps."""
+    import psutil
 
-
-def _number(text: str) -> float:
-    """Parse a number of nvidia-smi; ``[N/A]`` is 0."""
-    try:
-        return float(text)
-    except ValueError:
-        return 0.0
+    running = [run for run in runs if run.here and not run.over and run.document]
+    children: dict[int, list[int]] = {}
+    for process in psutil.process_iter(["ppid"]):
+        children.setdefault(process.info["ppid"], []).append(process.pid)
+    entries = [entry for run in running for entry in run.replicas if entry["exit_code"] is None]
+    live = [entry["pid"] for entry in entries if is_running(entry["pid"], entry["pid_started"])]
+    pids = {pid for root in live for pid in _tree(root, children)}
+    memory = 0
+    for pid in pids:
+        with suppress(psutil.Error):  # it has just ended
+            memory += psutil.Process(pid).memory_info().rss
+    rows = ask_nvidia_smi("--query-compute-apps=pid,gpu_uuid,used_memory") if pids else []
+    gpus = len({row[1] for row in rows if parse_number(row[0]) in pids})
+    on_gpus = f" and {gpus} GPU{'s' if gpus != 1 else ''}" if gpus else ""
+    jobs = f"{len(running)} job{'s' if len(running) != 1 else ''}"
+    return f"{jobs} of yours: {memory / (1 << 30):.1f} GB{on_gpus}" if running else ""

@@ -73,6 +73,7 @@ METHODS = {
     "preflight": Method("check a launch"),
     "check_names": Method("check names"),
     "partitions": Method("list its partitions"),
+    "cluster": Method("describe its cluster"),
     "alternatives": Method("find an earlier start"),
     "list": Method("list jobs"),
     "set_all_users": Method("choose whose jobs are listed"),

@@ -17,7 +17,7 @@ from ...logs.text.sanitize import plain
 from ...specs.batch_script import script_of
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.roles import AppDef
-from ..types import Alternative, Finding, PartitionStatus
+from ..types import Alternative, Finding, PartitionStatus, pool_of
 from . import commands
 from .client import Client
 from .cluster import Cluster, Partition
@@ -26,7 +26,7 @@ from .limits import REFUSED, asked_for, exceeded_limits, with_size
 from .options import SlurmOpts
 from .reasons import reason
 from .request import launch_findings, make_request
-from .values import parse_count, parse_duration, parse_tres
+from .values import count_whole, parse_count, parse_duration, parse_tres
 from .waiting import clock, expected_start, with_true_reason
 
 # Each estimate is a run of the scheduler.
@@ -132,16 +132,16 @@ class Advisor:
             if not estimate.fault and estimates_left:
                 estimates_left -= 1
                 estimate = self._estimate_or_fault(app, opts, {"partition": partition.name}) or estimate
-            nodes = self._cluster.nodes(partition.name)
-            usable = [node for node in nodes if node.is_usable]
+            pool = pool_of(partition.name, self._cluster.nodes(partition.name))
+            gpus_free, gpus = count_whole(pool.gpus)
             places.append(
                 PartitionStatus(
                     cfg={"partition": partition.name},
                     name=partition.name,
-                    free=sum(node.idle == node.cpus for node in usable),
+                    free=pool.nodes_free,
                     nodes=partition.nodes,
-                    gpus_free=sum(node.gpus - node.gpus_used for node in usable),
-                    gpus=sum(node.gpus for node in nodes),
+                    gpus_free=gpus_free,
+                    gpus=gpus,
                     limit=partition.max_time,
                     start=estimate.start,
                     fault=estimate.fault,

@@ -9,15 +9,19 @@ from __future__ import annotations
 import logging
 import pwd
 import re
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from ...logs.text.sanitize import plain
 from ...specs.errors import SchedulerError
-from ..types import Finding
+from ..types import ClusterNode, Finding
 from .client import Client
 from .commands import FIELD, RECORD
-from .values import count_gpus, parse_count, parse_duration, parse_tres, text_or_nothing
+from .shared_answer import Intervals, SharedAnswer, answers_folder
+from .values import gpus_by_type, parse_count, parse_duration, parse_tres, text_or_nothing
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +34,11 @@ KEPT_S, PARTITIONS_KEPT_S = 60.0, 300.0
 """Seconds for which answers are kept."""
 NODE_FIELDS = ("NodeList", "Partition", "StateLong", "CPUsState", "Gres", "GresUsed", "Memory", "AllocMem", "Reason")
 """The fields of sinfo(1) for each node, for ``--Format``."""
+_NODE_FORMAT = ",".join(f"{name}:{FIELD}" for name in NODE_FIELDS[:-1]) + f",{NODE_FIELDS[-1]}:{RECORD}"
+_ASK_NODES = ("sinfo", "--noheader", "--Node", "--Format", _NODE_FORMAT)
+# squeue(1), --format: state, partition, user, nodes. Active jobs of all users.
+ACTIVE_FORMAT = f"%T{FIELD}%P{FIELD}%u{FIELD}%N{RECORD}"
+_ASK_ACTIVE = ("squeue", "--noheader", "--local", "--format", ACTIVE_FORMAT)
 # The formats of sprio(1), and what each prints. A nice value is taken off.
 _FACTORS = {
     "%A": "age",
@@ -44,6 +53,8 @@ _FACTORS = {
 }
 # Flags behind a state: a node that does not respond, is powered down, reserved, and so on.
 _STATE_FLAGS = "*~#!%$@^-+"
+# sinfo(1), NODE STATE CODES: a node with these flags does not respond, or is in a maintenance reservation.
+_UNUSABLE_FLAGS = frozenset("*$")
 # These beginnings of a state mean that no job can start there.
 _UNUSABLE = ("down", "drain", "fail", "error", "unknown", "maint", "reserved", "inval")
 _PAIR = re.compile(r"(?:^|\s)(?P<name>[A-Z]\w*(?:/\w+)*)=(?P<value>.*?)(?=\s+[A-Z]\w*(?:/\w+)*=|\s*$)", re.DOTALL)
@@ -72,31 +83,13 @@ class Partition(NamedTuple):
     max_time: int | None
 
 
-class Node(NamedTuple):
-    """A node.
+class ActiveJob(NamedTuple):
+    """A job of any user that waits or has nodes."""
 
-    Attributes:
-        name: its name.
-        state: Slurm's word, without flags.
-        idle: how many of its CPUs nobody has.
-        cpus: how many it has.
-        gpus: how many GPUs it has.
-        gpus_used: how many of these somebody has.
-        reason: why it is down or drained, in the words of an administrator or of Slurm.
-    """
-
-    name: str
     state: str
-    idle: int
-    cpus: int
-    gpus: int
-    gpus_used: int
-    reason: str
-
-    @property
-    def is_usable(self) -> bool:
-        """Whether jobs can start there."""
-        return not self.state.startswith(_UNUSABLE)
+    partitions: tuple[str, ...]
+    user: str
+    nodes: str
 
 
 class Usage(NamedTuple):
@@ -111,10 +104,14 @@ class Cluster:
 
     Args:
         client: keeps the answers for a minute, and the partitions for five.
+        interval: seconds between two questions about all nodes, or all jobs, of all sessions on this host together.
     """
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, interval: float = Intervals().usual) -> None:
         self._client = client
+        self._intervals = Intervals(interval, interval)
+        # The nodes of the last answer, with its time.
+        self._parsed: tuple[float, Sequence[ClusterNode]] = (0.0, ())
 
     def partitions(self) -> list[Partition]:
         """Return the partitions that this user sees, the default first.
@@ -170,11 +167,69 @@ class Cluster:
         """Return the fields of a licence (`scontrol show licenses`): Total, Used, Free."""
         return next((row for row in self._rows("licenses") if row.get("LicenseName") == name), {})
 
-    def nodes(self, partition: str) -> list[Node]:
-        """Return the nodes of a partition."""
-        fields = ",".join(f"{name}:{FIELD}" for name in NODE_FIELDS[:-1]) + f",{NODE_FIELDS[-1]}:{RECORD}"
-        text = self._ask("sinfo", "--noheader", "--Node", "--partition", partition, "--Format", fields)
-        return parse_nodes(text)
+    # Objects with files are made at first use.
+
+    @cached_property
+    def _node_answer(self) -> SharedAnswer:
+        return SharedAnswer(answers_folder() / "nodes", partial(self._client.ask, _ASK_NODES), self._intervals)
+
+    @cached_property
+    def _active_answer(self) -> SharedAnswer:
+        return SharedAnswer(answers_folder() / "active", partial(self._client.ask, _ASK_ACTIVE), self._intervals)
+
+    def all_nodes(self, kept_s: float = 0.0) -> Sequence[ClusterNode]:
+        """Return the nodes of all partitions that this user sees.
+
+        Args:
+            kept_s: an answer of this age in seconds is used without asking.
+
+        Raises:
+            BackendUnavailableError: Slurm did not answer.
+        """
+        answer = self._node_answer.kept()
+        if not 0 <= time.time() - answer.answered_at < kept_s:
+            answer = self._node_answer.get()
+        if self._parsed[0] != answer.answered_at:
+            self._parsed = answer.answered_at, parse_nodes(answer.text)
+        return self._parsed[1]
+
+    def nodes(self, partition: str) -> list[ClusterNode]:
+        """Return the nodes of a partition, or of several ones parted by commas."""
+        names = {*partition.split(",")}
+        try:
+            found = [node for node in self.all_nodes(KEPT_S) if not names.isdisjoint(node.pools)]
+        except SchedulerError as error:
+            logger.info("the nodes are not known: %s", error)
+            return []
+        # A hidden partition is listed only by its name.
+        return found or parse_nodes(self._ask(*_ASK_NODES[:3], "--partition", partition, *_ASK_NODES[3:]))
+
+    def active_jobs(self) -> list[ActiveJob]:
+        """Return the jobs of all users that wait or have nodes, as far as this user sees them.
+
+        Raises:
+            BackendUnavailableError: Slurm did not answer.
+        """
+        names = ("state", "partition", "user", "nodes")
+        rows = _parse_records(self._active_answer.get().text, names)
+        return [ActiveJob(row["state"], (*row["partition"].split(","),), row["user"], row["nodes"]) for row in rows]
+
+    def accounts(self, user: str) -> dict[str, list[str]]:
+        """Return the accounts of a user, the default one first, with the QOS that each allows; accounting is asked.
+
+        Raises:
+            SchedulerError: accounting did not answer.
+        """
+        command = ["sacctmgr", "--noheader", "--parsable2", "show", "assoc", "where", f"user={user}"]
+        text = self._client.ask([*command, "format=account,qos"], keep_s=PARTITIONS_KEPT_S)
+        rows = [line.split("|") for line in text.splitlines()]
+        found = {row[0]: [name for name in row[1].split(",") if name] for row in rows if len(row) == 2 and row[0]}
+        default = self.default_account(user)
+        return dict(sorted(found.items(), key=lambda item: item[0] != default))
+
+    def restrictions(self) -> dict[str, dict[str, str]]:
+        """Return the fields of each partition (`scontrol show partition`) by its name."""
+        return {row["PartitionName"]: row for row in self._rows("partition") if row.get("PartitionName")}
 
     def default_account(self, user: str) -> str:
         """Return the account of a user's jobs that name none; accounting is asked, not the controller."""
@@ -204,7 +259,12 @@ class Cluster:
 
     def qos(self, name: str, user: str, account: str = "") -> dict[str, str]:
         """Return the limits of a QOS, with their use by all, by a user and by an account."""
-        return parse_qos(self._ask("scontrol", "show", "assoc_mgr", f"qos={name}", "flags=qos"), name, user, account)
+        return self.several_qos([name], user, account)[name]
+
+    def several_qos(self, names: Sequence[str], user: str, account: str = "") -> dict[str, dict[str, str]]:
+        """Return the limits of several QOS by name, see `qos`."""
+        text = self._ask("scontrol", "show", "assoc_mgr", f"qos={','.join(names)}", "flags=qos")
+        return {name: parse_qos(text, name, user, account) for name in names}
 
     def pending_before(self, partition: str, job_id: str) -> tuple[int, int] | None:
         """Return how many jobs of a partition wait before a job, and how many wait in all; None where it does not."""
@@ -265,15 +325,35 @@ def parse_pairs(text: str) -> dict[str, str]:
     return {found["name"]: text_or_nothing(found["value"].strip()) for found in _PAIR.finditer(text)}
 
 
-def parse_nodes(text: str) -> list[Node]:
-    """Parse an answer of sinfo, which repeats a node for each of its partitions."""
-    nodes: dict[str, Node] = {}
+def parse_nodes(text: str) -> list[ClusterNode]:
+    """Parse an answer of sinfo, which repeats a node for each of its partitions; of a node without use nothing is free.
+
+    A node's users are not in it.
+    """
+    nodes: dict[str, ClusterNode] = {}
     for row in _parse_records(text, NODE_FIELDS):
+        name, pool = row["NodeList"], row["Partition"].rstrip("*")
+        if (known := nodes.get(name)) is not None:
+            nodes[name] = replace(known, pools=(*known.pools, pool))
+            continue
         _, idle, _, cpus = [*map(parse_count, row["CPUsState"].split("/")), 0, 0, 0, 0][:4]
-        reason = row["Reason"] if row["Reason"] != "none" else ""
         state = row["StateLong"].lower().rstrip(_STATE_FLAGS)
-        gpus, used = count_gpus(row["Gres"]), count_gpus(row["GresUsed"])
-        nodes[row["NodeList"]] = Node(row["NodeList"], state, idle, cpus, gpus, used, reason)
+        flags = _UNUSABLE_FLAGS.intersection(row["StateLong"][len(state) :])
+        is_usable = not state.startswith(_UNUSABLE) and not flags
+        memory, used = (parse_count(row[key]) << 20 for key in ("Memory", "AllocMem"))
+        gpus, busy = gpus_by_type(row["Gres"]), gpus_by_type(row["GresUsed"])
+        nodes[name] = ClusterNode(
+            name,
+            (pool,),
+            state,
+            row["Reason"] if row["Reason"] != "none" else "",
+            is_usable,
+            cpus_free=idle if is_usable else 0,
+            cpus=cpus,
+            memory_free=max(0, memory - used) if is_usable else 0,
+            memory=memory,
+            gpus={kind: (max(0, n - busy.get(kind, 0)) if is_usable else 0, n) for kind, n in gpus.items()},
+        )
     return [*nodes.values()]
 
 

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import platform
 import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from cachetools import TTLCache
 
-from ...base.files import cache_folder
 from ...base.timeouts import AwaitedCall
 from ...specs.errors import BackendUnavailableError, SchedulerError
 from ...specs.status import is_terminal
 from ..types import Finding
 from .accounting import NO_ACCOUNTING, Accounting, NoAccountingError, parse_history
 from .client import Client
-from .commands import CommandError, clean_environment
+from .commands import CommandError
 from .jobs import GONE, LOST, App, Job, fill, group
 from .queue import has_same_states, parse_queue, queue_text
-from .shared_answer import ActionTimes, Answered, Intervals, SharedAnswer
+from .shared_answer import ActionTimes, Answered, Intervals, SharedAnswer, answers_folder
 from .waiting import clock
 
 HISTORY_DAYS = 14.0
@@ -63,7 +58,7 @@ class KnownJobs:
         *,
         all_users: bool = False,
     ) -> None:
-        folder = _answers_folder()
+        folder = answers_folder()
         self._client, self._accounting = client, accounting
         self.actions, self._departures = ActionTimes(folder / "acted"), ActionTimes(folder / "left")
         self._queue_answer = SharedAnswer(
@@ -255,10 +250,3 @@ def _with_job(apps: Mapping[str, App], job_id: str) -> App | None:
     """Return the app with an id, or the array task with a raw id."""
     tasks = (App(app.app_id, [job]) for app in apps.values() for job in app.jobs if job.job_id == job_id)
     return apps.get(job_id) or next(tasks, None)
-
-
-def _answers_folder() -> Path:
-    """Return the folder of the answers of this host and cluster: homes are shared among hosts."""
-    settings = clean_environment().get("SLURM_CONF", "")
-    cluster = hashlib.sha256(f"{settings}\0{os.getuid()}".encode()).hexdigest()[:12]
-    return cache_folder() / "slurm" / f"{platform.node() or 'localhost'}-{cluster}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,6 +19,10 @@ from .reasons import Limit
 from .values import count_gpus, format_duration, parse_count, parse_duration, parse_size, parse_tres
 
 REFUSED = "sbatch refuses it"
+# More accounts of a user are not asked about: each has limits of its own, and of its parents.
+_MAX_ACCOUNTS = 5
+# The fields of an association's shares; the last one is the fair-share factor.
+_SHARES = "SharesRaw/Norm/Level/Factor"
 # The words for one and several of a trackable resource.
 _WORDS = {
     "cpu": ("CPU", "CPUs"), "mem": ("MB", "MB of memory"), "node": ("node", "nodes"),
@@ -173,11 +177,7 @@ def _limited(job: Job, cluster: Cluster, limit: Limit) -> Iterator[tuple[str, Ma
 
 
 def _describe(job: Job, name: str, whose: str, usage: Usage, limit: Limit, tres: str, asked: float) -> LimitUse:
-    most, used, unit = _number(usage.limit), _number(usage.used), "minutes" if "wall" in limit.what else "jobs"
-    if tres:
-        one, many = _WORDS.get(tres, (plain(tres), plain(tres)))
-        unit = f"{one} minutes" if "Mins" in name else many
-    shown = f"{name} of {whose}: {most:,.0f} {unit}"
+    most, shown = _number(usage.limit), _limit_text(name, whose, usage._replace(used=""), tres)
     if limit.is_of_one_job:
         # What a job has on each node is not known.
         is_known = limit.per != "PerNode" and bool(job.tres or not tres)
@@ -185,10 +185,45 @@ def _describe(job: Job, name: str, whose: str, usage: Usage, limit: Limit, tres:
         return LimitUse(f"{shown}, and it asks for {asked:,.0f}" if is_over else shown, is_over)
     if asked > most and "job" not in limit.what:
         return LimitUse(f"{shown}, and it alone asks for {asked:,.0f}: it can never start", is_alone=True)
-    if usage.used:
-        is_budget = name == "GrpWall" or name.endswith("TRESMins")
-        shown = f"{name} of {whose}: {used:,.0f} of {most:,.0f} {unit} {'used' if is_budget else 'in use'}"
-    return LimitUse(shown, is_alone=False)
+    return LimitUse(_limit_text(name, whose, usage, tres), is_alone=False)
+
+
+def _limit_text(name: str, whose: str, usage: Usage, tres: str) -> str:
+    """Return a limit, with its use where Slurm prints one."""
+    most, unit = _number(usage.limit), "minutes" if "Wall" in name else "jobs"
+    if tres:
+        one, many = _WORDS.get(tres, (plain(tres), plain(tres)))
+        unit = f"{one} minutes" if "Mins" in name else many
+    if not usage.used:
+        return f"{name} of {whose}: {most:,.0f} {unit}"
+    is_budget = name == "GrpWall" or name.endswith("TRESMins")
+    return f"{name} of {whose}: {_number(usage.used):,.0f} of {most:,.0f} {unit} {'used' if is_budget else 'in use'}"
+
+
+def limit_sentences(cluster: Cluster, user: str, accounts: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """Yield the limits of a user with their use, and the share of each account, as far as Slurm shows them.
+
+    Args:
+        cluster: knows the limits.
+        user: the user.
+        accounts: the accounts of the user, the default one first, with the QOS of each.
+    """
+    owners: dict[str, Mapping[str, str]] = {}
+    for account, names in [*accounts.items()][:_MAX_ACCOUNTS]:
+        qos = f", QOS {join_names(map(plain, names))}" if names else ""
+        yield f"account {plain(account)}{' (default)' if not owners else ''}{qos}"
+        for name, fields in cluster.associations(account, user):
+            owners.setdefault(f"the account {plain(name)}", fields)
+            if name == account and (factor := fields.get(_SHARES, "").rpartition("/")[2]):
+                yield f"fair share of the account {plain(account)}: {plain(factor)} of 1; more starts sooner"
+        if names:
+            found = cluster.several_qos(names, user, account)
+            owners.update((f"the QOS {plain(name)}", fields) for name, fields in found.items())
+    for whose, fields in owners.items():
+        for name, value in fields.items():
+            if name.startswith(("Grp", "Max")):
+                usages = ((tres, limit_and_use(value, tres)) for tres in parse_tres(value) or ("",))
+                yield from (_limit_text(name, whose, usage, tres) for tres, usage in usages if usage is not None)
 
 
 def _asked(job: Job, limit: Limit, tres: str) -> float:

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...base.files import user_name
 from ...logs.text.sanitize import plain
 from ...specs.errors import JobNotFoundError, LogUnreadableError, SchedulerError
 from ...specs.roles import AppDef, AppDryRunInfo
@@ -19,6 +20,7 @@ from ...specs.status import AppState, is_terminal
 from ..api import (
     Alternative,
     Capabilities,
+    ClusterStatus,
     DescribeAppResponse,
     Finding,
     JobAction,
@@ -39,6 +41,7 @@ from .actions import act, cancel, job_actions, run_beside, shell_command
 from .advice import Advisor
 from .client import Client
 from .cluster import Cluster
+from .cluster_status import cluster_status
 from .dependencies import Chains
 from .describe import describe_app, list_row
 from .jobs import BATCH, App, Job, parse_id
@@ -112,7 +115,7 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         self._insight = insight
         self._client = Client()
         self._accounting = Accounting(self._client)
-        self._cluster = Cluster(self._client)
+        self._cluster = Cluster(self._client, self._intervals.usual)
         self._advisor = Advisor(self._client, self._cluster, session_name)
         self._usage = UsageSampler(self._client, self._accounting)
         self._chains = Chains()
@@ -367,6 +370,10 @@ class SlurmScheduler(DirWorkspaceMixin, Scheduler[Mapping[str, CfgVal]]):
         """Return the partitions, with nodes and GPUs, limits, and when this app would start there."""
         check_app(app)
         return self._advisor.partitions(app, self._opts(cfg))
+
+    def cluster(self) -> ClusterStatus:
+        """Return partitions, nodes and limits; see `DescribesCluster`."""
+        return cluster_status(self._cluster, user_name(), self._intervals.usual)
 
     def alternatives(self, app_id: str) -> builtins.list[Alternative]:
         """List requests that would start sooner than a pending job; see `SuggestsAlternatives`."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import logging
 import operator
 import os
+import platform
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,11 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...base.backoff import jittered
-from ...base.files import private_folder, read_file, write_private
+from ...base.files import cache_folder, private_folder, read_file, write_private
 from ...base.typed_data import convert
 from ...base.validation import decode_json
 from ...specs.errors import BackendUnavailableError, SchedulerError
-from .commands import MAX_BYTES, TIMEOUT_S
+from .commands import MAX_BYTES, TIMEOUT_S, clean_environment
 
 logger = logging.getLogger(__name__)
 
@@ -241,3 +243,10 @@ class SharedAnswer:
         finally:
             if descriptor >= 0:
                 os.close(descriptor)
+
+
+def answers_folder() -> Path:
+    """Return the folder of the answers of this host and cluster: homes are shared among hosts."""
+    settings = clean_environment().get("SLURM_CONF", "")
+    cluster = hashlib.sha256(f"{settings}\0{os.getuid()}".encode()).hexdigest()[:12]
+    return cache_folder() / "slurm" / f"{platform.node() or 'localhost'}-{cluster}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from ...base.validation import epoch_seconds
+from ...logs.text.sanitize import plain
 
 # A task id can be no larger (slurm.conf(5): MaxArraySize), and no text of tasks makes more numbers than that.
 _MAX_TASKS = 4_000_001
@@ -17,7 +19,8 @@ _SIZE = re.compile(r"(?P<number>\d{1,15}(?:\.\d{1,6})?)(?P<unit>[KMGTP]?)[nc]?")
 _UNITS = {unit: 1 << (10 * power) for power, unit in enumerate(("", "K", "M", "G", "T", "P"))}
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?")
 _NODES = re.compile(r"(?P<before>[^,\[\]]*)\[(?P<ranges>[^\]]*)\](?P<after>[^,\[]*)|(?P<name>[^,\[\]]+)")
-_GPUS = re.compile(r"(?:^|,)gpu(?::[^,:()]+)?:(\d{1,6})(?=[(,]|$)")
+_PARTS = ("shard", "mps")
+_GPUS = re.compile(r"(?:^|,)(?P<name>gpu|shard|mps)(?::(?P<type>[^,:()]+))?:(?P<count>\d{1,6})(?=[(,]|$)")
 
 
 def text_or_nothing(value: str) -> str:
@@ -114,7 +117,23 @@ def parse_tres(text: str) -> dict[str, str]:
 
 def count_gpus(gres: str) -> int:
     """Return the number of GPUs in generic resources such as ``gpu:a100:4(S:0-1),gpu:v100:2``."""
-    return sum(map(int, _GPUS.findall(gres)))
+    return sum(int(found["count"]) for found in _GPUS.finditer(gres) if found["name"] == "gpu")
+
+
+def gpus_by_type(gres: str) -> dict[str, int]:
+    """Return the GPUs in generic resources by type, parts of shared GPUs by ``shard`` or ``shard:TYPE``."""
+    counts: dict[str, int] = {}
+    for found in _GPUS.finditer(gres):
+        name, kind = found["name"], found["type"] or ""
+        key = plain((kind or name) if name == "gpu" else f"{name}:{kind}".rstrip(":"))
+        counts[key] = counts.get(key, 0) + int(found["count"])
+    return counts
+
+
+def count_whole(gpus: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
+    """Return the free GPUs and all GPUs of `gpus_by_type`, without the parts of shared ones."""
+    whole = [counts for kind, counts in gpus.items() if kind.partition(":")[0] not in _PARTS]
+    return sum(free for free, _ in whole), sum(total for _, total in whole)
 
 
 def expand_nodes(text: str) -> list[str]:

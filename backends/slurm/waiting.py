@@ -9,11 +9,12 @@ from dataclasses import replace
 
 from ...logs.text.sanitize import plain
 from ..shared.exit_reasons import some_of
+from ..types import sum_gpus
 from .cluster import Cluster
 from .jobs import MOST_AHEAD_S, App, Job
 from .limits import find_limit, partition_faults
 from .reasons import Reason, code_of, limit_of, reason
-from .values import expand_nodes
+from .values import count_whole, expand_nodes
 
 _DEPENDENCY = re.compile(r"(?P<kind>[a-z]+):(?P<id>\d+)(?:_(?:\d+|\*))?(?:\+\d+)?(?:\((?P<state>\w+)\))?")
 _UNAVAILABLE = re.compile(r"UnavailableNodes:(?P<nodes>\S+)")
@@ -105,15 +106,15 @@ def dependency_ids(text: str) -> list[str]:
 def _resources(job: Job, cluster: Cluster) -> Iterator[str]:
     usable = [node for node in cluster.nodes(job.partition) if node.is_usable]
     if usable:
-        free, idle = sum(node.idle == node.cpus for node in usable), sum(node.idle for node in usable)
+        free, idle = sum(node.cpus_free == node.cpus for node in usable), sum(node.cpus_free for node in usable)
         cpus, asked = sum(node.cpus for node in usable), f"{job.nodes} node{'s' if job.nodes != 1 else ''}"
         yield (
             f"{idle} of {cpus} CPUs of {plain(job.partition)} are free, and {free} of {len(usable)} whole nodes; "
             f"it asks for {job.cpus} CPUs on {asked}"
         )
-    gpus = sum(node.gpus for node in usable)
+    free_gpus, gpus = count_whole(sum_gpus(usable))
     if gpus and "gpu" in job.tres_per_node:
-        yield f"{gpus - sum(node.gpus_used for node in usable)} of {gpus} GPUs are free"
+        yield f"{free_gpus} of {gpus} GPUs are free"
     yield from _down_nodes(job, cluster)
 
 

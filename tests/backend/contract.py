@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from support.waiting import PATIENCE, wait_until
 
-from torchx_tui.backends.abilities import DescribesNatively, KeepsLogFiles, RunsCommands, StreamsLogs
+from torchx_tui.backends.abilities import DescribesCluster, DescribesNatively, KeepsLogFiles, RunsCommands, StreamsLogs
 from torchx_tui.backends.api import DescribeAppResponse, Scheduler, Stream
 from torchx_tui.specs.errors import InvalidRunConfigException, JobNotFoundError, SchedulerError
 from torchx_tui.specs.handles import parse_app_handle
@@ -395,3 +395,14 @@ class SchedulerContract:
         jobs.needs(DescribesNatively)
         app_id = jobs.finish("exit 0")
         assert app_id.rpartition(":")[2] in scheduler.describe_native(app_id)
+
+    def test_no_more_is_free_than_there_is(self, jobs, scheduler):
+        jobs.needs(DescribesCluster)
+        status = scheduler.cluster()
+        assert status.pools
+        for each in (*status.pools, *status.nodes):
+            assert 0 <= each.cpus_free <= each.cpus
+            assert 0 <= each.memory_free <= each.memory
+            assert all(0 <= free <= total for free, total in each.gpus.values())
+        assert all(pool.nodes_free + pool.nodes_mixed + pool.nodes_down <= pool.nodes for pool in status.pools)
+        assert {name for node in status.nodes for name in node.pools} <= {pool.name for pool in status.pools}

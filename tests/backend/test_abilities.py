@@ -14,11 +14,11 @@ from torchx_tui.backends import abilities, registry
 ALL = {name: one for name, one in vars(abilities).items() if getattr(one, "_is_runtime_protocol", False)}
 COMMON = "ChecksBackend ChecksNames ChecksLaunches DescribesNatively RunsCommands"
 ABILITIES = {
-    "local_cwd": f"{COMMON} MeasuresUsage OwnsJobs PrunesJobs KeepsLogFiles",
-    "local_docker": f"{COMMON} WatchesChanges MeasuresUsage OpensShell StreamsLogs",
-    "kubernetes": f"{COMMON} KnowsValues WatchesChanges OpensShell StreamsLogs",
-    "slurm": f"{COMMON} KnowsValues SuggestsPartitions SuggestsAlternatives ListsAllUsers MeasuresUsage OpensShell"
-    " HasActions KeepsLogFiles",
+    "local_cwd": f"{COMMON} DescribesCluster MeasuresUsage OwnsJobs PrunesJobs KeepsLogFiles",
+    "local_docker": f"{COMMON} DescribesCluster WatchesChanges MeasuresUsage OpensShell StreamsLogs",
+    "kubernetes": f"{COMMON} DescribesCluster KnowsValues WatchesChanges OpensShell StreamsLogs",
+    "slurm": f"{COMMON} KnowsValues SuggestsPartitions DescribesCluster SuggestsAlternatives ListsAllUsers"
+    " MeasuresUsage OpensShell HasActions KeepsLogFiles",
 }
 FACTORIES = {
     name: factory for name, factory in registry.get_scheduler_factories().items() if isinstance(factory, partial)

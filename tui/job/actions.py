@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from textual import work
 from textual.binding import Binding
 
-from ...backends.abilities import RunsCommands
+from ...backends.abilities import DescribesCluster, RunsCommands
 from ...backends.job import Job
 from ...base.errors import describe_error
 from ...specs.handles import torchx_handle
@@ -22,6 +22,7 @@ from ..ui.base import BaseScreen
 from .bulk import job_names
 
 if TYPE_CHECKING:
+    from ...backends.api import DescribeAppResponse
     from ...backends.runner import Runner
     from ..dashboard import Dashboard
     from ..rows import JobRow
@@ -48,8 +49,12 @@ class JobActions(BaseScreen):
         Binding("y", "copy_handle", "Copy the handle", id="jobs.copy_handle"),
         Binding("Y", "copy_command", "Copy the torchx command", id="jobs.copy_command"),
         Binding("A", "menu", "More actions", id="jobs.menu"),
+        Binding("C", "cluster", "Cluster: what is free", id="jobs.cluster"),
         Binding("R", "refresh_jobs", "Refresh", id="jobs.refresh"),
     ]
+
+    described: DescribeAppResponse | None = None
+    """What the backend says of the job at the cursor; None until it has answered."""
 
     def target_rows(self) -> list[JobRow]:
         """Return the jobs that a key acts on: the marked ones, else the one at the cursor."""
@@ -73,6 +78,8 @@ class JobActions(BaseScreen):
             return True if not self.dashboard.runner.read_only and self.any_target() else None
         if action == "cancel":
             return True if self.any_target(_is_live) else None
+        if action == "cluster":
+            return True if self.dashboard.jobs.with_ability(DescribesCluster) else None
         if action == "stacks":
             has_stacks = cache(lambda name: self.dashboard.jobs.can(name, RunsCommands))
             return True if self.any_target(lambda row: not row.history and has_stacks(row.scheduler)) else None
@@ -131,6 +138,14 @@ class JobActions(BaseScreen):
         from ..launch.screen import LaunchScreen
 
         await self.app.push_screen(LaunchScreen())
+
+    def action_cluster(self) -> None:
+        """Show what is free, first where the job is that the screen describes."""
+        from ..cluster.screen import ClusterScreen
+
+        row, described = next(iter(self.target_rows()), None), self.described
+        at = described.metadata.get("partition", "") if described is not None else ""
+        self.app.push_screen(ClusterScreen(row.scheduler if row is not None else "", at.partition(",")[0]))
 
     def action_logs(self) -> None:
         """Show the job's logs on the whole screen."""

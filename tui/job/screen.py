@@ -61,7 +61,6 @@ class JobScreen(JobActions):
     def __init__(self, row: JobRow) -> None:
         super().__init__()
         self.row = row
-        self.described: DescribeAppResponse | None = None
         self.title_rule = TitleRule(id="job-title")
         self.state_line = StatusLine(id="job-state")
         self.timeline = Timeline(id="job-timeline")

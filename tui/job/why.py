@@ -41,7 +41,12 @@ _MOST_OF_A_FACT = 300
 # The table of rank positions: its rows, and the cells between its columns.
 _MAX_POSITIONS, _GAP = 6, 2
 _POSITION_TITLES = ("RANK", "LAST COLLECTIVE", "STATE", "SINCE")
-_KEYS = (("jobs.edit", "edit and relaunch"), ("jobs.logs", "logs at this line"), ("why.copy", "copy the reason"))
+_KEYS = {
+    AppState.FAILED: (
+        ("jobs.edit", "edit and relaunch"), ("jobs.logs", "logs at this line"), ("why.copy", "copy the reason"),
+    ),
+    AppState.PENDING: (("jobs.cluster", "what is free"),),
+}  # fmt: skip
 
 
 class WhyScroll(VerticalScroll, can_focus=True):
@@ -89,7 +94,9 @@ class WhyPane(Pane):
         if described is None:
             return
         keys = Text(end="")
-        for name, words in _KEYS if described.state is AppState.FAILED else ():
+        # Where a job waits for a partition, its backend knows what is free.
+        is_led = described.state is AppState.FAILED or "partition" in described.metadata
+        for name, words in _KEYS.get(described.state, ()) if is_led else ():
             keys.append_text(key_text(self.body, name, f"{words}    "))
         text = self._text(described, self.body.scrollable_content_region.width)
         self._content.update(Text.assemble(text, "\n\n" if keys else "", keys, end=""))

@@ -34,7 +34,6 @@ from .first_run import FirstRun
 from .table import JobTable, Sort, TablePane
 
 if TYPE_CHECKING:
-    from ...backends.api import DescribeAppResponse
     from ...backends.history.launch_record import LaunchRecord
     from ..logs.area import LogsArea
     from ..messages import JobDescribed, ProgressRead
@@ -76,7 +75,6 @@ class JobsScreen(JobActions):
         self.card = JobCard()
         self._logs: LogsArea | None = None
         self.first_run = FirstRun()
-        self.described: DescribeAppResponse | None = None
         self.view = JobView()
         # Launches that no backend knows any more, and the pages of the journal that were not read yet.
         self._past: dict[str, JobRow] = {}

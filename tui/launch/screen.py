@@ -52,6 +52,7 @@ class LaunchScreen(BaseScreen):
         foreign: a job that was not launched here, to be launched again from what its backend tells; so it is then too.
         component: what to open the form of first.
         changes: texts of arguments and run options that differ from those, by name.
+        scheduler: the scheduler to begin with; the usual one if empty.
     """
 
     HELP_TITLE = "Launch"
@@ -68,12 +69,13 @@ class LaunchScreen(BaseScreen):
         foreign: ForeignJob | None = None,
         component: ComponentSummary | None = None,
         changes: Mapping[str, str] | None = None,
+        scheduler: str = "",
     ) -> None:
         super().__init__()
         self.chooser = ComponentChooser()
         self.editor = FormEditor()
         self.editor.display = False
-        self._start = Start(record, foreign, changes)
+        self._start = Start(record, foreign, changes, chosen=scheduler)
         self._component = component
         self._submitting = False
         # What the typed texts of the form are kept under; empty for a form that is filled with changes.

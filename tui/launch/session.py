@@ -41,12 +41,14 @@ class Start:
         foreign: a job that was not launched here.
         changes: texts of arguments and run options that replace its own, by name.
         draft: what was typed into the form when it was left.
+        chosen: the scheduler, whatever the others name.
     """
 
     record: LaunchRecord | None = None
     foreign: ForeignJob | None = None
     changes: Mapping[str, str] | None = None
     draft: Draft | None = None
+    chosen: str = ""
 
     @property
     def is_relaunch(self) -> bool:
@@ -55,7 +57,7 @@ class Start:
     @property
     def scheduler(self) -> str:
         source = self.draft or self.record or self.foreign
-        return source.scheduler if source else ""
+        return self.chosen or (source.scheduler if source else "")
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,10 @@ class JobStore:
         """Return whether a scheduler has one of some abilities; it does not until it was made."""
         return isinstance(self.made.get(scheduler), abilities)
 
+    def with_ability(self, ability: type) -> list[str]:
+        """Return the watched schedulers that have an ability, in their order."""
+        return [name for name in self.schedulers if self.can(name, ability)]
+
     def capabilities(self, scheduler: str) -> Capabilities | None:
         """Return the capabilities of a scheduler; None until it was made."""
         made = self.made.get(scheduler)

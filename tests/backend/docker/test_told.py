@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import platform
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import psutil
 import pytest
 
 from torchx_tui.backends.api import Stream
@@ -21,7 +23,7 @@ from torchx_tui.backends.docker.containers import (
     started_at,
 )
 from torchx_tui.backends.docker.networks import networks_to_create
-from torchx_tui.backends.docker.preflight import engine_findings, image_names, launch_findings
+from torchx_tui.backends.docker.preflight import engine_cluster, engine_findings, image_names, launch_findings
 from torchx_tui.backends.docker.refusals import explain_refusal
 from torchx_tui.backends.docker.request import DockerContainer, DockerOpts, host_name
 from torchx_tui.backends.docker.run_line import docker_run_line
@@ -80,6 +82,17 @@ def told(**changes: Any) -> list[tuple[str, str]]:
     found = engine_findings(engine)
     assert engine.closed == 1
     return [(one.level, one.what) for one in found]
+
+
+def test_of_an_engine_elsewhere_only_the_size_is_known():
+    engine: Any = CannedEngine({**INFO, "Name": "far", "ContainersRunning": 2})
+    engine.is_remote = True
+    (pool,) = engine_cluster(engine).pools
+    note = "8 CPUs, 15 GB; how much is free is not known, 2 containers running"
+    assert (pool.name, pool.kind, pool.cpus, pool.note) == ("far", "machine", 0, note)
+    engine.is_remote = False
+    (here,) = engine_cluster(engine).pools
+    assert (here.name, here.cpus, here.note) == (platform.node(), psutil.cpu_count(), "2 containers running")
 
 
 def test_the_engines_version_and_size():

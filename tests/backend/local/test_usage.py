@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -14,7 +16,7 @@ from backend.local.support import Local, python_app, started
 from support.waiting import wait_until
 
 from torchx_tui.backends.local.record import Run
-from torchx_tui.backends.local.usage import UsageSampler
+from torchx_tui.backends.local.usage import UsageSampler, describe_use
 from torchx_tui.backends.types import ReplicaUsage
 
 MEGABYTE = 1 << 20
@@ -90,6 +92,19 @@ APPS = f"PID, {FIRST}, 70000\nPID, {SECOND}, 512\n1, {THIRD}, 9999"
 UNKNOWN = (0, None, None, None)
 
 
+def put_nvidia_smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gpus: str, apps: str, code: int = 0) -> None:
+    """Put a program on the PATH that answers as nvidia-smi; PID in its processes is this one's."""
+    for name, text in (("gpus", gpus), ("apps", apps.replace("PID", str(os.getpid())))):
+        (tmp_path / name).write_text(f"{text}\n", encoding="latin-1")
+    program = tmp_path / "nvidia-smi"
+    program.write_text(
+        f'#!/bin/sh\ncase "$1" in\n*query-gpu*) cat {tmp_path}/gpus;;\n*query-compute-apps*) cat {tmp_path}/apps;;\n'
+        f"*) exit 1;;\nesac\nexit {code}\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+
 @pytest.mark.parametrize(
     ("gpus", "apps", "code", "expected"),
     [
@@ -100,15 +115,24 @@ UNKNOWN = (0, None, None, None)
     ids=["two", "failed", "empty", "no_devices", "more_fields", "no_text"],
 )
 def test_gpus_by_their_processes(tmp_path, monkeypatch, gpus, apps, code, expected):
-    for name, text in (("gpus", gpus), ("apps", apps.replace("PID", str(os.getpid())))):
-        (tmp_path / name).write_text(f"{text}\n", encoding="latin-1")
-    program = tmp_path / "nvidia-smi"
-    program.write_text(
-        f'#!/bin/sh\ncase "$1" in\n*query-gpu*) cat {tmp_path}/gpus;;\n*query-compute-apps*) cat {tmp_path}/apps;;\n'
-        f"*) exit 1;;\nesac\nexit {code}\n"
-    )
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    put_nvidia_smi(tmp_path, monkeypatch, gpus, apps, code)
     (usage,) = UsageSampler().sample(run_of(os.getpid()))
     assert (usage.gpus, usage.gpu, usage.gpu_memory, usage.gpu_memory_total) == expected
     assert usage.memory
+
+
+def test_this_machine_with_its_gpus(local, tmp_path, monkeypatch):
+    gpus = f"{FIRST}, NVIDIA H200, 70000\n{SECOND}, NVIDIA H200, 4\n{THIRD}, NVIDIA H200, 9000"
+    put_nvidia_smi(tmp_path, monkeypatch, gpus, f"PID, {FIRST}, 70000")
+    (pool,) = local.scheduler.cluster().pools
+    # The third one is used by a process that cannot be seen.
+    assert (pool.name, pool.kind, pool.gpus) == (platform.node(), "machine", {"NVIDIA H200": (1, 3)})
+    assert (pool.cpus, pool.memory, pool.note) == (psutil.cpu_count(), psutil.virtual_memory().total, "")
+    assert 0 < pool.memory_free <= pool.memory
+
+
+def test_jobs_of_this_machine_are_counted_with_their_use(monkeypatch, tmp_path):
+    put_nvidia_smi(tmp_path, monkeypatch, GPUS, f"PID, {FIRST}, 70000\nPID, {SECOND}, 512")
+    used = describe_use([run_of(os.getpid())])
+    assert re.fullmatch(r"1 job of yours: \d+\.\d GB and 2 GPUs", used)
+    assert describe_use([]) == ""

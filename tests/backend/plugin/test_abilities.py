@@ -18,7 +18,18 @@ from torchx_tui.backends.api import Scheduler
 from torchx_tui.backends.plugin.found import GUEST_GROUP
 from torchx_tui.backends.plugin.wire import METHODS
 from torchx_tui.backends.shared.bounded_command import CommandOutput
-from torchx_tui.backends.types import Alternative, Finding, JobAction, NameFault, PartitionStatus, ReplicaUsage, Stream
+from torchx_tui.backends.types import (
+    Alternative,
+    ClusterNode,
+    ClusterStatus,
+    Finding,
+    JobAction,
+    NameFault,
+    PartitionStatus,
+    ReplicaUsage,
+    Stream,
+    pool_of,
+)
 from torchx_tui.specs.errors import JobNotFoundError, NotAllowedError
 from torchx_tui.specs.roles import AppDef, Role
 
@@ -74,6 +85,10 @@ class Able(Scheduler):
 
     def partitions(self, app, cfg):
         return [PartitionStatus({"queue": app.roles[0].image}, "fast", free=1, nodes=2, start=3.5)]
+
+    def cluster(self):
+        gpus = {"h200": (1, 8)}
+        return ClusterStatus([pool_of("fast", [ClusterNode("n1", ("fast",), gpus=gpus)], cfg={"queue": "fast"})])
 
     def alternatives(self, app_id):
         return [Alternative({"queue": "slow"}, 7.0), Alternative({}, None, "never fits")]
@@ -150,6 +165,8 @@ def test_answers_cross(able):
     assert able.missing_jobs() == "a partition is down"
     assert able.actions("job-1") == [JobAction("hold", "Hold the job.", value="3 h", ends_job=True)]
     assert able.partitions(APP, {}) == [PartitionStatus({"queue": "image"}, "fast", free=1, nodes=2, start=3.5)]
+    node = ClusterNode("n1", ("fast",), gpus={"h200": (1, 8)})
+    assert able.cluster() == ClusterStatus([pool_of("fast", [node], cfg={"queue": "fast"})], [], [], [])
     assert able.alternatives("job-1") == [Alternative({"queue": "slow"}, 7.0), Alternative({}, None, "never fits")]
     assert able.usage("job-1") == [ReplicaUsage("r", 1, cpu=0.5, memory=7)]
     assert able.shell_command("job-1", "r", 2) == ["sh", "-c", "job-1 r 2"]

@@ -122,12 +122,23 @@ def test_limits_in_scontrol_with_fields_that_come():
 
 @pytest.mark.parametrize(
     ("state", "is_usable"),
-    [("idle", True), ("mixed-", True), ("planned", True), ("blocked", True), ("drained*", False), ("inval", False)],
+    [
+        ("idle", True),
+        ("mixed-", True),
+        ("planned", True),
+        ("blocked", True),
+        ("drained*", False),
+        ("inval", False),
+        ("idle*", False),
+        ("mixed$", False),
+        ("idle~", True),
+    ],
 )
 def test_states_of_nodes(state, is_usable):
     values = ("n1", "main", state, "2/2/0/4", "gpu:a100:4(S:0-1)", "gpu:a100:1(IDX:0)", "4000", "0", "none")
     (node,) = parse_nodes(FIELD.join(values) + RECORD + "\n")
-    assert (node.is_usable, node.idle, node.gpus, node.gpus_used) == (is_usable, 2, 4, 1)
+    free = (2, {"a100": (3, 4)}) if is_usable else (0, {"a100": (0, 4)})
+    assert (node.is_usable, (node.cpus_free, node.gpus)) == (is_usable, free)
 
 
 def test_partitions_with_a_state_that_is_no_word_of_22_05():

@@ -1,0 +1,236 @@
+"""What of the cluster is free: the recordings of three versions, counted by awk; who may use what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.slurm_commands import FIELD, RECORD, SlurmCommands
+
+from torchx_tui.backends.slurm.cluster import ACTIVE_FORMAT, NODE_FIELDS, parse_nodes
+from torchx_tui.backends.slurm.scheduler import SlurmScheduler
+from torchx_tui.backends.slurm.values import gpus_by_type
+from torchx_tui.backends.types import ClusterStatus
+from torchx_tui.base.files import user_name
+from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.specs.roles import AppDef, Role
+
+RECORDINGS = Path(__file__).with_name("recordings")
+DENIED = "slurm_load_jobs error: Access/permission denied"
+
+
+def recorded_nodes(version: str) -> list[dict[str, str]]:
+    """Return the rows of a recording by the names of sinfo's fields."""
+    names = ("NodeList", "Partition", "StateLong", "CPUsState", "Gres", "GresUsed", "Memory", "AllocMem", "", "Reason")
+    lines = (RECORDINGS / f"nodes_{version}.txt").read_text().splitlines()
+    return [dict(zip(names, line.split("|"), strict=True)) for line in lines]
+
+
+def answer_partitions(commands: SlurmCommands, *names: str) -> None:
+    rows = "".join(f"{RECORD}{name}{FIELD}up{FIELD}1{FIELD}4000{FIELD}1:00:00\n" for name in names)
+    commands.answer("sinfo-" + f"{RECORD}%P{FIELD}%a{FIELD}%D{FIELD}%m{FIELD}%l", rows)
+
+
+def answer_active(commands: SlurmCommands, rows: list[str]) -> None:
+    commands.answer(f"squeue-{ACTIVE_FORMAT}", "".join(row.replace("|", FIELD) + RECORD + "\n" for row in rows))
+
+
+def recorded(commands: SlurmCommands, version: str) -> None:
+    """Let Slurm's commands answer as they did when they were recorded."""
+    rows = recorded_nodes(version)
+    commands.nodes(*rows)
+    answer_partitions(commands, *dict.fromkeys(row["Partition"] for row in rows))
+    for name, program in (("partitions", "scontrol-show-partition"), ("active", "")):
+        path = RECORDINGS / f"{name}_{version}.txt"
+        text = path.read_text() if path.exists() else ""
+        commands.answer(program, text) if program else answer_active(commands, text.splitlines())
+
+
+# Partition: nodes, idle ones, CPUs, GPUs, free MB, jobs that wait; see the recordings.
+COUNTED = {
+    "22.05": {"main": (3, 1, (8, 12), (5, 6), 11500, 0)},
+    "24.11": {
+        "main": (3, 2, (11, 12), (6, 6), 11900, 19),
+        "short": (2, 1, (7, 8), (4, 4), 7900, 2),
+        "closed": (1, 1, (4, 4), (2, 2), 4000, 1),
+        "drainp": (1, 1, (4, 4), (2, 2), 4000, 0),
+        "gold": (1, 1, (4, 4), (2, 2), 4000, 1),
+        "vipq": (1, 1, (4, 4), (2, 2), 4000, 1),
+    },
+    "26.05": {
+        "main": (3, 3, (12, 12), (6, 6), 12000, 20),
+        "short": (2, 2, (8, 8), (4, 4), 8000, 2),
+        "closed": (1, 1, (4, 4), (2, 2), 4000, 1),
+        "drainp": (1, 1, (4, 4), (2, 2), 4000, 0),
+        "gold": (1, 1, (4, 4), (2, 2), 4000, 1),
+        "vipq": (1, 1, (4, 4), (2, 2), 4000, 1),
+    },
+}
+
+
+@pytest.mark.parametrize("version", COUNTED)
+def test_pools_have_the_counts_of_the_recordings(slurm, commands, version):
+    recorded(commands, version)
+    pools = slurm.cluster().pools
+    assert {
+        pool.name: (
+            pool.nodes, pool.nodes_free, (pool.cpus_free, pool.cpus), pool.gpus["fake"], pool.memory_free >> 20,
+            pool.waiting,
+        )
+        for pool in pools
+    } == COUNTED[version]  # fmt: skip
+    assert [(pool.cfg, pool.limit) for pool in pools[:1]] == [({"partition": "main"}, 3600)]
+
+
+def test_nodes_name_their_pools_and_users(slurm, commands):
+    recorded(commands, "24.11")
+    nodes = {node.name: node for node in slurm.cluster().nodes}
+    assert (nodes["n1"].pools, nodes["n1"].state, nodes["n1"].users) == (("main", "short"), "mixed", ("bob",))
+    assert (nodes["n3"].pools, nodes["n3"].users) == (("main", "closed", "drainp", "gold", "vipq"), ())
+
+
+# The partitions of the recordings, and what is noted of each for a user of the account vision with the QOS normal.
+NOTES = {
+    "main": ("", True),
+    "short": ("max nodes 1", True),
+    "closed": ("closed (down)", False),
+    "drainp": ("closed (drain)", False),
+    "gold": ("not yours, accounts gold", False),
+    "vipq": ("not yours, QOS vip", False),
+}
+
+
+@pytest.mark.parametrize("version", ["24.11", "26.05"])
+def test_who_may_use_a_partition(slurm, commands, version):
+    recorded(commands, version)
+    commands.answer("sacctmgr-show-assoc", "vision|normal\n")
+    assert {pool.name: (pool.note, pool.is_open) for pool in slurm.cluster().pools} == NOTES
+
+
+def test_an_account_below_an_allowed_one_may_use_a_partition(slurm, commands):
+    recorded(commands, "24.11")
+    commands.answer("sacctmgr-show-assoc", "vision|vip\n")
+    commands.answer("scontrol-show-assoc_mgr-accounts=vision", "Account=vision UserName= ParentAccount=gold(3)\n")
+    pools = {pool.name: (pool.note, pool.is_open) for pool in slurm.cluster().pools}
+    assert (pools["gold"], pools["vipq"]) == (("accounts gold", True), ("QOS vip", True))
+
+
+def test_nothing_of_a_node_without_use_is_free(slurm, commands):
+    drained = {"NodeList": "n2", "StateLong": "draining", "CPUsState": "2/2/0/4", "Gres": "gpu:2", "Reason": "bad fan"}
+    commands.nodes({"NodeList": "n1", "StateLong": "idle", "CPUsState": "0/4/0/4", "Gres": "gpu:2"}, drained)
+    answer_partitions(commands, "main*")
+    (pool,) = slurm.cluster().pools
+    assert (pool.nodes_free, pool.nodes_mixed, pool.nodes_down, pool.nodes) == (1, 0, 1, 2)
+    assert (pool.cpus_free, pool.cpus, pool.gpus) == (4, 8, {"gpu": (2, 4)})
+    assert [node.reason for node in slurm.cluster().nodes] == ["", "bad fan"]
+
+
+@pytest.mark.parametrize(
+    ("gres", "counts"),
+    [
+        ("gpu:a100:4(S:0-1),gpu:v100:2", {"a100": 4, "v100": 2}),
+        ("gpu:8(S:0,2)", {"gpu": 8}),
+        ("gpu:a100:0(IDX:N/A),shard:a100:3(1/4,2/4)", {"a100": 0, "shard:a100": 3}),
+        ("gpu:a100_1g.5gb:7,gpu:a100_3g.20gb:2", {"a100_1g.5gb": 7, "a100_3g.20gb": 2}),
+        ("gpu:h200:2(IDX:0,3),shard:16,craynetwork:4", {"h200": 2, "shard": 16}),
+        ("(null)", {}),
+        ("gpu:\x1b[31mred:2", {"red": 2}),
+    ],
+)
+def test_gpus_by_type(gres, counts):
+    assert gpus_by_type(gres) == counts
+
+
+def test_limits_have_their_use(slurm, commands):
+    recorded(commands, "24.11")
+    commands.answer("sacctmgr-show-assoc", "silver|deny,normal\ncapped|normal\n")
+    commands.answer("sacctmgr-show-user", "capped\n")
+    account = (
+        "Account=capped UserName= Partition= SharesRaw/Norm/Level/Factor=1/0.25/4/0.00 ParentAccount=root(1) "
+        "GrpJobs=3(1) GrpTRES=cpu=4(2),mem=N(0),gres/gpu=N(0) MaxWallPJ=30"
+    )
+    own = f"Account=capped UserName={user_name()}(1) Partition= SharesRaw/Norm/Level/Factor=1/0.50/2/0.57"
+    commands.answer("scontrol-show-assoc_mgr-accounts=capped", f"{account}\n{own}\n")
+    commands.answer(
+        "scontrol-show-assoc_mgr-qos=deny,normal", "QOS=deny(2)\n    GrpTRES=gres/gpu=8(5)\nQOS=normal(1)\n"
+    )
+    assert [*slurm.cluster().limits] == [
+        "account capped (default), QOS normal",
+        "fair share of the account capped: 0.57 of 1; more starts sooner",
+        "account silver, QOS deny, normal",
+        "GrpJobs of the account capped: 1 of 3 jobs in use",
+        "GrpTRES of the account capped: 2 of 4 CPUs in use",
+        "MaxWallPJ of the account capped: 30 minutes",
+        "GrpTRES of the QOS deny: 5 of 8 GPUs in use",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("program", "note"),
+    [("squeue", "jobs of other users are not known: "), ("sacctmgr", "limits are not known: ")],
+)
+def test_a_question_that_fails_costs_a_note(slurm, commands, program, note):
+    recorded(commands, "24.11")
+    name = f"squeue-{ACTIVE_FORMAT}" if program == "squeue" else program
+    commands.answer(name, err=f"{program}: error: {DENIED}", code=1)
+    status = slurm.cluster()
+    assert len(status.pools) == 6
+    assert [(told.startswith(note), DENIED in told) for told in status.notes] == [(True, True)]
+
+
+@pytest.mark.parametrize(("user", "is_hidden"), [("bob", False), (user_name(), True)], ids=["of others", "only own"])
+def test_what_slurm_hides_is_a_note(slurm, commands, user, is_hidden):
+    busy = {"StateLong": "mixed", "CPUsState": "2/2/0/4"}
+    commands.nodes({"NodeList": "n1", **busy}, {"NodeList": "n2", **busy})
+    answer_partitions(commands, "main*")
+    answer_active(commands, [f"RUNNING|main|{user}|n1"])
+    assert ["Slurm shows you no jobs of others" in note for note in slurm.cluster().notes] == [True] * is_hidden
+
+
+def test_a_controller_that_is_away_is_an_error(slurm, commands):
+    commands.answer("sinfo", err="sinfo: error: Unable to contact slurm controller", code=1)
+    with pytest.raises(SchedulerError, match="Unable to contact slurm controller"):
+        slurm.cluster()
+
+
+def test_sessions_share_one_question_an_interval(commands, clock):
+    recorded(commands, "24.11")
+    sessions = [SlurmScheduler("torchx", interval=10, quick_interval=1) for _ in range(3)]
+
+    def ask_all() -> list[ClusterStatus]:
+        return [session.cluster() for session in sessions]
+
+    first = ask_all()
+    assert [status.pools for status in first] == [first[0].pools] * 3
+    clock.now += 9
+    ask_all()
+    questions = [call for call in commands.calls("sinfo") if "--Node" in call]
+    assert (len(questions), len(commands.calls("squeue"))) == (1, 1)
+    clock.now += 2
+    ask_all()
+    assert len([call for call in commands.calls("sinfo") if "--Node" in call]) == 2
+
+
+def test_an_incomplete_record_costs_one_node():
+    values = ("n1", "main*", "idle", "0/4/0/4", "(null)", "(null)", "4000", "0", "none")
+    assert len(values) == len(NODE_FIELDS)
+    text = FIELD.join(values) + RECORD + FIELD.join(values[:5]) + RECORD + FIELD.join(("n2", *values[1:])) + RECORD
+    assert [node.name for node in parse_nodes(text)] == ["n1", "n2"]
+
+
+def test_reasons_know_the_nodes_of_a_hidden_partition(slurm, commands):
+    free = {"StateLong": "idle", "CPUsState": "0/4/0/4"}
+    commands.nodes({"NodeList": "n1", **free})
+    commands.nodes({"NodeList": "n2", "Partition": "hidden", **free}, partition="hidden")
+    commands.queue({"State": "PENDING", "Reason": "Resources", "Partition": "hidden"})
+    (reason,) = [reason for reason in slurm.describe("7").reasons if "CPUs of hidden are free" in reason]
+    assert reason.startswith("4 of 4 CPUs")
+
+
+def test_reasons_and_partitions_use_one_answer_about_the_nodes(slurm, commands):
+    recorded(commands, "24.11")
+    commands.queue({"State": "PENDING", "Reason": "Resources", "Partition": "main"})
+    slurm.describe("7")
+    slurm.describe("7")
+    slurm.partitions(AppDef("app", [Role("r", "", entrypoint="true")]), {})
+    assert len([call for call in commands.calls("sinfo") if "--Node" in call]) == 1

@@ -1,0 +1,34 @@
+"""Pictures of the Cluster screen: partitions with limits, the nodes of one, and without colours."""
+
+import pytest
+from support.cluster import CannedCluster, busy_cluster
+from support.dashboard import make_app, until
+from support.pictures import SIZES
+
+from torchx_tui.settings.config import Settings
+from torchx_tui.tui.cluster.screen import ClusterScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.ui.row_table import RowTable
+
+
+def shown(*keys):
+    async def run_before(pilot):
+        app = pilot.app
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.answered and app.jobs.made)
+        await pilot.press("C")
+        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.query_one(RowTable).row_count)
+        await pilot.press(*keys)
+
+    return run_before
+
+
+@pytest.mark.parametrize("keys", [(), ("enter",)], ids=["pools", "nodes"])
+def test_cluster(snap_compare, tmp_path, keys):
+    app = make_app(CannedCluster(busy_cluster()), tmp_path, name="slurm")
+    assert snap_compare(app, sizes=SIZES, run_before=shown(*keys))
+
+
+def test_cluster_no_color_ascii(snap_compare, tmp_path, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    app = make_app(CannedCluster(busy_cluster()), tmp_path, name="slurm", settings=Settings(ascii=True))
+    assert snap_compare(app, terminal_size=(80, 24), run_before=shown("j"))

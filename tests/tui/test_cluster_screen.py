@@ -1,0 +1,201 @@
+"""The Cluster screen by its keys: pools, nodes, filter, tabs, launch, refresh, faults."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import pytest
+from support.canned import MINUTE, CannedScheduler
+from support.cluster import CannedCluster, busy_cluster, large_cluster
+from support.dashboard import key_bar, make_app, screen_text, until
+from support.waiting import PATIENCE
+
+from torchx_tui.backends.types import ClusterPool, ClusterStatus
+from torchx_tui.specs.errors import BackendUnavailableError
+from torchx_tui.specs.status import AppState
+from torchx_tui.tui.cluster.screen import ClusterScreen
+from torchx_tui.tui.job.screen import JobScreen
+from torchx_tui.tui.jobs.screen import JobsScreen
+from torchx_tui.tui.launch.screen import LaunchScreen
+from torchx_tui.tui.ui.row_table import RowTable
+
+
+@pytest.fixture
+def scheduler():
+    return CannedCluster(busy_cluster())
+
+
+@pytest.fixture
+def app(scheduler, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = make_app(scheduler, tmp_path, name="slurm")
+    monkeypatch.setattr(made.runner, "scheduler_names", lambda: ["slurm"])
+    return made
+
+
+async def opened(pilot, app) -> ClusterScreen:
+    await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.jobs.made and app.jobs.answered, "the jobs")
+    await pilot.press("C")
+    await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
+    await until(pilot, lambda: table(app).row_count, "the rows")
+    return app.screen
+
+
+def table(app) -> RowTable:
+    return app.screen.query_one(RowTable)
+
+
+async def test_pools_then_nodes_and_back(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        drawn = screen_text(app)
+        assert "10/56 a100" in drawn
+        assert "GrpTRES of the account vision: 14 of 16 GPUs in use" in drawn
+        await pilot.press("j", "enter")
+        await until(pilot, lambda: "7 nodes of long" in screen_text(app), "the nodes")
+        assert "bad fan [root]" in screen_text(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: table(app).cursor_name == "long", "the pool")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
+
+
+async def test_filter_keeps_rows_with_all_words(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await pilot.press("slash", *"not gold", "enter")
+        await until(pilot, lambda: table(app).row_count == 1, "one row")
+        assert (table(app).cursor_name, "1 of 5 partitions" in screen_text(app)) == ("h100", True)
+        await pilot.press("escape")
+        await until(pilot, lambda: table(app).row_count == 5, "all rows")
+        assert isinstance(app.screen, ClusterScreen)
+
+
+async def test_launch_goes_to_the_pool(app):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await pilot.press("j", "n")
+        await until(pilot, lambda: isinstance(app.screen, LaunchScreen) and app.screen.chooser.picker.components)
+        screen = app.screen
+        screen.chooser.picker.search.value = "utils.echo"
+        await until(pilot, lambda: (found := screen.chooser.picker.highlighted) and found.name == "utils.echo")
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.editor.model is not None and screen.editor.form.rows, "the form")
+        model = screen.editor.model
+        assert (model.scheduler, model.plan().cfg.get("partition")) == ("slurm", "long")
+
+
+async def test_read_only_offers_no_launch(scheduler, tmp_path):
+    app = make_app(scheduler, tmp_path, name="slurm", read_only=True)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        assert "n Launch here" not in key_bar(app)
+        await pilot.press("n")
+        await pilot.pause()
+        assert isinstance(app.screen, ClusterScreen)
+
+
+async def test_tabs_are_the_backends_that_can_tell(tmp_path):
+    other = CannedCluster(ClusterStatus([ClusterPool("red", "queue", cfg={"queue": "red"}, cpus=4, cpus_free=1)]))
+    more = {"kubernetes": other, "local_cwd": CannedScheduler()}
+    app = make_app(CannedCluster(busy_cluster()), tmp_path, name="slurm", more=more)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: len(app.jobs.made) == 3, "the backends")
+        await opened(pilot, app)
+        assert "local" not in screen_text(app).splitlines()[1]
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: table(app).cursor_name == "red", "the queue")
+        assert "1 queue " in screen_text(app)
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: table(app).cursor_name == "gpu", "the partition")
+
+
+async def test_rows_stay_when_a_backend_falls_silent(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        scheduler.error = BackendUnavailableError("slurm does not [answer]")
+        await pilot.press("R")
+        await until(pilot, lambda: "! slurm does not [answer]" in screen_text(app), "the error")
+        assert table(app).row_count == 5
+        scheduler.error = None
+        await pilot.press("R")
+        await until(pilot, lambda: "5 partitions" in screen_text(app), "the answer")
+
+
+async def test_a_backend_that_never_answered_says_why(app, scheduler):
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.jobs.made and app.jobs.answered, "the jobs")
+        scheduler.error = BackendUnavailableError("no controller")
+        await pilot.press("C")
+        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and "no controller" in screen_text(app))
+
+
+async def test_it_is_asked_again_while_it_is_open(tmp_path, monkeypatch):
+    monkeypatch.setattr("torchx_tui.tui.cluster.screen._LEAST_REFRESH_S", 0.05)
+    scheduler = CannedCluster(ClusterStatus(busy_cluster().pools, refresh_s=0.05))
+    app = make_app(scheduler, tmp_path, name="slurm")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        scheduler.status = ClusterStatus(busy_cluster().pools[:2], refresh_s=0.05)
+        await until(pilot, lambda: table(app).row_count == 2, "the next answer")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen), "the jobs")
+
+
+async def test_a_waiting_job_leads_to_its_partition(app, scheduler):
+    scheduler.add("train-1", AppState.PENDING, MINUTE)
+    scheduler.described["train-1"].metadata["partition"] = "h100,gpu"
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: isinstance(app.screen, JobsScreen) and app.screen.table.row_count == 1, "the job")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, JobScreen) and app.screen.described is not None, "the job")
+        await until(pilot, lambda: "C what is free" in screen_text(app), "the key")
+        await pilot.press("C")
+        await until(pilot, lambda: isinstance(app.screen, ClusterScreen) and app.screen.status, "the cluster")
+        await until(pilot, lambda: table(app).cursor_name == "h100", "its partition")
+
+
+async def test_thousands_of_nodes_are_all_there(tmp_path):
+    app = make_app(CannedCluster(large_cluster(5000)), tmp_path, name="slurm")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        await pilot.press("enter")
+        await until(pilot, lambda: table(app).row_count == 5000, "the nodes")
+        await pilot.press("G")
+        await until(pilot, lambda: "node04999" in screen_text(app), "the last one")
+        await pilot.press("slash", *"node04999")
+        await until(pilot, lambda: "1 of 5,000 nodes of gpu" in screen_text(app), "one node")
+
+
+async def test_no_key_where_no_backend_can_tell(tmp_path):
+    app = make_app(CannedScheduler(), tmp_path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await until(pilot, lambda: app.jobs.made and app.jobs.answered, "the jobs")
+        await pilot.press("C")
+        await pilot.pause()
+        assert isinstance(app.screen, JobsScreen)
+
+
+async def test_it_is_asked_again_after_a_pool_was_opened_meanwhile(tmp_path, monkeypatch):
+    monkeypatch.setattr("torchx_tui.tui.cluster.screen._LEAST_REFRESH_S", 0.05)
+    goes_on, is_asked = threading.Event(), threading.Event()
+    scheduler = CannedCluster(replace(busy_cluster(), refresh_s=0.05))
+    answer = scheduler.cluster
+
+    def cluster() -> ClusterStatus:
+        is_asked.set()
+        assert goes_on.wait(PATIENCE)
+        return answer()
+
+    app = make_app(scheduler, tmp_path, name="slurm")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await opened(pilot, app)
+        monkeypatch.setattr(scheduler, "cluster", cluster)
+        await until(pilot, is_asked.is_set, "the question")
+        await pilot.press("enter")
+        await until(pilot, lambda: table(app).row_count == 7, "the nodes")
+        goes_on.set()
+        asked = scheduler.asked
+        await until(pilot, lambda: scheduler.asked > asked + 2, "further questions")
+        await pilot.press("escape", "escape")

@@ -1,0 +1,1 @@
+"""What of the backends is free."""

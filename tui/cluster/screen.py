@@ -1,0 +1,318 @@
+"""The Cluster screen: the pools of each backend with what is free, the nodes of a pool, and this user's limits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.timer import Timer
+from textual.widgets import Input
+
+from ...backends.abilities import DescribesCluster
+from ...backends.shared.cluster_columns import Table, has_room, node_table, pool_table
+from ...base.errors import describe_error
+from ...logs.text.sanitize import plain
+from ..format import clock, count
+from ..rows import backend_word
+from ..ui.bars import Hint
+from ..ui.base import BaseScreen
+from ..ui.palette import STYLES, Text
+from ..ui.pane import Pane
+from ..ui.prompt_input import PromptInput
+from ..ui.row_table import RowTable
+from ..ui.text_pane import TextPane
+from ..ui.title_rule import tabs_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...backends.api import ClusterPool, ClusterStatus, Scheduler
+
+# A backend is asked no more often than this, whatever it says (s).
+_LEAST_REFRESH_S = 2.0
+# A backend that never answered is asked again after this time (s).
+_RETRY_S = 10.0
+
+
+class _Answer(NamedTuple):
+    """The last answer of a backend.
+
+    Attributes:
+        status: what it has; None if it never answered.
+        error: why the last question failed.
+        at: when it was asked, in seconds since the epoch.
+    """
+
+    status: ClusterStatus | None
+    error: str
+    at: float
+
+
+class _Shown(NamedTuple):
+    """A table, and what it shows.
+
+    Attributes:
+        name: the backend.
+        pool: the pool whose nodes are shown; empty for all pools.
+        table: the rows; None without an answer.
+        bright: the names of rows that have room.
+    """
+
+    name: str = ""
+    pool: str = ""
+    table: Table | None = None
+    bright: frozenset[str] = frozenset()
+
+
+class ClusterPane(Pane):
+    """The table under its tabs, with a row for the filter while it acts."""
+
+    def __init__(self, keep_filter: Callable[[], object]) -> None:
+        super().__init__(id="cluster-pane")
+        self.table = RowTable(id="cluster-table")
+        self.filter = PromptInput(keep_filter, placeholder="words that a row contains", id="cluster-filter")
+        self.filter.display = False
+
+    def compose_body(self) -> ComposeResult:
+        yield self.table
+        yield self.filter
+
+
+class ClusterScreen(BaseScreen):
+    """What is free where.
+
+    Args:
+        scheduler: the backend to begin with; the first one if it does not have the ability.
+        pool: the pool for the cursor.
+    """
+
+    HELP_TITLE = "Cluster"
+    DEFAULT_CSS = """
+    #cluster-limits { height: auto; max-height: 40%; }
+    #cluster-limits TextScroll { height: auto; max-height: 100%; padding: 0 1; }
+    """
+    BINDINGS = [
+        Binding("n", "launch", "Launch in this pool", id="cluster.launch"),
+        Binding("slash", "filter", "Filter", id="cluster.filter"),
+        Binding("right_square_bracket", "next_tab(1)", "Next backend", id="cluster.next_tab"),
+        Binding("left_square_bracket", "next_tab(-1)", "Previous backend", id="cluster.previous_tab"),
+        Binding("R", "refresh_now", "Refresh", id="cluster.refresh"),
+        Binding("escape", "back", "Clear the filter, back", id="cluster.back"),
+    ]
+
+    def __init__(self, scheduler: str = "", pool: str = "") -> None:
+        super().__init__()
+        self._wanted, self._cursor = scheduler, pool
+        self._names: list[str] = []
+        self._backend = ""
+        # The pool whose nodes are shown; empty for all pools.
+        self._pool = ""
+        self._answers: dict[str, _Answer] = {}
+        self._shown = _Shown()
+        self._pane = ClusterPane(self._keep_filter)
+        self._limits = TextPane("Limits", id="cluster-limits")
+        self._timer: Timer | None = None
+
+    def compose_body(self) -> ComposeResult:
+        yield self._pane
+        yield self._limits
+
+    def on_mount(self) -> None:
+        self._names = self.dashboard.jobs.with_ability(DescribesCluster)
+        self._backend = self._wanted if self._wanted in self._names else next(iter(self._names), "")
+        self.set_focus(self._pane.table)
+        self._draw()
+
+    def on_screen_resume(self) -> None:
+        if self._names:
+            self._show(asks=True)
+
+    # What is shown
+
+    @property
+    def status(self) -> ClusterStatus | None:
+        """What the chosen backend has; None until it answers."""
+        answer = self._answers.get(self._backend)
+        return answer.status if answer is not None else None
+
+    @property
+    def pool(self) -> ClusterPool | None:
+        """The open pool, or the one at the cursor."""
+        name = self._pool or self._pane.table.cursor_name
+        return next((pool for pool in self.status.pools if pool.name == name), None) if self.status else None
+
+    @work(group="cluster", exclusive=True, exit_on_error=False)
+    async def _show(self, *, asks: bool) -> None:
+        """Show the chosen backend and pool.
+
+        Args:
+            asks: whether the backend is asked again; it is in any case if it has not answered yet.
+        """
+        name, pool = self._backend, self._pool
+        known = self._answers.get(name)
+        if asks or known is None:
+            scheduler = self.dashboard.jobs.made.get(name)
+            known = self._answers[name] = await asyncio.to_thread(_ask, scheduler, known, self.clock())
+        # Also where nothing is asked now: this worker may have ended one that asked.
+        if self._timer is not None:
+            self._timer.stop()
+        wait_s = known.status.refresh_s if known.status is not None else _RETRY_S
+        self._timer = self.set_timer(max(_LEAST_REFRESH_S, wait_s), self._ask_again)
+        self._shown = await asyncio.to_thread(_make_table, name, pool, known.status)
+        self._draw()
+
+    def _ask_again(self) -> None:
+        if self.is_active:
+            self._show(asks=True)
+
+    def _draw(self) -> None:
+        answer, table, shown = self._answers.get(self._backend), self._pane.table, self._shown
+        words = {name: backend_word(name, long=True) for name in self._names}
+        self._pane.rule.title = tabs_text(words, self._backend, "tab")
+        if answer is None or (shown.name, shown.pool) != (self._backend, self._pool):
+            table.placeholder = Text(f"Asking {words.get(self._backend, 'the backends')}", STYLES.faint)
+            table.show(None, frozenset())
+        else:
+            empty = "No row contains these words" if self._filter else "Nothing here"
+            table.placeholder = Text(plain(answer.error) or empty, STYLES.failed if answer.error else STYLES.faint)
+            table.show(shown.table, shown.bright, self._filter, self._cursor)
+            self._cursor = ""
+        self._draw_limits()
+        self._pane.rule.info = self._info()
+        self.refresh_bars()
+
+    def _info(self) -> Text:
+        answer, table = self._answers.get(self._backend), self._shown.table
+        if answer is None or answer.status is None or table is None:
+            return Text()
+        if answer.error:
+            return Text(f"! {plain(answer.error)}", STYLES.pending)
+        shown, total = self._pane.table.row_count, len(table.rows)
+        kinds = dict.fromkeys(pool.kind for pool in answer.status.pools)
+        rows = f"{shown:,} of " if shown != total else ""
+        rows += f"{count(total, 'node')} of {plain(self._pool)}" if self._pool else count(total, "/".join(kinds))
+        return Text(f"{rows}   free/all at {clock(answer.at, answer.at)}", STYLES.faint)
+
+    def _draw_limits(self) -> None:
+        status, text = self.status, Text(end="")
+        for style, sentences in ((STYLES.pending, status.notes), (STYLES.muted, status.limits)) if status else ():
+            for sentence in sentences:
+                text.append("\n" if text else "").append(plain(sentence), style)
+        self._limits.show_text(text)
+        self._limits.display = bool(text) and not self._pool
+
+    # Keys
+
+    @property
+    def _filter(self) -> str:
+        return self._pane.filter.value.strip()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        if not super().check_action(action, parameters):
+            return None
+        if action == "launch":
+            return True if not self.dashboard.runner.read_only and self.pool is not None else None
+        if action == "next_tab":
+            return True if len(self._names) > 1 else None
+        return True
+
+    def on_row_table_opened(self, message: RowTable.Opened) -> None:
+        """Show the nodes of a pool."""
+        if not self._pool and message.name:
+            self._open_pool(message.name)
+
+    def _open_pool(self, name: str) -> None:
+        self._cursor, self._pool = (self._pool, "") if not name else ("", name)
+        self._clear_filter()
+        self._draw()
+        self._show(asks=False)
+
+    def action_launch(self) -> None:
+        """Open a launch that goes to the pool."""
+        from ..launch.screen import LaunchScreen
+
+        if (pool := self.pool) is not None:
+            self.app.push_screen(LaunchScreen(changes=pool.cfg, scheduler=self._backend))
+
+    def action_filter(self) -> None:
+        """Type a filter."""
+        self._pane.filter.display = True
+        self.set_focus(self._pane.filter)
+        self.refresh_bars()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filter while typing."""
+        if event.input is self._pane.filter:
+            self._draw()
+
+    def _keep_filter(self) -> None:
+        self.set_focus(self._pane.table)
+        self._pane.filter.display = bool(self._filter)
+        self.refresh_bars()
+
+    def _clear_filter(self) -> None:
+        self._pane.filter.value = ""
+        self._keep_filter()
+
+    def action_tab(self, name: str) -> None:
+        """Show the pools of a backend."""
+        self._backend, self._pool, self._cursor = name, "", ""
+        self._draw()
+        self._show(asks=True)
+
+    def action_next_tab(self, step: int) -> None:
+        """Show the next or the previous backend."""
+        if self._names:
+            self.action_tab(self._names[(self._names.index(self._backend) + step) % len(self._names)])
+
+    def action_refresh_now(self) -> None:
+        """Ask now; a backend may repeat its last answer."""
+        self._show(asks=True)
+
+    def action_back(self) -> None:
+        """Clear the filter, leave the nodes, go back."""
+        if self._pane.filter.display:
+            self._clear_filter()
+        elif self._pool:
+            self._open_pool("")
+        else:
+            self.dismiss()
+
+    def path(self) -> list[str]:
+        return ["Jobs", "Cluster"]
+
+    def hints(self) -> list[Hint]:
+        if self._pane.filter.has_focus:
+            return [Hint("", "Keep filter", key="enter"), Hint("cluster.back", "Clear"), Hint("app.keys", "Keys")]
+        return [
+            *([] if self._pool else [Hint("rows.open", "Nodes")]),
+            *([] if self.dashboard.runner.read_only else [Hint("cluster.launch", "Launch here")]),
+            Hint("cluster.filter", "Filter"),
+            *([Hint("cluster.next_tab cluster.previous_tab", "Backends")] if len(self._names) > 1 else []),
+            Hint("cluster.refresh", "Refresh"),
+            Hint("cluster.back", "Back"),
+            Hint("app.keys", "Keys"),
+        ]
+
+
+def _ask(scheduler: Scheduler[Any] | None, known: _Answer | None, at: float) -> _Answer:
+    """Ask a backend; called in a thread."""
+    try:
+        if not isinstance(scheduler, DescribesCluster):
+            return _Answer(None, "this backend does not show what is free", at)
+        return _Answer(scheduler.cluster(), "", at)
+    except Exception as error:
+        return _Answer(known.status if known else None, describe_error(error), known.at if known else at)
+
+
+def _make_table(name: str, pool: str, status: ClusterStatus | None) -> _Shown:
+    """Make the table of the pools, or of the nodes of one; called in a thread."""
+    if status is None:
+        return _Shown(name, pool)
+    if not pool:
+        return _Shown(name, pool, pool_table(status), frozenset(each.name for each in status.pools if has_room(each)))
+    nodes = [node for node in status.nodes if pool in node.pools]
+    return _Shown(name, pool, node_table(nodes), frozenset(node.name for node in nodes if has_room(node)))
