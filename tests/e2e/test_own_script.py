@@ -128,8 +128,8 @@ def test_script_is_shipped_to_kubernetes(terminal, own_engine, kubernetes_cluste
     with local_registry(tmp_path / "registry") as address:
         # What the node keeps for itself is all that is asked for: the machine has few cores.
         (tmp_path / ".torchxconfig").write_text(
-            "[cli:run]\nscheduler = kubernetes\nworkspace = .\n[kubernetes]\nqueue = default\nreserved_millicpu = 1000\n"
-            f"image_repo = {address}/train\n[component:train.py]\nimage = python:local\n"
+            "[cli:run]\nscheduler = kubernetes\nworkspace = .\n[kubernetes]\nqueue = default\n"
+            f"reserved_millicpu = 1000\nimage_repo = {address}/train\n[component:train.py]\nimage = python:local\n"
         )
         app = terminal(environ={"KUBECONFIG": path})
         app.wait(r"✓ +kubernetes +Kubernetes v\d")
