@@ -7,6 +7,7 @@
 #   SLURM_TEST_PORT   the first of 20 ports, all on loopback    (default by release)
 #   SLURM_TEST_NODES  how many nodes: n1, n2, ...               (default 3)
 #   SLURM_TEST_CPUS   how many CPUs each claims to have         (default 8)
+#   SLURM_TEST_GPUS   GPUs of each node, such as gpu:a100:2     (default none)
 #   SLURM_TEST_SETTINGS  lines for slurm.conf, which win over those that are there
 say() { printf '%s: %s\n' "$(basename "$0" .sh)" "$*" >&2; }
 die() { say "$*"; exit 1; }

@@ -69,10 +69,18 @@ AccountingStoragePort=$DBD_PORT
 # with munge, the socket for talking to slurmdbd
 AccountingStoragePass=$RUN/munge.sock
 AccountingStoreFlags=job_comment
-NodeName=n[1-$NODES] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((NODE_PORT + 1))-$((NODE_PORT + NODES))] CPUs=$CPUS CoresPerSocket=$CPUS RealMemory=4000 State=UNKNOWN
+NodeName=n[1-$NODES] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((NODE_PORT + 1))-$((NODE_PORT + NODES))] CPUs=$CPUS CoresPerSocket=$CPUS RealMemory=4000 State=UNKNOWN${SLURM_TEST_GPUS:+ Gres=$SLURM_TEST_GPUS}
 PartitionName=main Nodes=n[1-$NODES] Default=YES MaxTime=INFINITE State=UP
 $PLUGINS${SLURM_TEST_SETTINGS:-}
 CONF
+    # Nobody opens the devices.
+    for gpu in ${SLURM_TEST_GPUS//,/ }; do
+        IFS=: read -r _ type count <<<"$gpu"
+        for ((k = 0; k < count; k++)); do
+            [ -e "$ETC/$type-$k" ] || mknod "$ETC/$type-$k" c 1 3
+            echo "Name=gpu Type=$type File=$ETC/$type-$k"
+        done
+    done >"$ETC/gres.conf"
     # Read only by task/cgroup, which a test may ask for.
     printf '%s\n' CgroupPlugin=cgroup/v1 CgroupMountpoint=/sys/fs/cgroup ConstrainRAMSpace=yes ConstrainSwapSpace=yes \
         AllowedSwapSpace=0 >"$ETC/cgroup.conf"
@@ -166,7 +174,7 @@ nodes_are_up() { # one that a crash has left down is taken back; a new one takes
     for node in $(sinfo -h -N -t down,drain,fail -o %N 2>/dev/null | sort -u); do
         scontrol update nodename="$node" state=resume 2>/dev/null || true
     done
-    [ "$(sinfo -h -N -o %T | grep -cE '^(idle|mixed|allocated|completing)$')" = "$NODES" ]
+    [ "$(sinfo -h -N -o '%N %T' | sort -u | grep -cE ' (idle|mixed|allocated|completing)$')" = "$NODES" ]
 }
 
 [ "$(id -u)" = 0 ] || die "only root can start a Slurm cluster; or set SLURM_CONF to that of one that runs"

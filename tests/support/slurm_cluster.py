@@ -55,14 +55,16 @@ class OwnSlurm:
         folder: where its state is kept.
         slot: which of the ports are its own.
         settings: further lines of slurm.conf.
+        gpus: of each node, such as ``gpu:a100:2``; they are counted only.
     """
 
-    def __init__(self, folder: Path, slot: int, settings: str) -> None:
+    def __init__(self, folder: Path, slot: int, settings: str, gpus: str = "") -> None:
         self._folder = folder
         self._environ = {
             "SLURM_TEST_DIR": str(folder),
             "SLURM_TEST_PORT": str(_ports(slot).start),
             "SLURM_TEST_SETTINGS": settings,
+            "SLURM_TEST_GPUS": gpus,
         }
         self.settings = str(folder / "etc" / "slurm.conf")
 
@@ -97,7 +99,7 @@ class OwnSlurm:
 
 
 @contextmanager
-def private_slurm(settings: str = "") -> Iterator[OwnSlurm]:
+def private_slurm(settings: str = "", gpus: str = "") -> Iterator[OwnSlurm]:
     """Give a cluster of one's own, started; it is removed afterwards.
 
     Raises:
@@ -110,7 +112,7 @@ def private_slurm(settings: str = "") -> Iterator[OwnSlurm]:
         folder = Path(tempfile.mkdtemp(prefix="txs-"))
         # Other users ask it, too.
         folder.chmod(0o755)
-        cluster = OwnSlurm(folder, slot, settings)
+        cluster = OwnSlurm(folder, slot, settings, gpus)
         try:
             cluster.start()
             yield cluster
