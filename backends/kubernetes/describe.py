@@ -159,7 +159,7 @@ def _replica(
     kind: JobKind, replica: Replica, pod: KubernetesObject | None, app: AppState, facts: JobFacts
 ) -> ReplicaStatus:
     if pod is None:
-        state, reason = _WITHOUT_POD.get(app, (app, "its pod was deleted: how it ended is not known"))
+        state, reason = _WITHOUT_POD.get(app, (app, _NO_POD))
         return ReplicaStatus(replica.number, state, replica.role, "", reason=reason)
     own = main_status(pod)
     state, code, ended = pod_state(pod), exit_code(pod), terminated(own)
@@ -181,14 +181,15 @@ def _replica(
     )
 
 
+_NO_POD = "has no pod: it was deleted, or never made"
 # The state of a replica whose pod is not there, by its job's state, and why.
 _WITHOUT_POD = {
     AppState.SUBMITTED: (AppState.PENDING, "has no pod yet"),
     AppState.PENDING: (AppState.PENDING, "has no pod yet"),
     AppState.RUNNING: (AppState.PENDING, "has no pod: it is being restarted, or was removed"),
     AppState.SUCCEEDED: (AppState.SUCCEEDED, "its pod was deleted"),
-    AppState.FAILED: (AppState.UNKNOWN, "its pod was deleted: how it ended is not known"),
-    AppState.CANCELLED: (AppState.CANCELLED, "its pod was ended"),
+    AppState.FAILED: (AppState.UNKNOWN, _NO_POD),
+    AppState.CANCELLED: (AppState.CANCELLED, "has no pod: the job was cancelled"),
 }
 
 

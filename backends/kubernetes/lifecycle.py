@@ -37,6 +37,21 @@ _EXPLANATIONS = (
         "there is no priority class {name}: `kubectl get priorityclasses` lists them",
     ),
 )
+# Objects that a pod's spec names: their paths, and the refusal where one is missing.
+_NEEDED = {
+    "serviceAccountName": (
+        "/api/v1/namespaces/{namespace}/serviceaccounts/{name}",
+        "there is no service account {name} in {namespace}: correct service_account, or create it",
+    ),
+    "priorityClassName": (
+        "/apis/scheduling.k8s.io/v1/priorityclasses/{name}",
+        "there is no priority class {name}: correct priority_class; `kubectl get priorityclasses` lists them",
+    ),
+    "claimName": (
+        "/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}",
+        "there is no volume claim {name} in {namespace}: correct the mount, or create it",
+    ),
+}
 # Complaints of a server that are shown.
 _MAX_COMPLAINTS = 4
 
@@ -127,7 +142,7 @@ def validate(server: ApiServer, kind: JobKind, resource: Mapping[str, Any]) -> N
         error.args = (words,)
         raise
     # Last: only a job that the server would take is known to be of the right form.
-    _refuse_missing_accounts(server, kind, job, namespace)
+    _refuse_missing(server, kind, job, namespace)
 
 
 def launch(
@@ -156,7 +171,7 @@ def launch(
             raise SchedulerError(f"{len(job.images_to_push)} images must be pushed, but no Docker engine can do it")
         push_images(job.images_to_push)
     made, namespace = _placed(job.resource)
-    _refuse_missing_accounts(server, kind, made, namespace)
+    _refuse_missing(server, kind, made, namespace)
     annotations = made["metadata"].setdefault("annotations", {})
     annotations[labels.SUBMITTED_AT] = f"{time.time():.3f}"
     current_progress().report("creating the job")
@@ -181,20 +196,23 @@ def _placed(resource: Mapping[str, Any]) -> tuple[KubernetesObject, str]:
     return made, made["metadata"].setdefault("namespace", "default")
 
 
-def _refuse_missing_accounts(server: ApiServer, kind: JobKind, job: KubernetesObject, namespace: str) -> None:
-    """Refuse a job whose pods name a service account that does not exist: its controller would try in vain.
+def _refuse_missing(server: ApiServer, kind: JobKind, job: KubernetesObject, namespace: str) -> None:
+    """Refuse a job whose pods need an object that does not exist: its controller would try in vain.
 
     Raises:
-        AppDefError: there is no such account.
+        AppDefError: there is no such service account, priority class or volume claim.
         BackendUnavailableError: the server cannot be asked.
     """
-    for account in dict.fromkeys(dig(pod, "spec", "serviceAccountName") for _, pod in kind.replicas(job)):
+    needed = [("priorityClassName", dig(job, "spec", "priorityClassName"))]
+    for _, pod in kind.replicas(job):
+        spec = dig(pod, "spec") or {}
+        needed += [(field, spec.get(field)) for field in ("serviceAccountName", "priorityClassName")]
+        needed += [("claimName", dig(one, "persistentVolumeClaim", "claimName")) for one in spec.get("volumes") or []]
+    for field, name in dict.fromkeys(needed):
+        path, words = _NEEDED[field]
         try:
-            path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}"
-            if account and server.find(path) is None:
-                raise AppDefError(
-                    f"there is no service account {account} in {namespace}: correct service_account, or create it"
-                )
+            if name and server.find(path.format(namespace=namespace, name=name)) is None:
+                raise AppDefError(words.format(namespace=namespace, name=name))
         except ApiError:
             # One that this user may not read counts as there.
             continue

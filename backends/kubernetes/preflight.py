@@ -122,8 +122,10 @@ def launch_findings(
         findings += kind.launch_findings(server, app, opts)
         findings += _nodes(server, app)
         findings += _pods(server, kind, app, opts)
-    except (BackendUnavailableError, AppDefError) as error:
+    except AppDefError as error:
         findings.append(Finding("error", str(error)))
+    except BackendUnavailableError as error:
+        findings.append(Finding("warning", f"the launch could not be checked: {error}"))
     return findings
 
 
@@ -170,8 +172,8 @@ def _pods(server: ApiServer, kind: JobKind, app: AppDef, opts: KubernetesOpts) -
             # The controller makes the pods: this user need not be allowed to.
             if error.is_missing_right:
                 return
-            level = "warning" if "quota" in str(error) else "error"
-            yield Finding(level, f"{role}: {explain_refusal(error, opts.namespace, kind, job)}")
+            # A launch that cannot succeed is refused by `validate`: this may be mended before the pods are made.
+            yield Finding("warning", f"{role}: {explain_refusal(error, opts.namespace, kind, job)}")
 
 
 def _is_missing(server: ApiServer, path: str) -> bool:

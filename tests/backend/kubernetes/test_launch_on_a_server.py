@@ -113,16 +113,16 @@ class TestPreflight:
             "warning: worker: no node has the labels example.com/no-such=x",
         ]
         (said,) = self.found(kubernetes_cluster, service_account="no-such")
-        assert said.startswith("error: worker: there is no service account no-such in the namespace: ")
+        assert said.startswith("warning: worker: there is no service account no-such in the namespace: ")
         (said,) = self.found(kubernetes_cluster, priority_class="no-such")
-        assert said.startswith("error: worker: there is no priority class no-such: ")
+        assert said.startswith("warning: worker: there is no priority class no-such: ")
         (said,) = self.found(kubernetes_cluster, namespace="no-such")
-        assert said.startswith("error: worker: there is no namespace no-such: ")
+        assert said.startswith("warning: worker: there is no namespace no-such: ")
 
     def test_what_the_server_has_against_pods(self, kubernetes_cluster):
         twice = role(mounts=[BindMount("/a", "/x"), BindMount("/b", "/x")])
         (said,) = self.found(kubernetes_cluster, role("a"), twice)
-        assert said.startswith("error: worker: spec.containers[0].volumeMounts[2].mountPath: ")
+        assert said.startswith("warning: worker: spec.containers[0].volumeMounts[2].mountPath: ")
         assert "must be unique" in said
 
     def test_a_quota(self, kubernetes_cluster):
