@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...specs.roles import AppDef, Role
+from ...specs.roles import Role
 from ...specs.status import AppState, ReplicaStatus
 from ..kube.api_server import ApiServer
 from ..kube.objects import KubernetesObject
-from ..types import Finding, NameFault, StateChange
+from ..types import Finding, StateChange
+from .launching.form import LaunchForm
 
 MAX_REPLICAS = 10_000
 """Further replicas of a job are not shown: a mistyped number must not fill the memory."""
@@ -78,29 +78,10 @@ class JobStatus(NamedTuple):
         return next((change.at for change in self.timeline if change.state is AppState.RUNNING), None)
 
 
-class JobKind(ABC):
-    """A kind of jobs on an API server: where they are, and what their fields mean.
-
-    Attributes:
-        group: the API group.
-        version: its version.
-        resource: the plural that paths and rights use.
-        unknown: the message for a server that does not know this kind.
-        explanations: patterns of refusals with their messages, which use the pattern's groups.
-    """
-
-    group: str
-    version: str
-    resource: str
-    unknown: str
-    explanations: Sequence[tuple[re.Pattern[str], str]]
+class JobKind(LaunchForm):
+    """A kind of jobs on an API server: where they are, and what their fields mean."""
 
     # On the server
-
-    def path(self, namespace: str = "", name: str = "") -> str:
-        """Return the path of a namespace's jobs, of one of them, or of all jobs."""
-        parts = [f"/apis/{self.group}/{self.version}", *(["namespaces", namespace] if namespace else []), self.resource]
-        return "/".join([*parts, name] if name else parts)
 
     @abstractmethod
     def checked(self, item: Any) -> KubernetesObject | None:
@@ -165,31 +146,7 @@ class JobKind(ABC):
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
         """Explain a pod's state; empty if there is nothing to say."""
 
-    # Launch and cancel
-
-    @abstractmethod
-    def name_faults(self, app: AppDef) -> list[NameFault]:
-        """Return the names that cannot be those of pods; see `Scheduler.check_names`."""
-
-    @abstractmethod
-    def check(self, app: AppDef, namespace: str) -> None:
-        """Refuse an app that cannot be a job.
-
-        Raises:
-            AppDefError: a name, a port or a value is not valid, or there is nothing to run.
-        """
-
-    @abstractmethod
-    def manifest(self, app: AppDef, options: Any) -> KubernetesObject:
-        """Return the job that an app becomes with these run options.
-
-        Raises:
-            AppDefError: the app cannot be a job.
-        """
-
-    @abstractmethod
-    def replica_at(self, job: KubernetesObject, field: str) -> tuple[str, str]:
-        """Return the replica that a field of a job belongs to, empty if none, and the rest of the field's path."""
+    # Cancel
 
     @abstractmethod
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
@@ -198,7 +155,3 @@ class JobKind(ABC):
     @abstractmethod
     def findings(self, server: ApiServer) -> list[Finding]:
         """Check whether a server runs jobs of this kind."""
-
-    @abstractmethod
-    def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
-        """Check what a launch needs of the cluster besides the namespace and the pods."""

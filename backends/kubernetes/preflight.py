@@ -18,16 +18,18 @@ from ..kube.rights import EXEC, EXEC_1_35, LOGS, PODS, Right, may
 from ..types import Finding
 from ..workspace.scripts import workspace_findings
 from .job_kind import JobKind
+from .launching.form import LaunchForm, pod_templates, role_of
 from .lifecycle import describe_too_large, explain_refusal
 from .request import KubernetesOpts
 
 # The objects that an option names; more are no help to choose from.
-_CHOICE_PATHS = {
-    "namespace": "/api/v1/namespaces",
-    "queue": "/apis/scheduling.volcano.sh/v1beta1/queues",
-    "service_account": "/api/v1/namespaces/{namespace}/serviceaccounts",
-    "priority_class": "/apis/scheduling.k8s.io/v1/priorityclasses",
-}
+_CHOICE_PATHS = (
+    ("namespace", "/api/v1/namespaces"),
+    ("queue", "/apis/scheduling.volcano.sh/v1beta1/queues"),
+    ("queue", "/apis/kueue.x-k8s.io/v1beta1/namespaces/{namespace}/localqueues"),
+    ("service_account", "/api/v1/namespaces/{namespace}/serviceaccounts"),
+    ("priority_class", "/apis/scheduling.k8s.io/v1/priorityclasses"),
+)
 _MAX_CHOICES = 200
 # Seconds: a form waits for it.
 _TIMEOUT_S = 5.0
@@ -96,16 +98,16 @@ def known_values(server: ApiServer) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     try:
         values["context"] = list(read_contexts().names)
-        for option, path in _CHOICE_PATHS.items():
+        for option, path in _CHOICE_PATHS:
             if names := server.list_names(path.format(namespace=server.namespace), _MAX_CHOICES):
-                values[option] = names
+                values[option] = [*values.get(option, ()), *names]
     except (SchedulerError, ValueError):
         return values
     return values
 
 
 def launch_findings(
-    server: ApiServer, kind: JobKind, app: AppDef, opts: KubernetesOpts, image_repo: str = ""
+    server: ApiServer, kind: LaunchForm, app: AppDef, opts: KubernetesOpts, image_repo: str = ""
 ) -> list[Finding]:
     """List the faults that a launch would have; what this user may not read is skipped.
 
@@ -153,15 +155,15 @@ def _nodes(server: ApiServer, app: AppDef) -> Iterator[Finding]:
                 yield Finding("warning", f"{role.name}: no node has the labels {wanted}", hint)
 
 
-def _pods(server: ApiServer, kind: JobKind, app: AppDef, opts: KubernetesOpts) -> Iterator[Finding]:
+def _pods(server: ApiServer, kind: LaunchForm, app: AppDef, opts: KubernetesOpts) -> Iterator[Finding]:
     """Yield what the server has against the first pod of each role, such as an account or a class that is missing."""
-    job = kind.manifest(app, opts)
+    job, *others = kind.manifest(app, opts)
     if len(json.dumps(job)) > _MAX_BYTES:
-        yield Finding("error", describe_too_large(kind, job))
+        yield Finding("error", describe_too_large(job))
         return
     first: dict[str, Any] = {}
-    for replica, template in kind.replicas(job):
-        first.setdefault(replica.role, template)
+    for _, template in (found for item in (job, *others) for found in pod_templates(item)):
+        first.setdefault(role_of(template), template)
     for role, template in first.items():
         spec = template["spec"] | ({"priorityClassName": opts.priority_class} if opts.priority_class else {})
         metadata = {**template["metadata"], "name": f"{name_of(job)}-{spec['containers'][0]['name']}-0"}

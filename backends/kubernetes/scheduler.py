@@ -33,10 +33,12 @@ from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
+from .choose import AUTO, FORMS, choose_form, form_of
 from .describe import FollowedJobs
 from .job_kind import JobKind
 from .jobs import Jobs, split_app_id
 from .labels import pod_labels
+from .launching.form import LaunchForm
 from .lifecycle import abort, launch, remove, validate
 from .listing import ListedJobs
 from .log_stream import KubernetesLogStream
@@ -110,6 +112,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._jobs = Jobs(self._server, self._kind)
         self._listed = ListedJobs(self._jobs, self._namespace)
         self._followed = FollowedJobs(self._jobs, lambda: self._listed.is_watched, self._listed.version)
+        self._served: list[LaunchForm] = []
         self.capabilities = _ALL
         self.context = self._server.context
 
@@ -131,12 +134,17 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
-        request = make_request(app, self.session_name, opts, self._kind, self.dryrun_push_images(app, cfg))
+        request = make_request(app, self.session_name, opts, self._form(cfg), self.dryrun_push_images(app, cfg))
         return AppDryRunInfo(request, str)
+
+    def _form(self, cfg: Mapping[str, CfgVal]) -> LaunchForm:
+        """Return the kind of job that run options choose; the server is asked once."""
+        return choose_form(self._server, KubernetesOpts.from_cfg(cfg), self._served)
 
     def _check_request(self, dryrun_info: AppDryRunInfo[KubernetesJob]) -> None:
         if KubernetesOpts.from_cfg(dryrun_info.cfg).validate_spec:
-            validate(self._server, self._kind, dryrun_info.request.resource)
+            request = dryrun_info.request
+            validate(self._server, form_of(request.resource), request.resource, request.others)
 
     def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
         """Accept roles without resources: their pods have no limits."""
@@ -148,13 +156,14 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             SchedulerError: nothing was created; the message says why and what to do.
             LaunchCancelledError: the launch was cancelled.
         """
-        app_id = launch(self._server, self._kind, dryrun_info.request, push_images=self.push_images)
+        request = dryrun_info.request
+        app_id = launch(self._server, form_of(request.resource), request, push_images=self.push_images)
         self._listed.add(split_app_id(app_id)[0])
         return app_id
 
     def known_values(self) -> dict[str, builtins.list[str]]:
         """Return contexts, namespaces, queues, service accounts and priority classes, as far as they can be listed."""
-        return known_values(self._server)
+        return {**known_values(self._server), "kind": [AUTO, *FORMS]}
 
     # Watching
 
@@ -295,14 +304,13 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of pods; see `ChecksNames`."""
-        return self._kind.name_faults(app)
+        return self._form(self.run_opts().resolve(cfg)).name_faults(app)
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """List the faults of a launch: a queue, namespace, account or class that is missing."""
         resolved = self.run_opts().resolve(cfg)
-        return launch_findings(
-            self._server, self._kind, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
-        )
+        opts, image_repo = KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
+        return launch_findings(self._server, self._form(resolved), app, opts, image_repo)
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KubernetesScheduler:

@@ -75,13 +75,16 @@ def test_overlays_in_files(job, tmp_path, name, text):
 
 
 def test_run_options_are_torchxs(torchx):
-    def lines(options):
-        _, _, arguments = repr(options).partition("required arguments:")
-        return [line.strip() for line in arguments.splitlines() if line.strip() and "context" not in line.lower()]
+    def declared(options):
+        return {name: (option.opt_type, option.default, option.help) for name, option in options}
 
-    got = lines(KubernetesOpts.as_runopts())
-    assert got == lines(theirs(MODULE).KubernetesScheduler("torchx")._run_opts())
-    assert len(got) == 17
+    got = declared(KubernetesOpts.as_runopts())
+    wanted = declared(theirs(MODULE).KubernetesScheduler("torchx")._run_opts())
+    assert (got.pop("kind")[1], got.pop("context")[1]) == ("auto", None)
+    # A Job needs no queue.
+    assert got.pop("queue")[2].startswith(wanted.pop("queue")[2])
+    assert got == {name: wanted[name] for name in got}
+    assert len(got) == 7
 
 
 def test_what_is_added_to_the_request(job):
