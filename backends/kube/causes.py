@@ -10,7 +10,7 @@ from ...logs.text.sanitize import plain
 from ...specs.status import AppState
 from ..shared.exit_reasons import format_exit
 from .objects import KubernetesObject, dig
-from .pods import container_statuses, main_status, terminated
+from .pods import before_others, container_statuses, is_lost, main_container, main_status, terminated
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _STARTING = ("ContainerCreating", "PodInitializing")
@@ -27,6 +27,62 @@ _GO_ERROR = re.compile(
 )
 _ESCAPED = re.compile(r'\\(["\\])')
 
+_OF_PODS = re.compile(
+    r"^(?:\(combined from similar events\): )?Error creating(?: pods)?: (?:\[failed to create pod \S+, err: )?"
+    r"(?:pods \"[^\"]*\" is forbidden: )?"
+)
+# Messages of servers, schedulers and kubelets: what they say, with the groups of their patterns. A text that is kept of
+# the message before and after a match is not.
+_MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), text)
+    for pattern, text in (
+        (r'.*serviceaccount "([^"]+)" not found.*', "there is no service account {0} in the namespace"),
+        (r"no PriorityClass with name (\S+) was found.*", "there is no PriorityClass {0}"),
+        (
+            r"exceeded quota: (\S+), requested: (.+?), used: (.+?), limited: (.+)",
+            "the quota {0} allows {3}: {2} is used, {1} is asked for",
+        ),
+        (
+            r'violates PodSecurity "([^":]+)[^"]*": (.+?\)).*',
+            "the namespace allows only {0} pods: {1}",
+        ),
+        (r"couldn't find key (\S+) in (ConfigMap|Secret) [^/ ]+/(\S+)", "the {1} {2} has no key {0}"),
+        (r'configmap "([^"]+)" not found', "the ConfigMap {0} does not exist"),
+        (r'secret "([^"]+)" not found', "the Secret {0} does not exist"),
+        (
+            r"container has runAsNonRoot and image will run as root.*",
+            "the image runs as root, which runAsNonRoot forbids",
+        ),
+        (r"hostPath type check failed: (\S+) is not (.+)", "{0} is not {1} on the node"),
+        (
+            r'(?:MountVolume|AttachVolume)\.\S+ failed for volume "([^"]+)" : (.+)',
+            "its volume {0} cannot be mounted: {1}",
+        ),
+    )
+)
+# What a scheduler says of nodes, and what that means where it holds for all of them; `fact` is what the pod asks for.
+_NODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), text)
+    for pattern, text in (
+        (r"\d+ Insufficient (?P<resource>cpu|\S+/\S+)", "no node has {asked} {resource} free"),
+        (r"\d+ Insufficient (?P<resource>\S+)", "no node has {asked} of {resource} free"),
+        (r"\d+ node\(s\) didn't match Pod's node affinity/selector", "no node has {labels}"),
+        (r"\d+ node\(s\) had untolerated taint\(s\)", "every node has a taint that it does not tolerate"),
+        (r"\d+ node\(s\) had untolerated taint (?P<taint>\{.*\})", "every node has the taint {taint}"),
+        (r"\d+ node\(s\) were unschedulable", "every node is cordoned"),
+        (
+            r"\d+ node\(s\) didn't have free ports for the requested pod ports",
+            "the host port {port} is taken on every node",
+        ),
+        (r'persistentvolumeclaim "(?P<claim>[^"]+)" not found', "the claim {claim} does not exist"),
+        (r"pod has unbound immediate PersistentVolumeClaims", "{claims} no volume yet"),
+    )
+)
+_NODES_HEAD = re.compile(r"^0/\d+ nodes are (?:un)?available: (?P<reasons>.*)$", re.DOTALL)
+# From here on a scheduler tells what it has tried.
+_NODES_TAIL = re.compile(r"\.? (?:no new claims to deallocate|preemption:|not found$).*|\.$", re.DOTALL)
+_BACK_OFF = re.compile(r"back-off (?P<wait>\S+) restarting failed")
+_AGAIN = "starts again"
 _NOT_MADE = {
     "CreateContainerConfigError": "its container cannot be set up",
     "CreateContainerError": "its container cannot be created",
@@ -39,10 +95,68 @@ LONGEST = 400
 TELLING = re.compile(r"Failed.*|NetworkNotReady|InspectFailed|Evict.*|Preempt.*")
 
 
+def explain_message(message: str) -> str:
+    """Return a message of a server or a kubelet in words; unknown ones as they are."""
+    for pattern, text in _MESSAGES:
+        if match := pattern.fullmatch(message.strip()):
+            return text.format(*map(explain_message, match.groups()))
+    return message
+
+
+def explain_not_created(message: str) -> str | None:
+    """Return why pods cannot be created, by the message of an event FailedCreate; None if it is another message."""
+    match = _OF_PODS.match(message)
+    if match is None:
+        return None
+    # Volcano lists all pods that it could not create; the first is enough.
+    first = message[match.end() :].partition(" failed to create pod ")[0].removesuffix("]")
+    return f"pods cannot be created: {explain_message(first)}"
+
+
+def explain_nodes(message: str, pod: KubernetesObject | None = None) -> str:
+    """Return why no node takes a pod: in words where one reason holds for all nodes, else the scheduler's message.
+
+    Args:
+        message: the scheduler's message.
+        pod: the pod; the message is only shortened without it.
+    """
+    short = _NODES_TAIL.sub("", message)
+    head = _NODES_HEAD.match(short)
+    if pod is None or head is None:
+        return short
+    for pattern, text in _NODES:
+        if match := pattern.fullmatch(head["reasons"]):
+            return text.format(**match.groupdict(), **_asked_for(pod, match.groupdict().get("resource") or ""))
+    return short
+
+
+def _asked_for(pod: KubernetesObject, resource: str) -> dict[str, str]:
+    """Return what a pod asks nodes for, as words for `_NODES`."""
+    spec = pod.get("spec", {})
+    containers = spec.get("containers") or []
+    amounts = [amount for one in containers if (amount := dig(one, "resources", "requests", resource))]
+    pairs = [f"{name}={value}" for name, value in (spec.get("nodeSelector") or {}).items()]
+    terms = dig(spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
+    for term in terms if isinstance(terms, list) else []:
+        for one in dig(term, "matchExpressions") or []:
+            pairs.append(f"{dig(one, 'key')}={'|'.join(map(str, dig(one, 'values') or ['...']))}")
+    claims = [name for one in spec.get("volumes") or [] if (name := dig(one, "persistentVolumeClaim", "claimName"))]
+    ports = [str(port["hostPort"]) for one in containers for port in one.get("ports") or [] if port.get("hostPort")]
+    return {
+        "asked": plain(str(amounts[0])) if len(amounts) == 1 else "enough",
+        "labels": plain(f"the label{'s' if len(pairs) > 1 else ''} {', '.join(pairs)}") if pairs else "its labels",
+        "claims": plain(f"the claim {claims[0]} has") if len(claims) == 1 else "its claims have",
+        "port": ", ".join(ports),
+    }
+
+
 def describe_event(event: KubernetesObject) -> str:
     """Return an event's reason and message in one line."""
     message = _describe_start_error(without_go(event.get("message", "")))
-    return plain(f"{event.get('reason') or ''}: {message}".strip())[:LONGEST]
+    words = explain_not_created(message) or explain_message(message)
+    if words != message:
+        return plain(words)[:LONGEST]
+    return plain(f"{event.get('reason') or ''}: {explain_nodes(message)}".strip())[:LONGEST]
 
 
 def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), cause: str = "") -> str:
@@ -58,22 +172,34 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), c
         return _pending_reason(pod, events, cause)
     if status.get("phase") == "Failed":
         return _failed_reason(pod)
-    for container in container_statuses(pod):
-        waiting = dig(container, "state", "waiting")
-        if waiting:
-            ended = terminated(container)
-            after = f" after {_ended(ended)}" if ended else ""
-            return (
-                f"starts again{after}" if waiting.get("reason") == "CrashLoopBackOff" else _describe_waiting(container)
-            )
-    if status.get("reason") == "NodeLost" or status.get("phase") == "Unknown":
+    if is_lost(pod):
         return "its node does not answer: its state is unknown"
+    events = list(events)
+    for container in container_statuses(pod):
+        if dig(container, "state", "waiting"):
+            return _describe_waiting(container, events)
+    main = main_status(pod)
+    code = dig(main, "state", "terminated", "exitCode")
+    running = [one["name"] for one in container_statuses(pod) if "running" in one.get("state", {})]
+    if code is not None and running:
+        return plain(f"{format_exit(code)}, but its container {running[0]} runs on")
+    has_probe = any(
+        one["name"] == main_container(pod) and "readinessProbe" in one for one in dig(pod, "spec", "containers") or []
+    )
+    if has_probe and "running" in main.get("state", {}) and main.get("ready") is False:
+        return "is not ready: its readiness probe fails"
     return ""
 
 
 def event_time(event: KubernetesObject) -> str:
     """Return when an event was last seen, as the server writes times; they can be compared."""
     return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+
+
+def newest_cause(events: Iterable[KubernetesObject]) -> str:
+    """Return what the newest event that tells a cause says; empty if none does."""
+    telling = [event for event in sorted(events, key=event_time) if TELLING.fullmatch(event.get("reason") or "")]
+    return describe_event(telling[-1]) if telling else ""
 
 
 def without_go(text: str) -> str:
@@ -86,8 +212,8 @@ def needs_events(pod: KubernetesObject) -> bool:
     for container in container_statuses(pod):
         reason = dig(container, "state", "waiting", "reason")
         if reason and reason not in _STARTING:
-            # Between two pulls the status no longer has the error.
-            return reason == "ImagePullBackOff"
+            # Between two pulls older kubelets leave the error out; a probe that kills is only in events.
+            return reason in ("ImagePullBackOff", "CrashLoopBackOff")
     conditions = dig(pod, "status", "conditions") or []
     return not any(
         container.get("type") == "PodScheduled" and container.get("status") == "False" and container.get("message")
@@ -113,40 +239,72 @@ def _pending_reason(pod: KubernetesObject, events: Iterable[KubernetesObject], c
     for container in container_statuses(pod):
         waiting = dig(container, "state", "waiting") or {}
         if waiting.get("reason") and waiting["reason"] not in _STARTING:
-            return _describe_waiting(container, events)
+            words = _describe_waiting(container, events)
+            return f"the init container {container['name']} {words}" if words.startswith(_AGAIN) else words
         ended = dig(container, "state", "terminated")
         if ended and ended.get("exitCode"):
-            return f"the container {container.get('name')}, which prepares it, failed: {_ended(ended)}"
+            return f"the init container {container.get('name')} failed: {_ended(ended)}"
+        if container.get("name") in before_others(pod) and "running" in container.get("state", {}):
+            return f"the init container {container.get('name')} is running"
     for condition in status.get("conditions", []):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
-            return _describe_unscheduled(condition)
+            return _describe_unscheduled(condition, pod)
     if cause:
         return cause
     if status.get("containerStatuses"):
         return "its container is being created"
-    return "" if dig(pod, "spec", "nodeName") else "waits for a node"
+    if dig(pod, "spec", "nodeName"):
+        return ""
+    if group := dig(pod, "spec", "schedulingGroup", "podGroupName"):
+        return plain(f"waits for the PodGroup {group}, which is missing or not complete")
+    scheduler = dig(pod, "spec", "schedulerName") or "default-scheduler"
+    if scheduler == "default-scheduler":
+        return "waits for a node"
+    return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
 
 
-def _describe_unscheduled(condition: Mapping[str, Any]) -> str:
-    message = plain(condition.get("message", ""))[:LONGEST]
+def _describe_unscheduled(condition: Mapping[str, Any], pod: KubernetesObject) -> str:
+    message = plain(explain_nodes(condition.get("message", ""), pod))[:LONGEST]
     if condition.get("reason") == "SchedulingGated":
-        return f"held back by a scheduling gate: {message}"
-    return f"cannot be scheduled: {message}" if message else "cannot be scheduled"
+        gates = [plain(str(dig(gate, "name"))) for gate in dig(pod, "spec", "schedulingGates") or []]
+        return f"held by the scheduling gate {', '.join(gates)}" if gates else f"held by a scheduling gate: {message}"
+    words = "cannot be scheduled"
+    if dig(pod, "spec", "schedulingGroup"):
+        words += " as a gang, all pods or none"
+    return f"{words}: {message}" if message else words
 
 
 def _describe_waiting(status: Mapping[str, Any], events: Iterable[KubernetesObject] = ()) -> str:
     waiting = dig(status, "state", "waiting") or {}
     reason, message = waiting.get("reason") or "", plain(waiting.get("message", ""))[:LONGEST]
+    events = list(events)
+    if reason == "CrashLoopBackOff":
+        return plain(_describe_crash_loop(status, message, events))
     if reason in _NO_IMAGE:
         return plain(f"image {status.get('image')} cannot be pulled: {_describe_image_error(reason, message, events)}")
     words = _NOT_MADE.get(reason, reason)
-    return plain(f"{words}: {message}" if message else words)
+    return plain(f"{words}: {explain_message(message)}" if message else words)
+
+
+def _describe_crash_loop(status: Mapping[str, Any], message: str, events: Iterable[KubernetesObject]) -> str:
+    ended, count, wait = terminated(status), status.get("restartCount") or 0, _BACK_OFF.search(message)
+    probed = any("failed liveness probe" in (event.get("message") or "") for event in events)
+    words = _AGAIN + (f" after {_ended(ended)}" if ended else "")
+    words += ", killed by its liveness probe" if probed else ""
+    if not count:
+        return words
+    next_one = f", the next one within {wait['wait']}" if wait else ""
+    return f"{words} ({count} restart{'s' if count > 1 else ''}{next_one})"
 
 
 def _describe_image_error(reason: str, message: str, events: Iterable[KubernetesObject]) -> str:
     if reason == "ErrImageNeverPull":
         return "it is not on the node, and its pull policy is Never (ErrImageNeverPull)"
+    if reason == "InvalidImageName":
+        return f"{message.rpartition('invalid reference format: ')[2]} ({reason})"
     if reason == "ImagePullBackOff":
+        # Between two pulls newer kubelets put the error into the status.
+        message = message.partition(": ErrImagePull: ")[2] or message
         messages = [
             event.get("message", "") for event in sorted(events, key=event_time) if event.get("reason") == "Failed"
         ]
@@ -158,7 +316,7 @@ def _describe_image_error(reason: str, message: str, events: Iterable[Kubernetes
 
 def _failed_reason(pod: KubernetesObject) -> str:
     status = pod.get("status", {})
-    text = plain(status.get("message", ""))[:LONGEST]
+    text = plain(status.get("message", "")).strip(" .")[:LONGEST]
     if status.get("reason") == "Evicted":
         return f"evicted from its node: {text}"
     if status.get("reason") == "DeadlineExceeded":
@@ -166,7 +324,9 @@ def _failed_reason(pod: KubernetesObject) -> str:
     for container in (main_status(pod), *container_statuses(pod)):
         ended = terminated(container)
         if ended and ended.get("exitCode"):
-            return _ended(ended, _memory_limit(pod, container.get("name", "")))
+            words = _ended(ended, _memory_limit(pod, container.get("name", "")))
+            of_init = container.get("name") in before_others(pod)
+            return plain(f"the init container {container.get('name')} failed: {words}") if of_init else words
     return f"{status.get('reason')}: {text}" if status.get("reason") else text
 
 

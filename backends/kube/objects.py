@@ -57,7 +57,7 @@ _STATE = shape(
     running=shape(startedAt=Time),
     terminated=shape(exitCode=int, reason=str, message=str, startedAt=Time, finishedAt=Time),
 )
-_STATUSES = [shape("name", name=Name, image=str, restartCount=int, state=_STATE, lastState=_STATE)]
+_STATUSES = [shape("name", name=Name, image=str, ready=bool, restartCount=int, state=_STATE, lastState=_STATE)]
 _CONTAINERS = [
     shape(
         "name",
@@ -66,7 +66,7 @@ _CONTAINERS = [
         command=list[str],
         args=list[str],
         env=[shape(name=str, value=str, valueFrom=shape(fieldRef=shape(fieldPath=str)))],
-        ports=[shape(name=str, containerPort=int, protocol=str)],
+        ports=[shape(name=str, containerPort=int, hostPort=int, protocol=str)],
         resources=shape(limits=dict, requests=dict),
         volumeMounts=[shape(name=str, mountPath=str)],
         securityContext=dict,
@@ -79,6 +79,9 @@ POD_SPEC = shape(
     nodeName=str,
     nodeSelector=Texts,
     restartPolicy=str,
+    schedulerName=str,
+    schedulingGates=[shape(name=str)],
+    schedulingGroup=shape(podGroupName=str),
     serviceAccountName=str,
     volumes=[shape(name=str, hostPath=shape(path=str), persistentVolumeClaim=shape(claimName=str))],
 )
@@ -93,7 +96,7 @@ METADATA = shape(
     deletionGracePeriodSeconds=int,
     labels=Texts,
     annotations=Texts,
-    ownerReferences=[shape(uid=str)],
+    ownerReferences=[shape(uid=str, kind=str, name=str)],
     managedFields=[shape(time=Time, fieldsV1=dict)],
 )
 _POD = shape(
@@ -110,7 +113,9 @@ _POD = shape(
         initContainerStatuses=_STATUSES,
     ),
 )
-_EVENT = shape(involvedObject=shape(name=str, uid=str), reason=str, message=str, lastTimestamp=Time, eventTime=Time)
+_EVENT = shape(
+    involvedObject=shape(kind=str, name=str, uid=str), reason=str, message=str, lastTimestamp=Time, eventTime=Time
+)
 
 
 def checked_pod(item: Any) -> KubernetesObject | None:

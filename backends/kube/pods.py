@@ -82,8 +82,24 @@ def _init_containers(pod: KubernetesObject) -> list[KubernetesObject]:
     return dig(pod, "spec", "initContainers") or []
 
 
+def is_lost(pod: KubernetesObject) -> bool:
+    """Return whether a pod's node does not answer: the phase stays, and the condition Ready has no reason.
+
+    A kubelet gives a reason to a condition that is False; the controller that watches nodes gives none.
+    """
+    status = pod.get("status", {})
+    if status.get("phase") != "Running":
+        return status.get("phase") == "Unknown" or status.get("reason") == "NodeLost"
+    return status.get("reason") == "NodeLost" or any(
+        one.get("type") == "Ready" and one.get("status") in ("False", "Unknown") and not one.get("reason")
+        for one in status.get("conditions") or []
+    )
+
+
 def pod_state(pod: KubernetesObject) -> AppState:
-    """Return a pod's state."""
+    """Return a pod's state; UNKNOWN where its node does not answer."""
+    if is_lost(pod):
+        return AppState.UNKNOWN
     return _POD_STATES.get(dig(pod, "status", "phase") or "", AppState.UNKNOWN)
 
 

@@ -19,7 +19,7 @@ from ..types import DescribeAppResponse, PublishedPort
 from . import labels
 from .app_def import read_app_def
 from .job_kind import JobFacts, JobKind, Replica
-from .jobs import Jobs, make_app_id
+from .jobs import Jobs
 from .listing import first_template, image_of, launched_name
 from .times import submitted_at
 
@@ -102,7 +102,7 @@ def read_facts(jobs: Jobs, app_id: str, now: float) -> JobFacts | None:
         SchedulerError: the server did not answer.
     """
     job = jobs.find(app_id)
-    return None if job is None else _with_events(jobs, job, jobs.by_replica(jobs.pods(job)), now)
+    return None if job is None else _with_events(jobs, job, jobs.kind.by_replica(job, jobs.pods(job)), now)
 
 
 def _with_events(jobs: Jobs, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject], now: float) -> JobFacts:
@@ -132,12 +132,13 @@ def describe(kind: JobKind, facts: JobFacts, now: float, context: str = "") -> D
     for replica in replicas:
         by_role.setdefault(replica.role, []).append(replica)
     namespace = job["metadata"]["namespace"]
+    shown_kind = {"kind": kind.word} if kind.prefix else {}
     return DescribeAppResponse(
-        app_id=make_app_id(job),
+        app_id=kind.app_id(job),
         state=state,
         num_restarts=status.restarts,
         msg=kind.reason(facts, replicas, now) or NONE,
-        metadata={**(kept.metadata if kept else {}), "namespace": namespace, **status.places},
+        metadata={**(kept.metadata if kept else {}), "namespace": namespace, **shown_kind, **status.places},
         roles_statuses=[RoleStatus(role, members) for role, members in by_role.items()],
         roles=roles,
         name=kept.name if kept else launched_name(job, template),
@@ -159,7 +160,7 @@ def _replica(
     kind: JobKind, replica: Replica, pod: KubernetesObject | None, app: AppState, facts: JobFacts
 ) -> ReplicaStatus:
     if pod is None:
-        state, reason = _WITHOUT_POD.get(app, (app, _NO_POD))
+        state, reason = kind.without_pod(facts.job, replica) or _WITHOUT_POD.get(app, (app, _NO_POD))
         return ReplicaStatus(replica.number, state, replica.role, "", reason=reason)
     own = main_status(pod)
     state, code, ended = pod_state(pod), exit_code(pod), terminated(own)
@@ -201,19 +202,25 @@ class _Followed(NamedTuple):
     read_at: float
 
 
+def _pods_of(kind: JobKind, job: KubernetesObject) -> tuple[frozenset[str], str]:
+    return kind.owners_of_pods(job), kind.pods_selector(job)
+
+
 class FollowedJobs:
     """Describes jobs; every method may be called from any thread.
 
     A job that does not change costs no request while the list is watched, but for events of a job that waits.
 
     Args:
-        jobs: the server and the kind of the jobs.
+        jobs_of: returns the jobs of the kind that an app id names.
         is_watched: returns whether the pods of jobs are worth a watch.
         version_of: returns the version of a job that a watch keeps, empty if none does.
     """
 
-    def __init__(self, jobs: Jobs, is_watched: Callable[[], bool], version_of: Callable[[str], str]) -> None:
-        self._jobs = jobs
+    def __init__(
+        self, jobs_of: Callable[[str], Jobs], is_watched: Callable[[], bool], version_of: Callable[[str], str]
+    ) -> None:
+        self._jobs_of = jobs_of
         self._is_watched = is_watched
         self._version_of = version_of
         self._followed: dict[str, _Followed] = {}
@@ -225,11 +232,11 @@ class FollowedJobs:
         Raises:
             SchedulerError: the server did not answer.
         """
-        now = time.time()
-        facts = self._facts(app_id, now) if self._is_watched() else read_facts(self._jobs, app_id, now)
+        now, jobs = time.time(), self._jobs_of(app_id)
+        facts = self._facts(jobs, app_id, now) if self._is_watched() else read_facts(jobs, app_id, now)
         if facts is None:
             return None
-        return facts.job, describe(self._jobs.kind, facts, now, self._jobs.server.context)
+        return facts.job, describe(jobs.kind, facts, now, jobs.server.context)
 
     def forget(self, app_id: str) -> None:
         """Read a job again when it is described next."""
@@ -243,27 +250,28 @@ class FollowedJobs:
         for app_id in list(self._followed):
             self.forget(app_id)
 
-    def _facts(self, app_id: str, now: float) -> JobFacts | None:
+    def _facts(self, jobs: Jobs, app_id: str, now: float) -> JobFacts | None:
+        kind = jobs.kind
         with self._lock:
             followed = self._followed.get(app_id)
         job, version = (followed.facts.job, self._version_of(app_id)) if followed else (None, "")
         if job is None or not version or version != job["metadata"].get("resourceVersion"):
-            job = self._jobs.find(app_id)
-        if job is None or (followed and uid_of(followed.facts.job) != uid_of(job)):
+            job = jobs.find(app_id)
+        if job is None or (followed and _pods_of(kind, followed.facts.job) != _pods_of(kind, job)):
             self.forget(app_id)
             followed = None
         if job is None:
             return None
-        if is_terminal(self._jobs.kind.state(job)):
+        if is_terminal(kind.state(job)):
             # Only its pods change, and they go.
             self.forget(app_id)
-            return _with_events(self._jobs, job, self._jobs.by_replica(self._jobs.pods(job)), now)
-        reflector = followed.pods if followed else self._follow(job)
+            return _with_events(jobs, job, kind.by_replica(job, jobs.pods(job)), now)
+        reflector = followed.pods if followed else self._follow(jobs, job)
         try:
-            pods = self._jobs.by_replica(reflector.items().values())
+            pods = kind.by_replica(job, reflector.items().values())
             if followed and followed.facts[:2] == (job, pods) and now - followed.read_at < _EVENTS_S:
                 return followed.facts
-            facts = _with_events(self._jobs, job, pods, now)
+            facts = _with_events(jobs, job, pods, now)
         except SchedulerError:
             if followed is None:
                 reflector.close()
@@ -271,12 +279,13 @@ class FollowedJobs:
         self._keep(app_id, _Followed(reflector, facts, now))
         return facts
 
-    def _follow(self, job: KubernetesObject) -> Reflector[KubernetesObject]:
+    def _follow(self, jobs: Jobs, job: KubernetesObject) -> Reflector[KubernetesObject]:
+        owners, selector = _pods_of(jobs.kind, job)
         made = Reflector(
-            self._jobs.server,
+            jobs.server,
             pods_path(job["metadata"]["namespace"]),
-            lambda item: self._jobs.read_pod(item, uid_of(job)),
-            {"labelSelector": self._jobs.kind.pods_selector(name_of(job))},
+            lambda item: jobs.read_pod(item, owners),
+            {"labelSelector": selector},
         )
         made.start("kubernetes-pods")
         return made

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ...specs.roles import Role
 from ...specs.status import AppState, ReplicaStatus
 from ..kube.api_server import ApiServer
-from ..kube.objects import KubernetesObject
+from ..kube.objects import KubernetesObject, uid_of
 from ..types import Finding, StateChange
 from .launching.form import LaunchForm
 
@@ -79,7 +79,15 @@ class JobStatus(NamedTuple):
 
 
 class JobKind(LaunchForm):
-    """A kind of jobs on an API server: where they are, and what their fields mean."""
+    """A kind of jobs on an API server: where they are, and what their fields mean.
+
+    Attributes:
+        word: what people call it, such as ``JobSet``.
+        shows_newest_child: whether its row is that of the newest job that it made.
+    """
+
+    word: str
+    shows_newest_child = False
 
     # On the server
 
@@ -87,9 +95,17 @@ class JobKind(LaunchForm):
     def checked(self, item: Any) -> KubernetesObject | None:
         """Return a job; None if it does not have the shape of one."""
 
+    def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
+        """Return a job with the jobs that were made for it, where its kind needs them to be described."""
+        return job
+
     @abstractmethod
-    def pods_selector(self, job_name: str) -> str:
+    def pods_selector(self, job: KubernetesObject) -> str:
         """Return the label selector of a job's pods."""
+
+    def owners_of_pods(self, job: KubernetesObject) -> frozenset[str]:
+        """Return the uids of the objects that own a job's pods."""
+        return frozenset({uid_of(job)} - {""})
 
     # A job
 
@@ -120,6 +136,15 @@ class JobKind(LaunchForm):
     def replica_of(self, pod: KubernetesObject) -> Replica:
         """Return which replica a pod is, by its labels."""
 
+    def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
+        """Return the newest pod of each replica of a job."""
+        in_order = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
+        return {self.replica_of(pod): pod for pod in in_order}
+
+    def without_pod(self, job: KubernetesObject, replica: Replica) -> tuple[AppState, str] | None:
+        """Return the state of a replica that has no pod, and why; None if the job does not tell."""
+        return None
+
     @abstractmethod
     def main_container(self, pod: KubernetesObject) -> str:
         """Return the name of the container that the replica runs in, by the pod's labels."""
@@ -148,9 +173,16 @@ class JobKind(LaunchForm):
 
     # Cancel
 
+    cancel_at = "/status"
+    """Where a job that is cancelled is written, below its own path."""
+
     @abstractmethod
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
-        """Return a job whose status asks the controller to end it and keep it."""
+        """Return a job that asks its controller to end it and keep it.
+
+        Raises:
+            SchedulerError: jobs of this kind cannot be cancelled; the message says what to do.
+        """
 
     @abstractmethod
     def findings(self, server: ApiServer) -> list[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from cachetools import LRUCache
 from ...specs.errors import JobNotFoundError, SchedulerError
 from ...specs.status import is_terminal
 from ..kube.api_server import ApiServer
-from ..kube.objects import KubernetesObject, checked_pod, items_of, name_of, owners_of, pods_path, uid_of
+from ..kube.objects import KubernetesObject, checked_pod, items_of, owners_of, pods_path
 from ..kube.pods import MAIN
 from ..shared.replicas import pick_replica
 from .job_kind import JobKind, JobStatus, Replica
@@ -26,11 +26,6 @@ def split_app_id(app_id: str) -> tuple[str, str]:
     """Return the namespace and the job's name of an app id, ``NAMESPACE:NAME``; empty namespace where it has none."""
     namespace, colon, name = app_id.partition(":")
     return (namespace, name) if colon else ("", namespace)
-
-
-def make_app_id(job: KubernetesObject) -> str:
-    """Return the app id of a job."""
-    return f"{job['metadata'].get('namespace', 'default')}:{name_of(job)}"
 
 
 class JobSnapshot(NamedTuple):
@@ -100,34 +95,31 @@ class Jobs:
         """
         namespace, name = split_app_id(app_id)
         namespace = namespace or self.server.namespace
+        name = name.removeprefix(f"{self.kind.prefix}:")
         answer = self.server.find(self.kind.path(namespace, name))
         job = None if answer is None else self.kind.checked(answer)
         if job is None and answer is not None:
             raise SchedulerError(
                 f"{app_id}: the server answered with something that is not a job: is there a proxy in between?"
             )
-        if job is not None:
-            job["metadata"].setdefault("namespace", namespace)
-        return job
+        if job is None:
+            return None
+        job["metadata"].setdefault("namespace", namespace)
+        return self.kind.with_children(self.server, job)
 
     def pods(self, job: KubernetesObject) -> list[KubernetesObject]:
         """Return the pods of a job, in one request; not those of an earlier job of its name."""
-        params = {"labelSelector": self.kind.pods_selector(name_of(job))}
-        answer = self.server.request("GET", pods_path(job["metadata"]["namespace"]), params=params)
-        return [pod for item in items_of(answer) if (pod := self.read_pod(item, uid_of(job))) is not None]
+        owners, selector = self.kind.owners_of_pods(job), self.kind.pods_selector(job)
+        answer = self.server.request("GET", pods_path(job["metadata"]["namespace"]), params={"labelSelector": selector})
+        return [pod for item in items_of(answer) if (pod := self.read_pod(item, owners)) is not None]
 
-    def read_pod(self, item: object, job_uid: str) -> KubernetesObject | None:
+    def read_pod(self, item: object, owners: Collection[str]) -> KubernetesObject | None:
         """Return a pod with its main container; None if it has no name, or belongs to another job."""
         pod = checked_pod(item)
-        if pod is None or (job_uid and job_uid not in owners_of(pod)):
+        if pod is None or (owners and not {*owners} & {*owners_of(pod)}):
             return None
         pod[MAIN] = self.kind.main_container(pod)
         return pod
-
-    def by_replica(self, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
-        """Return the newest pod of each replica."""
-        in_order = sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or ""))
-        return {self.kind.replica_of(pod): pod for pod in in_order}
 
     def snapshot(self, app_id: str, not_before: float) -> JobSnapshot:
         """Return a job and its pods as they were at a time or later; concurrent callers share one request.
@@ -152,4 +144,4 @@ class Jobs:
         if job is None:
             return JobSnapshot(began, None, {}, None, [])
         replicas = [replica for replica, _ in kind.replicas(job)]
-        return JobSnapshot(began, job, self.by_replica(self.pods(job)), kind.status(job), replicas)
+        return JobSnapshot(began, job, kind.by_replica(job, self.pods(job)), kind.status(job), replicas)

@@ -28,6 +28,8 @@ SUBMITTED_AT = "torchx-tui/submitted-at"
 USER = "torchx-tui/user"
 """Who launched it."""
 SESSION = "torchx-tui/session"
+CANCELLED_BY = "torchx-tui/cancelled-by"
+"""Who cancelled it, where the kind of jobs has no such state."""
 
 APP_DEF_LIMIT = 128 * 1024
 """Bytes. A server takes 256 KB of annotations in all."""

@@ -14,7 +14,7 @@ from ..kube.api_server import ApiError, ApiServer
 from ..kube.objects import KubernetesObject, dig, name_of, sanitize_for_serialization, uid_of
 from ..shared.progress import current_progress
 from . import labels
-from .jobs import Jobs, make_app_id
+from .jobs import Jobs
 from .launching.form import LaunchForm, path_of, pod_templates
 from .request import KubernetesJob
 
@@ -180,7 +180,7 @@ def launch(
     others = [_placed(other)[0] for other in job.others]
     _refuse_missing(server, [made, *others], namespace)
     current_progress().report("creating the job")
-    now, app_id = f"{time.time():.3f}", make_app_id(made)
+    now, app_id = f"{time.time():.3f}", kind.app_id(made)
     created = _create(server, kind, made, kind.path(namespace), app_id, now)
     owner = {part: made[part] for part in ("apiVersion", "kind")}
     owner |= {"name": name_of(made), "uid": dig(created, "metadata", "uid")}
@@ -303,7 +303,8 @@ def abort(jobs: Jobs, app_id: str, uid: str) -> None:
         if job is None or is_terminal(jobs.kind.state(job)):
             return
         try:
-            jobs.server.request("PUT", f"{_path(jobs, job)}/status", body=jobs.kind.cancelled(job))
+            body = jobs.kind.cancelled(job)
+            jobs.server.request("PUT", f"{_path(jobs, job)}{jobs.kind.cancel_at}", body=body)
             return
         except ApiError as error:
             # 409: the controller, or someone else, wrote in between.

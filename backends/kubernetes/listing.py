@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ...specs.errors import SchedulerError
 from ...specs.status import AppState, is_terminal
 from ..kube.api_server import ApiError
-from ..kube.objects import KubernetesObject, dig, name_of, uid_of
+from ..kube.objects import KubernetesObject, dig, name_of, owners_of, uid_of
 from ..kube.reflector import Reflector
 from ..shared.changes import Subscribers
 from ..types import ListAppResponse
 from . import labels
 from .job_kind import JobKind
-from .jobs import Jobs, make_app_id, split_app_id
+from .jobs import Jobs
 from .times import submitted_at
 
 _log = logging.getLogger(__name__)
@@ -29,17 +30,25 @@ class Known(NamedTuple):
         state: the state that the job was in; the rest holds in this state only.
         reason: why it is in it.
         finished_at: when it ended, in seconds since the epoch; None if that is unknown.
+        seen: the state that its pods tell, and the job's version then.
     """
 
     state: AppState
     reason: str = ""
     finished_at: float | None = None
+    seen: tuple[AppState | None, str] = (None, "")
 
-    def put_into(self, row: ListAppResponse) -> ListAppResponse:
-        """Return the row of the job with what is known."""
+    def put_into(self, row: ListAppResponse, version: str = "") -> ListAppResponse:
+        """Return the row of the job, which has this version, with what is known."""
         if row.state is not self.state:
             return row
-        return replace(row, msg=self.reason or row.msg, finished_at=row.finished_at or self.finished_at)
+        state = self.seen[0] if self.seen[1] == version else None
+        return replace(
+            row,
+            state=row.state if state is None else state,
+            msg=self.reason or row.msg,
+            finished_at=row.finished_at or self.finished_at,
+        )
 
 
 class ListedJob(NamedTuple):
@@ -48,6 +57,8 @@ class ListedJob(NamedTuple):
     row: ListAppResponse
     uid: str
     version: str
+    owners: frozenset[str] = frozenset()
+    kind: JobKind | None = None
 
 
 def row_of(kind: JobKind, job: KubernetesObject) -> ListAppResponse:
@@ -56,7 +67,7 @@ def row_of(kind: JobKind, job: KubernetesObject) -> ListAppResponse:
     state = status.state
     template = first_template(kind, job)
     return ListAppResponse(
-        app_id=make_app_id(job),
+        app_id=kind.app_id(job),
         state=state,
         name=launched_name(job, template),
         submitted_at=submitted_at(job) or None,
@@ -69,6 +80,7 @@ def row_of(kind: JobKind, job: KubernetesObject) -> ListAppResponse:
         user=dig(job, "metadata", "annotations", labels.USER) or "",
         image=image_of(template),
         msg=status.message,
+        notes=[kind.word] if kind.prefix else [],
         foreign=dig(template, "metadata", "labels", labels.MANAGED_BY) != labels.TORCHX,
     )
 
@@ -91,21 +103,23 @@ def image_of(template: KubernetesObject) -> str:
 
 
 class ListedJobs:
-    """The jobs of several namespaces; every method may be called from any thread.
+    """The jobs of several kinds and namespaces; every method may be called from any thread.
 
     Args:
-        jobs: the server and the kind of the jobs.
+        find_kinds: asks the server which kinds of jobs it has.
         namespace: the first namespace; all of them if empty.
     """
 
-    def __init__(self, jobs: Jobs, namespace: str) -> None:
-        self._jobs = jobs
+    def __init__(self, find_kinds: Callable[[], Sequence[Jobs]], namespace: str) -> None:
+        self._find_kinds = find_kinds
         self._known: dict[str, Known] = {}
         self._lock = threading.RLock()
         self._on_change: Callable[[], None] | None = None
-        self._reflectors = {namespace: self._reflector(namespace)}
-        # Namespaces that the server refused to list, which is logged once.
-        self._refused: set[str] = set()
+        self._namespaces = [namespace]
+        # By namespace and prefix of the kind.
+        self._reflectors: dict[tuple[str, str], Reflector[ListedJob]] = {}
+        # What the server refused to list, which is logged once.
+        self._refused: set[tuple[str, str]] = set()
         self._subscribers = Subscribers("kubernetes-watch", self._start)
 
     @property
@@ -115,58 +129,87 @@ class ListedJobs:
 
     @property
     def is_current(self) -> bool:
-        """Whether watches keep the rows of all namespaces."""
+        """Whether watches keep the rows of all namespaces and kinds."""
         with self._lock:
-            return all(reflector.is_current for reflector in self._reflectors.values())
+            return bool(self._reflectors) and all(one.is_current for one in self._reflectors.values())
 
     def add(self, namespace: str) -> None:
         """List the jobs of this namespace as well."""
         with self._lock:
-            if "" in self._reflectors or namespace in self._reflectors:
-                return
-            self._reflectors[namespace] = added = self._reflector(namespace)
-            if self.is_watched:
-                added.start("kubernetes-jobs")
+            if "" not in self._namespaces and namespace not in self._namespaces:
+                self._namespaces.append(namespace)
+                if self._reflectors:
+                    self._open_reflectors()
 
     def rows(self) -> list[ListAppResponse]:
         """Return every job, the latest first, without a request while a watch holds.
 
+        A job that another listed job made has no row.
+
         Raises:
             ApiError, BackendUnavailableError: the server is away, or no namespace may be listed.
         """
-        with self._lock:
-            reflectors = list(self._reflectors.items())
-        rows: list[ListAppResponse] = []
+        found: dict[str, ListedJob] = {}
         refused: list[ApiError] = []
-        for namespace, reflector in reflectors:
+        reflectors = self._open_reflectors()
+        for key, reflector in reflectors.items():
             try:
-                rows += [self._known_row(listed) for listed in reflector.items().values()]
+                found |= reflector.items()
             except ApiError as error:
                 refused.append(error)
-                if namespace not in self._refused:
-                    self._refused.add(namespace)
-                    _log.warning("the jobs of %s are not listed: %s", namespace or "all namespaces", error)
+                if key not in self._refused:
+                    self._refused.add(key)
+                    _log.warning("the jobs of %s are not listed: %s", key[0] or "all namespaces", error)
             else:
-                self._refused.discard(namespace)
+                self._refused.discard(key)
         if len(refused) == len(reflectors):
             raise refused[0]
-        return sorted(rows, key=lambda row: row.submitted_at or 0.0, reverse=True)
+        self._drop_refused({namespace for namespace, _ in reflectors.keys() - self._refused})
+        return sorted(self._fold(found), key=lambda row: row.submitted_at or 0.0, reverse=True)
+
+    def _fold(self, found: Mapping[str, ListedJob]) -> Iterator[ListAppResponse]:
+        """Yield the rows of the jobs that no other job made, some with the state of the newest job that they made."""
+        newest: dict[str, ListedJob] = {}
+        tops = []
+        for listed in found.values():
+            makers = listed.owners & found.keys()
+            if not makers:
+                tops.append(listed)
+            for uid in makers:
+                if uid not in newest or (listed.row.submitted_at or 0) > (newest[uid].row.submitted_at or 0):
+                    newest[uid] = listed
+        for listed in tops:
+            row = self._known_row(listed)
+            child = newest.get(listed.uid)
+            if child and listed.kind is not None and listed.kind.shows_newest_child:
+                own = self._known_row(child)
+                row = replace(own, app_id=row.app_id, name=row.name, msg=row.msg or own.msg, notes=row.notes)
+            yield row
+
+    def _drop_refused(self, readable: Collection[str]) -> None:
+        """Give up the kinds that may not be listed in namespaces where others may."""
+        with self._lock:
+            for key in self._refused & self._reflectors.keys():
+                if key[0] in readable:
+                    self._reflectors.pop(key).close()
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
         """Call ``on_change`` at changes, see `Subscribers.subscribe`; from then on watches keep the rows."""
         return self._subscribers.subscribe(on_change)
 
-    def learn(self, job: KubernetesObject, reason: str, finished_at: float | None = None) -> None:
+    def learn(
+        self, kind: JobKind, job: KubernetesObject, state: AppState, reason: str, finished_at: float | None = None
+    ) -> None:
         """Put what a description found out into the row of its job."""
-        self._known[uid_of(job)] = Known(self._jobs.kind.state(job), reason, finished_at)
+        self._known[uid_of(job)] = Known(kind.state(job), reason, finished_at, (state, version_of(job)))
 
     def _known_row(self, listed: ListedJob) -> ListAppResponse:
         known = self._known.get(listed.uid)
-        return known.put_into(listed.row) if known else listed.row
+        return known.put_into(listed.row, listed.version) if known else listed.row
 
     def version(self, app_id: str) -> str:
         """Return the version of a job that a watch keeps; empty if no watch holds, or there is no such job."""
-        return self._listed(app_id).version if self._reflector_of(app_id).is_current else ""
+        return self._listed(app_id, current=True).version
 
     def uid(self, app_id: str) -> str:
         """Return the uid of the job that was listed; empty if there was none."""
@@ -179,52 +222,76 @@ class ListedJobs:
     def _start(self, on_change: Callable[[], None]) -> _Watch:
         with self._lock:
             self._on_change = on_change
-            for reflector in self._reflectors.values():
-                reflector.start("kubernetes-jobs")
-        return _Watch(self._stop)
+            # Those that were listed do not run.
+            self._close_reflectors()
+        return _Watch(self._open_quietly, self._stop)
+
+    def _open_quietly(self) -> None:
+        try:
+            self._open_reflectors()
+        except SchedulerError as error:
+            # The next list tries it again, and shows the error.
+            _log.debug("the kinds of jobs are not known: %s", error)
 
     def _stop(self) -> None:
         """End the watches; the rows are listed from now on."""
         with self._lock:
             self._on_change = None
-            for namespace, reflector in list(self._reflectors.items()):
-                reflector.close()
-                self._reflectors[namespace] = self._reflector(namespace)
+            self._close_reflectors()
 
-    def _reflector(self, namespace: str) -> Reflector[ListedJob]:
+    def _open_reflectors(self) -> dict[tuple[str, str], Reflector[ListedJob]]:
+        """Return a reflector for each namespace and kind; they run while somebody subscribes."""
+        kinds = self._find_kinds()
+        with self._lock:
+            for namespace in self._namespaces:
+                for jobs in kinds:
+                    key = namespace, jobs.kind.prefix
+                    if key in self._reflectors or (key in self._refused and self._reflectors):
+                        continue
+                    self._reflectors[key] = made = self._reflector(jobs, namespace)
+                    if self.is_watched:
+                        made.start("kubernetes-jobs")
+            return dict(self._reflectors)
+
+    def _close_reflectors(self) -> None:
+        for reflector in self._reflectors.values():
+            reflector.close()
+        self._reflectors = {}
+
+    def _reflector(self, jobs: Jobs, namespace: str) -> Reflector[ListedJob]:
         return Reflector(
-            self._jobs.server, self._jobs.kind.path(namespace), self._read, on_change=lambda: (self._on_change or int)()
+            jobs.server,
+            jobs.kind.path(namespace),
+            lambda item: _read(jobs.kind, item),
+            on_change=lambda: (self._on_change or int)(),
         )
 
-    def _read(self, item: Any) -> ListedJob | None:
-        job = self._jobs.kind.checked(item)
-        if job is None:
-            _log.warning("a job without a usable name is not shown: %.300r", item)
-            return None
-        return ListedJob(row_of(self._jobs.kind, job), uid_of(job), _version_of(job))
-
-    def _listed(self, app_id: str) -> ListedJob:
-        known = self._reflector_of(app_id).known().values()
-        return next((listed for listed in known if listed.row.app_id == app_id), ListedJob(_NO_ROW, "", ""))
-
-    def _reflector_of(self, app_id: str) -> Reflector[ListedJob]:
-        namespace, _ = split_app_id(app_id)
+    def _listed(self, app_id: str, current: bool = False) -> ListedJob:
         with self._lock:
-            return self._reflectors.get(namespace) or next(iter(self._reflectors.values()))
+            reflectors = [one for one in self._reflectors.values() if one.is_current or not current]
+        known = (listed for reflector in reflectors for listed in reflector.known().values())
+        return next((listed for listed in known if listed.row.app_id == app_id), ListedJob(_NO_ROW, "", ""))
 
 
 _NO_ROW = ListAppResponse("", AppState.UNKNOWN)
 
 
+def _read(kind: JobKind, item: Any) -> ListedJob | None:
+    job = kind.checked(item)
+    if job is None:
+        _log.warning("a job without a usable name is not shown: %.300r", item)
+        return None
+    return ListedJob(row_of(kind, job), uid_of(job), version_of(job), frozenset(owners_of(job)) - {""}, kind)
+
+
 class _Watch:
     """What `Subscribers` ends; the reflectors have threads of their own."""
 
-    def __init__(self, close: Callable[[], None]) -> None:
+    def __init__(self, listen: Callable[[], None], close: Callable[[], None]) -> None:
+        self.listen = listen
         self.close = close
 
-    def listen(self) -> None:
-        """Return at once."""
 
-
-def _version_of(job: KubernetesObject) -> str:
+def version_of(job: KubernetesObject) -> str:
+    """Return an object's version, which each change of it changes."""
     return job["metadata"].get("resourceVersion", "")

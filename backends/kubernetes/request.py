@@ -13,8 +13,7 @@ from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import MASK, is_secret, mask_args, mask_text
 from . import labels
 from .app_def import app_def_annotations
-from .jobs import make_app_id
-from .launching.form import LaunchForm
+from .launching.form import LaunchForm, make_app_id
 
 # Annotations that hold a whole manifest, secret values and all.
 _WHOLE = (labels.APP_DEF, "kubectl.kubernetes.io/last-applied-configuration")
@@ -89,16 +88,18 @@ class KubernetesJob:
         images_to_push: the repository and tag that each image of the local Docker engine is pushed to before.
         resource: the job.
         others: what is created after it and belongs to it, such as its Service.
+        prefix: that of its app id, see `make_app_id`.
     """
 
     images_to_push: dict[str, tuple[str, str]]
     resource: dict[str, Any]
     others: list[dict[str, Any]] = field(default_factory=list)
+    prefix: str = ""
 
     @property
     def app_id(self) -> str:
-        """The app's id, ``NAMESPACE:NAME``."""
-        return make_app_id(self.resource)
+        """The app's id."""
+        return make_app_id(self.resource, self.prefix)
 
     def __str__(self) -> str:
         shown: list[dict[str, Any]] = sanitize_for_serialization([self.resource, *self.others])
@@ -144,7 +145,7 @@ def make_request(
     for one in (resource, *others):
         one["metadata"]["namespace"] = opts.namespace
     metadata["annotations"] = app_def_annotations(app, session, built=built)
-    return KubernetesJob(pushes, resource, others)
+    return KubernetesJob(pushes, resource, others, kind.prefix)
 
 
 def _without_app_def(resource: dict[str, Any]) -> Iterator[str]:

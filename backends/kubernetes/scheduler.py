@@ -33,12 +33,12 @@ from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
-from .choose import AUTO, FORMS, choose_form, form_of
+from .choose import AUTO, LAUNCHED, choose_kind
 from .describe import FollowedJobs
 from .job_kind import JobKind
-from .jobs import Jobs, split_app_id
+from .jobs import split_app_id
+from .kinds.found import ServerKinds
 from .labels import pod_labels
-from .launching.form import LaunchForm
 from .lifecycle import abort, launch, remove, validate
 from .listing import ListedJobs
 from .log_stream import KubernetesLogStream
@@ -109,10 +109,9 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._server = ApiServer(context, client, timeout=timeout)
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
         self._kind: JobKind = VOLCANO
-        self._jobs = Jobs(self._server, self._kind)
-        self._listed = ListedJobs(self._jobs, self._namespace)
-        self._followed = FollowedJobs(self._jobs, lambda: self._listed.is_watched, self._listed.version)
-        self._served: list[LaunchForm] = []
+        self._kinds = ServerKinds(self._server)
+        self._listed = ListedJobs(self._kinds.find, self._namespace)
+        self._followed = FollowedJobs(self._kinds.of, lambda: self._listed.is_watched, self._listed.version)
         self.capabilities = _ALL
         self.context = self._server.context
 
@@ -134,17 +133,17 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
-        request = make_request(app, self.session_name, opts, self._form(cfg), self.dryrun_push_images(app, cfg))
+        request = make_request(app, self.session_name, opts, self._launched(cfg), self.dryrun_push_images(app, cfg))
         return AppDryRunInfo(request, str)
 
-    def _form(self, cfg: Mapping[str, CfgVal]) -> LaunchForm:
+    def _launched(self, cfg: Mapping[str, CfgVal]) -> JobKind:
         """Return the kind of job that run options choose; the server is asked once."""
-        return choose_form(self._server, KubernetesOpts.from_cfg(cfg), self._served)
+        return choose_kind(self._kinds.find, KubernetesOpts.from_cfg(cfg))
 
     def _check_request(self, dryrun_info: AppDryRunInfo[KubernetesJob]) -> None:
         if KubernetesOpts.from_cfg(dryrun_info.cfg).validate_spec:
             request = dryrun_info.request
-            validate(self._server, form_of(request.resource), request.resource, request.others)
+            validate(self._server, self._kinds.of(request.app_id).kind, request.resource, request.others)
 
     def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
         """Accept roles without resources: their pods have no limits."""
@@ -157,13 +156,13 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             LaunchCancelledError: the launch was cancelled.
         """
         request = dryrun_info.request
-        app_id = launch(self._server, form_of(request.resource), request, push_images=self.push_images)
+        app_id = launch(self._server, self._kinds.of(request.app_id).kind, request, push_images=self.push_images)
         self._listed.add(split_app_id(app_id)[0])
         return app_id
 
     def known_values(self) -> dict[str, builtins.list[str]]:
         """Return contexts, namespaces, queues, service accounts and priority classes, as far as they can be listed."""
-        return {**known_values(self._server), "kind": [AUTO, *FORMS]}
+        return {**known_values(self._server), "kind": [AUTO, *LAUNCHED]}
 
     # Watching
 
@@ -173,7 +172,8 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if answer is None:
             return None
         job, described = answer
-        self._listed.learn(job, "" if described.msg == NONE else described.msg, described.finished_at)
+        reason = "" if described.msg == NONE else described.msg
+        self._listed.learn(self._kinds.of(app_id).kind, job, described.state, reason, described.finished_at)
         return described
 
     def describe_native(self, app_id: str) -> str:
@@ -182,10 +182,11 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         Raises:
             JobNotFoundError: there is no such app.
         """
-        job = self._jobs.find(app_id)
+        jobs = self._kinds.of(app_id)
+        job = jobs.find(app_id)
         if job is None:
             raise JobNotFoundError(app_id, "kubernetes")
-        return native_text(job, self._jobs.pods(job))
+        return native_text(job, jobs.pods(job))
 
     def list(self, cfg: Mapping[str, CfgVal] | None = None) -> builtins.list[ListAppResponse]:
         """Return every job of the namespace, or of all, the latest first; those of others are marked as foreign.
@@ -195,12 +196,12 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         """
         namespace = (cfg or {}).get("namespace")
         if namespace and namespace != self._namespace:
-            return ListedJobs(self._jobs, str(namespace)).rows()
+            return ListedJobs(self._kinds.find, str(namespace)).rows()
         return self._listed.rows()
 
     def exists(self, app_id: str) -> bool:
         """Return whether the server has the job."""
-        return self._jobs.find(app_id) is not None
+        return self._kinds.of(app_id).find(app_id) is not None
 
     def subscribe(self, on_change: Callable[[], object]) -> Callable[[], object]:
         """Call ``on_change`` when a job changed, or the server goes away, or is back."""
@@ -227,7 +228,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             JobNotFoundError, ValueError: there is no such app, role or replica.
             SchedulerError: the replica does not run.
         """
-        found = self._jobs.snapshot(app_id, time.monotonic())
+        found = self._kinds.of(app_id).snapshot(app_id, time.monotonic())
         replica = found.pick(app_id, role, k)
         pod = found.pods.get(replica)
         if pod is None:
@@ -243,12 +244,12 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     def cancel(self, app_id: str) -> None:
         """Let the controller end the job, which is kept; one that is final or unknown is left alone."""
         self._followed.forget(app_id)
-        abort(self._jobs, app_id, self._listed.uid(app_id))
+        abort(self._kinds.of(app_id), app_id, self._listed.uid(app_id))
 
     def delete(self, app_id: str) -> None:
         """Remove the job and its pods; an unknown one is nothing to remove."""
         self._followed.forget(app_id)
-        remove(self._jobs, app_id, self._listed.uid(app_id))
+        remove(self._kinds.of(app_id), app_id, self._listed.uid(app_id))
 
     def _cancel_existing(self, app_id: str) -> None:
         self.cancel(app_id)
@@ -281,16 +282,16 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if stream is not Stream.COMBINED:
             # A runtime marks each line with its stream, but servers do not pass that on.
             raise UnknownReplicaError(f"Kubernetes keeps no stream {stream.value} of its own. Valid: combined")
-        self._jobs.snapshot(app_id, time.monotonic() - 1).pick(app_id, role_name, k)
+        self._kinds.of(app_id).snapshot(app_id, time.monotonic() - 1).pick(app_id, role_name, k)
         place = cursor if isinstance(cursor, PartsCursor) else None
         nanoseconds = None if since is None else int(since * 10**9)
         return KubernetesLogStream(
-            self._jobs, app_id, role_name, k, place, since=nanoseconds, follow=follow, says=notices
+            self._kinds.of(app_id), app_id, role_name, k, place, since=nanoseconds, follow=follow, says=notices
         )
 
     def has_ended(self, app_id: str) -> bool:
         """Return whether an app has ended."""
-        return self._jobs.snapshot(app_id, time.monotonic()).has_ended
+        return self._kinds.of(app_id).snapshot(app_id, time.monotonic()).has_ended
 
     # Advice
 
@@ -304,13 +305,13 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of pods; see `ChecksNames`."""
-        return self._form(self.run_opts().resolve(cfg)).name_faults(app)
+        return self._launched(self.run_opts().resolve(cfg)).name_faults(app)
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """List the faults of a launch: a queue, namespace, account or class that is missing."""
         resolved = self.run_opts().resolve(cfg)
         opts, image_repo = KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
-        return launch_findings(self._server, self._form(resolved), app, opts, image_repo)
+        return launch_findings(self._server, self._launched(resolved), app, opts, image_repo)
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KubernetesScheduler:

@@ -58,7 +58,6 @@ def test_followed_log_of_a_pending_job_says_so(command, server):
 
 @pytest.mark.parametrize("checked", [True, False])
 def test_dryrun_without_a_server(command, server, checked):
-    server.answers["GET", "/apis/batch.volcano.sh/v1alpha1"] = 200, {}
     server.answers["POST", JOBS.format("default")] = server.answers["POST", PODS] = lambda _: None
     cfg = f"queue=default,validate_spec={checked}"
     ended = command("dryrun", "-s", "kubernetes", "-cfg", cfg, "utils.echo")

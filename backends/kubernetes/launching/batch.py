@@ -24,9 +24,10 @@ _INDEX = "JOB_COMPLETION_INDEX"
 _INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
 
-class IndexedJobs(LaunchForm):
+class IndexedJobForm(LaunchForm):
     """Jobs of ``batch/v1``: the first role's has the app's name and owns all else."""
 
+    prefix = "job"
     group, version, resource = "batch", "v1", "jobs"
     unknown = "the server knows no Jobs (batch/v1): is it a Kubernetes API server?"
 
@@ -183,6 +184,3 @@ def _service(app: AppDef, name: str) -> KubernetesObject:
 def _object(version: str, kind: str, name: str, of_object: dict[str, str], spec: KubernetesObject) -> KubernetesObject:
     made = {key: value for key, value in spec.items() if value is not None}
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": of_object}, "spec": made}
-
-
-INDEXED_JOBS = IndexedJobs()

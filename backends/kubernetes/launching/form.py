@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ....specs.roles import AppDef, Role
-from ...kube.objects import KubernetesObject, dig
+from ...kube.objects import KubernetesObject, dig, name_of
 from ...types import Finding, NameFault
 from .. import labels, names
 
@@ -19,10 +19,17 @@ if TYPE_CHECKING:
 _PATHS = {"Service": "/api/v1/namespaces/{}/services", "Job": "/apis/batch/v1/namespaces/{}/jobs"}
 
 
+def make_app_id(job: KubernetesObject, prefix: str = "") -> str:
+    """Return the app id of a job: ``NAMESPACE:NAME``, or ``NAMESPACE:PREFIX:NAME`` where its kind has a prefix."""
+    return ":".join(filter(None, (job["metadata"].get("namespace", "default"), prefix, name_of(job))))
+
+
 class LaunchForm(ABC):
     """The objects that an app becomes on an API server.
 
     Attributes:
+        prefix: the part of app ids that tells it from kinds that may have jobs of the same name; empty for Volcano's,
+            whose ids are TorchX's.
         group: the API group of the job.
         version: its version.
         resource: the plural that paths and rights use.
@@ -30,6 +37,7 @@ class LaunchForm(ABC):
         explanations: patterns of refusals with their messages, which use the pattern's groups.
     """
 
+    prefix: str
     group: str
     version: str
     resource: str
@@ -40,6 +48,10 @@ class LaunchForm(ABC):
         """Return the path of a namespace's jobs, of one of them, or of all jobs."""
         parts = [f"/apis/{self.group}/{self.version}", *(["namespaces", namespace] if namespace else []), self.resource]
         return "/".join([*parts, name] if name else parts)
+
+    def app_id(self, job: KubernetesObject) -> str:
+        """Return the app id of a job; see `make_app_id`."""
+        return make_app_id(job, self.prefix)
 
     @abstractmethod
     def pod_name(self, job: str, app: AppDef, role: Role, k: int) -> str:

@@ -16,9 +16,10 @@ from .form import LaunchForm
 _RANDOM_PART = "-abcde"
 
 
-class JobSets(LaunchForm):
+class JobSetForm(LaunchForm):
     """JobSets of ``jobset.x-k8s.io/v1alpha2``: a replicated job of one Indexed Job for each role."""
 
+    prefix = "jobset"
     group, version, resource = "jobset.x-k8s.io", "v1alpha2", "jobsets"
     unknown = (
         f"the cluster has no JobSet: there is no {group}/{version}; leave kind out, or let its administrator "
@@ -59,6 +60,3 @@ def _replicated_job(
         spec.update(replica_retries(role))
     spec = {key: value for key, value in spec.items() if value is not None}
     return {"name": normalize_str(role.name), "replicas": 1, "template": {"spec": spec}}
-
-
-JOB_SETS = JobSets()

@@ -7,12 +7,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ....logs.text.sanitize import plain
-from ...kube.causes import LONGEST, TELLING, describe_event, event_time, without_go
+from ...kube.causes import LONGEST, TELLING, describe_event, event_time, explain_not_created, without_go
 from ...kube.objects import KubernetesObject, dig
 from ...shared.exit_reasons import short_time
-
-_OF_PODS = re.compile(r"^(?:\(combined from similar events\): )?Error creating pods: \[failed to create pod \S+, err: ")
-_FORBIDDEN = re.compile(r'^pods "[^"]*" is forbidden: ')
 
 # The gang plug-in's message for every group that is not ready, whatever the cause.
 _GANG = re.compile(r"pod group is (?:not )?ready|tasks in gang")
@@ -89,12 +86,7 @@ def _rank(reason: str, message: str) -> int:
 
 
 def _said_by(event: KubernetesObject) -> str:
-    message = without_go(event.get("message", ""))
-    if match := _OF_PODS.match(message):
-        # Volcano lists all pods that it could not create; the first is enough.
-        first = message[match.end() :].partition(" failed to create pod ")[0].removesuffix("]")
-        return f"pods cannot be created: {_FORBIDDEN.sub('', first)}"
-    return describe_event(event)
+    return explain_not_created(without_go(event.get("message", ""))) or describe_event(event)
 
 
 def not_picked_up(job: KubernetesObject, queue_exists: bool | None, age: float) -> str:

@@ -51,6 +51,7 @@ _TASK_FIELD = re.compile(r"^(?:spec\.)?tasks?\[(?P<index>\d+)\]\.?(?:template\.)
 class VolcanoJobs(JobKind):
     """Jobs of ``batch.volcano.sh/v1alpha1``."""
 
+    word, prefix = "Volcano job", ""
     group, version, resource = GROUP, VERSION, "jobs"
     unknown = (
         f"the cluster has no Volcano, which runs the jobs: there is no {GROUP}/{VERSION}; its administrator can "
@@ -65,8 +66,8 @@ class VolcanoJobs(JobKind):
 
     checked = staticmethod(checked_job)
 
-    def pods_selector(self, job_name: str) -> str:
-        return f"{JOB_NAME}={job_name}"
+    def pods_selector(self, job: KubernetesObject) -> str:
+        return f"{JOB_NAME}={name_of(job)}"
 
     # A job
 

@@ -70,7 +70,7 @@ def by_replica(*pods):
     with scripted_server() as server:
         jobs = Jobs(server.api(), VOLCANO)
         read = [jobs.read_pod(one, "") for one in pods]
-    return jobs.by_replica(one for one in read if one)
+    return VOLCANO.by_replica({}, filter(None, read))
 
 
 def replicas(*facts):

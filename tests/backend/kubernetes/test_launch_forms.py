@@ -13,7 +13,8 @@ from support.scripted_server import scripted_server, status
 
 from torchx_tui.backends.kube.api_server import ApiError
 from torchx_tui.backends.kubernetes import labels
-from torchx_tui.backends.kubernetes.choose import FORMS, choose_form
+from torchx_tui.backends.kubernetes.choose import LAUNCHED, choose_kind
+from torchx_tui.backends.kubernetes.kinds.found import ServerKinds
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.preflight import launch_findings
 from torchx_tui.backends.kubernetes.request import KubernetesJob, KubernetesOpts, make_request
@@ -23,7 +24,6 @@ from torchx_tui.specs.roles import AppDef, RetryPolicy, macros
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 SERVICES = "/api/v1/namespaces/default/services"
-JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2"
 # A job that ran on Kubernetes 1.36.
 TORCHRUN = """
 apiVersion: v1
@@ -69,7 +69,7 @@ def server():
 
 
 def request(kind, *roles, name="job", **options) -> KubernetesJob:
-    return make_request(AppDef(name, list(roles)), "mine", KubernetesOpts(**options), FORMS[kind])
+    return make_request(AppDef(name, list(roles)), "mine", KubernetesOpts(**options), LAUNCHED[kind])
 
 
 def container(job, *path) -> Any:
@@ -132,7 +132,7 @@ def test_roles_share_an_id_and_a_service():
     first, (service, second) = made.resource, made.others
     name = first["metadata"]["name"]
     assert [one["metadata"]["name"] for one in (first, service, second)] == [name, name, f"{name}-reader"]
-    assert made.app_id == f"default:{name}"
+    assert made.app_id == f"default:job:{name}"
     for one in (first, service, second):
         assert one["metadata"]["labels"][labels.INSTANCE] == name
     for job in (first, second):
@@ -229,31 +229,31 @@ def test_names_that_are_too_long(kind, name, made, words):
 # What the server has
 
 
+BATCH_GROUP, JOBSET_GROUP, VOLCANO_GROUP = "batch/v1", "jobset.x-k8s.io/v1alpha2", "batch.volcano.sh/v1alpha1"
+
+
 @pytest.mark.parametrize(
     ("served", "kind"),
     [
-        (["/apis/batch.volcano.sh/v1alpha1", JOBSETS], "volcano"),
-        ([JOBSETS], "jobset"),
-        ([], "job"),
+        ([BATCH_GROUP, JOBSET_GROUP, VOLCANO_GROUP], "volcano"),
+        ([BATCH_GROUP, JOBSET_GROUP], "jobset"),
+        ([BATCH_GROUP], "job"),
     ],
 )
 def test_auto_takes_what_the_server_has(server, served, kind):
-    for path in served:
-        server.answers["GET", path] = 200, {}
-    api, known = server.api(), []
+    server.answers["GET", "/apis"] = 200, {"groups": [{"versions": [{"groupVersion": one}]} for one in served]}
+    find = ServerKinds(server.api()).find
     for _ in range(2):
-        assert choose_form(api, KubernetesOpts(), known) is FORMS[kind]
-    assert len(server.asked) == len(set(server.paths("GET")))
-    assert choose_form(api, KubernetesOpts(kind="job"), known) is FORMS["job"]
+        assert choose_kind(find, KubernetesOpts()) is LAUNCHED[kind]
+    assert server.paths("GET") == ["/apis"]
+    assert choose_kind(find, KubernetesOpts(kind="job")) is LAUNCHED["job"]
     with pytest.raises(InvalidRunConfigException, match=r"kind is 'pod'. Valid: auto, volcano, jobset, job"):
-        choose_form(api, KubernetesOpts(kind="pod"), known)
+        choose_kind(find, KubernetesOpts(kind="pod"))
 
 
 def test_auto_without_a_server_is_volcano(server):
-    server.answers["GET", "/apis/batch.volcano.sh/v1alpha1"] = lambda asked: None
-    known: list[Any] = []
-    assert choose_form(server.api(), KubernetesOpts(), known) is FORMS["volcano"]
-    assert known == []
+    server.answers["GET", "/apis"] = lambda asked: None
+    assert choose_kind(ServerKinds(server.api()).find, KubernetesOpts()) is LAUNCHED["volcano"]
 
 
 def test_volcano_needs_a_queue():
@@ -277,7 +277,7 @@ def test_volcano_needs_a_queue():
 def test_findings(server, kind, made, options, served, words):
     for name in served:
         server.answers["GET", f"/apis/kueue.x-k8s.io/v1beta1/namespaces/default/localqueues/{name}"] = 200, {}
-    found = launch_findings(server.api(), FORMS[kind], AppDef("job", [made]), KubernetesOpts(**options))
+    found = launch_findings(server.api(), LAUNCHED[kind], AppDef("job", [made]), KubernetesOpts(**options))
     assert [one.level for one in found] == ["warning"] * len(words)
     for one, part in zip(found, words, strict=True):
         assert part in one.what
@@ -297,12 +297,12 @@ def with_uid(asked):
 def test_job_owns_what_is_created_after_it(server):
     server.answers["POST", JOBS] = with_uid
     made = request("job", role("trainer", num_replicas=2), role("reader"))
-    validate(server.api(), FORMS["job"], made.resource, made.others)
+    validate(server.api(), LAUNCHED["job"], made.resource, made.others)
     assert [(one.path, one.params) for one in server.asked] == [
         (path, {"dryRun": "All"}) for path in (JOBS, SERVICES, JOBS)
     ]
     server.asked.clear()
-    assert launch(server.api(), FORMS["job"], made) == made.app_id
+    assert launch(server.api(), LAUNCHED["job"], made) == made.app_id
     assert [(one.method, one.path) for one in server.asked] == [("POST", JOBS), ("POST", SERVICES), ("POST", JOBS)]
     name = made.resource["metadata"]["name"]
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": "u1"}
@@ -314,7 +314,7 @@ def test_refused_service_takes_the_job_with_it(server):
     server.answers["POST", SERVICES] = status(403, "Forbidden", "services is forbidden: no more of them")
     made = request("job", role(num_replicas=2))
     with pytest.raises(ApiError, match=f"{made.app_id}: its Service was not launched: .*no more of them"):
-        launch(server.api(), FORMS["job"], made)
+        launch(server.api(), LAUNCHED["job"], made)
     (removed,) = [one for one in server.asked if one.method == "DELETE"]
     assert removed.path == f"{JOBS}/{made.resource['metadata']['name']}"
     assert (removed.body["preconditions"], removed.body["propagationPolicy"]) == ({"uid": "u1"}, "Background")
@@ -327,7 +327,7 @@ def test_job_that_cannot_be_removed_again_is_named(server):
     server.answers["POST", SERVICES] = server.answers["GET", path] = lambda asked: None
     server.answers["DELETE", path] = lambda asked: None
     with pytest.raises(BackendUnavailableError, match="was created without it, and could not be removed again"):
-        launch(server.api(), FORMS["job"], made)
+        launch(server.api(), LAUNCHED["job"], made)
 
 
 def test_lost_answer_makes_no_second_object(server):
@@ -340,7 +340,7 @@ def test_lost_answer_makes_no_second_object(server):
     for path in (JOBS, SERVICES):
         server.answers["POST", path] = create
         server.answers["GET", f"{path}/{name}"] = lambda asked, path=path: (200, there[path])
-    assert launch(server.api(), FORMS["job"], made) == made.app_id
+    assert launch(server.api(), LAUNCHED["job"], made) == made.app_id
     assert server.paths("POST") == [JOBS, SERVICES]
     assert server.paths("DELETE") == []
 

@@ -16,6 +16,7 @@ from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.listing import ListedJobs
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.shared import changes
+from torchx_tui.specs.status import AppState
 
 ALL_JOBS = VOLCANO.path()
 PODS, EVENTS = "/api/v1/namespaces/ns/pods", "/api/v1/namespaces/ns/events"
@@ -45,8 +46,8 @@ class Scripted:
             made.answers["GET", path] = lambda asked, path=path, version=version: self.answer(asked, path, version)
         made.answers["GET", EVENTS] = 200, {"items": []}
         self.jobs = Jobs(made.api(), VOLCANO)
-        self.rows = ListedJobs(self.jobs, "ns")
-        self.followed = describe.FollowedJobs(self.jobs, lambda: self.rows.is_watched, self.rows.version)
+        self.rows = ListedJobs(lambda: [self.jobs], "ns")
+        self.followed = describe.FollowedJobs(lambda _: self.jobs, lambda: self.rows.is_watched, self.rows.version)
 
     def has(self, made):
         self.job = made
@@ -120,7 +121,7 @@ def test_watch_keeps_the_rows(scripted):
 
 def test_learnt_reason_is_of_a_state(scripted):
     scripted.watch()
-    scripted.rows.learn(job("first", 5, "Pending"), "it waits", 7.0)
+    scripted.rows.learn(VOLCANO, job("first", 5, "Pending"), AppState.PENDING, "it waits", 7.0)
     assert scripted.listed() == [("ns:first", "PENDING", "it waits")]
     scripted.put(jobs_path("ns"), job("first", 8, "Pending"))
     wait_until(lambda: scripted.rows.version("ns:first") == "8", "the event")
@@ -200,7 +201,7 @@ def test_forgotten_job_is_read_again(scripted):
 
 @pytest.fixture
 def watched(scripted):
-    return ListedJobs(Jobs(scripted.made.api(), VOLCANO), "ns")
+    return ListedJobs(lambda: [Jobs(scripted.made.api(), VOLCANO)], "ns")
 
 
 def test_forbidden_namespace_hides_no_other(scripted, watched, caplog):
@@ -211,7 +212,7 @@ def test_forbidden_namespace_hides_no_other(scripted, watched, caplog):
             assert [row.app_id for row in watched.rows()] == ["ns:first"]
     assert caplog.text.count("the jobs of theirs are not listed: alice may not list jobs in theirs") == 1
     with pytest.raises(ForbiddenError):
-        ListedJobs(Jobs(scripted.made.api(), VOLCANO), "theirs").rows()
+        ListedJobs(lambda: [Jobs(scripted.made.api(), VOLCANO)], "theirs").rows()
 
 
 def test_each_namespace_has_its_own_rows(scripted, watched):
@@ -227,7 +228,7 @@ def test_each_namespace_has_its_own_rows(scripted, watched):
     assert [watched.uid(app_id) for app_id in ids] == ["uid-first", "uid-of-other", "", ""]
     # Without a watch what was listed may have changed.
     assert watched.version("ns:first") == ""
-    everywhere = ListedJobs(Jobs(scripted.made.api(), VOLCANO), "")
+    everywhere = ListedJobs(lambda: [Jobs(scripted.made.api(), VOLCANO)], "")
     everywhere.add("ns")
     assert [row.app_id for row in everywhere.rows()] == ["other:of-other"]
     assert scripted.made.paths("GET")[2:] == [ALL_JOBS]

@@ -90,7 +90,7 @@ def test_odd_objects_are_described(api, chance):
         pods = [pod for one in mine if (pod := checked_pod(odd_document(chance, one))) is not None]
         about = [one for one in recorded("Event") if one["involvedObject"]["name"].startswith(name)]
         events = [one for event in about if (one := checked_event(odd_document(chance, event))) is not None]
-        facts = JobFacts(job, Jobs(api, VOLCANO).by_replica(pods), by_object(events), None)
+        facts = JobFacts(job, VOLCANO.by_replica({}, pods), by_object(events), None)
         assert_sound(describe(VOLCANO, facts, chance.choice([0.0, 1.8e9, 1e11])))
         assert_sound_row(row_of(VOLCANO, job))
         assert isinstance(native_text(job, pods) if rows % 40 == 0 else "", str)
@@ -105,7 +105,7 @@ def test_odd_job_costs_one_row_of_a_list(server, api, chance):
         chance.shuffle(items)
         metadata = chance.choice([{"resourceVersion": "5"}, sent(odd_value(chance))])
         server.answers["GET", JOBS] = 200, {"kind": "JobList", "metadata": metadata, "items": items}
-        rows = ListedJobs(Jobs(api, VOLCANO), "default").rows()
+        rows = ListedJobs(lambda: [Jobs(api, VOLCANO)], "default").rows()
         assert {job["metadata"]["name"] for job in good} <= {row.app_id.partition(":")[2] for row in rows}
         assert len(rows) <= 4
 
@@ -119,7 +119,7 @@ def test_null_is_a_field_that_is_not_set(server, api, field):
         outer = outer.setdefault(part, {})
     outer[name] = None
     server.answers["GET", JOBS] = 200, {"kind": "JobList", "metadata": {}, "items": [job]}
-    (row,) = ListedJobs(Jobs(api, VOLCANO), "default").rows()
+    (row,) = ListedJobs(lambda: [Jobs(api, VOLCANO)], "default").rows()
     assert_sound_row(row)
 
 
@@ -138,7 +138,7 @@ def test_odd_answers_to_a_description(server, api, chance):
         except TorchXTuiError:
             continue
         if found is not None:
-            assert_sound(describe(VOLCANO, JobFacts(found, jobs.by_replica(pods), {}, None), 1.8e9))
+            assert_sound(describe(VOLCANO, JobFacts(found, VOLCANO.by_replica({}, pods), {}, None), 1.8e9))
 
 
 def test_odd_events_of_a_watch(server, api, chance):
@@ -206,4 +206,4 @@ def test_deeply_nested_item(server, api):
     for _ in range(900):
         deep = [deep]
     server.answers["GET", JOBS] = 200, {"items": [deep, *recorded("Job")]}
-    assert len(ListedJobs(Jobs(api, VOLCANO), "default").rows()) == len(recorded("Job"))
+    assert len(ListedJobs(lambda: [Jobs(api, VOLCANO)], "default").rows()) == len(recorded("Job"))

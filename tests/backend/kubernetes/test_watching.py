@@ -37,7 +37,7 @@ class Watched:
     def __init__(self, kubeconfig, namespace, monkeypatch):
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         self.server = ApiServer(timeout=5)
-        self.rows = ListedJobs(Jobs(self.server, VOLCANO), namespace)
+        self.rows = ListedJobs(lambda: [Jobs(self.server, VOLCANO)], namespace)
         self.told = 0
 
     def begin(self):

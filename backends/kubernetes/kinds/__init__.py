@@ -1,0 +1,1 @@
+"""Kinds of jobs that this program shows, explains and ends, beside Volcano's."""

@@ -1,0 +1,92 @@
+"""CronJobs (``batch/v1``): each is shown as the newest job that it made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ....logs.text.sanitize import plain
+from ....specs.errors import SchedulerError
+from ....specs.status import AppState, ReplicaStatus
+from ...kube.api_server import ApiServer
+from ...kube.objects import KubernetesObject, checked, dig, name_of, shape, uid_of
+from ..job_kind import JobFacts, JobStatus, Replica
+from .batch import BATCH, JOB_SPEC
+from .children import children_of, with_children
+from .observed import OBJECT, ObservedJobs
+
+_CRON = shape(
+    "metadata",
+    metadata=OBJECT,
+    spec=shape(schedule=str, suspend=bool, jobTemplate=shape(spec=JOB_SPEC)),
+    status=shape(lastScheduleTime=str),
+)
+
+
+class CronJobs(ObservedJobs):
+    """CronJobs of ``batch/v1``."""
+
+    word, prefix = "CronJob", "cronjob"
+    shows_newest_child = True
+    group, version, resource = "batch", "v1", "cronjobs"
+
+    def checked(self, item: Any) -> KubernetesObject | None:
+        return checked(item, _CRON)
+
+    def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
+        return with_children(server, job)
+
+    def pods_selector(self, job: KubernetesObject) -> str:
+        return BATCH.pods_selector(_newest(job))
+
+    def owners_of_pods(self, job: KubernetesObject) -> frozenset[str]:
+        return BATCH.owners_of_pods(_newest(job))
+
+    def state(self, job: KubernetesObject) -> AppState:
+        return BATCH.state(_newest(job))
+
+    def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
+        status = BATCH.status(_newest(job), pods)
+        return status._replace(places={**status.places, "schedule": plain(dig(job, "spec", "schedule") or "")})
+
+    def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
+        return BATCH.replicas(_newest(job))
+
+    def replica_of(self, pod: KubernetesObject) -> Replica:
+        return BATCH.replica_of(pod)
+
+    def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
+        return BATCH.by_replica(_newest(job), pods)
+
+    def without_pod(self, job: KubernetesObject, replica: Replica) -> tuple[AppState, str] | None:
+        return BATCH.without_pod(_newest(job), replica)
+
+    def event_selectors(self, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject]) -> list[str]:
+        return BATCH.event_selectors(_newest(job), pods) if children_of(job) else []
+
+    def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
+        job = facts.job
+        if not children_of(job):
+            return self._suspended(job) if dig(job, "spec", "suspend") else "has made no job yet"
+        newest = _newest(job)
+        why = BATCH.reason(facts._replace(job=newest), replicas, now)
+        return "; ".join(filter(None, (f"its newest job is {name_of(newest)}", why)))
+
+    def cancelled(self, job: KubernetesObject) -> KubernetesObject:
+        raise SchedulerError(
+            f"{self.app_id(job)} is a CronJob, which makes more jobs: delete it, or suspend it with `kubectl -n "
+            f'{job["metadata"].get("namespace")} patch cronjob {name_of(job)} -p \'{{"spec":{{"suspend":true}}}}\'`'
+        )
+
+
+CRON = CronJobs()
+
+
+def _newest(job: KubernetesObject) -> KubernetesObject:
+    """Return the newest job of a CronJob; one that nobody has looked at where it has made none."""
+    if made := children_of(job):
+        return made[-1]
+    spec = dig(job, "spec", "jobTemplate", "spec") or {}
+    # No pod has this owner.
+    metadata = {**job["metadata"], "uid": f"none of {uid_of(job)}"}
+    return {"metadata": metadata, "spec": {**spec, "suspend": bool(dig(job, "spec", "suspend"))}}

@@ -1,0 +1,231 @@
+"""What the kinds of jobs have in common whose pods Kubernetes' own controllers make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ....base.files import user_name
+from ....logs.text.sanitize import plain
+from ....specs.errors import AppDefError
+from ....specs.roles import AppDef, Role
+from ....specs.status import AppState, ReplicaStatus, is_terminal
+from ...kube.api_server import ApiServer
+from ...kube.causes import (
+    describe_event,
+    event_time,
+    needs_events,
+    newest_cause,
+    pod_reason,
+    together,
+)
+from ...kube.objects import METADATA, POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
+from ...kube.pod_template import role_of_template
+from ...kube.pods import main_container, pod_state, run_of, seconds_of
+from ...shared.exit_reasons import short_time
+from ...types import Finding, StateChange
+from .. import labels
+from ..job_kind import JobFacts, JobKind, Replica
+from ..times import submitted_at
+from .kueue import queue_of, queue_reason, read_workload
+
+CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
+TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
+OBJECT = METADATA
+# Controllers look at a new job within seconds.
+_LOOKED_AT_S = 10.0
+
+
+def true_conditions(job: KubernetesObject) -> dict[str, Mapping[str, Any]]:
+    """Return the conditions of a job that hold, by type."""
+    found = dig(job, "status", "conditions") or []
+    return {one.get("type") or "": one for one in found if one.get("status") == "True"}
+
+
+def is_cancelled(job: KubernetesObject) -> bool:
+    """Return whether this program was asked to cancel a job."""
+    return bool(dig(job, "metadata", "annotations", labels.CANCELLED_BY))
+
+
+def state_of_pods(pods: Iterable[KubernetesObject]) -> AppState | None:
+    """Return what pods say of a job that has not ended: RUNNING, UNKNOWN, or None if they do not tell."""
+    states = {pod_state(pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")}
+    if AppState.RUNNING in states:
+        return AppState.RUNNING
+    return AppState.UNKNOWN if states == {AppState.UNKNOWN} else None
+
+
+class ObservedJobs(JobKind):
+    """Jobs that others launch: this program shows, explains and ends them."""
+
+    unknown = ""
+    cancel_at = ""
+
+    def is_suspended(self, job: KubernetesObject) -> bool:
+        """Return whether a job makes no pods until somebody, or a queue, lets it run."""
+        return "Suspended" in true_conditions(job) or bool(dig(job, "spec", "suspend"))
+
+    def why(self, facts: JobFacts) -> str:
+        """Return what a job itself says of its state."""
+        return ""
+
+    def makers(self, job: KubernetesObject) -> list[KubernetesObject]:
+        """Return the objects whose events say why pods are not created."""
+        return [job]
+
+    def cfg(self, job: KubernetesObject) -> dict[str, Any]:
+        template = next((found for _, found in self.replicas(job)), {})
+        pod, account = template.get("spec") or {}, dig(template, "spec", "serviceAccountName")
+        cfg = {
+            "namespace": job["metadata"].get("namespace"),
+            "kind": self.prefix,
+            "queue": queue_of(job) or None,
+            "priority_class": pod.get("priorityClassName"),
+            # A server names this one where none was.
+            "service_account": account if account != "default" else None,
+        }
+        return {name: value for name, value in cfg.items() if value is not None}
+
+    def main_container(self, pod: KubernetesObject) -> str:
+        return main_container(pod, "main")
+
+    def roles(self, job: KubernetesObject, notes: list[str]) -> list[Role]:
+        templates: dict[str, list[KubernetesObject]] = {}
+        for replica, template in self.replicas(job):
+            templates.setdefault(replica.role, []).append(template)
+        lost: list[str] = []
+        roles = []
+        for name, all_of_role in templates.items():
+            role = role_of_template(name, all_of_role[0], main_container(all_of_role[0]), lost)
+            role.num_replicas = len(all_of_role)
+            roles.append(role)
+        notes += dict.fromkeys(lost)
+        return roles
+
+    # Why
+
+    def event_selectors(self, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject]) -> list[str]:
+        status = self.status(job, pods.values())
+        if status.state is AppState.SUCCEEDED or self.is_suspended(job):
+            return []
+        selectors = []
+        if not is_terminal(status.state):
+            if len(pods) < status.wanted:
+                makers = [one for one in self.makers(job) if uid_of(one)]
+                selectors += [f"involvedObject.uid={uid_of(one)}" for one in makers[:3]]
+            silent = next((pod for pod in pods.values() if _is_silent(pod)), None)
+            if silent is not None:
+                selectors.append(f"involvedObject.name={name_of(silent)},involvedObject.uid={uid_of(silent)}")
+        return selectors
+
+    def read_more(self, server: ApiServer, job: KubernetesObject, now: float) -> Any:
+        return read_workload(server, job) if queue_of(job) else None
+
+    def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
+        job = facts.job
+        status = self.status(job, facts.pods.values())
+        state = status.state
+        if state is AppState.SUCCEEDED:
+            return ""
+        if state is AppState.CANCELLED:
+            return f"cancelled by {plain(dig(job, 'metadata', 'annotations', labels.CANCELLED_BY) or '')}"
+        if job["metadata"].get("deletionTimestamp"):
+            seconds = max(
+                (pod["metadata"].get("deletionGracePeriodSeconds") or 0 for pod in facts.pods.values()), default=0
+            )
+            return "is being deleted" + (f"; its pods end within {seconds} s" if seconds else "")
+        if self.is_suspended(job):
+            return queue_reason(job, facts.more) or self._suspended(job)
+        if state is AppState.SUBMITTED:
+            return self._not_looked_at(job, now)
+        failed = sorted(
+            (one for one in replicas if one.state is AppState.FAILED), key=lambda one: one.finished_at or now
+        )
+        parts = [_together(failed)]
+        held = False
+        if not is_terminal(state):
+            waiting = [one for one in replicas if not is_terminal(one.state) and one.reason and one.hostname]
+            not_created = self._not_created(facts) if len(facts.pods) < len(replicas) else ""
+            parts += [not_created, _together(waiting)]
+            held = bool(not_created or waiting)
+        parts.append(self.why(facts))
+        if held and state is AppState.RUNNING:
+            running = sum(run_of(pod, main_container(pod)).is_running for pod in facts.pods.values())
+            parts.append(f"{running} of {len(replicas)} run" if running < len(replicas) else "")
+        found = [part for part in parts if part]
+        if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > _LOOKED_AT_S:
+            return f"no pod has been made for {short_time(now - submitted_at(job))}, and no event says why"
+        return "; ".join(found) or status.message
+
+    def _not_created(self, facts: JobFacts) -> str:
+        events = [event for one in self.makers(facts.job) for event in facts.events.get(uid_of(one), [])]
+        failed = [event for event in sorted(events, key=event_time) if event.get("reason") == "FailedCreate"]
+        return describe_event(failed[-1]) if failed else ""
+
+    def _suspended(self, job: KubernetesObject) -> str:
+        where = f"kubectl -n {job['metadata'].get('namespace')} patch {self.word.lower()} {name_of(job)} --type merge"
+        return f'suspended, by somebody or by a queue; `{where} -p \'{{"spec":{{"suspend":false}}}}\'` resumes it'
+
+    def _not_looked_at(self, job: KubernetesObject, now: float) -> str:
+        age = now - submitted_at(job)
+        if by := dig(job, "spec", "managedBy"):
+            return plain(f"{by} should run it (spec.managedBy), but has not looked at it")
+        return f"its controller has not looked at it for {short_time(age)}" if age > _LOOKED_AT_S else ""
+
+    def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
+        events = list(events)
+        return pod_reason(pod, events, newest_cause(events))
+
+    # Launch and cancel
+
+    def pod_name(self, job: str, app: AppDef, role: Role, k: int) -> str:
+        return f"{job}-{k}"
+
+    def manifest(self, app: AppDef, options: Any) -> list[KubernetesObject]:
+        raise AppDefError(f"A {self.word} cannot be launched from here: `kubectl create` does it")
+
+    def cancelled(self, job: KubernetesObject) -> KubernetesObject:
+        annotations = {**(job["metadata"].get("annotations") or {}), labels.CANCELLED_BY: user_name()}
+        metadata = {**job["metadata"], "annotations": annotations}
+        return {**job, "metadata": metadata, "spec": {**job["spec"], "suspend": True}}
+
+    def findings(self, server: ApiServer) -> list[Finding]:
+        return []
+
+    def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
+        return []
+
+
+def _is_silent(pod: KubernetesObject) -> bool:
+    """Return whether only events may say what a pod waits for."""
+    state = pod_state(pod)
+    restarts = any(dig(one, "restartCount") for one in dig(pod, "status", "containerStatuses") or [])
+    return (state is AppState.PENDING or (state is AppState.RUNNING and restarts)) and needs_events(pod)
+
+
+def _together(replicas: Sequence[ReplicaStatus]) -> str:
+    return together([(replica.reason or "failed", f"{replica.role}/{replica.id}") for replica in replicas])
+
+
+def first_start(pods: Iterable[KubernetesObject]) -> float | None:
+    """Return when the first main container of pods started, in seconds since the epoch; None if none has."""
+    found = []
+    for pod in pods:
+        own = main_container(pod)
+        for one in dig(pod, "status", "containerStatuses") or []:
+            if one.get("name") == own:
+                for state in ("state", "lastState"):
+                    found += [dig(one, state, how, "startedAt") for how in ("running", "terminated")]
+    return min((at for text in found if (at := seconds_of(text))), default=None)
+
+
+def timeline_of(
+    job: KubernetesObject, state: AppState, started_at: float | None, finished_at: float | None
+) -> list[StateChange]:
+    """Return the states that a job went through, as far as its times tell."""
+    changes = [StateChange(AppState.SUBMITTED, submitted_at(job))]
+    if started_at is not None:
+        changes.append(StateChange(AppState.RUNNING, max(changes[-1].at, started_at)))
+    if finished_at is not None and is_terminal(state):
+        changes.append(StateChange(state, max(changes[-1].at, finished_at)))
+    return changes

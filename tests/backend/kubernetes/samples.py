@@ -1,0 +1,83 @@
+"""Recorded jobs, and a server that has one of them with its pods and events."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from support.scripted_server import Asked, ScriptedServer, scripted_server
+
+from torchx_tui.backends.kube.objects import events_path, pods_path
+from torchx_tui.backends.kubernetes.describe import describe, read_facts
+from torchx_tui.backends.kubernetes.job_kind import JobKind
+from torchx_tui.backends.kubernetes.jobs import Jobs
+from torchx_tui.backends.types import DescribeAppResponse
+
+FOLDER = Path(__file__).parent / "samples"
+LETTERS = {"SUCCEEDED": "S", "RUNNING": "R", "PENDING": "P", "FAILED": "F", "UNKNOWN": "U", "CANCELLED": "C"}
+
+
+@cache
+def _read(group: str) -> dict[str, str]:
+    lines = (FOLDER / f"{group}.jsonl").read_text().splitlines()
+    return {json.loads(line)["name"]: line for line in lines}
+
+
+def sample(group: str, name: str) -> dict[str, Any]:
+    """Return the recording of a job, which may be changed."""
+    return json.loads(_read(group)[name])
+
+
+def chosen(items: list[Any], asked: Asked) -> list[Any]:
+    """Return the objects that a request's selectors choose, as a server does."""
+    for part in filter(None, asked.params.get("labelSelector", "").split(",")):
+        name, _, value = part.partition("=")
+        items = [one for one in items if one["metadata"].get("labels", {}).get(name) == value]
+    for part in filter(None, asked.params.get("fieldSelector", "").split(",")):
+        field, _, value = part.partition("=")
+        *path, last = field.split(".")
+        items = [one for one in items if (one[path[0]] if path else one).get(last) == value]
+    return items
+
+
+def serve(server: ScriptedServer, kind: JobKind, found: dict[str, Any]) -> str:
+    """Put a recording on a server; return its app id."""
+    job = found["job"]
+    namespace = job["metadata"]["namespace"]
+    server.answers["GET", kind.path(namespace, job["metadata"]["name"])] = 200, job
+    lists = {
+        kind.path(namespace): [job],
+        f"/apis/batch/v1/namespaces/{namespace}/jobs": found.get("jobs") or [job],
+        pods_path(namespace): found["pods"],
+        events_path(namespace): found["events"],
+        f"/apis/kueue.x-k8s.io/v1beta2/namespaces/{namespace}/workloads": found.get("workloads", []),
+    }
+    for path, items in lists.items():
+        server.answers["GET", path] = lambda asked, items=items: (200, {"items": chosen(items, asked)})
+    return kind.app_id(job)
+
+
+@contextmanager
+def served(kind: JobKind, found: dict[str, Any]) -> Iterator[tuple[ScriptedServer, str]]:
+    with scripted_server() as server:
+        yield server, serve(server, kind, found)
+
+
+def described(kind: JobKind, found: dict[str, Any], now: float | None = None) -> DescribeAppResponse:
+    """Describe a recorded job through a server that has only it, with at most five requests."""
+    with served(kind, found) as (server, app_id):
+        at = now or time.time()
+        facts = read_facts(Jobs(server.api(), kind), app_id, at)
+        assert facts is not None
+        assert len(server.asked) <= 5, [one.path for one in server.asked]
+    return describe(kind, facts, at)
+
+
+def letters(response: DescribeAppResponse) -> str:
+    """Return the states of a job's replicas, a letter each."""
+    return "".join(LETTERS[one.state.name] for role in response.roles_statuses for one in role.replicas)

@@ -1,0 +1,205 @@
+"""Several kinds of jobs on one server: which it has, their rows, and their ids."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from backend.kubernetes.samples import FOLDER, chosen, sample, serve
+from support.scripted_server import scripted_server, status
+from support.volcano_jobs import make_job
+
+from torchx_tui.backends.kube.objects import events_path, pods_path
+from torchx_tui.backends.kubernetes.kinds.batch import BATCH
+from torchx_tui.backends.kubernetes.kinds.cron import CRON
+from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
+from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
+from torchx_tui.specs.errors import SchedulerError
+
+PLAIN_404 = 404, b"404 page not found\n"
+FORBIDDEN = status(403, "Forbidden", "alice may not list it")
+
+
+def groups(*versions):
+    found = {}
+    for version in versions:
+        group, _, name = version.partition("/")
+        found.setdefault(group, []).append({"groupVersion": version, "version": name})
+    return 200, {"groups": [{"name": group, "versions": names} for group, names in found.items()]}
+
+
+class Cluster:
+    """A server, and a scheduler that lists its namespace ``jobs``."""
+
+    def __init__(self, server):
+        self.server = server
+        self.scheduler = KubernetesScheduler("test", server.client(), namespace="jobs")
+        server.answers["GET", pods_path("jobs")] = 200, {"items": []}
+        server.answers["GET", events_path("jobs")] = 200, {"items": []}
+
+    def has(self, kind, *jobs):
+        self.server.answers["GET", kind.path("jobs")] = lambda asked: (200, {"items": chosen([*jobs], asked)})
+        for job in jobs:
+            self.server.answers["GET", kind.path("jobs", job["metadata"]["name"])] = 200, job
+
+    def refuses(self, kind, answer):
+        self.server.answers["GET", kind.path("jobs")] = answer
+
+    def rows(self):
+        return {row.app_id: row.state.name for row in self.scheduler.list()}
+
+
+@pytest.fixture
+def cluster():
+    with scripted_server() as server:
+        made = Cluster(server)
+        made.server.answers["GET", "/apis"] = groups("batch/v1", "apps/v1")
+        yield made
+        made.scheduler.close()
+
+
+def plain(name="single", **metadata):
+    job = sample("plain", name)["job"]
+    job["metadata"] |= {"namespace": "jobs", **metadata}
+    return job
+
+
+def volcano(name):
+    job = make_job(name)
+    job["metadata"] |= {"namespace": "jobs", "uid": f"uid-{name}", "resourceVersion": "1"}
+    return job
+
+
+def test_kinds_are_asked_once(cluster):
+    cluster.has(BATCH, plain())
+    cluster.has(CRON)
+    for _ in range(3):
+        assert cluster.rows() == {"jobs:job:single": "SUCCEEDED"}
+    assert cluster.server.paths("GET").count("/apis") == 1
+    # A server without Volcano is not asked for its jobs.
+    assert not any("volcano" in path for path in cluster.server.paths("GET"))
+
+
+def test_one_name_in_two_kinds(cluster):
+    cluster.server.answers["GET", "/apis"] = groups("batch/v1", "batch.volcano.sh/v1alpha1")
+    cluster.has(BATCH, plain())
+    cluster.has(CRON)
+    cluster.has(VOLCANO, volcano("single"))
+    assert cluster.rows() == {"jobs:job:single": "SUCCEEDED", "jobs:single": "SUBMITTED"}
+    assert cluster.scheduler.describe("jobs:single").state.name == "SUBMITTED"
+    described = cluster.scheduler.describe("jobs:job:single")
+    assert (described.state.name, described.app_id) == ("SUCCEEDED", "jobs:job:single")
+    assert described.metadata["kind"] == "Job"
+    # Of a kind that nobody knows there are no jobs, least of all Volcano's of that name.
+    assert cluster.scheduler.describe("jobs:thing:single") is None
+
+
+@pytest.mark.parametrize("answer", [PLAIN_404, FORBIDDEN], ids=["not there", "forbidden"])
+def test_kind_that_cannot_be_listed_hides_no_other(cluster, caplog, answer):
+    cluster.has(BATCH, plain())
+    cluster.refuses(CRON, answer)
+    with caplog.at_level(logging.WARNING):
+        for _ in range(3):
+            assert cluster.rows() == {"jobs:job:single": "SUCCEEDED"}
+    assert caplog.text.count("are not listed") == 1
+    assert cluster.server.paths("GET").count(CRON.path("jobs")) == 1
+
+
+def test_server_that_may_list_nothing_says_so(cluster):
+    for kind in (BATCH, CRON):
+        cluster.refuses(kind, FORBIDDEN)
+    for _ in range(2):
+        with pytest.raises(SchedulerError, match="alice may not list it"):
+            cluster.rows()
+
+
+def test_jobs_of_a_jobset_have_no_rows(cluster):
+    found = sample("jobset", "js-running")
+    for one in (found["job"], *found["jobs"]):
+        one["metadata"]["namespace"] = "jobs"
+    cluster.server.answers["GET", "/apis"] = groups("batch/v1", "jobset.x-k8s.io/v1alpha2")
+    cluster.has(BATCH, plain(), *found["jobs"])
+    cluster.has(CRON)
+    cluster.has(JOBSET, found["job"])
+    assert cluster.rows() == {"jobs:jobset:js-running": "RUNNING", "jobs:job:single": "SUCCEEDED"}
+    (row,) = (row for row in cluster.scheduler.list() if row.name == "js-running")
+    assert (row.replicas_running, row.replicas_wanted, row.notes) == (4, 4, ["JobSet"])
+    # Where their owner may not be listed they are shown.
+    cluster.refuses(JOBSET, FORBIDDEN)
+    cluster.scheduler.close()
+    assert len(cluster.rows()) == 3
+
+
+def crons():
+    (line,) = (FOLDER / "cron.jsonl").read_text().splitlines()
+    return json.loads(line)
+
+
+def test_row_of_a_cron_job_is_that_of_its_newest_job(cluster):
+    found = crons()
+    cluster.has(BATCH, *found["jobs"])
+    cluster.has(CRON, *found["crons"])
+    assert cluster.rows() == {
+        "jobs:cronjob:cron-ok": "RUNNING",
+        "jobs:cronjob:cron-fails": "PENDING",
+        "jobs:cronjob:cron-forbid": "RUNNING",
+        "jobs:cronjob:cron-suspended": "PENDING",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "state", "message"),
+    [
+        ("cron-fails", "FAILED", "its newest job is cron-fails-29928436; exit 4: main/0"),
+        ("cron-suspended", "PENDING", "suspended, by somebody or by a queue; `kubectl -n jobs patch cronjob cron-susp"),
+    ],
+)
+def test_cron_job(cluster, name, state, message):
+    found = crons()
+    cluster.has(BATCH, *(one for one in found["jobs"] if "active" not in one["status"]))
+    cluster.has(CRON, *found["crons"])
+    cluster.server.answers["GET", pods_path("jobs")] = lambda asked: (200, {"items": chosen(found["pods"], asked)})
+    described = cluster.scheduler.describe(f"jobs:cronjob:{name}")
+    assert described.state.name == state
+    assert described.msg.startswith(message)
+    assert described.metadata["schedule"]
+
+
+# Cancelling
+
+
+def cancelled(kind, found):
+    """Return what is written where a recorded job is cancelled."""
+    with scripted_server() as server:
+        app_id = serve(server, kind, found)
+        job = found["job"]
+        path = kind.path(job["metadata"]["namespace"], job["metadata"]["name"])
+        server.answers["PUT", path] = lambda asked: (200, asked.body)
+        scheduler = KubernetesScheduler("test", server.client(), namespace="jobs")
+        scheduler.cancel(app_id)
+        scheduler.close()
+        (put,) = [one for one in server.asked if one.method == "PUT"]
+        return put.body
+
+
+def test_cancelled_job_is_past_its_deadline():
+    body = cancelled(BATCH, sample("plain", "indexed-running"))
+    assert body["spec"]["activeDeadlineSeconds"] == 1
+    body["status"]["conditions"] = [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]
+    assert BATCH.state(body).name == "CANCELLED"
+
+
+def test_cancelled_jobset_is_suspended():
+    body = cancelled(JOBSET, sample("jobset", "js-running"))
+    assert body["spec"]["suspend"] is True
+    assert JOBSET.state(body).name == "CANCELLED"
+
+
+def test_cron_job_cannot_be_cancelled(cluster):
+    found = crons()
+    cluster.has(BATCH, *[one for one in found["jobs"] if "Failed" not in str(one["status"])])
+    cluster.has(CRON, *found["crons"])
+    with pytest.raises(SchedulerError, match="delete it, or suspend it"):
+        cluster.scheduler.cancel("jobs:cronjob:cron-ok")

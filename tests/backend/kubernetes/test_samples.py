@@ -1,0 +1,35 @@
+"""Jobs of every kind, as a real Kubernetes 1.36 recorded them: state, replicas, and the sentence that a user reads."""
+
+from __future__ import annotations
+
+from backend.kubernetes.samples import described, letters, sample
+from backend.kubernetes.tables import table
+
+from torchx_tui.backends.kubernetes.kinds.batch import BATCH
+from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
+
+
+def check(group, request, *expected):
+    found = sample(group, request.node.callspec.id)
+    response = described(JOBSET if "replicatedJobs" in found["job"]["spec"] else BATCH, found)
+    assert (response.state.name, letters(response), response.msg) == expected
+
+
+@table("samples.yaml", "plain", "state replicas message")
+def test_job(state, replicas, message, request):
+    check("plain", request, state, replicas, message)
+
+
+@table("samples.yaml", "jobset", "state replicas message")
+def test_jobset(state, replicas, message, request):
+    check("jobset", request, state, replicas, message)
+
+
+@table("samples.yaml", "kueue", "state replicas message")
+def test_queued_job(state, replicas, message, request):
+    check("kueue", request, state, replicas, message)
+
+
+@table("samples.yaml", "gang", "state replicas message")
+def test_gang(state, replicas, message, request):
+    check("gang", request, state, replicas, message)
