@@ -10,7 +10,7 @@ from ...logs.text.sanitize import plain
 from ...specs.status import AppState
 from ..shared.exit_reasons import format_exit
 from .objects import KubernetesObject, dig
-from .pods import before_others, container_statuses, is_lost, main_container, main_status, terminated
+from .pods import before_others, container_statuses, is_lost, main_container, main_status, pod_state, terminated
 
 _NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError")
 _STARTING = ("ContainerCreating", "PodInitializing")
@@ -74,7 +74,10 @@ _NODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"\d+ node\(s\) didn't have free ports for the requested pod ports",
             "the host port {port} is taken on every node",
         ),
-        (r'persistentvolumeclaim "(?P<claim>[^"]+)" not found', "the claim {claim} does not exist"),
+        (
+            r'(?:\d+ plugin \S+ pre-predicates failed )?persistentvolumeclaim "(?P<claim>[^"]+)" not found',
+            "the claim {claim} does not exist",
+        ),
         (r"pod has unbound immediate PersistentVolumeClaims", "{claims} no volume yet"),
     )
 )
@@ -108,7 +111,7 @@ def explain_not_created(message: str) -> str | None:
     match = _OF_PODS.match(message)
     if match is None:
         return None
-    # Volcano lists all pods that it could not create; the first is enough.
+    # A controller may list all pods that it could not create; the first is enough.
     first = message[match.end() :].partition(" failed to create pod ")[0].removesuffix("]")
     return f"pods cannot be created: {explain_message(first)}"
 
@@ -219,6 +222,13 @@ def needs_events(pod: KubernetesObject) -> bool:
         container.get("type") == "PodScheduled" and container.get("status") == "False" and container.get("message")
         for container in conditions
     )
+
+
+def is_silent(pod: KubernetesObject) -> bool:
+    """Return whether only events may say what a pod waits for, or what restarts it."""
+    state = pod_state(pod)
+    restarts = any(one.get("restartCount") for one in container_statuses(pod))
+    return (state is AppState.PENDING or (state is AppState.RUNNING and restarts)) and needs_events(pod)
 
 
 def together(reasons: list[tuple[str, str]]) -> str:

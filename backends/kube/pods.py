@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -139,6 +139,17 @@ def terminated(status: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return how a container ended last; empty if it never did."""
     now, before = status.get("state", {}), status.get("lastState", {})
     return now.get("terminated") or before.get("terminated", {})
+
+
+def first_start(pods: Iterable[KubernetesObject]) -> float | None:
+    """Return when the first main container of pods started, in seconds since the epoch; None if none has."""
+    runs = [
+        dig(status, when, how, "startedAt")
+        for status in map(main_status, pods)
+        for when in ("state", "lastState")
+        for how in ("running", "terminated")
+    ]
+    return min((at for text in runs if (at := seconds_of(text))), default=None)
 
 
 def image_of(pod: KubernetesObject, container: str) -> str:

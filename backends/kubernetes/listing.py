@@ -9,12 +9,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...specs.errors import SchedulerError
-from ...specs.status import AppState, is_terminal
+from ...specs.status import NONE, AppState, is_terminal
 from ..kube.api_server import ApiError
 from ..kube.objects import KubernetesObject, dig, name_of, owners_of, uid_of
 from ..kube.reflector import Reflector
 from ..shared.changes import Subscribers
-from ..types import ListAppResponse
+from ..types import DescribeAppResponse, ListAppResponse
 from . import labels
 from .job_kind import JobKind
 from .jobs import Jobs
@@ -113,6 +113,7 @@ class ListedJobs:
     def __init__(self, find_kinds: Callable[[], Sequence[Jobs]], namespace: str) -> None:
         self._find_kinds = find_kinds
         self._known: dict[str, Known] = {}
+        self._started: dict[str, float] = {}
         self._lock = threading.RLock()
         self._on_change: Callable[[], None] | None = None
         self._namespaces = [namespace]
@@ -183,7 +184,9 @@ class ListedJobs:
             child = newest.get(listed.uid)
             if child and listed.kind is not None and listed.kind.shows_newest_child:
                 own = self._known_row(child)
-                row = replace(own, app_id=row.app_id, name=row.name, msg=row.msg or own.msg, notes=row.notes)
+                row = replace(
+                    own, app_id=row.app_id, name=row.name, msg=row.msg or own.msg, notes=row.notes, foreign=True
+                )
             yield row
 
     def _drop_refused(self, readable: Collection[str]) -> None:
@@ -197,15 +200,25 @@ class ListedJobs:
         """Call ``on_change`` at changes, see `Subscribers.subscribe`; from then on watches keep the rows."""
         return self._subscribers.subscribe(on_change)
 
-    def learn(
-        self, kind: JobKind, job: KubernetesObject, state: AppState, reason: str, finished_at: float | None = None
-    ) -> None:
+    def learn(self, kind: JobKind, job: KubernetesObject, described: DescribeAppResponse) -> None:
         """Put what a description found out into the row of its job."""
-        self._known[uid_of(job)] = Known(kind.state(job), reason, finished_at, (state, version_of(job)))
+        uid, reason = uid_of(job), "" if described.msg == NONE else described.msg
+        seen = described.state, version_of(job)
+        self._known[uid] = Known(kind.state(job), reason, described.finished_at, seen)
+        self._first_start(uid, described.started_at)
+
+    def _first_start(self, uid: str, started_at: float | None) -> float | None:
+        """Return the earliest start that was seen of a job: a controller may move it when pods come and go."""
+        known = self._started.get(uid)
+        if started_at is not None and (known is None or started_at < known):
+            self._started[uid] = known = started_at
+        return known
 
     def _known_row(self, listed: ListedJob) -> ListAppResponse:
         known = self._known.get(listed.uid)
-        return known.put_into(listed.row, listed.version) if known else listed.row
+        row = known.put_into(listed.row, listed.version) if known else listed.row
+        started_at = self._first_start(listed.uid, row.started_at)
+        return row if started_at == row.started_at or row.started_at is None else replace(row, started_at=started_at)
 
     def version(self, app_id: str) -> str:
         """Return the version of a job that a watch keeps; empty if no watch holds, or there is no such job."""
@@ -262,7 +275,7 @@ class ListedJobs:
         return Reflector(
             jobs.server,
             jobs.kind.path(namespace),
-            lambda item: _read(jobs.kind, item),
+            lambda item: _read(jobs.kind, item, namespace),
             on_change=lambda: (self._on_change or int)(),
         )
 
@@ -276,12 +289,15 @@ class ListedJobs:
 _NO_ROW = ListAppResponse("", AppState.UNKNOWN)
 
 
-def _read(kind: JobKind, item: Any) -> ListedJob | None:
+def _read(kind: JobKind, item: Any, namespace: str) -> ListedJob | None:
     job = kind.checked(item)
     if job is None:
         _log.warning("a job without a usable name is not shown: %.300r", item)
         return None
-    return ListedJob(row_of(kind, job), uid_of(job), version_of(job), frozenset(owners_of(job)) - {""}, kind)
+    row = row_of(kind, job)
+    # Jobs of Kubernetes' own kinds name no user: those of the namespace that a user lists are the user's.
+    row.foreign = row.foreign and not (namespace and kind.prefix and not kind.shows_newest_child)
+    return ListedJob(row, uid_of(job), version_of(job), frozenset(owners_of(job)) - {""}, kind)
 
 
 class _Watch:

@@ -13,7 +13,6 @@ from ...logs.source.stream import Cursor, LogStream, PartsCursor
 from ...specs.errors import JobNotFoundError, SchedulerError, UnknownReplicaError
 from ...specs.roles import AppDef, AppDryRunInfo
 from ...specs.run_options import CfgVal, runopts
-from ...specs.status import NONE
 from ..api import (
     Capabilities,
     DescribeAppResponse,
@@ -172,8 +171,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         if answer is None:
             return None
         job, described = answer
-        reason = "" if described.msg == NONE else described.msg
-        self._listed.learn(self._kinds.of(app_id).kind, job, described.state, reason, described.finished_at)
+        self._listed.learn(self._kinds.of(app_id).kind, job, described)
         return described
 
     def describe_native(self, app_id: str) -> str:

@@ -11,7 +11,7 @@ from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
 from ...kube.causes import event_time, explain_nodes
 from ...kube.objects import KubernetesObject, checked, dig, name_of, number, shape
-from ...kube.pods import main_container, seconds_of
+from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
 from ..launching.batch import IndexedJobForm
@@ -21,7 +21,6 @@ from .observed import (
     OBJECT,
     TEMPLATE,
     ObservedJobs,
-    first_start,
     is_cancelled,
     state_of_pods,
     timeline_of,
@@ -29,7 +28,8 @@ from .observed import (
 )
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-_JOB_NAME = "batch.kubernetes.io/job-name"
+# Servers before 1.27 have it without a domain only; later ones have both.
+_JOB_NAME = "job-name"
 JOB_SPEC = shape(
     suspend=bool,
     completions=int,
@@ -118,7 +118,7 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
 
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}
-        return Replica(named.get(labels.ROLE_NAME) or main_container(pod, "main"), number(named, INDEX))
+        return Replica(named.get(labels.ROLE_NAME) or main_container(pod, "main"), index_of(pod))
 
     def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
         if dig(job, "spec", "completionMode") == "Indexed":
@@ -217,6 +217,13 @@ def count_of(job: KubernetesObject) -> int:
     count = spec.get("completions")
     count = spec.get("parallelism", 1) if count is None else count
     return max(0, min(MAX_REPLICAS, count))
+
+
+def index_of(pod: KubernetesObject) -> int:
+    """Return the completion index of a pod; 0 if it has none."""
+    # Servers before 1.28 have it as an annotation only.
+    noted, named = (dig(pod, "metadata", field) or {} for field in ("annotations", "labels"))
+    return number({**noted, **named}, INDEX)
 
 
 def replicas_of(job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:

@@ -36,6 +36,10 @@ class CronJobs(ObservedJobs):
     def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
         return with_children(server, job)
 
+    def cfg(self, job: KubernetesObject) -> dict[str, Any]:
+        # One of its jobs is launched again.
+        return {**super().cfg(job), "kind": BATCH.prefix}
+
     def pods_selector(self, job: KubernetesObject) -> str:
         return BATCH.pods_selector(_newest(job))
 

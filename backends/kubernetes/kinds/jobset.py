@@ -10,19 +10,18 @@ from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.objects import KubernetesObject, checked, dig, name_of, number, shape, uid_of
-from ...kube.pods import main_container, seconds_of
+from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
 from ..launching.form import role_of
 from ..launching.jobset import JobSetForm
-from .batch import INDEX, JOB_SPEC, count_of
+from .batch import JOB_SPEC, count_of, index_of
 from .children import children_of, with_children
 from .kueue import queue_of
 from .observed import (
     CONDITIONS,
     OBJECT,
     ObservedJobs,
-    first_start,
     is_cancelled,
     state_of_pods,
     timeline_of,
@@ -85,8 +84,6 @@ class JobSets(JobSetForm, ObservedJobs):
         ended: Mapping[str, Any] = held.get("Completed") or held.get("Failed") or {}
         finished_at = seconds_of(ended.get("lastTransitionTime")) if is_terminal(state) else None
         queue = queue_of(job)
-        sizes = {part["name"]: _size(part) for part in _parts(job)}
-        counts = _counts(job)
         return JobStatus(
             state,
             not is_terminal(state),
@@ -96,12 +93,15 @@ class JobSets(JobSetForm, ObservedJobs):
             plain(ended.get("message") or "") if state is AppState.FAILED else "",
             {"queue": queue} if queue else {},
             min(MAX_REPLICAS, sum(_size(part) * _jobs(part) for part in _parts(job))),
-            *(
-                sum((one.get(field) or 0) * sizes.get(name, 1) for name, one in counts.items())
-                for field in ("ready", "succeeded")
-            ),
+            self._pods_of(job, "ready"),
+            self._pods_of(job, "succeeded"),
             dig(job, "status", "restarts") or 0,
         )
+
+    def _pods_of(self, job: KubernetesObject, field: str) -> int:
+        """Return how many pods the jobs have that a count of a JobSet counts."""
+        counts = _counts(job)
+        return sum((dig(counts, part["name"], field) or 0) * _size(part) for part in _parts(job))
 
     # Replicas
 
@@ -117,7 +117,7 @@ class JobSets(JobSetForm, ObservedJobs):
         named = dig(pod, "metadata", "labels") or {}
         # The role as it was launched, of which the replicated job's name has only small letters, digits and -.
         role = named.get(labels.ROLE_NAME) or named.get(_ROLE) or main_container(pod)
-        return Replica(role, number(named, INDEX))
+        return Replica(role, index_of(pod))
 
     def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
         sizes = {_role_name(part): _size(part) for part in _parts(job)}

@@ -14,14 +14,14 @@ from ...kube.api_server import ApiServer
 from ...kube.causes import (
     describe_event,
     event_time,
-    needs_events,
+    is_silent,
     newest_cause,
     pod_reason,
     together,
 )
 from ...kube.objects import METADATA, POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
 from ...kube.pod_template import role_of_template
-from ...kube.pods import main_container, pod_state, run_of, seconds_of
+from ...kube.pods import main_container, pod_state, run_of
 from ...shared.exit_reasons import short_time
 from ...types import Finding, StateChange
 from .. import labels
@@ -113,7 +113,7 @@ class ObservedJobs(JobKind):
             if len(pods) < status.wanted:
                 makers = [one for one in self.makers(job) if uid_of(one)]
                 selectors += [f"involvedObject.uid={uid_of(one)}" for one in makers[:3]]
-            silent = next((pod for pod in pods.values() if _is_silent(pod)), None)
+            silent = next((pod for pod in pods.values() if is_silent(pod)), None)
             if silent is not None:
                 selectors.append(f"involvedObject.name={name_of(silent)},involvedObject.uid={uid_of(silent)}")
         return selectors
@@ -196,27 +196,8 @@ class ObservedJobs(JobKind):
         return []
 
 
-def _is_silent(pod: KubernetesObject) -> bool:
-    """Return whether only events may say what a pod waits for."""
-    state = pod_state(pod)
-    restarts = any(dig(one, "restartCount") for one in dig(pod, "status", "containerStatuses") or [])
-    return (state is AppState.PENDING or (state is AppState.RUNNING and restarts)) and needs_events(pod)
-
-
 def _together(replicas: Sequence[ReplicaStatus]) -> str:
     return together([(replica.reason or "failed", f"{replica.role}/{replica.id}") for replica in replicas])
-
-
-def first_start(pods: Iterable[KubernetesObject]) -> float | None:
-    """Return when the first main container of pods started, in seconds since the epoch; None if none has."""
-    found = []
-    for pod in pods:
-        own = main_container(pod)
-        for one in dig(pod, "status", "containerStatuses") or []:
-            if one.get("name") == own:
-                for state in ("state", "lastState"):
-                    found += [dig(one, state, how, "startedAt") for how in ("running", "terminated")]
-    return min((at for text in found if (at := seconds_of(text))), default=None)
 
 
 def timeline_of(

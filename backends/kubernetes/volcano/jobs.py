@@ -30,7 +30,7 @@ _TASK = shape(
 _JOB = shape(
     "metadata",
     metadata=METADATA,
-    spec=shape(queue=str, priorityClassName=str, policies=_POLICIES, tasks=[_TASK]),
+    spec=shape(queue=str, priorityClassName=str, maxRetry=int, policies=_POLICIES, tasks=[_TASK]),
     status=shape(
         state=shape(phase=str, reason=str, message=str, lastTransitionTime=Time),
         conditions=[shape(status=str, lastTransitionTime=Time)],

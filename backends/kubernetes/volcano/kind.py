@@ -12,10 +12,10 @@ from ....specs.handles import normalize_str
 from ....specs.roles import AppDef
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiError, ApiServer
-from ...kube.causes import needs_events, pod_reason, together, waits
+from ...kube.causes import is_silent, pod_reason, together, waits
 from ...kube.objects import KubernetesObject, dig, name_of, uid_of
 from ...kube.pod_template import cores
-from ...kube.pods import main_container, pod_state
+from ...kube.pods import main_container, pod_state, run_of
 from ...types import Finding
 from ..job_kind import JobFacts, JobKind, JobStatus, Replica
 from ..times import submitted_at
@@ -74,6 +74,7 @@ class VolcanoJobs(JobKind):
     state = staticmethod(app_state)
 
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
+        pods = list(pods)
         state, ended_at = app_state(job), finished_at(job, pods)
         makes_pods = not is_terminal(state) and phase_of(job) not in _ENDING
         policies = [policy for one in (job.get("spec", {}), *tasks_of(job)) for policy in one.get("policies", [])]
@@ -82,7 +83,7 @@ class VolcanoJobs(JobKind):
             state,
             makes_pods,
             makes_pods and any((policy.get("action") or "").startswith("Restart") for policy in policies),
-            timeline(job, ended_at),
+            timeline(job, ended_at, pods),
             ended_at,
             job_message(job),
             {name: value for name, value in places.items() if value},
@@ -127,7 +128,7 @@ class VolcanoJobs(JobKind):
         waiting = [pod for pod in pods.values() if pod_state(pod) is AppState.PENDING]
         if len(pods) < sum(map(count_of, tasks_of(job))) or any(is_gang_only(self.pod_reason(pod)) for pod in waiting):
             selectors += _job_selectors(job)
-        if silent := next((pod for pod in waiting if needs_events(pod)), None):
+        if silent := next(filter(is_silent, pods.values()), None):
             selectors.append(f"involvedObject.name={name_of(silent)},involvedObject.uid={uid_of(silent)}")
         return selectors
 
@@ -155,7 +156,7 @@ class VolcanoJobs(JobKind):
             parts.append(_together(failed, "failed"))
         if state is AppState.CANCELLED:
             return "; ".join(parts) or job_message(job)
-        waiting = [one for one in replicas if waits(one.state) and one.reason and not is_terminal(state)]
+        waiting = [one for one in replicas if one.reason and not is_terminal(one.state) and not is_terminal(state)]
         with_pod = [replica for replica in waiting if replica.hostname]
         group = EventSummary() if parts else _group_summary(facts, state)
         # Why some pods are missing tells more than that the others wait for them.
@@ -164,9 +165,9 @@ class VolcanoJobs(JobKind):
         if chosen := with_pod or ([] if group.text else waiting):
             parts.append(_together(chosen, ""))
         if parts and state is AppState.RUNNING:
-            running = sum(replica.state is AppState.RUNNING for replica in replicas)
+            running = sum(run_of(pod, main_container(pod)).is_running for pod in facts.pods.values())
             parts.append(f"{running} of {len(replicas)} run")
-        return "; ".join(parts) or job_message(job) or group.text
+        return "; ".join(parts) or job_message(job) or group.text or _no_restart_left(job, state)
 
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
         events = list(events)
@@ -261,6 +262,15 @@ def _group_summary(facts: JobFacts, state: AppState) -> EventSummary:
         return EventSummary()
     keys = (group_name(facts.job), uid_of(facts.job))
     return summarize_events([event for key in keys for event in facts.events.get(key, [])])
+
+
+def _no_restart_left(job: KubernetesObject, state: AppState) -> str:
+    """Return that a job failed because it was restarted as often as it may be; no event says so."""
+    restarts, most = dig(job, "status", "retryCount") or 0, dig(job, "spec", "maxRetry") or 0
+    if state is not AppState.FAILED or not restarts or restarts < most:
+        return ""
+    left = "no restart was left when a pod was deleted, was evicted or failed"
+    return f"restarted {restarts} of {most} times (maxRetry): {left}"
 
 
 def _together(replicas: Sequence[ReplicaStatus], default: str) -> str:

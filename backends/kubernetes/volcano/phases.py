@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ....specs.status import AppState, is_terminal
 from ...kube.objects import KubernetesObject, dig
-from ...kube.pods import pod_end, seconds_of
+from ...kube.pods import first_start, pod_end, seconds_of
 from ...types import StateChange
 from ..times import submitted_at
 
@@ -35,24 +35,37 @@ def app_state(job: KubernetesObject) -> AppState:
     return _JOB_STATES.get(phase, AppState.UNKNOWN) if phase else AppState.SUBMITTED
 
 
-def timeline(job: KubernetesObject, ended_at: float | None = None) -> list[StateChange]:
+def timeline(
+    job: KubernetesObject, ended_at: float | None = None, pods: Iterable[KubernetesObject] = ()
+) -> list[StateChange]:
     """Return the states that a job went through, by Volcano's conditions; their times have whole seconds.
+
+    Volcano writes the time of Running anew whenever the counts of pods change: pods may have started before.
 
     Args:
         job: the job.
         ended_at: when it ended, see `finished_at`; a final state whose time is not known is left out.
+        pods: its pods, as far as they are known.
     """
     changes = [StateChange(AppState.SUBMITTED, submitted_at(job))]
     for phase, when in _transitions(job):
         state = _JOB_STATES.get(phase)
         if state is None or state is changes[-1].state:
             continue
+        if state is AppState.RUNNING and phase != "Running" and phase != phase_of(job):
+            # It ends, or starts again, without having run.
+            continue
         if phase == phase_of(job) and is_terminal(state) and not _has_own_time(job):
             when = ended_at
             if when is None:
                 continue
         changes.append(StateChange(state, max(changes[-1].at, when or 0.0)))
-    return changes
+    began = first_start(pods)
+    first = next((k for k, change in enumerate(changes) if change.state is AppState.RUNNING), None)
+    if began is None or first is None or began >= changes[first].at:
+        return changes
+    earlier = [StateChange(change.state, min(change.at, began)) for change in changes[:first]]
+    return [*earlier, StateChange(AppState.RUNNING, began), *changes[first + 1 :]]
 
 
 def finished_at(job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> float | None:

@@ -7,8 +7,10 @@ import logging
 
 import pytest
 from backend.kubernetes.samples import FOLDER, chosen, sample, serve
+from support.scripted_server import Stream as Lines
 from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
+from support.waiting import wait_until
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
@@ -16,7 +18,8 @@ from torchx_tui.backends.kubernetes.kinds.cron import CRON
 from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
-from torchx_tui.specs.errors import SchedulerError
+from torchx_tui.backends.types import Stream
+from torchx_tui.specs.errors import JobNotFoundError, SchedulerError
 
 PLAIN_404 = 404, b"404 page not found\n"
 FORBIDDEN = status(403, "Forbidden", "alice may not list it")
@@ -82,6 +85,18 @@ def test_kinds_are_asked_once(cluster):
     assert not any("volcano" in path for path in cluster.server.paths("GET"))
 
 
+def test_jobs_of_the_listed_namespace_are_the_users(cluster):
+    found = crons()
+    cluster.has(BATCH, plain(), *found["jobs"])
+    cluster.has(CRON, *found["crons"])
+    assert {row.name for row in cluster.scheduler.list() if not row.foreign} == {"single"}
+    everywhere = KubernetesScheduler("test", cluster.server.client(), all_namespaces=True)
+    for kind in (BATCH, CRON):
+        cluster.server.answers["GET", kind.path()] = cluster.server.answers["GET", kind.path("jobs")]
+    assert all(row.foreign for row in everywhere.list())
+    everywhere.close()
+
+
 def test_one_name_in_two_kinds(cluster):
     cluster.server.answers["GET", "/apis"] = groups("batch/v1", "batch.volcano.sh/v1alpha1")
     cluster.has(BATCH, plain())
@@ -105,6 +120,44 @@ def test_kind_that_cannot_be_listed_hides_no_other(cluster, caplog, answer):
             assert cluster.rows() == {"jobs:job:single": "SUCCEEDED"}
     assert caplog.text.count("are not listed") == 1
     assert cluster.server.paths("GET").count(CRON.path("jobs")) == 1
+
+
+def test_nothing_names_a_missing_page_where_there_is_no_volcano(cluster):
+    for path in (VOLCANO.path("jobs"), VOLCANO.path("jobs", "gone"), "/apis/batch.volcano.sh/v1alpha1"):
+        cluster.server.answers["GET", path] = PLAIN_404
+    cluster.has(BATCH)
+    cluster.has(CRON)
+    scheduler = cluster.scheduler
+    assert scheduler.list() == []
+    assert scheduler.describe("jobs:gone") is None
+    assert scheduler.has_ended("jobs:gone")
+    with pytest.raises(JobNotFoundError):
+        scheduler.log_stream("jobs:gone", "main", 0, Stream.COMBINED)
+    scheduler.cancel("jobs:gone")
+    assert "404" not in str(scheduler.check())
+
+
+def test_kinds_cost_no_request_while_watches_hold(cluster):
+    streams = []
+
+    def answer(asked):
+        if "watch" in asked.params:
+            streams.append(Lines())
+            return 200, streams[-1]
+        return 200, {"items": [plain(resourceVersion="5")], "metadata": {"resourceVersion": "6"}}
+
+    cluster.refuses(BATCH, answer)
+    cluster.refuses(CRON, FORBIDDEN)
+    end = cluster.scheduler.subscribe(lambda: None)
+    wait_until(lambda: cluster.rows() and streams, "the watch")
+    cluster.rows()
+    cluster.server.asked.clear()
+    for _ in range(3):
+        assert cluster.rows() == {"jobs:job:single": "SUCCEEDED"}
+    assert cluster.server.asked == []
+    end()
+    for stream in streams:
+        stream.end()
 
 
 def test_server_that_may_list_nothing_says_so(cluster):

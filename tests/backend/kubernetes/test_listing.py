@@ -16,6 +16,7 @@ from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.listing import ListedJobs
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.shared import changes
+from torchx_tui.backends.types import DescribeAppResponse
 from torchx_tui.specs.status import AppState
 
 ALL_JOBS = VOLCANO.path()
@@ -121,7 +122,8 @@ def test_watch_keeps_the_rows(scripted):
 
 def test_learnt_reason_is_of_a_state(scripted):
     scripted.watch()
-    scripted.rows.learn(VOLCANO, job("first", 5, "Pending"), AppState.PENDING, "it waits", 7.0)
+    described = DescribeAppResponse("ns:first", AppState.PENDING, msg="it waits")
+    scripted.rows.learn(VOLCANO, job("first", 5, "Pending"), described)
     assert scripted.listed() == [("ns:first", "PENDING", "it waits")]
     scripted.put(jobs_path("ns"), job("first", 8, "Pending"))
     wait_until(lambda: scripted.rows.version("ns:first") == "8", "the event")
@@ -194,6 +196,22 @@ def test_forgotten_job_is_read_again(scripted):
     scripted.made.answers["GET", f"{jobs_path('ns')}/first"] = status(404, "NotFound", "gone")
     scripted.followed.forget("ns:first")
     assert scripted.message() is None
+
+
+def test_start_in_a_row_is_the_earliest_that_was_seen(scripted):
+    def is_listed(at):
+        made = job("first", 9)
+        made["status"]["state"]["lastTransitionTime"] = f"2026-11-21T10:{at}:00Z"
+        scripted.has(made)
+        (row,) = scripted.rows.rows()
+        return row.started_at
+
+    first = is_listed("05")
+    # Volcano writes the time anew when the counts of pods change.
+    assert (is_listed("09"), is_listed("30")) == (first, first)
+    described = DescribeAppResponse("ns:first", AppState.RUNNING, started_at=first - 7)
+    scripted.rows.learn(VOLCANO, scripted.job, described)
+    assert is_listed("31") == first - 7
 
 
 # Several namespaces

@@ -5,8 +5,10 @@ from __future__ import annotations
 from backend.kubernetes.samples import described, letters, sample
 from backend.kubernetes.tables import table
 
+from torchx_tui.backends.kube.pods import seconds_of
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 
 
 def check(group, request, *expected):
@@ -28,6 +30,15 @@ def test_jobset(state, replicas, message, request):
 @table("samples.yaml", "kueue", "state replicas message")
 def test_queued_job(state, replicas, message, request):
     check("kueue", request, state, replicas, message)
+
+
+@table("samples.yaml", "volcano", "state replicas message started")
+def test_volcano_job(state, replicas, message, started, request):
+    response = described(VOLCANO, sample("volcano", request.node.callspec.id))
+    assert (response.state.name, response.msg, response.started_at) == (state, message, seconds_of(started))
+    assert replicas in (None, letters(response))
+    times = [change.at for change in response.timeline]
+    assert times == sorted(times)
 
 
 @table("samples.yaml", "gang", "state replicas message")
