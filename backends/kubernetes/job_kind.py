@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...specs.roles import Role
-from ...specs.status import AppState, ReplicaStatus
+from ...specs.status import AppState, ReplicaStatus, is_terminal
 from ..kube.api_server import ApiServer
 from ..kube.objects import KubernetesObject, uid_of
 from ..types import Finding, StateChange
@@ -78,16 +78,28 @@ class JobStatus(NamedTuple):
         return next((change.at for change in self.timeline if change.state is AppState.RUNNING), None)
 
 
+def joined_state(states: Collection[AppState]) -> AppState:
+    """Return the state of what has parts in these states."""
+    if all(map(is_terminal, states)):
+        return next((one for one in (AppState.FAILED, AppState.CANCELLED) if one in states), AppState.SUCCEEDED)
+    for state in (AppState.RUNNING, AppState.UNKNOWN, AppState.PENDING):
+        if state in states:
+            return AppState.RUNNING if any(map(is_terminal, states)) else state
+    return AppState.RUNNING if any(map(is_terminal, states)) else AppState.SUBMITTED
+
+
 class JobKind(LaunchForm):
     """A kind of jobs on an API server: where they are, and what their fields mean.
 
     Attributes:
         word: what people call it, such as ``JobSet``.
         shows_newest_child: whether its row is that of the newest job that it made.
+        joins_children: whether the jobs that it owns are further parts of it.
     """
 
     word: str
     shows_newest_child = False
+    joins_children = False
 
     # On the server
 
@@ -172,6 +184,10 @@ class JobKind(LaunchForm):
         """Explain a pod's state; empty if there is nothing to say."""
 
     # Cancel
+
+    def parts(self, job: KubernetesObject) -> list[KubernetesObject]:
+        """Return the jobs of which each has to be cancelled."""
+        return [job]
 
     cancel_at = "/status"
     """Where a job that is cancelled is written, below its own path."""

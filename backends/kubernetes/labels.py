@@ -28,6 +28,8 @@ SUBMITTED_AT = "torchx-tui/submitted-at"
 USER = "torchx-tui/user"
 """Who launched it."""
 SESSION = "torchx-tui/session"
+JOBS = "torchx-tui/jobs"
+"""How many Jobs an app of several roles has; the first one owns the others."""
 CANCELLED_BY = "torchx-tui/cancelled-by"
 """Who cancelled it, where the kind of jobs has no such state."""
 

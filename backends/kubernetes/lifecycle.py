@@ -303,8 +303,9 @@ def abort(jobs: Jobs, app_id: str, uid: str) -> None:
         if job is None or is_terminal(jobs.kind.state(job)):
             return
         try:
-            body = jobs.kind.cancelled(job)
-            jobs.server.request("PUT", f"{_path(jobs, job)}{jobs.kind.cancel_at}", body=body)
+            for part in jobs.kind.parts(job):
+                path = f"{_path(jobs, part)}{jobs.kind.cancel_at}"
+                jobs.server.request("PUT", path, body=jobs.kind.cancelled(part))
             return
         except ApiError as error:
             # 409: the controller, or someone else, wrote in between.

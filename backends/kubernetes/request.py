@@ -144,7 +144,7 @@ def make_request(
     # `kubectl apply` puts them where the launch does.
     for one in (resource, *others):
         one["metadata"]["namespace"] = opts.namespace
-    metadata["annotations"] = app_def_annotations(app, session, built=built)
+    metadata.setdefault("annotations", {}).update(app_def_annotations(app, session, built=built))
     return KubernetesJob(pushes, resource, others, kind.prefix)
 
 

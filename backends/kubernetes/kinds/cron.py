@@ -34,7 +34,7 @@ class CronJobs(ObservedJobs):
         return checked(item, _CRON)
 
     def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
-        return with_children(server, job)
+        return with_children(BATCH, server, job)
 
     def cfg(self, job: KubernetesObject) -> dict[str, Any]:
         # One of its jobs is launched again.

@@ -15,7 +15,7 @@ from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
 from ..launching.form import role_of
 from ..launching.jobset import JobSetForm
-from .batch import JOB_SPEC, count_of, index_of
+from .batch import BATCH, JOB_SPEC, count_of, index_of
 from .children import children_of, with_children
 from .kueue import queue_of
 from .observed import (
@@ -65,7 +65,7 @@ class JobSets(JobSetForm, ObservedJobs):
         return checked(item, _JOBSET)
 
     def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
-        return with_children(server, job, {"labelSelector": f"{_NAME}={name_of(job)}"})
+        return with_children(BATCH, server, job, {"labelSelector": f"{_NAME}={name_of(job)}"})
 
     def pods_selector(self, job: KubernetesObject) -> str:
         return f"{_NAME}={name_of(job)}"

@@ -45,6 +45,8 @@ class IndexedJobForm(LaunchForm):
                 spec["template"]["spec"].setdefault("subdomain", name)
             of_job = job_labels(app, name, options)
             jobs.append(_object("batch/v1", "Job", _job_name(name, app, role), of_job, spec))
+        if len(jobs) > 1:
+            jobs[0]["metadata"]["annotations"] = {labels.JOBS: str(len(jobs))}
         return [jobs[0], *([] if is_alone else [_service(app, name)]), *jobs[1:]]
 
     def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:

@@ -180,7 +180,10 @@ def test_apps_without_volcano(kubernetes_cluster, kind):
 def test_job_of_many_replicas_is_taken_and_cancelled(kubernetes_cluster):
     cfg = {"namespace": kubernetes_cluster.namespace, "kind": "job"}
     scheduler = KubernetesScheduler("mine")
-    roles = [role("trainer", num_replicas=2, args=["-c", "sleep 600"], resource=SMALL), role("reader", resource=SMALL)]
+    roles = [
+        role("trainer", num_replicas=2, args=["-c", "sleep 600"], resource=SMALL),
+        role("reader", args=["-c", "echo read"], resource=SMALL),
+    ]
     services = f"/api/v1/namespaces/{kubernetes_cluster.namespace}/services"
 
     def state():
@@ -192,9 +195,17 @@ def test_job_of_many_replicas_is_taken_and_cancelled(kubernetes_cluster):
         name = app_id.rpartition(":")[2]
         (service,) = kubernetes_cluster.request("GET", services)["items"]
         assert (service["metadata"]["name"], service["spec"]["clusterIP"]) == (name, "None")
-        wait_until(lambda: state() is AppState.RUNNING, "it runs")
+
+        def reader():
+            described = scheduler.describe(app_id)
+            assert described is not None
+            return next(one.replicas[0] for one in described.roles_statuses if one.role == "reader")
+
+        wait_until(lambda: reader().state is AppState.SUCCEEDED, "one role has ended")
+        wait_until(lambda: state() is AppState.RUNNING, "the other one runs")
         (row,) = scheduler.list()
-        assert row.app_id == app_id
+        assert (row.app_id, row.state, row.replicas_wanted, row.replicas_succeeded) == (app_id, AppState.RUNNING, 3, 1)
+        assert list(scheduler.log_iter(app_id, "reader", 0)) == ["read\n"]
         scheduler.cancel(app_id)
         wait_until(lambda: state() is AppState.CANCELLED, "it is cancelled")
         scheduler.delete(app_id)
