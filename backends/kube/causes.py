@@ -196,7 +196,8 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), c
 
 def event_time(event: KubernetesObject) -> str:
     """Return when an event was last seen, as the server writes times; they can be compared."""
-    return str(event.get("lastTimestamp") or event.get("eventTime") or "")
+    # What is written once has no time of its own in a series; what was repeated since has.
+    return str(dig(event, "series", "lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
 def newest_cause(events: Iterable[KubernetesObject]) -> str:

@@ -114,7 +114,12 @@ _POD = shape(
     ),
 )
 _EVENT = shape(
-    involvedObject=shape(kind=str, name=str, uid=str), reason=str, message=str, lastTimestamp=Time, eventTime=Time
+    involvedObject=shape(kind=str, name=str, uid=str),
+    reason=str,
+    message=str,
+    lastTimestamp=Time,
+    eventTime=Time,
+    series=shape(lastObservedTime=Time),
 )
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from cachetools import LRUCache
+
 from ...specs.errors import SchedulerError
 from ...specs.status import NONE, AppState, is_terminal
 from ..kube.api_server import ApiError
@@ -21,6 +23,9 @@ from .jobs import Jobs
 from .times import submitted_at
 
 _log = logging.getLogger(__name__)
+
+# Jobs whose first start is kept.
+_MAX_STARTED = 20_000
 
 
 class Known(NamedTuple):
@@ -113,7 +118,7 @@ class ListedJobs:
     def __init__(self, find_kinds: Callable[[], Sequence[Jobs]], namespace: str) -> None:
         self._find_kinds = find_kinds
         self._known: dict[str, Known] = {}
-        self._started: dict[str, float] = {}
+        self._started: LRUCache[str, float] = LRUCache(_MAX_STARTED)
         self._lock = threading.RLock()
         self._on_change: Callable[[], None] | None = None
         self._namespaces = [namespace]

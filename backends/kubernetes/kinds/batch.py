@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
@@ -156,7 +156,7 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
         for part in _parts(job):
             own = _pods_of(job, part, pods)
             is_indexed = dig(part, "spec", "completionMode") == "Indexed"
-            found |= super().by_replica(part, own) if is_indexed else _by_slot(self.replica_of, count_of(part), own)
+            found |= super().by_replica(part, own) if is_indexed else by_slot(self.replica_of, count_of(part), own)
         return found
 
     def without_pod(self, job: KubernetesObject, replica: Replica) -> tuple[AppState, str] | None:
@@ -293,7 +293,9 @@ def replicas_of(job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObje
     return ((Replica(role, index), template) for index in range(count_of(job)))
 
 
-def _by_slot(replica_of: Any, count: int, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
+def by_slot(
+    replica_of: Callable[[KubernetesObject], Replica], count: int, pods: Iterable[KubernetesObject]
+) -> dict[Replica, KubernetesObject]:
     """Number pods that have no index in the order of their creation; one that failed makes room for a later one."""
     slots: list[KubernetesObject] = []
     for pod in sorted(pods, key=lambda pod: (str(pod["metadata"].get("creationTimestamp") or ""), name_of(pod))):

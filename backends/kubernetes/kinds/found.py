@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from typing import Any
 
 from ...kube.api_server import ApiError, ApiServer
-from ...kube.objects import dig, items_of
+from ...kube.objects import dig
 from ..job_kind import JobKind
 from ..jobs import Jobs
 from ..volcano.kind import VOLCANO
 from .batch import BATCH
 from .cron import CRON
 from .jobset import JOBSET
+from .training import TRAINING
 
-KINDS: tuple[JobKind, ...] = (VOLCANO, BATCH, CRON, JOBSET)
+KINDS: tuple[JobKind, ...] = (VOLCANO, BATCH, CRON, JOBSET, *TRAINING)
 """Every kind of jobs, those that are launched first."""
 
 
@@ -52,12 +54,12 @@ class ServerKinds:
             groups = self._server.request("GET", "/apis").get("groups")
         except ApiError:
             groups = None
-        served = {
-            dig(version, "groupVersion")
-            for group in (groups if isinstance(groups, list) else [])
-            for version in items_of({"items": dig(group, "versions")})
-        }
-        if not served:
-            # A server that does not tell: these are the kinds that are launched.
-            return [self._jobs[kind.prefix] for kind in (VOLCANO, BATCH)]
-        return [jobs for jobs in self._jobs.values() if f"{jobs.kind.group}/{jobs.kind.version}" in served]
+        versions = [version for group in _list(groups) for version in _list(dig(group, "versions"))]
+        served = {str(dig(version, "groupVersion")) for version in versions}
+        found = [jobs for jobs in self._jobs.values() if f"{jobs.kind.group}/{jobs.kind.version}" in served]
+        # A server that does not tell has the kinds that are launched.
+        return found or [self._jobs[kind.prefix] for kind in (VOLCANO, BATCH)]
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []

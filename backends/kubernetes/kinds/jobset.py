@@ -9,7 +9,7 @@ from typing import Any
 from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
 from ...kube.api_server import ApiServer
-from ...kube.objects import KubernetesObject, checked, dig, name_of, number, shape, uid_of
+from ...kube.objects import KubernetesObject, Name, checked, dig, name_of, number, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
@@ -41,7 +41,7 @@ _JOBSET = shape(
         replicatedJobs=[
             shape(
                 "name",
-                name=str,
+                name=Name,
                 replicas=int,
                 template=shape(spec=JOB_SPEC),
                 dependsOn=[shape(name=str, status=str)],

@@ -33,6 +33,10 @@ def sample(group: str, name: str) -> dict[str, Any]:
     return json.loads(_read(group)[name])
 
 
+def all_samples(group: str) -> list[dict[str, Any]]:
+    return [sample(group, name) for name in _read(group)]
+
+
 def chosen(items: list[Any], asked: Asked) -> list[Any]:
     """Return the objects that a request's selectors choose, as a server does."""
     for part in filter(None, asked.params.get("labelSelector", "").split(",")):

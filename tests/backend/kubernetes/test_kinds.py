@@ -6,7 +6,7 @@ import json
 import logging
 
 import pytest
-from backend.kubernetes.samples import FOLDER, chosen, sample, serve
+from backend.kubernetes.samples import FOLDER, chosen, described, sample, serve
 from support.scripted_server import Stream as Lines
 from support.scripted_server import scripted_server, status
 from support.volcano_jobs import make_job
@@ -104,9 +104,9 @@ def test_one_name_in_two_kinds(cluster):
     cluster.has(VOLCANO, volcano("single"))
     assert cluster.rows() == {"jobs:job:single": "SUCCEEDED", "jobs:single": "SUBMITTED"}
     assert cluster.scheduler.describe("jobs:single").state.name == "SUBMITTED"
-    described = cluster.scheduler.describe("jobs:job:single")
-    assert (described.state.name, described.app_id) == ("SUCCEEDED", "jobs:job:single")
-    assert described.metadata["kind"] == "Job"
+    found = cluster.scheduler.describe("jobs:job:single")
+    assert (found.state.name, found.app_id) == ("SUCCEEDED", "jobs:job:single")
+    assert found.metadata["kind"] == "Job"
     # Of a kind that nobody knows there are no jobs, least of all Volcano's of that name.
     assert cluster.scheduler.describe("jobs:thing:single") is None
 
@@ -214,10 +214,35 @@ def test_cron_job(cluster, name, state, message):
     cluster.has(BATCH, *(one for one in found["jobs"] if "active" not in one["status"]))
     cluster.has(CRON, *found["crons"])
     cluster.server.answers["GET", pods_path("jobs")] = lambda asked: (200, {"items": chosen(found["pods"], asked)})
-    described = cluster.scheduler.describe(f"jobs:cronjob:{name}")
-    assert described.state.name == state
-    assert described.msg.startswith(message)
-    assert described.metadata["schedule"]
+    shown = cluster.scheduler.describe(f"jobs:cronjob:{name}")
+    assert shown.state.name == state
+    assert shown.msg.startswith(message)
+    assert shown.metadata["schedule"]
+
+
+def test_log_of_each_completion_index(cluster):
+    found = sample("plain", "indexed-done")
+    server = cluster.server
+    app_id = serve(server, BATCH, found)
+    for pod in found["pods"]:
+        name = pod["metadata"]["name"]
+        text = f"2026-11-26T14:41:33.000000000Z I am {name}\n".encode()
+        server.answers["GET", f"{pods_path('jobs')}/{name}/log"] = 200, text
+    assert app_id == "jobs:job:indexed-done"
+    lines = [list(cluster.scheduler.log_iter(app_id, "main", k)) for k in (0, 3)]
+    assert [line[0].split("-")[2] for line in lines] == ["0", "3"]
+    assert "indexed-done-2" in cluster.scheduler.describe_native(app_id)
+
+
+def test_newest_message_of_a_series_of_events():
+    job = sample("plain", "unsched-pvc")
+    del job["pods"][0]["status"]["conditions"]
+    (event,) = job["events"]
+    # Written at once, before it was repeated.
+    old = {**event, "message": "0/1 nodes are available: 1 Too many pods.", "eventTime": "2026-11-26T15:00:00.000000Z"}
+    event["series"] = {"lastObservedTime": "2026-11-26T15:10:00.000000Z"}
+    job["events"] = [event, old]
+    assert "missing-claim" in described(BATCH, job).msg
 
 
 # Cancelling

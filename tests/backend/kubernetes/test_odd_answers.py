@@ -7,6 +7,7 @@ import json
 import random
 
 import pytest
+from backend.kubernetes.samples import all_samples
 from backend.kubernetes.tables import documents
 from support.odd_values import odd_document, odd_value
 from support.scripted_server import Stream, scripted_server
@@ -19,6 +20,11 @@ from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.describe import by_object, describe
 from torchx_tui.backends.kubernetes.job_kind import MAX_REPLICAS, JobFacts
 from torchx_tui.backends.kubernetes.jobs import Jobs
+from torchx_tui.backends.kubernetes.kinds.batch import BATCH
+from torchx_tui.backends.kubernetes.kinds.children import CHILDREN
+from torchx_tui.backends.kubernetes.kinds.found import ServerKinds
+from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
+from torchx_tui.backends.kubernetes.kinds.kueue import queue_reason, read_workload
 from torchx_tui.backends.kubernetes.listing import ListedJobs, row_of
 from torchx_tui.backends.kubernetes.scheduler import native_text
 from torchx_tui.backends.kubernetes.volcano.jobs import checked_job
@@ -96,6 +102,46 @@ def test_odd_objects_are_described(api, chance):
         assert isinstance(native_text(job, pods) if rows % 40 == 0 else "", str)
         rows += 1
     assert rows > CASES * 0.5
+
+
+@pytest.mark.parametrize(("kind", "group"), [(BATCH, "plain"), (JOBSET, "jobset"), (BATCH, "kueue")])
+def test_odd_objects_of_other_kinds_are_described(chance, kind, group):
+    found = [one for one in all_samples(group) if ("replicatedJobs" in one["job"]["spec"]) == (kind is JOBSET)]
+    rows = 0
+    for _ in range(CASES):
+        one = chance.choice(found)
+        job = kind.checked(odd_document(chance, one["job"]))
+        if job is None:
+            continue
+        job["metadata"].setdefault("namespace", "default")
+        made = [child for item in one.get("jobs", []) if (child := BATCH.checked(odd_document(chance, item)))]
+        job = {**job, CHILDREN: made} if kind is JOBSET else job
+        pods = [pod for item in one["pods"] if (pod := checked_pod(odd_document(chance, item))) is not None]
+        events = [event for item in one["events"] if (event := checked_event(odd_document(chance, item))) is not None]
+        facts = JobFacts(job, kind.by_replica(job, pods), by_object(events), None)
+        kind.event_selectors(job, facts.pods)
+        assert_sound(describe(kind, facts, chance.choice([0.0, 1.8e9, 1e11])))
+        assert_sound_row(row_of(kind, job))
+        rows += 1
+    assert rows > CASES * 0.2
+
+
+def test_odd_workloads_are_read(server, api, chance):
+    path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/kq/workloads"
+    for _ in range(200):
+        one = chance.choice([one for one in all_samples("kueue") if one["job"]["spec"].get("suspend")])
+        server.answers["GET", path] = 200, sent(odd_document(chance, {"items": one["workloads"]}))
+        assert isinstance(queue_reason(one["job"], read_workload(api, one["job"])), str)
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_odd_lists_of_groups(server, number):
+    chance = random.Random(number)
+    groups = {"groups": [{"name": "batch", "versions": [{"groupVersion": "batch/v1"}]}]}
+    server.answers["GET", "/apis"] = 200, sent(odd_document(chance, groups))
+    api = server.api()
+    assert ServerKinds(api).find()
+    api.close()
 
 
 def test_odd_job_costs_one_row_of_a_list(server, api, chance):
