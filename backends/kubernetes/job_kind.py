@@ -35,12 +35,14 @@ class JobFacts(NamedTuple):
         pods: the pod of each replica that has one.
         events: events by the uid, and by the name, of the objects that they are about.
         more: what `JobKind.read_more` returned.
+        refusal: why the pods are not known; empty if they are.
     """
 
     job: KubernetesObject
     pods: Mapping[Replica, KubernetesObject]
     events: Mapping[str, list[KubernetesObject]]
     more: Any = None
+    refusal: str = ""
 
 
 class JobStatus(NamedTuple):

@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from support.scripted_server import scripted_server
+from support.scripted_server import scripted_server, status
 from support.volcano_jobs import JOBS, make_job
 
 HANDLE = "kubernetes://torchx/default:job"
@@ -64,3 +64,29 @@ def test_dryrun_without_a_server(command, server, checked):
     assert "error: " not in ended.err.replace("warning: ", "")
     assert "closed the connection" in ended.err
     assert (ended.code, "kind: Job" in ended.out) == ((2, False) if checked else (0, True))
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"), [(("status",), "SUCCEEDED"), (("wait", "--timeout", "9"), ""), (("describe",), "busybox:local")]
+)
+def test_commands_without_the_right_to_list_pods(command, server, words, shown):
+    refusal = 'pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"'
+    server.answers["GET", JOB] = 200, volcano_job("Completed")
+    server.answers["GET", PODS] = status(403, "Forbidden", refusal)
+    ended = command(*words, HANDLE)
+    assert ended.code == 0
+    assert shown in ended.out
+    assert "alice may not list pods" in ended.out or words != ("status",)
+
+
+def test_cancel_names_the_right_that_is_missing(command, server):
+    what = 'resource "jobs/status" in API group "batch.volcano.sh" in the namespace "default"'
+    refusal = f'jobs.batch.volcano.sh "job" is forbidden: User "alice" cannot update {what}'
+    listing = 'pods is forbidden: User "alice" cannot list resource "pods" in API group "" in the namespace "default"'
+    server.answers["GET", JOB] = 200, volcano_job("Running")
+    server.answers["GET", PODS] = status(403, "Forbidden", listing)
+    server.answers["PUT", f"{JOB}/status"] = status(403, "Forbidden", refusal)
+    ended = command("cancel", HANDLE)
+    assert ended.code != 0
+    assert "alice may not update jobs.batch.volcano.sh/status" in ended.err
+    assert "list pods" not in ended.err
