@@ -92,6 +92,10 @@ _NOT_MADE = {
     "RunContainerError": "its container cannot be started",
 }
 LONGEST = 400
+UNSCHEDULED = "cannot be scheduled"
+"""How the reason of a pod begins that no node takes, by its scheduler."""
+UNPLACED = "waits for a node"
+"""The reason of a pod of which its scheduler has said nothing."""
 
 
 # What the kubelet and Kubernetes' scheduler tell of causes. They tell them in Normal events as well.
@@ -111,7 +115,7 @@ def explain_not_created(message: str) -> str | None:
     match = _OF_PODS.match(message)
     if match is None:
         return None
-    # A controller may list all pods that it could not create; the first is enough.
+    # Some controllers list all pods that they could not create; the first is enough.
     first = message[match.end() :].partition(" failed to create pod ")[0].removesuffix("]")
     return f"pods cannot be created: {explain_message(first)}"
 
@@ -266,11 +270,9 @@ def _pending_reason(pod: KubernetesObject, events: Iterable[KubernetesObject], c
         return "its container is being created"
     if dig(pod, "spec", "nodeName"):
         return ""
-    if group := dig(pod, "spec", "schedulingGroup", "podGroupName"):
-        return plain(f"waits for the PodGroup {group}, which is missing or not complete")
     scheduler = dig(pod, "spec", "schedulerName") or "default-scheduler"
     if scheduler == "default-scheduler":
-        return "waits for a node"
+        return UNPLACED
     return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
 
 
@@ -279,10 +281,7 @@ def _describe_unscheduled(condition: Mapping[str, Any], pod: KubernetesObject) -
     if condition.get("reason") == "SchedulingGated":
         gates = [plain(str(dig(gate, "name"))) for gate in dig(pod, "spec", "schedulingGates") or []]
         return f"held by the scheduling gate {', '.join(gates)}" if gates else f"held by a scheduling gate: {message}"
-    words = "cannot be scheduled"
-    if dig(pod, "spec", "schedulingGroup"):
-        words += " as a gang, all pods or none"
-    return f"{words}: {message}" if message else words
+    return f"{UNSCHEDULED}: {message}" if message else UNSCHEDULED
 
 
 def _describe_waiting(status: Mapping[str, Any], events: Iterable[KubernetesObject] = ()) -> str:

@@ -97,11 +97,13 @@ class JobKind(LaunchForm):
         word: what people call it, such as ``JobSet``.
         shows_newest_child: whether its row is that of the newest job that it made.
         joins_children: whether the jobs that it owns are further parts of it.
+        moves_start: whether its controller writes the time of a start anew while a job runs.
     """
 
     word: str
     shows_newest_child = False
     joins_children = False
+    moves_start = False
 
     # On the server
 

@@ -35,12 +35,14 @@ class Known(NamedTuple):
         state: the state that the job was in; the rest holds in this state only.
         reason: why it is in it.
         finished_at: when it ended, in seconds since the epoch; None if that is unknown.
+        started_at: when its first pod started, in seconds since the epoch; None if that is unknown.
         seen: the state that its pods tell, and the job's version then.
     """
 
     state: AppState
     reason: str = ""
     finished_at: float | None = None
+    started_at: float | None = None
     seen: tuple[AppState | None, str] = (None, "")
 
     def put_into(self, row: ListAppResponse, version: str = "") -> ListAppResponse:
@@ -52,6 +54,7 @@ class Known(NamedTuple):
             row,
             state=row.state if state is None else state,
             msg=self.reason or row.msg,
+            started_at=self.started_at or row.started_at,
             finished_at=row.finished_at or self.finished_at,
         )
 
@@ -213,8 +216,8 @@ class ListedJobs:
         """Put what a description found out into the row of its job."""
         uid, reason = uid_of(job), "" if described.msg == NONE else described.msg
         seen = described.state, version_of(job)
-        self._known[uid] = Known(kind.state(job), reason, described.finished_at, seen)
-        self._first_start(uid, described.started_at)
+        started_at = self._first_start(uid, described.started_at) if kind.moves_start else described.started_at
+        self._known[uid] = Known(kind.state(job), reason, described.finished_at, started_at, seen)
 
     def _first_start(self, uid: str, started_at: float | None) -> float | None:
         """Return the earliest start that was seen of a job: a controller may move it when pods come and go."""
@@ -226,8 +229,9 @@ class ListedJobs:
     def _known_row(self, listed: ListedJob) -> ListAppResponse:
         known = self._known.get(listed.uid)
         row = known.put_into(listed.row, listed.version) if known else listed.row
-        started_at = self._first_start(listed.uid, row.started_at)
-        return row if started_at == row.started_at or row.started_at is None else replace(row, started_at=started_at)
+        if listed.kind is None or not listed.kind.moves_start or row.started_at is None:
+            return row
+        return replace(row, started_at=self._first_start(listed.uid, row.started_at))
 
     def version(self, app_id: str) -> str:
         """Return the version of a job that a watch keeps; empty if no watch holds, or there is no such job."""

@@ -139,7 +139,7 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
             count_of(job),
             status.get("ready") or 0,
             status.get("succeeded") or 0,
-            (status.get("failed") or 0) + sum(_restarts(pod) for pod in pods),
+            _retries(job, state) + sum(_restarts(pod) for pod in pods),
         )
 
     # Replicas
@@ -309,6 +309,13 @@ def by_slot(
 
 def _is_gone(pod: KubernetesObject) -> bool:
     return dig(pod, "status", "phase") == "Failed" or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _retries(job: KubernetesObject, state: AppState) -> int:
+    """Return how many pods that failed were replaced."""
+    status = job.get("status") or {}
+    last = len(_indexes(status.get("failedIndexes") or "")) or count_of(job) if state is AppState.FAILED else 0
+    return max(0, (status.get("failed") or 0) - last)
 
 
 def _restarts(pod: KubernetesObject) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ....logs.text.sanitize import plain
 from ....specs.errors import SchedulerError
-from ....specs.status import AppState, ReplicaStatus
+from ....specs.status import ReplicaStatus
 from ...kube.api_server import ApiServer
 from ...kube.objects import KubernetesObject, checked, dig, name_of, shape, uid_of
 from ..job_kind import JobFacts, JobStatus, Replica
@@ -21,6 +21,25 @@ _CRON = shape(
     spec=shape(schedule=str, suspend=bool, jobTemplate=shape(spec=JOB_SPEC)),
     status=shape(lastScheduleTime=str),
 )
+
+
+def _newest(job: KubernetesObject) -> KubernetesObject:
+    """Return the newest job of a CronJob; one that nobody has looked at where it has made none."""
+    if made := children_of(job):
+        return made[-1]
+    spec = dig(job, "spec", "jobTemplate", "spec") or {}
+    # No pod has this owner.
+    metadata = {**job["metadata"], "uid": f"none of {uid_of(job)}"}
+    return {"metadata": metadata, "spec": {**spec, "suspend": bool(dig(job, "spec", "suspend"))}}
+
+
+def _of_newest(name: str) -> Any:
+    """Return a method that is that of the newest job."""
+
+    def method(self: CronJobs, job: KubernetesObject, *args: Any) -> Any:
+        return getattr(BATCH, name)(_newest(job), *args)
+
+    return method
 
 
 class CronJobs(ObservedJobs):
@@ -40,30 +59,19 @@ class CronJobs(ObservedJobs):
         # One of its jobs is launched again.
         return {**super().cfg(job), "kind": BATCH.prefix}
 
-    def pods_selector(self, job: KubernetesObject) -> str:
-        return BATCH.pods_selector(_newest(job))
-
-    def owners_of_pods(self, job: KubernetesObject) -> frozenset[str]:
-        return BATCH.owners_of_pods(_newest(job))
-
-    def state(self, job: KubernetesObject) -> AppState:
-        return BATCH.state(_newest(job))
+    pods_selector = _of_newest("pods_selector")
+    owners_of_pods = _of_newest("owners_of_pods")
+    state = _of_newest("state")
+    replicas = _of_newest("replicas")
+    by_replica = _of_newest("by_replica")
+    without_pod = _of_newest("without_pod")
 
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
         status = BATCH.status(_newest(job), pods)
         return status._replace(places={**status.places, "schedule": plain(dig(job, "spec", "schedule") or "")})
 
-    def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
-        return BATCH.replicas(_newest(job))
-
     def replica_of(self, pod: KubernetesObject) -> Replica:
         return BATCH.replica_of(pod)
-
-    def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
-        return BATCH.by_replica(_newest(job), pods)
-
-    def without_pod(self, job: KubernetesObject, replica: Replica) -> tuple[AppState, str] | None:
-        return BATCH.without_pod(_newest(job), replica)
 
     def event_selectors(self, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject]) -> list[str]:
         return BATCH.event_selectors(_newest(job), pods) if children_of(job) else []
@@ -84,13 +92,3 @@ class CronJobs(ObservedJobs):
 
 
 CRON = CronJobs()
-
-
-def _newest(job: KubernetesObject) -> KubernetesObject:
-    """Return the newest job of a CronJob; one that nobody has looked at where it has made none."""
-    if made := children_of(job):
-        return made[-1]
-    spec = dig(job, "spec", "jobTemplate", "spec") or {}
-    # No pod has this owner.
-    metadata = {**job["metadata"], "uid": f"none of {uid_of(job)}"}
-    return {"metadata": metadata, "spec": {**spec, "suspend": bool(dig(job, "spec", "suspend"))}}

@@ -86,6 +86,12 @@ def queue_reason(job: KubernetesObject, workload: KubernetesObject | None) -> st
     return plain(f"queued in {queue}: {text}{_evicted(conditions)}")
 
 
+def admitted_by(workload: KubernetesObject | None) -> str:
+    """Return that a queue lets a job run; empty if it does not, or that is unknown."""
+    queue = dig(workload, "status", "admission", "clusterQueue")
+    return plain(f"admitted by the ClusterQueue {queue}") if queue else ""
+
+
 def _explain(message: str) -> str:
     for pattern, text in _MESSAGES:
         if match := pattern.fullmatch(message):

@@ -12,6 +12,8 @@ from ....specs.roles import AppDef, Role
 from ....specs.status import AppState, ReplicaStatus, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.causes import (
+    UNPLACED,
+    UNSCHEDULED,
     describe_event,
     event_time,
     is_silent,
@@ -27,7 +29,7 @@ from ...types import Finding, StateChange
 from .. import labels
 from ..job_kind import JobFacts, JobKind, Replica
 from ..times import submitted_at
-from .kueue import queue_of, queue_reason, read_workload
+from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
 CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
 TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
@@ -152,6 +154,8 @@ class ObservedJobs(JobKind):
         if held and state is AppState.RUNNING:
             running = sum(run_of(pod, main_container(pod)).is_running for pod in facts.pods.values())
             parts.append(f"{running} of {len(replicas)} run" if running < len(replicas) else "")
+        if state is AppState.PENDING:
+            parts.append(admitted_by(facts.more))
         found = [part for part in parts if part]
         if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > _LOOKED_AT_S:
             return f"no pod has been made for {short_time(now - submitted_at(job))}, and no event says why"
@@ -174,7 +178,11 @@ class ObservedJobs(JobKind):
 
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
         events = list(events)
-        return pod_reason(pod, events, newest_cause(events))
+        reason = pod_reason(pod, events, newest_cause(events))
+        group = dig(pod, "spec", "schedulingGroup", "podGroupName")
+        if group and reason == UNPLACED:
+            return plain(f"waits for the PodGroup {group}, which is missing or not complete")
+        return reason.replace(UNSCHEDULED, f"{UNSCHEDULED} as a gang, all pods or none", 1) if group else reason
 
     # Launch and cancel
 

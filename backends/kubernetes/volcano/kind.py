@@ -52,6 +52,7 @@ class VolcanoJobs(JobKind):
     """Jobs of ``batch.volcano.sh/v1alpha1``."""
 
     word, prefix = "Volcano job", ""
+    moves_start = True
     group, version, resource = GROUP, VERSION, "jobs"
     unknown = (
         f"the cluster has no Volcano, which runs the jobs: there is no {GROUP}/{VERSION}; its administrator can "

@@ -13,6 +13,7 @@ from support.volcano_jobs import make_job
 from support.waiting import wait_until
 
 from torchx_tui.backends.kube.objects import events_path, pods_path
+from torchx_tui.backends.kube.pods import seconds_of
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
 from torchx_tui.backends.kubernetes.kinds.cron import CRON
 from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
@@ -218,6 +219,45 @@ def test_cron_job(cluster, name, state, message):
     assert shown.state.name == state
     assert shown.msg.startswith(message)
     assert shown.metadata["schedule"]
+
+
+def test_replica_is_the_newest_of_several_tries():
+    response = described(BATCH, sample("plain", "backoff-exceeded"))
+    (replica,) = response.roles_statuses[0].replicas
+    assert replica.hostname == "backoff-exceeded-ql8nn"
+
+
+@pytest.mark.parametrize(
+    ("name", "restarts"), [("oom", 0), ("oom-indexed", 0), ("backoff-exceeded", 2), ("per-index", 2), ("liveness", 6)]
+)
+def test_restarts(name, restarts):
+    assert described(BATCH, sample("plain", name)).num_restarts == restarts
+
+
+def test_row_has_the_state_that_pods_tell(cluster):
+    found = sample("plain", "crashloop")
+    job = found["job"]
+    job["metadata"]["resourceVersion"] = "5"
+    app_id = serve(cluster.server, BATCH, found)
+    cluster.has(BATCH, job)
+    cluster.has(CRON)
+    # The job says only that no pod is ready.
+    assert cluster.rows() == {app_id: "PENDING"}
+    assert cluster.scheduler.describe(app_id).state.name == "RUNNING"
+    assert cluster.rows() == {app_id: "RUNNING"}
+    job["metadata"]["resourceVersion"] = "6"
+    assert cluster.rows() == {app_id: "PENDING"}
+
+
+def test_start_in_the_row_is_that_of_the_first_pod(cluster):
+    found = sample("plain", "indexed-running")
+    app_id = serve(cluster.server, BATCH, found)
+    cluster.has(CRON)
+    (row,) = cluster.scheduler.list()
+    assert row.started_at == seconds_of("2026-11-26T14:41:38Z")
+    cluster.scheduler.describe(app_id)
+    (row,) = cluster.scheduler.list()
+    assert row.started_at == seconds_of("2026-11-26T14:41:41Z")
 
 
 def test_log_of_each_completion_index(cluster):
