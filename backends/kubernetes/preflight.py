@@ -39,7 +39,7 @@ _MAX_BYTES = 1_500_000
 
 def cancel_right(kind: JobKind) -> Right:
     """Return the right to cancel jobs of a kind."""
-    return Right("update", kind.resource, kind.group, "status")
+    return Right("update", kind.resource, kind.group, kind.cancel_at.lstrip("/"))
 
 
 def delete_right(kind: JobKind) -> Right:
@@ -58,6 +58,7 @@ def _needed(kind: JobKind, version: tuple[int, int]) -> dict[Right, str]:
         delete_right(kind): "nothing can be deleted",
         EXEC: "no shell can be opened",
     }
+    needed |= dict.fromkeys(kind.more_rights, "nothing of several replicas can be launched")
     return {**needed, EXEC_1_35: "no shell can be opened"} if version >= (1, 35) else needed
 
 

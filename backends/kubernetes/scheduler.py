@@ -43,7 +43,6 @@ from .listing import ListedJobs
 from .log_stream import KubernetesLogStream
 from .preflight import known_values, launch_findings, server_findings
 from .request import KubernetesJob, KubernetesOpts, make_request, masked
-from .volcano.kind import VOLCANO
 from .volcano.manifest import app_to_resource
 from .volcano.names import cleanup_str
 
@@ -107,7 +106,6 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         super().__init__("kubernetes", session_name, docker_client=docker_client)
         self._server = ApiServer(context, client, timeout=timeout)
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
-        self._kind: JobKind = VOLCANO
         self._kinds = ServerKinds(self._server)
         self._listed = ListedJobs(self._kinds.find, self._namespace)
         self._followed = FollowedJobs(self._kinds.of, lambda: self._listed.is_watched, self._listed.version)
@@ -294,9 +292,13 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     # Advice
 
     def check(self) -> builtins.list[Finding]:
-        """Return the server's version, Volcano, its queues, and what is not allowed; or why it cannot be used."""
+        """Return the server's version, what runs the jobs, and what is not allowed; or why it cannot be used."""
+        try:
+            self._kinds.find()
+        except SchedulerError as error:
+            return [Finding("error", str(error))]
         missing: set[Right] = set()
-        findings = server_findings(self._server, self._kind, self._namespace, missing)
+        findings = server_findings(self._server, self._launched({}), self._namespace, missing)
         # A right that is missing in the whole cluster may be there in a namespace.
         self.capabilities = replace(_ALL, shell=not self._namespace or not missing & {EXEC, EXEC_1_35})
         return findings

@@ -80,6 +80,7 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
     """Jobs of ``batch/v1``."""
 
     word = "Job"
+    launched_as = "job"
     joins_children = True
 
     def checked(self, item: Any) -> KubernetesObject | None:

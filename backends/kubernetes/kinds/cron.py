@@ -46,6 +46,7 @@ class CronJobs(ObservedJobs):
     """CronJobs of ``batch/v1``."""
 
     word, prefix = "CronJob", "cronjob"
+    launched_as = "job"
     shows_newest_child = True
     group, version, resource = "batch", "v1", "cronjobs"
 
@@ -54,10 +55,6 @@ class CronJobs(ObservedJobs):
 
     def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
         return with_children(BATCH, server, job)
-
-    def cfg(self, job: KubernetesObject) -> dict[str, Any]:
-        # One of its jobs is launched again.
-        return {**super().cfg(job), "kind": BATCH.prefix}
 
     pods_selector = _of_newest("pods_selector")
     owners_of_pods = _of_newest("owners_of_pods")

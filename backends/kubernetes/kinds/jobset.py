@@ -60,6 +60,7 @@ class JobSets(JobSetForm, ObservedJobs):
     """Jobs of ``jobset.x-k8s.io/v1alpha2``."""
 
     word = "JobSet"
+    launched_as = "jobset"
 
     def checked(self, item: Any) -> KubernetesObject | None:
         return checked(item, _JOBSET)

@@ -61,6 +61,8 @@ class ObservedJobs(JobKind):
     """Jobs that others launch: this program shows, explains and ends them."""
 
     unknown = ""
+    launched_as = "auto"
+    """The run option ``kind`` that launches such a job again."""
     cancel_at = ""
 
     def is_suspended(self, job: KubernetesObject) -> bool:
@@ -80,7 +82,7 @@ class ObservedJobs(JobKind):
         pod, account = template.get("spec") or {}, dig(template, "spec", "serviceAccountName")
         cfg = {
             "namespace": job["metadata"].get("namespace"),
-            "kind": self.prefix,
+            "kind": self.launched_as,
             "queue": queue_of(job) or None,
             "priority_class": pod.get("priorityClassName"),
             # A server names this one where none was.
@@ -198,7 +200,7 @@ class ObservedJobs(JobKind):
         return {**job, "metadata": metadata, "spec": {**job["spec"], "suspend": True}}
 
     def findings(self, server: ApiServer) -> list[Finding]:
-        return []
+        return [Finding("ok", f"apps are launched as a {self.word}: there is no Volcano")]
 
     def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
         return []

@@ -12,6 +12,7 @@ from ...kube.api_server import ApiError, ApiServer
 from ...kube.objects import KubernetesObject
 from ...kube.overlay import overlaid, overlay_of
 from ...kube.pod_template import IMAGE_VARIABLE, make_pod
+from ...kube.rights import Right
 from ...shared.kept_app_def import RANK0_HOST
 from ...types import Finding
 from .. import labels
@@ -29,6 +30,7 @@ class IndexedJobForm(LaunchForm):
 
     prefix = "job"
     group, version, resource = "batch", "v1", "jobs"
+    more_rights = (Right("create", "services"),)
     unknown = "the server knows no Jobs (batch/v1): is it a Kubernetes API server?"
 
     def pod_name(self, job: str, app: AppDef, role: Role, k: int) -> str:
@@ -42,7 +44,8 @@ class IndexedJobForm(LaunchForm):
         for index, role in enumerate(app.roles):
             spec = {**job_spec(app, index, name, host, options), **_retries(role)}
             if not is_alone:
-                spec["template"]["spec"].setdefault("subdomain", name)
+                # Also in place of that of a job that is launched again.
+                spec["template"]["spec"]["subdomain"] = name
             of_job = job_labels(app, name, options)
             jobs.append(_object("batch/v1", "Job", _job_name(name, app, role), of_job, spec))
         if len(jobs) > 1:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ....specs.roles import AppDef, Role
 from ...kube.objects import KubernetesObject, dig, name_of
+from ...kube.rights import Right
 from ...types import Finding, NameFault
 from .. import labels, names
 
@@ -35,6 +36,7 @@ class LaunchForm(ABC):
         resource: the plural that paths and rights use.
         unknown: the message for a server that does not know this kind.
         explanations: patterns of refusals with their messages, which use the pattern's groups.
+        more_rights: the rights that launches of several replicas need besides.
     """
 
     prefix: str
@@ -43,6 +45,7 @@ class LaunchForm(ABC):
     resource: str
     unknown: str
     explanations: Sequence[tuple[re.Pattern[str], str]] = ()
+    more_rights: Sequence[Right] = ()
 
     def path(self, namespace: str = "", name: str = "") -> str:
         """Return the path of a namespace's jobs, of one of them, or of all jobs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from torchx_tui.backends.kubernetes.kinds.found import ServerKinds
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.preflight import launch_findings
 from torchx_tui.backends.kubernetes.request import KubernetesJob, KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, InvalidRunConfigException
 from torchx_tui.specs.mounts import VolumeMount
 from torchx_tui.specs.roles import AppDef, RetryPolicy, macros
@@ -351,3 +353,70 @@ def test_dry_run_prints_all_objects():
     assert [one["kind"] for one in documents] == ["Job", "Service"]
     assert "hush" not in text
     assert "# the first object owns the others" in text
+
+
+# Afterwards
+
+
+@pytest.fixture
+def scheduler(server):
+    """Give a scheduler on a server that has nothing but Kubernetes' own jobs, and JobSets."""
+    server.answers["GET", "/apis"] = (
+        200,
+        {"groups": [{"versions": [{"groupVersion": one}]} for one in (BATCH_GROUP, JOBSET_GROUP)]},
+    )
+    made = KubernetesScheduler("mine", server.client())
+    yield made
+    made.close()
+
+
+def test_server_without_volcano_is_fine(server):
+    server.answers["GET", "/apis"] = 200, {"groups": [{"versions": [{"groupVersion": BATCH_GROUP}]}]}
+    server.answers["GET", "/version"] = 200, {"gitVersion": "v1.33"}
+    server.answers["GET", "/api/v1/namespaces/default"] = 200, {}
+    rights = []
+
+    def review(asked):
+        rights.append("/".join(str(value) for value in asked.body["spec"]["resourceAttributes"].values()))
+        return 201, {"status": {"allowed": rights[-1] != "create/services/default"}}
+
+    server.answers["POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"] = review
+    made = KubernetesScheduler("mine", server.client())
+    found = {one.what: one.level for one in made.check()}
+    made.close()
+    assert found["apps are launched as a Job: there is no Volcano"] == "ok"
+    assert [level for level in found.values() if level == "error"] == []
+    (warning,) = [what for what, level in found.items() if level == "warning"]
+    assert warning == "you may not create services: nothing of several replicas can be launched"
+
+
+@pytest.mark.parametrize("kind", ["job", "jobset"])
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_job_is_launched_again_as_it_was(server, scheduler, kind, is_kept):
+    options = {"kind": kind, "queue": "q", "priority_class": "high", "service_account": "me", "validate_spec": False}
+    trainer = role("trainer", num_replicas=2, env={"A": "$$(B)"}, port_map={"tb": 6006})
+    roles = [trainer, role("reader")]
+    first = scheduler.submit_dryrun(AppDef("job", roles), options).request
+    path = LAUNCHED[kind].path("default", first.resource["metadata"]["name"])
+    job = {**first.resource, "metadata": {**first.resource["metadata"], "uid": "u1"}}
+    if not is_kept:
+        del job["metadata"]["annotations"][labels.APP_DEF]
+    owner = {"ownerReferences": [{"uid": "u1"}], "uid": "u2"}
+    others = [{**one, "metadata": {**one["metadata"], **owner}} for one in first.others if one["kind"] == "Job"]
+    server.answers["GET", path] = 200, job
+    for path in ("/api/v1/namespaces/default/pods", "/api/v1/namespaces/default/events"):
+        server.answers["GET", path] = 200, {"items": []}
+    server.answers["GET", JOBS] = 200, {"items": [*others, {"metadata": {"name": "other"}}]}
+    described = scheduler.describe(first.app_id)
+    again = AppDef(described.name, described.roles)
+    assert [(one.role, len(one.replicas)) for one in described.roles_statuses] == [("trainer", 2), ("reader", 1)]
+    second = scheduler.submit_dryrun(again, {**described.cfg, "validate_spec": False}).request
+    assert second.app_id.rpartition(":")[0] == first.app_id.rpartition(":")[0]
+
+    def comparable(made):
+        """Return the objects with the same name, and without what each launch adds."""
+        text = json.dumps([made.resource["spec"], [one["spec"] for one in made.others]])
+        return json.loads(text.replace(made.resource["metadata"]["name"], "NAME"))
+
+    assert comparable(second) == comparable(first)
+    assert second.resource["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
