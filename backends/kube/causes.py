@@ -31,8 +31,7 @@ _OF_PODS = re.compile(
     r"^(?:\(combined from similar events\): )?Error creating(?: pods)?: (?:\[failed to create pod \S+, err: )?"
     r"(?:pods \"[^\"]*\" is forbidden: )?"
 )
-# Messages of servers, schedulers and kubelets: what they say, with the groups of their patterns. A text that is kept of
-# the message before and after a match is not.
+# Messages of servers and kubelets, and the text shown instead, with the groups of the pattern.
 _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern, re.DOTALL), text)
     for pattern, text in (
@@ -60,7 +59,7 @@ _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
     )
 )
-# What a scheduler says of nodes, and what that means where it holds for all of them; `fact` is what the pod asks for.
+# A scheduler's reasons, and the text shown if one of them holds for all nodes, with the requests of the pod.
 _NODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), text)
     for pattern, text in (
@@ -82,10 +81,16 @@ _NODES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     )
 )
 _NODES_HEAD = re.compile(r"^0/\d+ nodes are (?:un)?available: (?P<reasons>.*)$", re.DOTALL)
-# From here on a scheduler tells what it has tried.
+# From here on a message is about preemption and claims.
 _NODES_TAIL = re.compile(r"\.? (?:no new claims to deallocate|preemption:|not found$).*|\.$", re.DOTALL)
 _BACK_OFF = re.compile(r"back-off (?P<wait>\S+) restarting failed")
 _AGAIN = "starts again"
+# Why a pod was taken away, by the reason of its condition DisruptionTarget.
+_DISRUPTED = {
+    "EvictionByEvictionAPI": "was evicted from its node, as a drain does",
+    "PreemptionByScheduler": "made way for a pod of a higher priority",
+    "DeletionByTaintManager": "was deleted because its node did not answer",
+}
 _NOT_MADE = {
     "CreateContainerConfigError": "its container cannot be set up",
     "CreateContainerError": "its container cannot be created",
@@ -95,7 +100,7 @@ LONGEST = 400
 UNSCHEDULED = "cannot be scheduled"
 """How the reason of a pod begins that no node takes, by its scheduler."""
 UNPLACED = "waits for a node"
-"""The reason of a pod of which its scheduler has said nothing."""
+"""The reason of a pod without a condition or an event of its scheduler."""
 
 
 # What the kubelet and Kubernetes' scheduler tell of causes. They tell them in Normal events as well.
@@ -138,7 +143,7 @@ def explain_nodes(message: str, pod: KubernetesObject | None = None) -> str:
 
 
 def _asked_for(pod: KubernetesObject, resource: str) -> dict[str, str]:
-    """Return what a pod asks nodes for, as words for `_NODES`."""
+    """Return the requests of a pod, as values for `_NODES`."""
     spec = pod.get("spec", {})
     containers = spec.get("containers") or []
     amounts = [amount for one in containers if (amount := dig(one, "resources", "requests", resource))]
@@ -175,6 +180,9 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), c
         cause: what these events say of it.
     """
     status = pod.get("status", {})
+    taken = [one for one in status.get("conditions", []) if one.get("type") == "DisruptionTarget"]
+    if taken and not is_lost(pod) and (words := _DISRUPTED.get(taken[0].get("reason") or "")):
+        return words
     if status.get("phase") == "Pending":
         return _pending_reason(pod, events, cause)
     if status.get("phase") == "Failed":
@@ -187,9 +195,12 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), c
             return _describe_waiting(container, events)
     main = main_status(pod)
     code = dig(main, "state", "terminated", "exitCode")
-    running = [one["name"] for one in container_statuses(pod) if "running" in one.get("state", {})]
-    if code is not None and running:
-        return plain(f"{format_exit(code)}, but its container {running[0]} runs on")
+    others = [one["name"] for one in status.get("containerStatuses", []) if "running" in one.get("state", {})]
+    if code is not None and others:
+        return plain(f"{format_exit(code)}, but its container {others[0]} runs on")
+    if code and dig(pod, "spec", "restartPolicy") != "Never" and "deletionTimestamp" not in pod["metadata"]:
+        # Between two tries.
+        return plain(_describe_crash_loop(main, "", events))
     has_probe = any(
         one["name"] == main_container(pod) and "readinessProbe" in one for one in dig(pod, "spec", "containers") or []
     )
@@ -200,14 +211,20 @@ def pod_reason(pod: KubernetesObject, events: Iterable[KubernetesObject] = (), c
 
 def event_time(event: KubernetesObject) -> str:
     """Return when an event was last seen, as the server writes times; they can be compared."""
-    # What is written once has no time of its own in a series; what was repeated since has.
+    # An event that was repeated keeps its eventTime; its series has the time of the last one.
     return str(dig(event, "series", "lastObservedTime") or event.get("lastTimestamp") or event.get("eventTime") or "")
 
 
-def newest_cause(events: Iterable[KubernetesObject]) -> str:
-    """Return what the newest event that tells a cause says; empty if none does."""
+def newest_cause(pod: KubernetesObject, events: Iterable[KubernetesObject]) -> str:
+    """Return the text of the newest event of a pod that names a cause; empty if there is none."""
     telling = [event for event in sorted(events, key=event_time) if TELLING.fullmatch(event.get("reason") or "")]
-    return describe_event(telling[-1]) if telling else ""
+    if not telling:
+        return ""
+    if telling[-1].get("reason") != "FailedScheduling":
+        return describe_event(telling[-1])
+    # It is over once the pod is on a node.
+    words = explain_nodes(telling[-1].get("message") or "", pod)
+    return "" if dig(pod, "spec", "nodeName") else plain(f"{UNSCHEDULED}: {words}")[:LONGEST]
 
 
 def without_go(text: str) -> str:
@@ -230,7 +247,7 @@ def needs_events(pod: KubernetesObject) -> bool:
 
 
 def is_silent(pod: KubernetesObject) -> bool:
-    """Return whether only events may say what a pod waits for, or what restarts it."""
+    """Return whether only events may explain why a pod waits or restarts."""
     state = pod_state(pod)
     restarts = any(one.get("restartCount") for one in container_statuses(pod))
     return (state is AppState.PENDING or (state is AppState.RUNNING and restarts)) and needs_events(pod)
@@ -268,12 +285,7 @@ def _pending_reason(pod: KubernetesObject, events: Iterable[KubernetesObject], c
         return cause
     if status.get("containerStatuses"):
         return "its container is being created"
-    if dig(pod, "spec", "nodeName"):
-        return ""
-    scheduler = dig(pod, "spec", "schedulerName") or "default-scheduler"
-    if scheduler == "default-scheduler":
-        return UNPLACED
-    return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
+    return "" if dig(pod, "spec", "nodeName") else UNPLACED
 
 
 def _describe_unscheduled(condition: Mapping[str, Any], pod: KubernetesObject) -> str:

@@ -8,8 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cachetools import LRUCache
-
 from ...specs.errors import SchedulerError
 from ...specs.status import NONE, AppState, is_terminal
 from ..kube.api_server import ApiError
@@ -24,12 +22,12 @@ from .times import submitted_at
 
 _log = logging.getLogger(__name__)
 
-# Jobs whose first start is kept.
-_MAX_STARTED = 20_000
+# First starts that are kept of jobs that are gone.
+_MAX_GONE = 1_000
 
 
 class Known(NamedTuple):
-    """What a description of a job found out and a list does not say.
+    """What the description of a job adds to its row.
 
     Attributes:
         state: the state that the job was in; the rest holds in this state only.
@@ -121,7 +119,7 @@ class ListedJobs:
     def __init__(self, find_kinds: Callable[[], Sequence[Jobs]], namespace: str) -> None:
         self._find_kinds = find_kinds
         self._known: dict[str, Known] = {}
-        self._started: LRUCache[str, float] = LRUCache(_MAX_STARTED)
+        self._started: dict[str, float] = {}
         self._lock = threading.RLock()
         self._on_change: Callable[[], None] | None = None
         self._namespaces = [namespace]
@@ -173,6 +171,8 @@ class ListedJobs:
                 self._refused.discard(key)
         if len(refused) == len(reflectors):
             raise refused[0]
+        if len(self._started) > len(found) + _MAX_GONE:
+            self._started = {uid: at for uid, at in self._started.items() if uid in found}
         self._drop_refused({namespace for namespace, _ in reflectors.keys() - self._refused})
         return sorted(self._fold(found), key=lambda row: row.submitted_at or 0.0, reverse=True)
 
@@ -182,7 +182,7 @@ class ListedJobs:
         made: dict[str, list[ListAppResponse]] = {}
         tops = []
         for listed in found.values():
-            makers = listed.owners & found.keys()
+            makers = [uid for uid in listed.owners if uid in found]
             if not makers:
                 tops.append(listed)
             for uid in makers:
@@ -231,7 +231,8 @@ class ListedJobs:
         row = known.put_into(listed.row, listed.version) if known else listed.row
         if listed.kind is None or not listed.kind.moves_start or row.started_at is None:
             return row
-        return replace(row, started_at=self._first_start(listed.uid, row.started_at))
+        first = self._first_start(listed.uid, row.started_at)
+        return row if first == row.started_at else replace(row, started_at=first)
 
     def version(self, app_id: str) -> str:
         """Return the version of a job that a watch keeps; empty if no watch holds, or there is no such job."""

@@ -11,7 +11,7 @@ from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.causes import event_time, explain_nodes
-from ...kube.objects import KubernetesObject, checked, dig, name_of, number, owners_of, shape, uid_of
+from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, owners_of, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica, joined_state
@@ -21,7 +21,6 @@ from .children import CHILDREN, children_of, with_children
 from .kueue import queue_of
 from .observed import (
     CONDITIONS,
-    OBJECT,
     TEMPLATE,
     ObservedJobs,
     is_cancelled,
@@ -48,7 +47,7 @@ JOB_SPEC = shape(
 )
 _JOB = shape(
     "metadata",
-    metadata=OBJECT,
+    metadata=METADATA,
     spec=JOB_SPEC,
     status=shape(
         startTime=str,
@@ -185,10 +184,10 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
 
     def _why(self, facts: JobFacts) -> str:
         job = facts.job
-        if job_state(job) is not AppState.FAILED:
+        spec, status, held = job.get("spec") or {}, job.get("status") or {}, true_conditions(job)
+        ended = held.get("Failed") or held.get("FailureTarget")
+        if ended is None:
             return _earlier_pods(facts)
-        spec, status = job.get("spec") or {}, job.get("status") or {}
-        ended = true_conditions(job).get("Failed") or {}
         reason, message = ended.get("reason") or "", plain(ended.get("message") or "")
         failed, limit = status.get("failed") or 0, spec.get("backoffLimit")
         gone = "" if facts.pods else _GONE.format(**(_MANY if count_of(job) > 1 else _ONE))
@@ -340,16 +339,18 @@ def _earlier(job: KubernetesObject) -> int:
 
 def _earlier_pods(facts: JobFacts) -> str:
     job, spec, status = facts.job, facts.job.get("spec") or {}, facts.job.get("status") or {}
-    failed, limit = _earlier(job), f"(backoffLimit {dig(job, 'spec', 'backoffLimit')})"
+    failed = _earlier(job)
     if status.get("terminating") and not status.get("active") and spec.get("podReplacementPolicy") == "Failed":
         return "no new pod before the old ones have ended (podReplacementPolicy Failed)"
     if not failed or status.get("ready"):
         return ""
-    if not status.get("active"):
+    name = "backoffLimit" if spec.get("backoffLimitPerIndex") is None else "backoffLimitPerIndex"
+    limit = f"({name} {spec.get(name)})"
+    if not status.get("active") and any(dig(pod, "status", "phase") == "Failed" for pod in facts.pods.values()):
         return f"failed {failed} time{'s' if failed > 1 else ''}, waits for its next try {limit}"
     preempted = len(_events_of_pods(facts, "Preempted"))
     count = min(preempted or failed, failed)
-    what = "made way for pods of a higher priority" if preempted else "failed, were deleted or evicted before"
+    what = "made way for pods of a higher priority" if preempted else "failed or went away before"
     return f"{count} pod{'s' if count > 1 else ''} {what} {limit}"
 
 

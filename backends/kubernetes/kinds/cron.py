@@ -9,15 +9,15 @@ from ....logs.text.sanitize import plain
 from ....specs.errors import SchedulerError
 from ....specs.status import ReplicaStatus
 from ...kube.api_server import ApiServer
-from ...kube.objects import KubernetesObject, checked, dig, name_of, shape, uid_of
+from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, shape, uid_of
 from ..job_kind import JobFacts, JobStatus, Replica
 from .batch import BATCH, JOB_SPEC
 from .children import children_of, with_children
-from .observed import OBJECT, ObservedJobs
+from .observed import ObservedJobs
 
 _CRON = shape(
     "metadata",
-    metadata=OBJECT,
+    metadata=METADATA,
     spec=shape(schedule=str, suspend=bool, jobTemplate=shape(spec=JOB_SPEC)),
     status=shape(lastScheduleTime=str),
 )
@@ -72,6 +72,9 @@ class CronJobs(ObservedJobs):
 
     def event_selectors(self, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject]) -> list[str]:
         return BATCH.event_selectors(_newest(job), pods) if children_of(job) else []
+
+    def read_more(self, server: ApiServer, job: KubernetesObject, now: float) -> Any:
+        return BATCH.read_more(server, _newest(job), now)
 
     def reason(self, facts: JobFacts, replicas: Sequence[ReplicaStatus], now: float) -> str:
         job = facts.job

@@ -57,7 +57,7 @@ class ServerKinds:
         versions = [version for group in _list(groups) for version in _list(dig(group, "versions"))]
         served = {str(dig(version, "groupVersion")) for version in versions}
         found = [jobs for jobs in self._jobs.values() if f"{jobs.kind.group}/{jobs.kind.version}" in served]
-        # A server that does not tell has the kinds that are launched.
+        # Without an answer, assume the kinds that are launched.
         return found or [self._jobs[kind.prefix] for kind in (VOLCANO, BATCH)]
 
 

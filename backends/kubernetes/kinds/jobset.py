@@ -9,7 +9,7 @@ from typing import Any
 from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
 from ...kube.api_server import ApiServer
-from ...kube.objects import KubernetesObject, Name, checked, dig, name_of, number, shape, uid_of
+from ...kube.objects import METADATA, KubernetesObject, Name, checked, dig, name_of, number, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
@@ -20,7 +20,6 @@ from .children import children_of, with_children
 from .kueue import queue_of
 from .observed import (
     CONDITIONS,
-    OBJECT,
     ObservedJobs,
     is_cancelled,
     state_of_pods,
@@ -33,7 +32,7 @@ _ROLE = "jobset.sigs.k8s.io/replicatedjob-name"
 _JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 _JOBSET = shape(
     "metadata",
-    metadata=OBJECT,
+    metadata=METADATA,
     spec=shape(
         suspend=bool,
         failurePolicy=shape(maxRestarts=int),
@@ -199,7 +198,7 @@ def _counts(job: KubernetesObject) -> dict[str, Mapping[str, Any]]:
 
 
 def _startup(job: KubernetesObject) -> Iterator[str]:
-    """Yield which replicated jobs are not made yet, and what they wait for."""
+    """Yield a sentence for each replicated job that waits for another one to start or complete."""
     made = {dig(one, "metadata", "labels", _ROLE) for one in children_of(job)}
     in_order = dig(job, "spec", "startupPolicy", "startupPolicyOrder") == "InOrder"
     before = ""

@@ -23,7 +23,7 @@ _WORKLOAD = shape(
         admissionChecks=[shape(name=str, state=str, message=str)],
     ),
 )
-# Messages of the condition QuotaReserved: what they say, with the groups of their patterns.
+# Messages of the condition QuotaReserved, and the text shown instead, with the groups of the pattern.
 _MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(rf"(?:couldn't assign flavors to pod set \S+: )?{pattern}.*", re.DOTALL), text)
     for pattern, text in (

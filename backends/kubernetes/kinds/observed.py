@@ -21,10 +21,10 @@ from ...kube.causes import (
     pod_reason,
     together,
 )
-from ...kube.objects import METADATA, POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
+from ...kube.objects import POD_SPEC, KubernetesObject, Texts, Time, dig, name_of, shape, uid_of
 from ...kube.pod_template import role_of_template
 from ...kube.pods import main_container, pod_state, run_of
-from ...shared.exit_reasons import short_time
+from ...shared.exit_reasons import format_cancelled, short_time
 from ...types import Finding, StateChange
 from .. import labels
 from ..job_kind import JobFacts, JobKind, Replica
@@ -33,7 +33,7 @@ from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
 CONDITIONS = [shape(type=str, status=str, reason=str, message=str, lastTransitionTime=Time)]
 TEMPLATE = shape(metadata=shape(labels=Texts, annotations=Texts), spec=POD_SPEC)
-OBJECT = METADATA
+_DEFAULT_SCHEDULER = "default-scheduler"
 # Controllers look at a new job within seconds.
 _LOOKED_AT_S = 10.0
 
@@ -50,11 +50,12 @@ def is_cancelled(job: KubernetesObject) -> bool:
 
 
 def state_of_pods(pods: Iterable[KubernetesObject]) -> AppState | None:
-    """Return what pods say of a job that has not ended: RUNNING, UNKNOWN, or None if they do not tell."""
+    """Return RUNNING or UNKNOWN by the pods of a job that has not ended; None if its own status decides."""
     states = {pod_state(pod) for pod in pods if not pod["metadata"].get("deletionTimestamp")}
-    if AppState.RUNNING in states:
-        return AppState.RUNNING
-    return AppState.UNKNOWN if states == {AppState.UNKNOWN} else None
+    if states == {AppState.UNKNOWN}:
+        return AppState.UNKNOWN
+    # If all pods have ended, the controller has not counted them yet, or creates others.
+    return AppState.RUNNING if AppState.RUNNING in states or (states and AppState.PENDING not in states) else None
 
 
 class ObservedJobs(JobKind):
@@ -70,11 +71,11 @@ class ObservedJobs(JobKind):
         return "Suspended" in true_conditions(job) or bool(dig(job, "spec", "suspend"))
 
     def why(self, facts: JobFacts) -> str:
-        """Return what a job itself says of its state."""
+        """Return the part of the reason that the job's own status gives; empty if it gives none."""
         return ""
 
     def makers(self, job: KubernetesObject) -> list[KubernetesObject]:
-        """Return the objects whose events say why pods are not created."""
+        """Return the objects whose FailedCreate events explain missing pods."""
         return [job]
 
     def cfg(self, job: KubernetesObject) -> dict[str, Any]:
@@ -132,7 +133,7 @@ class ObservedJobs(JobKind):
         if state is AppState.SUCCEEDED:
             return ""
         if state is AppState.CANCELLED:
-            return f"cancelled by {plain(dig(job, 'metadata', 'annotations', labels.CANCELLED_BY) or '')}"
+            return format_cancelled(dig(job, "metadata", "annotations", labels.CANCELLED_BY) or "", None)
         if job["metadata"].get("deletionTimestamp"):
             seconds = max(
                 (pod["metadata"].get("deletionGracePeriodSeconds") or 0 for pod in facts.pods.values()), default=0
@@ -142,12 +143,11 @@ class ObservedJobs(JobKind):
             return queue_reason(job, facts.more) or self._suspended(job)
         if state is AppState.SUBMITTED:
             return self._not_looked_at(job, now)
-        failed = sorted(
-            (one for one in replicas if one.state is AppState.FAILED), key=lambda one: one.finished_at or now
-        )
-        parts = [_together(failed)]
+        ending = is_terminal(state) or "FailureTarget" in true_conditions(job)
+        failed = [one for one in replicas if one.state is AppState.FAILED and not _was_killed(facts, one)]
+        parts = [_together(sorted(failed, key=lambda one: one.finished_at or now))]
         held = False
-        if not is_terminal(state):
+        if not ending:
             waiting = [one for one in replicas if not is_terminal(one.state) and one.reason and one.hostname]
             not_created = self._not_created(facts) if len(facts.pods) < len(replicas) else ""
             parts += [not_created, _together(waiting)]
@@ -160,7 +160,7 @@ class ObservedJobs(JobKind):
             parts.append(admitted_by(facts.more))
         found = [part for part in parts if part]
         if not found and state is AppState.PENDING and not facts.pods and now - submitted_at(job) > _LOOKED_AT_S:
-            return f"no pod has been made for {short_time(now - submitted_at(job))}, and no event says why"
+            return "has no pod, and no event says why"
         return "; ".join(found) or status.message
 
     def _not_created(self, facts: JobFacts) -> str:
@@ -180,10 +180,13 @@ class ObservedJobs(JobKind):
 
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
         events = list(events)
-        reason = pod_reason(pod, events, newest_cause(events))
+        reason = pod_reason(pod, events, newest_cause(pod, events))
         group = dig(pod, "spec", "schedulingGroup", "podGroupName")
-        if group and reason == UNPLACED:
+        scheduler = dig(pod, "spec", "schedulerName") or _DEFAULT_SCHEDULER
+        if reason == UNPLACED and group:
             return plain(f"waits for the PodGroup {group}, which is missing or not complete")
+        if reason == UNPLACED and scheduler != _DEFAULT_SCHEDULER:
+            return plain(f"waits for the scheduler {scheduler}, which has said nothing about it")
         return reason.replace(UNSCHEDULED, f"{UNSCHEDULED} as a gang, all pods or none", 1) if group else reason
 
     # Launch and cancel
@@ -206,6 +209,13 @@ class ObservedJobs(JobKind):
         return []
 
 
+def _was_killed(facts: JobFacts, replica: ReplicaStatus) -> bool:
+    """Return whether a pod failed only because it was deleted."""
+    pod = facts.pods.get(Replica(replica.role, replica.id)) or {"metadata": {}}
+    conditions = {one.get("type") for one in dig(pod, "status", "conditions") or []}
+    return "deletionTimestamp" in pod["metadata"] and "DisruptionTarget" not in conditions
+
+
 def _together(replicas: Sequence[ReplicaStatus]) -> str:
     return together([(replica.reason or "failed", f"{replica.role}/{replica.id}") for replica in replicas])
 
@@ -213,7 +223,7 @@ def _together(replicas: Sequence[ReplicaStatus]) -> str:
 def timeline_of(
     job: KubernetesObject, state: AppState, started_at: float | None, finished_at: float | None
 ) -> list[StateChange]:
-    """Return the states that a job went through, as far as its times tell."""
+    """Return the states that a job went through, as far as their times are known."""
     changes = [StateChange(AppState.SUBMITTED, submitted_at(job))]
     if started_at is not None:
         changes.append(StateChange(AppState.RUNNING, max(changes[-1].at, started_at)))

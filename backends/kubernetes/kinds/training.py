@@ -40,7 +40,7 @@ _STATES = {
     "Restarting": AppState.RUNNING,
     "Created": AppState.PENDING,
 }
-# What Ray says of a job instead of conditions, in lower case.
+# Ray's states in lower case, and the conditions that they correspond to.
 _RAY_STATES = {
     "succeeded": "Succeeded",
     "failed": "Failed",
@@ -65,7 +65,7 @@ Part = tuple[str, Any, Any]
 
 
 class _Source(NamedTuple):
-    """Where a kind of jobs has what.
+    """The fields and labels of a kind of jobs.
 
     Attributes:
         path: the kind's word, API group, version and plural, with ``/`` between them.
@@ -145,7 +145,7 @@ class TrainingJobs(ObservedJobs):
         return f"{self._source.label}={self._source.label_value(job)}"
 
     def owners_of_pods(self, job: KubernetesObject) -> frozenset[str]:
-        # Pods are owned by what their controllers make in between.
+        # Their controllers create the pods through other objects, which own them.
         return frozenset()
 
     def is_suspended(self, job: KubernetesObject) -> bool:
@@ -224,6 +224,6 @@ TRAINING = tuple(map(TrainingJobs, _SOURCES))
 def _condition(job: KubernetesObject) -> str:
     """Return the condition that a job's state is that of; empty if none holds."""
     status, held = job.get("status") or {}, true_conditions(job)
-    said = (_RAY_STATES.get(str(status.get(field) or "").lower()) for field in ("jobDeploymentStatus", "jobStatus"))
-    found = {*held, *said}
+    of_ray = (_RAY_STATES.get(str(status.get(field) or "").lower()) for field in ("jobDeploymentStatus", "jobStatus"))
+    found = {*held, *of_ray}
     return next((name for name in _STATES if name in found), "")

@@ -167,7 +167,7 @@ class VolcanoJobs(JobKind):
             parts.append(_together(chosen, ""))
         if parts and state is AppState.RUNNING:
             running = sum(run_of(pod, main_container(pod)).is_running for pod in facts.pods.values())
-            parts.append(f"{running} of {len(replicas)} run")
+            parts += [f"{running} of {len(replicas)} run"] if running < len(replicas) else []
         return "; ".join(parts) or job_message(job) or group.text or _no_restart_left(job, state)
 
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:

@@ -234,6 +234,43 @@ def test_restarts(name, restarts):
     assert described(BATCH, sample("plain", name)).num_restarts == restarts
 
 
+def ending(name, **status):
+    """Return a job whose end is not written yet."""
+    found = sample("plain", name)
+    found["job"]["status"] |= status
+    conditions = found["job"]["status"].get("conditions", [])
+    found["job"]["status"]["conditions"] = [one for one in conditions if one["type"] not in ("Failed", "Complete")]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (ending("deadline"), "ran longer than its 15 s"),
+        (ending("policy-failjob"), "exit 42: main/2; rule 0 of the podFailurePolicy does not retry it"),
+        # Its pods have ended, and were not counted yet.
+        (ending("single", active=1, succeeded=None), "<NONE>"),
+    ],
+    ids=["deadline", "policy", "success"],
+)
+def test_job_that_ends_runs(found, message):
+    response = described(BATCH, found)
+    assert response.state.name == "RUNNING"
+    assert response.msg.startswith(message)
+
+
+def test_pod_that_its_job_ended_is_no_cause():
+    found = ending("policy-failjob")
+    killed = sample("plain", "oom-indexed")["pods"][0]
+    killed["metadata"] |= {
+        "deletionTimestamp": "2026-11-26T14:42:00Z",
+        "ownerReferences": [{"uid": found["job"]["metadata"]["uid"]}],
+    }
+    killed["metadata"]["labels"]["batch.kubernetes.io/job-name"] = "policy-failjob"
+    found["pods"].append(killed)
+    assert "out of memory" not in described(BATCH, found).msg
+
+
 def test_row_has_the_state_that_pods_tell(cluster):
     found = sample("plain", "crashloop")
     job = found["job"]

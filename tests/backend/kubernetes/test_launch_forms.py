@@ -398,7 +398,7 @@ def test_job_is_launched_again_as_it_was(server, scheduler, kind, is_kept):
     roles = [trainer, role("reader")]
     first = scheduler.submit_dryrun(AppDef("job", roles), options).request
     path = LAUNCHED[kind].path("default", first.resource["metadata"]["name"])
-    job = {**first.resource, "metadata": {**first.resource["metadata"], "uid": "u1"}}
+    job: Any = {**first.resource, "metadata": {**first.resource["metadata"], "uid": "u1"}}
     if not is_kept:
         del job["metadata"]["annotations"][labels.APP_DEF]
     owner = {"ownerReferences": [{"uid": "u1"}], "uid": "u2"}
