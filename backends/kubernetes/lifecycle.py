@@ -137,7 +137,7 @@ def validate(
     for item in items:
         path = kind.path(namespace) if item is job else path_of(item, namespace)
         try:
-            server.request("POST", path, params={"dryRun": "All"}, body=item, timeout=_TIMEOUT_S)
+            answer = server.request("POST", path, params={"dryRun": "All"}, body=item, timeout=_TIMEOUT_S)
         except BackendUnavailableError as error:
             raise BackendUnavailableError(f"{error}. validate_spec=false launches without this check") from error
         except ApiError as error:
@@ -147,8 +147,16 @@ def validate(
                 raise AppDefError(f"The server would reject the {what}: {words}") from error
             error.args = (words,)
             raise
+        if _is_numbered(item) and not dig(answer, "spec", "completionMode"):
+            what = f"The server does not number the replicas of {name_of(item)}"
+            raise AppDefError(f"{what}: Kubernetes 1.22 and later do; use kind=volcano")
     # Last: only a job that the server would take is known to be of the right form.
     _refuse_missing(server, items, namespace)
+
+
+def _is_numbered(item: KubernetesObject) -> bool:
+    """Return whether a Job has replicas that need their numbers; old servers drop the field without a word."""
+    return dig(item, "spec", "completionMode") == "Indexed" and dig(item, "spec", "completions") > 1
 
 
 def launch(

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 _ALL = Capabilities(
     retries=True,
-    logs_after_cancel="Volcano removes its pods, and their logs with them: what was read here stays until you quit.",
+    logs_after_cancel="Its pods are removed, and their logs with them: what was read here stays until you quit.",
 )
 
 

@@ -15,6 +15,7 @@ from support.scripted_server import scripted_server, status
 from torchx_tui.backends.kube.api_server import ApiError
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.choose import LAUNCHED, choose_kind
+from torchx_tui.backends.kubernetes.job_kind import joined_state
 from torchx_tui.backends.kubernetes.kinds.found import ServerKinds
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.preflight import launch_findings
@@ -23,6 +24,7 @@ from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, InvalidRunConfigException
 from torchx_tui.specs.mounts import VolumeMount
 from torchx_tui.specs.roles import AppDef, RetryPolicy, macros
+from torchx_tui.specs.status import AppState
 
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 SERVICES = "/api/v1/namespaces/default/services"
@@ -347,6 +349,20 @@ def test_lost_answer_makes_no_second_object(server):
     assert server.paths("DELETE") == []
 
 
+def test_server_that_does_not_number_replicas_is_refused(server):
+    def without_mode(asked):
+        return 201, {**asked.body, "spec": {"completions": 2}}
+
+    server.answers["POST", JOBS] = without_mode
+    for replicas in (1, 2):
+        made = request("job", role(num_replicas=replicas))
+        if replicas == 1:
+            validate(server.api(), LAUNCHED["job"], made.resource, made.others)
+            continue
+        with pytest.raises(AppDefError, match="does not number the replicas"):
+            validate(server.api(), LAUNCHED["job"], made.resource, made.others)
+
+
 def test_dry_run_prints_all_objects():
     text = str(request("job", role(num_replicas=2, env={"API_TOKEN": "hush"})))
     documents = list(yaml.safe_load_all(text))
@@ -420,3 +436,42 @@ def test_job_is_launched_again_as_it_was(server, scheduler, kind, is_kept):
 
     assert comparable(second) == comparable(first)
     assert second.resource["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] == "q"
+
+
+@pytest.mark.parametrize(
+    ("states", "joined"),
+    [
+        ("RUNNING SUCCEEDED", "RUNNING"),
+        ("PENDING FAILED", "RUNNING"),
+        ("PENDING SUBMITTED", "PENDING"),
+        ("SUBMITTED SUBMITTED", "SUBMITTED"),
+        ("UNKNOWN PENDING", "UNKNOWN"),
+        ("SUCCEEDED FAILED CANCELLED", "FAILED"),
+        ("SUCCEEDED CANCELLED", "CANCELLED"),
+        ("SUCCEEDED SUCCEEDED", "SUCCEEDED"),
+    ],
+)
+def test_state_of_an_app_of_several_jobs(states, joined):
+    assert joined_state([AppState[name] for name in states.split()]) is AppState[joined]
+
+
+def test_jobs_of_an_app_are_listed_and_cancelled_as_one(server, scheduler):
+    made = request("job", role("trainer", num_replicas=2), role("reader"))
+    first, second = made.resource, made.others[1]
+    first["metadata"]["uid"], first["status"] = "u1", {"startTime": "2026-11-26T14:40:00Z", "active": 2, "ready": 2}
+    second["metadata"] |= {"uid": "u2", "ownerReferences": [{"uid": "u1"}]}
+    ended = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-11-26T14:41:00Z"}
+    second["status"] = {"startTime": "2026-11-26T14:40:00Z", "conditions": [ended], "succeeded": 1}
+    server.answers["GET", JOBS] = 200, {"items": [second, first]}
+    server.answers["GET", LAUNCHED["jobset"].path("default")] = 200, {"items": []}
+    name = first["metadata"]["name"]
+    server.answers["GET", f"{JOBS}/{name}"] = 200, first
+    (row,) = scheduler.list()
+    assert (row.app_id, row.state, row.finished_at) == (made.app_id, AppState.RUNNING, None)
+    assert (row.replicas_running, row.replicas_wanted, row.replicas_succeeded) == (2, 3, 1)
+    second["status"] = first["status"]
+    server.answers["PUT", f"{JOBS}/{name}"] = server.answers["PUT", f"{JOBS}/{name}-reader"] = 200, {}
+    scheduler.cancel(made.app_id)
+    sent = [one.body for one in server.asked if one.method == "PUT"]
+    assert [one["metadata"]["name"] for one in sent] == [name, f"{name}-reader"]
+    assert all(one["spec"]["activeDeadlineSeconds"] for one in sent)
