@@ -13,6 +13,8 @@ from ..kube.objects import KubernetesObject, uid_of
 from ..types import Finding, StateChange
 from .launching.form import LaunchForm
 
+CHILDREN = "jobs made for it"
+"""A key that this program adds to a job: the jobs of ``batch/v1`` that it owns, the oldest first."""
 MAX_REPLICAS = 10_000
 """Further replicas of a job are not shown: a mistyped number must not fill the memory."""
 

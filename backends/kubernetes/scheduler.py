@@ -34,7 +34,7 @@ from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
 from .choose import AUTO, LAUNCHED, choose_kind
 from .describe import FollowedJobs
-from .job_kind import JobKind
+from .job_kind import CHILDREN, JobKind
 from .jobs import split_app_id
 from .kinds.found import ServerKinds
 from .labels import pod_labels
@@ -58,11 +58,15 @@ _ALL = Capabilities(
 
 
 def native_text(job: KubernetesObject, pods: list[KubernetesObject]) -> str:
-    """Return a job and its pods as one YAML document each, without managedFields, as kubectl does."""
+    """Return a job, the jobs that it made, and its pods as YAML documents, without managedFields, as kubectl does."""
     shown = []
-    for item in (job, *pods):
+    for item in (job, *job.get(CHILDREN, []), *pods):
         metadata = {name: value for name, value in item["metadata"].items() if name != "managedFields"}
-        shown.append(masked({name: value for name, value in {**item, "metadata": metadata}.items() if name != MAIN}))
+        shown.append(
+            masked(
+                {name: value for name, value in {**item, "metadata": metadata}.items() if name not in (MAIN, CHILDREN)}
+            )
+        )
     return "---\n".join(map(readable_yaml, shown))
 
 

@@ -17,7 +17,7 @@ from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica, joined_state
 from ..launching.batch import IndexedJobForm
 from ..launching.form import role_of
-from .children import CHILDREN, children_of, with_children
+from .children import children_of, with_children
 from .kueue import queue_of
 from .observed import (
     CONDITIONS,
@@ -217,8 +217,7 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
         return _parts(job)
 
     def parts(self, job: KubernetesObject) -> list[KubernetesObject]:
-        whole = {name: value for name, value in job.items() if name != CHILDREN}
-        return [part for part in (whole, *children_of(job)) if not is_terminal(job_state(part))]
+        return [part for part in _parts(job) if not is_terminal(job_state(part))]
 
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         made = super().cancelled(job)

@@ -6,10 +6,7 @@ from collections.abc import Mapping
 
 from ...kube.api_server import ApiError, ApiServer
 from ...kube.objects import KubernetesObject, items_of, owners_of, uid_of
-from ..job_kind import JobKind
-
-CHILDREN = "jobs made for it"
-"""A key that this program adds to a job: the jobs of ``batch/v1`` that it owns, the oldest first."""
+from ..job_kind import CHILDREN, JobKind
 
 
 def with_children(

@@ -27,7 +27,7 @@ from ...kube.pods import main_container, pod_state, run_of
 from ...shared.exit_reasons import format_cancelled, short_time
 from ...types import Finding, StateChange
 from .. import labels
-from ..job_kind import JobFacts, JobKind, Replica
+from ..job_kind import CHILDREN, JobFacts, JobKind, Replica
 from ..times import submitted_at
 from .kueue import admitted_by, queue_of, queue_reason, read_workload
 
@@ -111,8 +111,10 @@ class ObservedJobs(JobKind):
 
     def event_selectors(self, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject]) -> list[str]:
         status = self.status(job, pods.values())
-        if status.state is AppState.SUCCEEDED or self.is_suspended(job):
+        if status.state is AppState.SUCCEEDED:
             return []
+        if self.is_suspended(job):
+            return [f"involvedObject.uid={uid_of(job)},reason=SuccessfulDelete"] if uid_of(job) else []
         selectors = []
         if not is_terminal(status.state):
             if len(pods) < status.wanted:
@@ -140,7 +142,8 @@ class ObservedJobs(JobKind):
             )
             return "is being deleted" + (f"; its pods end within {seconds} s" if seconds else "")
         if self.is_suspended(job):
-            return queue_reason(job, facts.more) or self._suspended(job)
+            lost = "its pods were deleted, and the logs with them" if facts.events.get(uid_of(job)) else ""
+            return "; ".join(filter(None, (queue_reason(job, facts.more) or self._suspended(job), lost)))
         if state is AppState.SUBMITTED:
             return self._not_looked_at(job, now)
         ending = is_terminal(state) or "FailureTarget" in true_conditions(job)
@@ -200,7 +203,9 @@ class ObservedJobs(JobKind):
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         annotations = {**(job["metadata"].get("annotations") or {}), labels.CANCELLED_BY: user_name()}
         metadata = {**job["metadata"], "annotations": annotations}
-        return {**job, "metadata": metadata, "spec": {**job["spec"], "suspend": True}}
+        made = {**job, "metadata": metadata, "spec": {**job["spec"], "suspend": True}}
+        made.pop(CHILDREN, None)
+        return made
 
     def findings(self, server: ApiServer) -> list[Finding]:
         return [Finding("ok", f"apps are launched as a {self.word}: there is no Volcano")]

@@ -55,8 +55,8 @@ class VolcanoJobs(JobKind):
     moves_start = True
     group, version, resource = GROUP, VERSION, "jobs"
     unknown = (
-        f"the cluster has no Volcano, which runs the jobs: there is no {GROUP}/{VERSION}; its administrator can "
-        "install it (https://volcano.sh)"
+        f"the cluster has no Volcano: there is no {GROUP}/{VERSION}; leave kind out to launch without it, or let its "
+        "administrator install it (https://volcano.sh)"
     )
     explanations = (
         (

@@ -6,6 +6,7 @@ import json
 import logging
 
 import pytest
+import yaml
 from backend.kubernetes.samples import FOLDER, chosen, described, sample, serve
 from support.scripted_server import Stream as Lines
 from support.scripted_server import scripted_server, status
@@ -322,6 +323,15 @@ def test_newest_message_of_a_series_of_events():
     assert "missing-claim" in described(BATCH, job).msg
 
 
+def test_yaml_of_a_jobset_has_its_jobs(cluster):
+    app_id = serve(cluster.server, JOBSET, sample("jobset", "js-running"))
+    documents = [one for one in yaml.safe_load_all(cluster.scheduler.describe_native(app_id)) if one]
+    assert [one["metadata"]["name"] for one in documents][:3] == [
+        "js-running", "js-running-workers-0", "js-running-workers-1",
+    ]  # fmt: skip
+    assert all(one.keys() == {"metadata", "spec", "status"} for one in documents)
+
+
 # Cancelling
 
 
@@ -349,6 +359,7 @@ def test_cancelled_job_is_past_its_deadline():
 def test_cancelled_jobset_is_suspended():
     body = cancelled(JOBSET, sample("jobset", "js-running"))
     assert body["spec"]["suspend"] is True
+    assert body.keys() == {"metadata", "spec", "status"}
     assert JOBSET.state(body).name == "CANCELLED"
 
 

@@ -18,10 +18,9 @@ from torchx_tui.backends.kube.pods import seconds_of
 from torchx_tui.backends.kube.reflector import Reflector
 from torchx_tui.backends.kubernetes import labels
 from torchx_tui.backends.kubernetes.describe import by_object, describe
-from torchx_tui.backends.kubernetes.job_kind import MAX_REPLICAS, JobFacts
+from torchx_tui.backends.kubernetes.job_kind import CHILDREN, MAX_REPLICAS, JobFacts
 from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.kinds.batch import BATCH
-from torchx_tui.backends.kubernetes.kinds.children import CHILDREN
 from torchx_tui.backends.kubernetes.kinds.found import ServerKinds
 from torchx_tui.backends.kubernetes.kinds.jobset import JOBSET
 from torchx_tui.backends.kubernetes.kinds.kueue import queue_reason, read_workload
