@@ -153,7 +153,7 @@ class TestPreflight:
 @pytest.mark.parametrize("kind", ["job", "auto"])
 def test_apps_without_volcano(kubernetes_cluster, kind):
     cfg = {"namespace": kubernetes_cluster.namespace, "kind": kind, **({"queue": "default"} if kind == "auto" else {})}
-    scheduler = KubernetesScheduler("mine")
+    scheduler = KubernetesScheduler("mine", namespace=kubernetes_cluster.namespace)
     app = AppDef("job", [role(args=["-c", "echo rank ${replica_id} of ${app_id}"], resource=SMALL)])
     try:
         app_id = scheduler.schedule(scheduler.submit_dryrun(app, cfg))
@@ -179,7 +179,7 @@ def test_apps_without_volcano(kubernetes_cluster, kind):
 
 def test_app_of_several_jobs_is_one(kubernetes_cluster):
     cfg = {"namespace": kubernetes_cluster.namespace, "kind": "job"}
-    scheduler = KubernetesScheduler("mine")
+    scheduler = KubernetesScheduler("mine", namespace=kubernetes_cluster.namespace)
     roles = [
         # Old servers do not number several replicas of a role.
         role("trainer", args=["-c", "sleep 600"], resource=SMALL),
