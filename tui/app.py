@@ -412,6 +412,10 @@ class TorchXTuiApp(Dashboard):
         """Say how an action ended, and ask its backends at once."""
         if message.progress is not None:
             self.launches.end(message.progress)
+        handles = message.handles
+        if message.is_cancel and not message.failed and not any(map(self.jobs.is_live, handles)):
+            # Their end was announced meanwhile.
+            message.text = f"{len(handles):,} jobs cancelled" if len(handles) > 1 else ""
         if message.text:
             self.status.say(message.text, failed=message.failed)
         if message.results:

@@ -19,7 +19,7 @@ from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.logs.screen import LogsScreen
-from torchx_tui.tui.messages import BackendFailed
+from torchx_tui.tui.messages import ActionDone, BackendFailed, JobsChanged
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.dialog import AskDialog
 from torchx_tui.tui.ui.keys_screen import KeysScreen, bindings_of
@@ -554,3 +554,17 @@ async def test_typed_count_reaches_its_box_from_a_button(app):
         dialog = await table.dialog(AskDialog, "D")
         await table.press("tab", "2", "2")
         assert dialog.query_one("#dialog-count", Input).value == "22"
+
+
+async def test_cancel_of_a_job_that_has_ended_says_nothing(app):
+    async with jobs_of(app, rows=22) as table:
+        row = next(row for row in app.jobs.rows.values() if row.state is AppState.RUNNING)
+        # Its end comes before the answer to the request, both in one turn of the loop.
+        ended = replace(row, state=AppState.CANCELLED, finished_at=app.now())
+        app.post_message(JobsChanged(row.scheduler, {row.handle: ended}, set()))
+        app.post_message(ActionDone(f"Cancelling {row.name}", handles=(row.handle,), is_cancel=True))
+        await table.until(lambda: not app.jobs.is_live(row.handle), "its end")
+        await table.settled()
+        assert "Cancelling" not in app.status.message
+        app.post_message(ActionDone("Cancelling b", handles=(row.handle,)))
+        await table.until(lambda: app.status.message == "Cancelling b", "another message")
