@@ -18,6 +18,7 @@ from ..kube.rights import EXEC, EXEC_1_35, LOGS, PODS, Right, may
 from ..types import Finding
 from ..workspace.scripts import workspace_findings
 from .job_kind import JobKind
+from .launching.batch import LOCAL_QUEUES
 from .launching.form import LaunchForm, pod_templates, role_of
 from .lifecycle import describe_too_large, explain_refusal
 from .request import KubernetesOpts
@@ -26,7 +27,7 @@ from .request import KubernetesOpts
 _CHOICE_PATHS = (
     ("namespace", "/api/v1/namespaces"),
     ("queue", "/apis/scheduling.volcano.sh/v1beta1/queues"),
-    ("queue", "/apis/kueue.x-k8s.io/v1beta1/namespaces/{namespace}/localqueues"),
+    *(("queue", path) for path in LOCAL_QUEUES),
     ("service_account", "/api/v1/namespaces/{namespace}/serviceaccounts"),
     ("priority_class", "/apis/scheduling.k8s.io/v1/priorityclasses"),
 )
@@ -101,7 +102,7 @@ def known_values(server: ApiServer) -> dict[str, list[str]]:
         values["context"] = list(read_contexts().names)
         for option, path in _CHOICE_PATHS:
             if names := server.list_names(path.format(namespace=server.namespace), _MAX_CHOICES):
-                values[option] = [*values.get(option, ()), *names]
+                values[option] = list(dict.fromkeys([*values.get(option, ()), *names]))
     except (SchedulerError, ValueError):
         return values
     return values

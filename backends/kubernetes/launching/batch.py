@@ -20,7 +20,8 @@ from .form import LaunchForm
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 """Kueue's label of jobs: the LocalQueue of the namespace that they wait in."""
-_LOCAL_QUEUE = "/apis/kueue.x-k8s.io/v1beta1/namespaces/{}/localqueues/{}"
+LOCAL_QUEUES = [f"/apis/kueue.x-k8s.io/{one}/namespaces/{{namespace}}/localqueues" for one in ("v1beta2", "v1beta1")]
+"""The paths of Kueue's queues; a server may have either or both."""
 _INDEX = "JOB_COMPLETION_INDEX"
 _INDEX_FIELD = "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 
@@ -160,7 +161,8 @@ def common_findings(server: ApiServer, app: AppDef, options: Any) -> Iterator[Fi
             yield Finding("warning", f"{role.name}: min_replicas is ignored", "only Volcano starts with fewer replicas")
     if options.queue:
         try:
-            if server.find(_LOCAL_QUEUE.format(options.namespace, options.queue)) is None:
+            paths = (f"{path.format(namespace=options.namespace)}/{options.queue}" for path in LOCAL_QUEUES)
+            if all(server.find(path) is None for path in paths):
                 hint = "`kubectl get localqueues` lists them; without Kueue, leave queue out"
                 what = f"there is no LocalQueue {options.queue} of Kueue in {options.namespace}"
                 yield Finding("warning", what, hint)
