@@ -52,6 +52,8 @@ def log(arguments: Any, settings: Settings) -> int:
         raise TorchXTuiError(str(error)) from error
     with with_job(settings, match["handle"]) as (_, job):
         found = describe_through_outage(job) if arguments.tail else describe_job(job)
+        if arguments.tail and _is_waiting(found):
+            say(f"waiting for the log of {arguments.handle}, which has not started{_colon_reason(found)}")
         printer = JsonPrinter(sys.stdout, pattern) if arguments.json else log_printer(sys.stdout, pattern)
         reading = _Reading(job, arguments.tail, stream, arguments.lines, pattern)
         _print_logs(reading, _choose(job, found, match["role"], match["replicas"]), printer)
@@ -70,9 +72,17 @@ def follow_logs(job: Job, file: TextIO) -> None:
 def _why_nothing(arguments: Any, found: DescribeAppResponse) -> str:
     """Return the reason why no line of a log was printed."""
     name = arguments.handle
-    if not arguments.tail and found.state in (AppState.SUBMITTED, AppState.PENDING):
-        return f"{name} has not started and has no log yet{f': {found.reason}' if found.reason else ''}"
+    if not arguments.tail and _is_waiting(found):
+        return f"{name} has not started and has no log yet{_colon_reason(found)}"
     return f"{name} has no line that matches {arguments.regex!r}" if arguments.regex else f"the log of {name} is empty"
+
+
+def _is_waiting(found: DescribeAppResponse) -> bool:
+    return found.state in (AppState.SUBMITTED, AppState.PENDING)
+
+
+def _colon_reason(found: DescribeAppResponse) -> str:
+    return f": {found.reason}" if found.reason else ""
 
 
 def _choose(job: Job, found: DescribeAppResponse, role: str | None, replicas: str | None) -> list[Target]:

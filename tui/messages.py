@@ -151,6 +151,7 @@ class ActionDone(Message):
         gone: those that are no more.
         progress: of the launch that it was, if it was one.
         results: of several jobs, of which some failed, each with why it failed, empty where it did not.
+        is_cancel: the jobs were asked to end.
     """
 
     text: str
@@ -159,6 +160,7 @@ class ActionDone(Message):
     gone: tuple[str, ...] = ()
     results: tuple[tuple[str, str], ...] = ()
     progress: Progress | None = None
+    is_cancel: bool = False
 
 
 @dataclass(eq=False)

@@ -79,6 +79,10 @@ class Status:
         if later is not None:
             self.say(later[0], failed=True, about=later[1])
 
+    def is_about(self, subject: str) -> bool:
+        """Return whether the message reports a failure of this backend or job."""
+        return self._about == subject
+
     def recovered(self, about: str) -> None:
         """Remove the message of a failure that a backend or a job has recovered from."""
         if self._later is not None and self._later[1] == about:

@@ -114,7 +114,8 @@ def describe_unavailable(error: BaseException, host: str, context: str) -> str:
 
 
 def _describe_forbidden(match: re.Match[str]) -> str:
-    resource = ".".join(part for part in (match["resource"], match["group"]) if part)
+    name, slash, part = match["resource"].partition("/")
+    resource = ".".join(filter(None, (name, match["group"]))) + slash + part
     where = f" in namespace {match['namespace']}" if match["namespace"] else " in the whole cluster"
     if match["user"] == _NOBODY:
         return plain(

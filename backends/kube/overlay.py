@@ -15,7 +15,8 @@ from functools import cache
 from typing import Any
 
 from ...specs.errors import AppDefError
-from ...specs.roles import AppDef, Role
+from ...specs.roles import AppDef, Role, macros
+from .objects import KubernetesObject, sanitize_for_serialization
 
 Overlay = dict[str, Any]
 
@@ -190,3 +191,52 @@ def _loader() -> Any:
 
     TupleLoader.add_constructor("tag:yaml.org,2002:python/tuple", tuple_of)
     return TupleLoader
+
+
+def overlay_of(role: Role) -> Overlay:
+    """Return the overlay of a role's pods; empty if it has none.
+
+    Raises:
+        AppDefError: it cannot be read, or is none.
+    """
+    try:
+        return get_overlay(role, NAMESPACE, POD)
+    except AppDefError as error:
+        raise AppDefError(f"Role {role.name}: {error}") from error
+
+
+def overlaid(pod: KubernetesObject, role: Role, overlay: Overlay, values: macros.Values) -> KubernetesObject:
+    """Return a pod with an overlay laid over it, whose macros are replaced.
+
+    Raises:
+        AppDefError: the overlay does not fit.
+    """
+    if not overlay:
+        return pod
+    try:
+        apply_overlay(pod, _replaced(overlay, values))
+        made = _without_nulls(sanitize_for_serialization({part: pod.get(part) for part in ("metadata", "spec")}))
+        for part in ("metadata", "spec"):
+            if not isinstance(made.get(part), dict):
+                raise AppDefError(f"The overlay leaves the pod no {part}: leave it out, or give a mapping")
+    except AppDefError as error:
+        raise AppDefError(f"Role {role.name}: {error}") from error
+    return made
+
+
+def _replaced(value: Any, values: macros.Values) -> Any:
+    """Return an overlay with the macros replaced; other signs that macros know stand for themselves, as for TorchX."""
+    if isinstance(value, dict):
+        return {key: _replaced(inner, values) for key, inner in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(item, values) for item in value)
+    if isinstance(value, str):
+        for name, what in values.to_dict().items():
+            value = value.replace(f"${{{name}}}", what)
+    return value
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from ...specs.errors import SchedulerError
+from ...specs.errors import NotAllowedError, SchedulerError
 from ...specs.status import NONE, AppState, ReplicaStatus, RoleStatus, is_terminal
 from ..kube.api_server import ApiError, ApiServer
 from ..kube.objects import KubernetesObject, checked_event, dig, events_path, items_of, name_of, pods_path, uid_of
@@ -102,7 +102,15 @@ def read_facts(jobs: Jobs, app_id: str, now: float) -> JobFacts | None:
         SchedulerError: the server did not answer.
     """
     job = jobs.find(app_id)
-    return None if job is None else _with_events(jobs, job, jobs.kind.by_replica(job, jobs.pods(job)), now)
+    return None if job is None else _with_pods(jobs, job, now)
+
+
+def _with_pods(jobs: Jobs, job: KubernetesObject, now: float) -> JobFacts:
+    try:
+        pods = jobs.kind.by_replica(job, jobs.pods(job))
+    except NotAllowedError as error:
+        return JobFacts(job, {}, {}, refusal=str(error))
+    return _with_events(jobs, job, pods, now)
 
 
 def _with_events(jobs: Jobs, job: KubernetesObject, pods: Mapping[Replica, KubernetesObject], now: float) -> JobFacts:
@@ -127,6 +135,9 @@ def describe(kind: JobKind, facts: JobFacts, now: float, context: str = "") -> D
     status = kind.status(job, facts.pods.values())
     state = status.state
     replicas = [_replica(kind, replica, facts.pods.get(replica), state, facts) for replica, _ in kind.replicas(job)]
+    reason = kind.reason(facts, replicas, now)
+    if facts.refusal:
+        reason = "; ".join(filter(None, (status.message, facts.refusal)))
     template = first_template(kind, job)
     by_role: dict[str, list[ReplicaStatus]] = {}
     for replica in replicas:
@@ -137,7 +148,7 @@ def describe(kind: JobKind, facts: JobFacts, now: float, context: str = "") -> D
         app_id=kind.app_id(job),
         state=state,
         num_restarts=status.restarts,
-        msg=kind.reason(facts, replicas, now) or NONE,
+        msg=reason or NONE,
         metadata={**(kept.metadata if kept else {}), "namespace": namespace, **shown_kind, **status.places},
         roles_statuses=[RoleStatus(role, members) for role, members in by_role.items()],
         roles=roles,
@@ -159,8 +170,10 @@ def describe(kind: JobKind, facts: JobFacts, now: float, context: str = "") -> D
 def _replica(
     kind: JobKind, replica: Replica, pod: KubernetesObject | None, app: AppState, facts: JobFacts
 ) -> ReplicaStatus:
+    if facts.refusal:
+        return ReplicaStatus(replica.number, _UNSEEN.get(app, AppState.UNKNOWN), replica.role, "")
     if pod is None:
-        state, reason = kind.without_pod(facts.job, replica) or _WITHOUT_POD.get(app, (app, _GONE))
+        state, reason = kind.without_pod(facts.job, replica) or _WITHOUT_POD.get(app, (app, _NO_POD))
         return ReplicaStatus(replica.number, state, replica.role, "", reason=reason)
     own = main_status(pod)
     state, code, ended = pod_state(pod), exit_code(pod), terminated(own)
@@ -182,15 +195,17 @@ def _replica(
     )
 
 
-_GONE = "its pod was deleted: how it ended is not known"
+# The state of a replica whose pod may not be read, by its job's state.
+_UNSEEN = {state: state for state in (AppState.SUBMITTED, AppState.PENDING, AppState.SUCCEEDED, AppState.CANCELLED)}
+_NO_POD = "has no pod: it was deleted, or never made"
 # The state of a replica whose pod is not there, by its job's state, and why.
 _WITHOUT_POD = {
     AppState.SUBMITTED: (AppState.PENDING, "has no pod yet"),
     AppState.PENDING: (AppState.PENDING, "has no pod yet"),
     AppState.RUNNING: (AppState.PENDING, "has no pod: it is being restarted, or was removed"),
     AppState.SUCCEEDED: (AppState.SUCCEEDED, "its pod was deleted"),
-    AppState.FAILED: (AppState.UNKNOWN, _GONE),
-    AppState.CANCELLED: (AppState.CANCELLED, "its pod was ended"),
+    AppState.FAILED: (AppState.UNKNOWN, _NO_POD),
+    AppState.CANCELLED: (AppState.CANCELLED, "has no pod: the job was cancelled"),
 }
 
 
@@ -265,16 +280,18 @@ class FollowedJobs:
         if is_terminal(kind.state(job)):
             # Only its pods change, and they go.
             self.forget(app_id)
-            return _with_events(jobs, job, kind.by_replica(job, jobs.pods(job)), now)
+            return _with_pods(jobs, job, now)
         reflector = followed.pods if followed else self._follow(jobs, job)
         try:
             pods = kind.by_replica(job, reflector.items().values())
             if followed and followed.facts[:2] == (job, pods) and now - followed.read_at < _EVENTS_S:
                 return followed.facts
             facts = _with_events(jobs, job, pods, now)
-        except SchedulerError:
+        except SchedulerError as error:
             if followed is None:
                 reflector.close()
+            if isinstance(error, NotAllowedError):
+                return JobFacts(job, {}, {}, refusal=str(error))
             raise
         self._keep(app_id, _Followed(reflector, facts, now))
         return facts

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ...specs.roles import AppDef, Role
-from ...specs.status import AppState, ReplicaStatus
+from ...specs.roles import Role
+from ...specs.status import AppState, ReplicaStatus, is_terminal
 from ..kube.api_server import ApiServer
-from ..kube.objects import KubernetesObject, name_of, uid_of
-from ..types import Finding, NameFault, StateChange
+from ..kube.objects import KubernetesObject, uid_of
+from ..types import Finding, StateChange
+from .launching.form import LaunchForm
 
 CHILDREN = "jobs made for it"
 """A key that this program adds to a job: the jobs of ``batch/v1`` that it owns, the oldest first."""
 MAX_REPLICAS = 10_000
 """Further replicas of a job are not shown: a mistyped number must not fill the memory."""
-
-
-def make_app_id(job: KubernetesObject, prefix: str = "") -> str:
-    """Return the app id of a job: ``NAMESPACE:NAME``, or ``NAMESPACE:PREFIX:NAME`` where its kind has a prefix."""
-    return ":".join(filter(None, (job["metadata"].get("namespace", "default"), prefix, name_of(job))))
 
 
 class Replica(NamedTuple):
@@ -42,12 +37,14 @@ class JobFacts(NamedTuple):
         pods: the pod of each replica that has one.
         events: events by the uid, and by the name, of the objects that they are about.
         more: what `JobKind.read_more` returned.
+        refusal: why the pods are not known; empty if they are.
     """
 
     job: KubernetesObject
     pods: Mapping[Replica, KubernetesObject]
     events: Mapping[str, list[KubernetesObject]]
     more: Any = None
+    refusal: str = ""
 
 
 class JobStatus(NamedTuple):
@@ -85,46 +82,36 @@ class JobStatus(NamedTuple):
         return next((change.at for change in self.timeline if change.state is AppState.RUNNING), None)
 
 
-class JobKind(ABC):
+def joined_state(states: Collection[AppState]) -> AppState:
+    """Return the state of what has parts in these states."""
+    if all(map(is_terminal, states)):
+        return next((one for one in (AppState.FAILED, AppState.CANCELLED) if one in states), AppState.SUCCEEDED)
+    for state in (AppState.RUNNING, AppState.UNKNOWN, AppState.PENDING):
+        if state in states:
+            return AppState.RUNNING if any(map(is_terminal, states)) else state
+    return AppState.RUNNING if any(map(is_terminal, states)) else AppState.SUBMITTED
+
+
+class JobKind(LaunchForm):
     """A kind of jobs on an API server: where they are, and what their fields mean.
 
     Attributes:
         word: what people call it, such as ``JobSet``.
-        prefix: the part of app ids that tells it from kinds that may have jobs of the same name; empty for Volcano's,
-            whose ids are TorchX's.
         shows_newest_child: whether its row is that of the newest job that it made.
+        joins_children: whether the jobs that it owns are further parts of it.
         moves_start: whether its controller writes the time of a start anew while a job runs.
-        group: the API group.
-        version: its version.
-        resource: the plural that paths and rights use.
-        unknown: the message for a server that does not know this kind.
-        explanations: patterns of refusals with their messages, which use the pattern's groups.
     """
 
     word: str
-    prefix: str
     shows_newest_child = False
+    joins_children = False
     moves_start = False
-    group: str
-    version: str
-    resource: str
-    unknown: str
-    explanations: Sequence[tuple[re.Pattern[str], str]]
 
     # On the server
-
-    def path(self, namespace: str = "", name: str = "") -> str:
-        """Return the path of a namespace's jobs, of one of them, or of all jobs."""
-        parts = [f"/apis/{self.group}/{self.version}", *(["namespaces", namespace] if namespace else []), self.resource]
-        return "/".join([*parts, name] if name else parts)
 
     @abstractmethod
     def checked(self, item: Any) -> KubernetesObject | None:
         """Return a job; None if it does not have the shape of one."""
-
-    def app_id(self, job: KubernetesObject) -> str:
-        """Return the app id of a job; see `make_app_id`."""
-        return make_app_id(job, self.prefix)
 
     def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
         """Return a job with the jobs that were made for it, where its kind needs them to be described."""
@@ -202,31 +189,11 @@ class JobKind(ABC):
     def pod_reason(self, pod: KubernetesObject, events: Iterable[KubernetesObject] = ()) -> str:
         """Explain a pod's state; empty if there is nothing to say."""
 
-    # Launch and cancel
+    # Cancel
 
-    @abstractmethod
-    def name_faults(self, app: AppDef) -> list[NameFault]:
-        """Return the names that cannot be those of pods; see `Scheduler.check_names`."""
-
-    @abstractmethod
-    def check(self, app: AppDef, namespace: str) -> None:
-        """Refuse an app that cannot be a job.
-
-        Raises:
-            AppDefError: a name, a port or a value is not valid, or there is nothing to run.
-        """
-
-    @abstractmethod
-    def manifest(self, app: AppDef, options: Any) -> KubernetesObject:
-        """Return the job that an app becomes with these run options.
-
-        Raises:
-            AppDefError: the app cannot be a job.
-        """
-
-    @abstractmethod
-    def replica_at(self, job: KubernetesObject, field: str) -> tuple[str, str]:
-        """Return the replica that a field of a job belongs to, empty if none, and the rest of the field's path."""
+    def parts(self, job: KubernetesObject) -> list[KubernetesObject]:
+        """Return the jobs of which each has to be cancelled."""
+        return [job]
 
     cancel_at = "/status"
     """Where a job that is cancelled is written, below its own path."""
@@ -242,7 +209,3 @@ class JobKind(ABC):
     @abstractmethod
     def findings(self, server: ApiServer) -> list[Finding]:
         """Check whether a server runs jobs of this kind."""
-
-    @abstractmethod
-    def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
-        """Check what a launch needs of the cluster besides the namespace and the pods."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from ...specs.errors import JobNotFoundError, SchedulerError
+from ...specs.errors import JobNotFoundError, NotAllowedError, SchedulerError
 from ...specs.status import is_terminal
 from ..kube.api_server import ApiServer
 from ..kube.objects import KubernetesObject, checked_pod, items_of, owners_of, pods_path
@@ -37,6 +37,7 @@ class JobSnapshot(NamedTuple):
         pods: its pods by replica.
         status: how the job is doing; None once it is gone.
         replicas: the replicas that the job asks for.
+        refusal: why the pods are not known.
     """
 
     began: float
@@ -44,6 +45,7 @@ class JobSnapshot(NamedTuple):
     pods: Mapping[Replica, KubernetesObject]
     status: JobStatus | None
     replicas: list[Replica]
+    refusal: NotAllowedError | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -55,10 +57,13 @@ class JobSnapshot(NamedTuple):
 
         Raises:
             JobNotFoundError: there is no such job.
+            NotAllowedError: its pods may not be read.
             ValueError: it has no such role or replica; the message lists those that it has.
         """
         if self.job is None:
             raise JobNotFoundError(app_id, "kubernetes")
+        if self.refusal is not None:
+            raise self.refusal
         roles: dict[str, dict[int, Replica]] = {}
         for replica in self.replicas:
             roles.setdefault(replica.role, {})[replica.number] = replica
@@ -144,4 +149,9 @@ class Jobs:
         if job is None:
             return JobSnapshot(began, None, {}, None, [])
         replicas = [replica for replica, _ in kind.replicas(job)]
-        return JobSnapshot(began, job, kind.by_replica(job, self.pods(job)), kind.status(job), replicas)
+        status, refusal, pods = kind.status(job), None, {}
+        try:
+            pods = kind.by_replica(job, self.pods(job))
+        except NotAllowedError as error:
+            refusal = error
+        return JobSnapshot(began, job, pods, status, replicas, refusal)

@@ -28,6 +28,8 @@ SUBMITTED_AT = "torchx-tui/submitted-at"
 USER = "torchx-tui/user"
 """Who launched it."""
 SESSION = "torchx-tui/session"
+JOBS = "torchx-tui/jobs"
+"""How many Jobs an app of several roles has; the first one owns the others."""
 CANCELLED_BY = "torchx-tui/cancelled-by"
 """Who cancelled it, where the kind of jobs has no such state."""
 
@@ -45,15 +47,18 @@ def pod_labels(app: AppDef, role_idx: int, role: Role, replica_id: int, app_id: 
         replica_id: the replica's number, from 0.
         app_id: the job's name.
     """
-    given = {
-        VERSION: __version__,
-        APP_NAME: app.name,
-        ROLE_INDEX: str(role_idx),
-        ROLE_NAME: role.name,
-        REPLICA_ID: str(replica_id),
-        KUBERNETES_NAME: app.name,
-        MANAGED_BY: TORCHX,
-    }
+    of_role = {ROLE_INDEX: str(role_idx), ROLE_NAME: role.name, REPLICA_ID: str(replica_id)}
+    return {**app_labels(app, app_id), **{name: label_value(value) for name, value in of_role.items()}}
+
+
+def app_labels(app: AppDef, app_id: str = "") -> dict[str, str]:
+    """Return the labels that all objects of an app have.
+
+    Args:
+        app: the app.
+        app_id: the job's name.
+    """
+    given = {VERSION: __version__, APP_NAME: app.name, KUBERNETES_NAME: app.name, MANAGED_BY: TORCHX}
     if app_id:
         given[INSTANCE] = app_id
     return {name: label_value(value) for name, value in given.items()}

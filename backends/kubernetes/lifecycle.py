@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...logs.text.sanitize import plain
@@ -14,8 +14,8 @@ from ..kube.api_server import ApiError, ApiServer
 from ..kube.objects import KubernetesObject, dig, name_of, sanitize_for_serialization, uid_of
 from ..shared.progress import current_progress
 from . import labels
-from .job_kind import JobKind
 from .jobs import Jobs
+from .launching.form import LaunchForm, path_of, pod_templates
 from .request import KubernetesJob
 
 _WEBHOOK = re.compile(r'admission webhook "(?P<name>[^"]+)" denied the request:\s*(?P<why>.*)', re.DOTALL)
@@ -37,6 +37,21 @@ _EXPLANATIONS = (
         "there is no priority class {name}: `kubectl get priorityclasses` lists them",
     ),
 )
+# Objects that a pod's spec names: their paths, and the refusal where one is missing.
+_NEEDED = {
+    "serviceAccountName": (
+        "/api/v1/namespaces/{namespace}/serviceaccounts/{name}",
+        "there is no service account {name} in {namespace}: correct service_account, or create it",
+    ),
+    "priorityClassName": (
+        "/apis/scheduling.k8s.io/v1/priorityclasses/{name}",
+        "there is no priority class {name}: correct priority_class; `kubectl get priorityclasses` lists them",
+    ),
+    "claimName": (
+        "/api/v1/namespaces/{namespace}/persistentvolumeclaims/{name}",
+        "there is no volume claim {name} in {namespace}: correct the mount, or create it",
+    ),
+}
 # Complaints of a server that are shown.
 _MAX_COMPLAINTS = 4
 
@@ -50,7 +65,7 @@ _UNSENT = {"ConnectTimeoutError", "ConnectionRefusedError", "NameResolutionError
 _TRIES = 5
 
 
-def explain_refusal(error: ApiError, namespace: str, kind: JobKind, job: KubernetesObject) -> str:
+def explain_refusal(error: ApiError, namespace: str, kind: LaunchForm, job: KubernetesObject) -> str:
     """Explain why a job, or a pod of it, was refused, with what to do; else return the server's message.
 
     Args:
@@ -67,7 +82,7 @@ def explain_refusal(error: ApiError, namespace: str, kind: JobKind, job: Kuberne
     if error.status == 409 and error.reason == "AlreadyExists":
         return f"there is a job of this name in {namespace} already: launch it again, which gives it another name"
     if error.status == 413 or "request is too large" in answer:
-        return describe_too_large(kind, job)
+        return describe_too_large(job)
     for pattern, text in (*kind.explanations, *_EXPLANATIONS):
         if match := pattern.search(answer):
             return text.format(**match.groupdict())
@@ -83,32 +98,34 @@ def explain_refusal(error: ApiError, namespace: str, kind: JobKind, job: Kuberne
     return answer
 
 
-def describe_too_large(kind: JobKind, job: KubernetesObject) -> str:
+def describe_too_large(job: KubernetesObject) -> str:
     """Describe a job of too many bytes, with what to do."""
-    return (
-        f"the job is too large for the server with its {kind.status(job).wanted} replicas, each of which is written "
-        "out: ask for fewer, or move long arguments and variables into the image or a file"
-    )
+    written = sum(1 for _ in pod_templates(job))
+    many = f" with its {written} replicas, each of which is written out: ask for fewer, or" if written > 1 else ":"
+    return f"the job is too large for the server{many} move long arguments and variables into the image or a file"
 
 
-def _describe_cause(cause: Any, kind: JobKind, job: KubernetesObject) -> str:
+def _describe_cause(cause: Any, kind: LaunchForm, job: KubernetesObject) -> str:
     field, message = (plain(str(cause.get(part) or "")) for part in ("field", "message"))
     return _with_replica(f"{field}: {message}" if field else message, kind, job)
 
 
-def _with_replica(complaint: str, kind: JobKind, job: KubernetesObject) -> str:
+def _with_replica(complaint: str, kind: LaunchForm, job: KubernetesObject) -> str:
     """Return a complaint that begins with the path of a field, with the field's replica in front."""
     replica, rest = kind.replica_at(job, complaint)
     return f"{replica}: {rest}" if replica else complaint
 
 
-def validate(server: ApiServer, kind: JobKind, resource: Mapping[str, Any]) -> None:
+def validate(
+    server: ApiServer, kind: LaunchForm, resource: Mapping[str, Any], others: Sequence[Mapping[str, Any]] = ()
+) -> None:
     """Ask the server whether it would take a job; nothing is created.
 
     Args:
         server: the server.
         kind: the job's kind.
         resource: the job.
+        others: what is created after it.
 
     Raises:
         AppDefError: it would not: something in the job is at fault; the message says what.
@@ -116,27 +133,39 @@ def validate(server: ApiServer, kind: JobKind, resource: Mapping[str, Any]) -> N
         BackendUnavailableError: it cannot be asked.
     """
     job, namespace = _placed(resource)
-    try:
-        server.request("POST", kind.path(namespace), params={"dryRun": "All"}, body=job, timeout=_TIMEOUT_S)
-    except BackendUnavailableError as error:
-        raise BackendUnavailableError(f"{error}. validate_spec=false launches without this check") from error
-    except ApiError as error:
-        words = explain_refusal(error, namespace, kind, job)
-        if error.status in (400, 413, 422):
-            raise AppDefError(f"The server would reject the job: {words}") from error
-        error.args = (words,)
-        raise
+    items = [job, *(_placed(other)[0] for other in others)]
+    for item in items:
+        path = kind.path(namespace) if item is job else path_of(item, namespace)
+        try:
+            answer = server.request("POST", path, params={"dryRun": "All"}, body=item, timeout=_TIMEOUT_S)
+        except BackendUnavailableError as error:
+            raise BackendUnavailableError(f"{error}. validate_spec=false launches without this check") from error
+        except ApiError as error:
+            words = explain_refusal(error, namespace, kind, item)
+            if error.status in (400, 413, 422):
+                what = "job" if item is job else f"{item['kind']} {name_of(item)}"
+                raise AppDefError(f"The server would reject the {what}: {words}") from error
+            error.args = (words,)
+            raise
+        if _is_numbered(item) and not dig(answer, "spec", "completionMode"):
+            what = f"The server does not number the replicas of {name_of(item)}"
+            raise AppDefError(f"{what}: Kubernetes 1.22 and later do; use kind=volcano")
     # Last: only a job that the server would take is known to be of the right form.
-    _refuse_missing_accounts(server, kind, job, namespace)
+    _refuse_missing(server, items, namespace)
+
+
+def _is_numbered(item: KubernetesObject) -> bool:
+    """Return whether a Job has replicas that need their numbers; old servers drop the field without a word."""
+    return dig(item, "spec", "completionMode") == "Indexed" and dig(item, "spec", "completions") > 1
 
 
 def launch(
     server: ApiServer,
-    kind: JobKind,
+    kind: LaunchForm,
     job: KubernetesJob,
     push_images: Callable[[Mapping[str, tuple[str, str]]], object] | None = None,
 ) -> str:
-    """Create a job, after pushing its images, and return its app id.
+    """Create a job and what belongs to it, after pushing its images, and return its app id.
 
     Args:
         server: the server.
@@ -146,7 +175,7 @@ def launch(
 
     Raises:
         AppDefError: something that its pods need is missing.
-        ApiError: the server refused; the message says why. Nothing was created.
+        ApiError: the server refused; the message says why. Nothing was created, or it was removed again.
         BackendUnavailableError: the server cannot be reached; the message says where the job may have been created.
         LaunchCancelledError: the launch was ended before.
         SchedulerError: an image could not be pushed.
@@ -156,45 +185,80 @@ def launch(
             raise SchedulerError(f"{len(job.images_to_push)} images must be pushed, but no Docker engine can do it")
         push_images(job.images_to_push)
     made, namespace = _placed(job.resource)
-    _refuse_missing_accounts(server, kind, made, namespace)
-    annotations = made["metadata"].setdefault("annotations", {})
-    annotations[labels.SUBMITTED_AT] = f"{time.time():.3f}"
+    others = [_placed(other)[0] for other in job.others]
+    _refuse_missing(server, [made, *others], namespace)
     current_progress().report("creating the job")
-    app_id = kind.app_id(made)
+    now, app_id = f"{time.time():.3f}", kind.app_id(made)
+    created = _create(server, kind, made, kind.path(namespace), app_id, now)
+    owner = {part: made[part] for part in ("apiVersion", "kind")}
+    owner |= {"name": name_of(made), "uid": dig(created, "metadata", "uid")}
     try:
-        server.request("POST", kind.path(namespace), body=made, timeout=_TIMEOUT_S)
-    except BackendUnavailableError as error:
-        if _was_sent(error) and _was_created(server, kind, made, error):
-            return app_id
-        raise BackendUnavailableError(f"{app_id} was not launched: {error}") from error
-    except ApiError as error:
-        if error.status == 409 and _was_created(server, kind, made, error):
-            return app_id
-        error.args = (f"{app_id} was not launched: {explain_refusal(error, namespace, kind, made)}",)
+        for other in others:
+            other["metadata"]["ownerReferences"] = [owner]
+            _create(server, kind, other, path_of(other, namespace), f"{app_id}: its {other['kind']}", now)
+    except SchedulerError as error:
+        try:
+            _delete(server, kind.path(namespace, name_of(made)), owner["uid"])
+        except SchedulerError:
+            error.args = (f"{error}. {app_id} was created without it, and could not be removed again: delete it",)
         raise
     return app_id
 
 
+def _create(
+    server: ApiServer, kind: LaunchForm, made: KubernetesObject, path: str, what: str, now: str
+) -> KubernetesObject:
+    """Create an object once, and return it as the server has it.
+
+    Args:
+        server: the server.
+        kind: the job's kind.
+        made: the object.
+        path: where it is created.
+        what: its name in messages.
+        now: when, by which it is known if the answer is lost.
+
+    Raises:
+        ApiError: the server refused.
+        BackendUnavailableError: the server cannot be reached; the message says if the object may have been created.
+    """
+    made["metadata"].setdefault("annotations", {})[labels.SUBMITTED_AT] = now
+    try:
+        return server.request("POST", path, body=made, timeout=_TIMEOUT_S)
+    except BackendUnavailableError as error:
+        if _was_sent(error) and (there := _find_created(server, path, made, what, error)):
+            return there
+        raise BackendUnavailableError(f"{what} was not launched: {error}") from error
+    except ApiError as error:
+        if error.status == 409 and (there := _find_created(server, path, made, what, error)):
+            return there
+        error.args = (f"{what} was not launched: {explain_refusal(error, made['metadata']['namespace'], kind, made)}",)
+        raise
+
+
 def _placed(resource: Mapping[str, Any]) -> tuple[KubernetesObject, str]:
-    """Return a copy of a job as plain data, and its namespace."""
+    """Return a copy of an object as plain data, and its namespace."""
     made: KubernetesObject = sanitize_for_serialization(resource)
     return made, made["metadata"].setdefault("namespace", "default")
 
 
-def _refuse_missing_accounts(server: ApiServer, kind: JobKind, job: KubernetesObject, namespace: str) -> None:
-    """Refuse a job whose pods name a service account that does not exist: its controller would try in vain.
+def _refuse_missing(server: ApiServer, items: Sequence[KubernetesObject], namespace: str) -> None:
+    """Refuse jobs whose pods need an object that does not exist: their controller would try in vain.
 
     Raises:
-        AppDefError: there is no such account.
+        AppDefError: there is no such service account, priority class or volume claim.
         BackendUnavailableError: the server cannot be asked.
     """
-    for account in dict.fromkeys(dig(pod, "spec", "serviceAccountName") for _, pod in kind.replicas(job)):
+    needed = [("priorityClassName", dig(item, "spec", "priorityClassName")) for item in items]
+    for _, template in (found for item in items for found in pod_templates(item)):
+        spec = dig(template, "spec") or {}
+        needed += [(field, spec.get(field)) for field in ("serviceAccountName", "priorityClassName")]
+        needed += [("claimName", dig(one, "persistentVolumeClaim", "claimName")) for one in spec.get("volumes") or []]
+    for field, name in dict.fromkeys(needed):
+        path, words = _NEEDED[field]
         try:
-            path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}"
-            if account and server.find(path) is None:
-                raise AppDefError(
-                    f"there is no service account {account} in {namespace}: correct service_account, or create it"
-                )
+            if name and server.find(path.format(namespace=namespace, name=name)) is None:
+                raise AppDefError(words.format(namespace=namespace, name=name))
         except ApiError:
             # One that this user may not read counts as there.
             continue
@@ -209,26 +273,26 @@ def _was_sent(error: BaseException | None) -> bool:
     return True
 
 
-def _was_created(server: ApiServer, kind: JobKind, made: KubernetesObject, error: SchedulerError) -> bool:
-    """Return whether a job exists although its creation was not confirmed: the answer may have been lost.
+def _find_created(
+    server: ApiServer, path: str, made: KubernetesObject, what: str, error: SchedulerError
+) -> KubernetesObject | None:
+    """Return an object that exists although its creation was not confirmed: the answer may have been lost.
 
     Raises:
         BackendUnavailableError: the server does not tell that either.
     """
     try:
-        there = server.find(kind.path(made["metadata"]["namespace"], name_of(made)))
+        there = server.find(f"{path}/{name_of(made)}")
     except ApiError:
-        return False
+        return None
     except BackendUnavailableError:
         raise BackendUnavailableError(
-            f"{error}. Whether {kind.app_id(made)} was created is not known: look for it when the server is back, "
+            f"{error}. Whether {what} was created is not known: look for it when the server is back, "
             "before launching it again"
         ) from error
     # The same moment: nobody else made it.
-    return (
-        dig(there, "metadata", "annotations", labels.SUBMITTED_AT)
-        == made["metadata"]["annotations"][labels.SUBMITTED_AT]
-    )
+    at = dig(there, "metadata", "annotations", labels.SUBMITTED_AT)
+    return there if at == made["metadata"]["annotations"][labels.SUBMITTED_AT] else None
 
 
 def abort(jobs: Jobs, app_id: str, uid: str) -> None:
@@ -247,8 +311,9 @@ def abort(jobs: Jobs, app_id: str, uid: str) -> None:
         if job is None or is_terminal(jobs.kind.state(job)):
             return
         try:
-            body = jobs.kind.cancelled(job)
-            jobs.server.request("PUT", f"{_path(jobs, job)}{jobs.kind.cancel_at}", body=body)
+            for part in jobs.kind.parts(job):
+                path = f"{_path(jobs, part)}{jobs.kind.cancel_at}"
+                jobs.server.request("PUT", path, body=jobs.kind.cancelled(part))
             return
         except ApiError as error:
             # 409: the controller, or someone else, wrote in between.
@@ -261,19 +326,24 @@ def remove(jobs: Jobs, app_id: str, uid: str) -> None:
     job = _find(jobs, app_id, uid)
     if job is None:
         return
-    body = {
-        "apiVersion": "v1",
-        "kind": "DeleteOptions",
-        "propagationPolicy": "Background",
-        "preconditions": {"uid": uid_of(job)},
-    }
     try:
-        jobs.server.request("DELETE", _path(jobs, job), body=body)
+        _delete(jobs.server, _path(jobs, job), uid_of(job))
     except ApiError as error:
         if error.status == 409:
             raise _replaced(app_id) from error
         if error.status != 404:
             raise
+
+
+def _delete(server: ApiServer, path: str, uid: str) -> None:
+    """Delete the object of a uid, and then what it owns."""
+    body = {
+        "apiVersion": "v1",
+        "kind": "DeleteOptions",
+        "propagationPolicy": "Background",
+        "preconditions": {"uid": uid},
+    }
+    server.request("DELETE", path, body=body)
 
 
 def _find(jobs: Jobs, app_id: str, uid: str) -> KubernetesObject | None:

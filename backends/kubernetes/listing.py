@@ -16,7 +16,7 @@ from ..kube.reflector import Reflector
 from ..shared.changes import Subscribers
 from ..types import DescribeAppResponse, ListAppResponse
 from . import labels
-from .job_kind import JobKind
+from .job_kind import JobKind, joined_state
 from .jobs import Jobs
 from .times import submitted_at
 
@@ -179,15 +179,19 @@ class ListedJobs:
     def _fold(self, found: Mapping[str, ListedJob]) -> Iterator[ListAppResponse]:
         """Yield the rows of the jobs that no other job made, some with the state of the newest job that they made."""
         newest: dict[str, ListedJob] = {}
+        made: dict[str, list[ListAppResponse]] = {}
         tops = []
         for listed in found.values():
             makers = [uid for uid in listed.owners if uid in found]
             if not makers:
                 tops.append(listed)
             for uid in makers:
+                made.setdefault(uid, []).append(listed.row)
                 if uid not in newest or (listed.row.submitted_at or 0) > (newest[uid].row.submitted_at or 0):
                     newest[uid] = listed
         for listed in tops:
+            if listed.kind is not None and listed.kind.joins_children and listed.uid in made:
+                listed = listed._replace(row=_joined_row(listed.row, made[listed.uid]))
             row = self._known_row(listed)
             child = newest.get(listed.uid)
             if child and listed.kind is not None and listed.kind.shows_newest_child:
@@ -296,6 +300,18 @@ class ListedJobs:
         return next((listed for listed in known if listed.row.app_id == app_id), ListedJob(_NO_ROW, "", ""))
 
 
+def _joined_row(row: ListAppResponse, others: Sequence[ListAppResponse]) -> ListAppResponse:
+    """Return the row of a job of which others are further parts."""
+    rows = [row, *others]
+    state = joined_state([one.state for one in rows])
+    ends = [one.finished_at for one in rows if one.finished_at is not None]
+    counts: dict[str, Any] = {name: sum(getattr(one, name) or 0 for one in rows) for name in _COUNTS}
+    finished_at = max(ends, default=None) if is_terminal(state) else None
+    message = next(filter(None, (one.msg for one in rows)), "")
+    return replace(row, state=state, finished_at=finished_at, msg=message, **counts)
+
+
+_COUNTS = ("replicas_running", "replicas_wanted", "replicas_succeeded")
 _NO_ROW = ListAppResponse("", AppState.UNKNOWN)
 
 

@@ -18,16 +18,19 @@ from ..kube.rights import EXEC, EXEC_1_35, LOGS, PODS, Right, may
 from ..types import Finding
 from ..workspace.scripts import workspace_findings
 from .job_kind import JobKind
+from .launching.batch import LOCAL_QUEUES
+from .launching.form import LaunchForm, pod_templates, role_of
 from .lifecycle import describe_too_large, explain_refusal
 from .request import KubernetesOpts
 
 # The objects that an option names; more are no help to choose from.
-_CHOICE_PATHS = {
-    "namespace": "/api/v1/namespaces",
-    "queue": "/apis/scheduling.volcano.sh/v1beta1/queues",
-    "service_account": "/api/v1/namespaces/{namespace}/serviceaccounts",
-    "priority_class": "/apis/scheduling.k8s.io/v1/priorityclasses",
-}
+_CHOICE_PATHS = (
+    ("namespace", "/api/v1/namespaces"),
+    ("queue", "/apis/scheduling.volcano.sh/v1beta1/queues"),
+    *(("queue", path) for path in LOCAL_QUEUES),
+    ("service_account", "/api/v1/namespaces/{namespace}/serviceaccounts"),
+    ("priority_class", "/apis/scheduling.k8s.io/v1/priorityclasses"),
+)
 _MAX_CHOICES = 200
 # Seconds: a form waits for it.
 _TIMEOUT_S = 5.0
@@ -37,7 +40,7 @@ _MAX_BYTES = 1_500_000
 
 def cancel_right(kind: JobKind) -> Right:
     """Return the right to cancel jobs of a kind."""
-    return Right("update", kind.resource, kind.group, "status")
+    return Right("update", kind.resource, kind.group, kind.cancel_at.lstrip("/"))
 
 
 def delete_right(kind: JobKind) -> Right:
@@ -56,6 +59,7 @@ def _needed(kind: JobKind, version: tuple[int, int]) -> dict[Right, str]:
         delete_right(kind): "nothing can be deleted",
         EXEC: "no shell can be opened",
     }
+    needed |= dict.fromkeys(kind.more_rights, "nothing of several replicas can be launched")
     return {**needed, EXEC_1_35: "no shell can be opened"} if version >= (1, 35) else needed
 
 
@@ -96,16 +100,16 @@ def known_values(server: ApiServer) -> dict[str, list[str]]:
     values: dict[str, list[str]] = {}
     try:
         values["context"] = list(read_contexts().names)
-        for option, path in _CHOICE_PATHS.items():
+        for option, path in _CHOICE_PATHS:
             if names := server.list_names(path.format(namespace=server.namespace), _MAX_CHOICES):
-                values[option] = names
+                values[option] = list(dict.fromkeys([*values.get(option, ()), *names]))
     except (SchedulerError, ValueError):
         return values
     return values
 
 
 def launch_findings(
-    server: ApiServer, kind: JobKind, app: AppDef, opts: KubernetesOpts, image_repo: str = ""
+    server: ApiServer, kind: LaunchForm, app: AppDef, opts: KubernetesOpts, image_repo: str = ""
 ) -> list[Finding]:
     """List the faults that a launch would have; what this user may not read is skipped.
 
@@ -122,8 +126,10 @@ def launch_findings(
         findings += kind.launch_findings(server, app, opts)
         findings += _nodes(server, app)
         findings += _pods(server, kind, app, opts)
-    except (BackendUnavailableError, AppDefError) as error:
+    except AppDefError as error:
         findings.append(Finding("error", str(error)))
+    except BackendUnavailableError as error:
+        findings.append(Finding("warning", f"the launch could not be checked: {error}"))
     return findings
 
 
@@ -151,15 +157,15 @@ def _nodes(server: ApiServer, app: AppDef) -> Iterator[Finding]:
                 yield Finding("warning", f"{role.name}: no node has the labels {wanted}", hint)
 
 
-def _pods(server: ApiServer, kind: JobKind, app: AppDef, opts: KubernetesOpts) -> Iterator[Finding]:
+def _pods(server: ApiServer, kind: LaunchForm, app: AppDef, opts: KubernetesOpts) -> Iterator[Finding]:
     """Yield what the server has against the first pod of each role, such as an account or a class that is missing."""
-    job = kind.manifest(app, opts)
+    job, *others = kind.manifest(app, opts)
     if len(json.dumps(job)) > _MAX_BYTES:
-        yield Finding("error", describe_too_large(kind, job))
+        yield Finding("error", describe_too_large(job))
         return
     first: dict[str, Any] = {}
-    for replica, template in kind.replicas(job):
-        first.setdefault(replica.role, template)
+    for _, template in (found for item in (job, *others) for found in pod_templates(item)):
+        first.setdefault(role_of(template), template)
     for role, template in first.items():
         spec = template["spec"] | ({"priorityClassName": opts.priority_class} if opts.priority_class else {})
         metadata = {**template["metadata"], "name": f"{name_of(job)}-{spec['containers'][0]['name']}-0"}
@@ -170,8 +176,8 @@ def _pods(server: ApiServer, kind: JobKind, app: AppDef, opts: KubernetesOpts) -
             # The controller makes the pods: this user need not be allowed to.
             if error.is_missing_right:
                 return
-            level = "warning" if "quota" in str(error) else "error"
-            yield Finding(level, f"{role}: {explain_refusal(error, opts.namespace, kind, job)}")
+            # A launch that cannot succeed is refused by `validate`: this may be mended before the pods are made.
+            yield Finding("warning", f"{role}: {explain_refusal(error, opts.namespace, kind, job)}")
 
 
 def _is_missing(server: ApiServer, path: str) -> bool:

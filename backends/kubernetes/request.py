@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ...specs.roles import AppDef
@@ -13,7 +13,7 @@ from ..shared.readable_yaml import readable_yaml
 from ..shared.secrets import MASK, is_secret, mask_args, mask_text
 from . import labels
 from .app_def import app_def_annotations
-from .job_kind import JobKind, make_app_id
+from .launching.form import LaunchForm, make_app_id
 
 # Annotations that hold a whole manifest, secret values and all.
 _WHOLE = (labels.APP_DEF, "kubectl.kubernetes.io/last-applied-configuration")
@@ -23,8 +23,8 @@ _WHOLE = (labels.APP_DEF, "kubectl.kubernetes.io/last-applied-configuration")
 class KubernetesOpts(StructuredOpts):
     """Names and texts are TorchX's, as `torchx runopts kubernetes` prints them; `context` is ours."""
 
-    queue: str
-    """Volcano queue to schedule job in."""
+    queue: str | None = None
+    """Volcano queue to schedule job in. Of Jobs and JobSets: the LocalQueue of Kueue; none: without Kueue."""
 
     namespace: str = "default"
     """Kubernetes namespace to schedule job in."""
@@ -46,6 +46,9 @@ class KubernetesOpts(StructuredOpts):
 
     efa_device_count: int | None = None
     """EFA device count override: None/unset=use resource spec, 0=remove EFA, N>0=set EFA count to N."""
+
+    kind: str = "auto"
+    """What runs it: volcano, jobset, job (Jobs of Kubernetes itself). auto: the first of these that the server has."""
 
     context: str | None = None
     """Context of the kubeconfig to use. None: the cluster that this program runs in, else the current context."""
@@ -84,24 +87,30 @@ class KubernetesJob:
     Args:
         images_to_push: the repository and tag that each image of the local Docker engine is pushed to before.
         resource: the job.
+        others: what is created after it and belongs to it, such as its Service.
+        prefix: that of its app id, see `make_app_id`.
     """
 
     images_to_push: dict[str, tuple[str, str]]
     resource: dict[str, Any]
+    others: list[dict[str, Any]] = field(default_factory=list)
+    prefix: str = ""
 
     @property
     def app_id(self) -> str:
-        """The app's id, ``NAMESPACE:NAME``."""
-        return make_app_id(self.resource)
+        """The app's id."""
+        return make_app_id(self.resource, self.prefix)
 
     def __str__(self) -> str:
-        shown: dict[str, Any] = sanitize_for_serialization(self.resource)
-        notes = [*self._pushes(), *_without_app_def(shown)]
+        shown: list[dict[str, Any]] = sanitize_for_serialization([self.resource, *self.others])
+        notes = [*self._pushes(), *_without_app_def(shown[0])]
         secrets: set[str] = set()
-        shown = masked(shown, secrets)
+        documents = [readable_yaml(masked(one, secrets)) for one in shown]
+        if self.others:
+            notes.append("the first object owns the others: an ownerReference with its uid is added to them")
         if secrets:
             notes.append(f"values shown as {MASK} are sent in full: {', '.join(sorted(secrets))}")
-        return "".join(f"# {note}\n" for note in notes) + readable_yaml(shown)
+        return "".join(f"# {note}\n" for note in notes) + "---\n".join(documents)
 
     def _pushes(self) -> Iterator[str]:
         for image, (repository, tag) in self.images_to_push.items():
@@ -112,7 +121,7 @@ def make_request(
     app: AppDef,
     session: str,
     opts: KubernetesOpts,
-    kind: JobKind,
+    kind: LaunchForm,
     images_to_push: Mapping[str, tuple[str, str]] | None = None,
 ) -> KubernetesJob:
     """Return the request for an app.
@@ -129,13 +138,14 @@ def make_request(
     """
     pushes = dict(images_to_push or {})
     kind.check(app, opts.namespace)
-    resource = kind.manifest(app, opts)
+    resource, *others = kind.manifest(app, opts)
     built = {f"{repository}:{tag}" for repository, tag in pushes.values()}
     metadata: dict[str, Any] = resource["metadata"]
-    # `kubectl apply` puts it where the launch does.
-    metadata["namespace"] = opts.namespace
-    metadata["annotations"] = app_def_annotations(app, session, built=built)
-    return KubernetesJob(pushes, resource)
+    # `kubectl apply` puts them where the launch does.
+    for one in (resource, *others):
+        one["metadata"]["namespace"] = opts.namespace
+    metadata.setdefault("annotations", {}).update(app_def_annotations(app, session, built=built))
+    return KubernetesJob(pushes, resource, others, kind.prefix)
 
 
 def _without_app_def(resource: dict[str, Any]) -> Iterator[str]:

@@ -33,6 +33,7 @@ from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
+from .choose import AUTO, LAUNCHED, choose_kind
 from .cluster import ClusterReader
 from .describe import FollowedJobs
 from .job_kind import CHILDREN, JobKind
@@ -44,7 +45,6 @@ from .listing import ListedJobs
 from .log_stream import KubernetesLogStream
 from .preflight import known_values, launch_findings, server_findings
 from .request import KubernetesJob, KubernetesOpts, make_request, masked
-from .volcano.kind import VOLCANO
 from .volcano.manifest import app_to_resource
 from .volcano.names import cleanup_str
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 _ALL = Capabilities(
     retries=True,
-    logs_after_cancel="Volcano removes its pods, and their logs with them: what was read here stays until you quit.",
+    logs_after_cancel="Its pods are removed, and their logs with them: what was read here stays until you quit.",
 )
 
 
@@ -112,7 +112,6 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         super().__init__("kubernetes", session_name, docker_client=docker_client)
         self._server = ApiServer(context, client, timeout=timeout)
         self._namespace = "" if all_namespaces else namespace or self._server.namespace
-        self._kind: JobKind = VOLCANO
         self._kinds = ServerKinds(self._server)
         self._listed = ListedJobs(self._kinds.find, self._namespace)
         self._followed = FollowedJobs(self._kinds.of, lambda: self._listed.is_watched, self._listed.version)
@@ -137,12 +136,17 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
 
     def _submit_dryrun(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> AppDryRunInfo[KubernetesJob]:
         opts = KubernetesOpts.from_cfg(cfg)
-        request = make_request(app, self.session_name, opts, self._kind, self.dryrun_push_images(app, cfg))
+        request = make_request(app, self.session_name, opts, self._launched(cfg), self.dryrun_push_images(app, cfg))
         return AppDryRunInfo(request, str)
+
+    def _launched(self, cfg: Mapping[str, CfgVal]) -> JobKind:
+        """Return the kind of job that run options choose; the server is asked once."""
+        return choose_kind(self._kinds.find, KubernetesOpts.from_cfg(cfg))
 
     def _check_request(self, dryrun_info: AppDryRunInfo[KubernetesJob]) -> None:
         if KubernetesOpts.from_cfg(dryrun_info.cfg).validate_spec:
-            validate(self._server, self._kind, dryrun_info.request.resource)
+            request = dryrun_info.request
+            validate(self._server, self._kinds.of(request.app_id).kind, request.resource, request.others)
 
     def _validate(self, app: AppDef, scheduler: str, cfg: Mapping[str, CfgVal]) -> None:
         """Accept roles without resources: their pods have no limits."""
@@ -154,13 +158,14 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
             SchedulerError: nothing was created; the message says why and what to do.
             LaunchCancelledError: the launch was cancelled.
         """
-        app_id = launch(self._server, self._kind, dryrun_info.request, push_images=self.push_images)
+        request = dryrun_info.request
+        app_id = launch(self._server, self._kinds.of(request.app_id).kind, request, push_images=self.push_images)
         self._listed.add(split_app_id(app_id)[0])
         return app_id
 
     def known_values(self) -> dict[str, builtins.list[str]]:
         """Return contexts, namespaces, queues, service accounts and priority classes, as far as they can be listed."""
-        return known_values(self._server)
+        return {**known_values(self._server), "kind": [AUTO, *LAUNCHED]}
 
     # Watching
 
@@ -297,23 +302,26 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
     # Advice
 
     def check(self) -> builtins.list[Finding]:
-        """Return the server's version, Volcano, its queues, and what is not allowed; or why it cannot be used."""
+        """Return the server's version, what runs the jobs, and what is not allowed; or why it cannot be used."""
+        try:
+            self._kinds.find()
+        except SchedulerError as error:
+            return [Finding("error", str(error))]
         missing: set[Right] = set()
-        findings = server_findings(self._server, self._kind, self._namespace, missing)
+        findings = server_findings(self._server, self._launched({}), self._namespace, missing)
         # A right that is missing in the whole cluster may be there in a namespace.
         self.capabilities = replace(_ALL, shell=not self._namespace or not missing & {EXEC, EXEC_1_35})
         return findings
 
     def check_names(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[NameFault]:
         """Return the names that cannot be those of pods; see `ChecksNames`."""
-        return self._kind.name_faults(app)
+        return self._launched(self.run_opts().resolve(cfg)).name_faults(app)
 
     def preflight(self, app: AppDef, cfg: Mapping[str, CfgVal]) -> builtins.list[Finding]:
         """List the faults of a launch: a queue, namespace, account or class that is missing."""
         resolved = self.run_opts().resolve(cfg)
-        return launch_findings(
-            self._server, self._kind, app, KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
-        )
+        opts, image_repo = KubernetesOpts.from_cfg(resolved), str(resolved.get("image_repo") or "")
+        return launch_findings(self._server, self._launched(resolved), app, opts, image_repo)
 
 
 def create_scheduler(session_name: str, **kwargs: Any) -> KubernetesScheduler:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.backends.docker import request as docker
-from torchx_tui.backends.kubernetes.volcano import names as kubernetes
+from torchx_tui.backends.kubernetes.choose import LAUNCHED
 from torchx_tui.backends.local import request as local
 from torchx_tui.backends.runner import Runner
 from torchx_tui.specs.errors import AppDefError
@@ -15,7 +15,7 @@ from torchx_tui.specs.roles import AppDef, Role
 BACKENDS = {
     "local": (local.name_faults, lambda app: local.check_app(app, "mine")),
     "docker": (docker.name_faults, docker.check_app),
-    "kubernetes": (kubernetes.name_faults, lambda app: kubernetes.check_app(app, "default")),
+    "kubernetes": (LAUNCHED["volcano"].name_faults, lambda app: LAUNCHED["volcano"].check(app, "default")),
 }
 
 
@@ -43,9 +43,9 @@ def test_names_that_are_changed(backend, name, roles, whose, words):
 
 
 def test_a_name_of_the_allowed_length_fits():
-    (fault,) = kubernetes.name_faults(app("j" * 45, "r"))
+    (fault,) = LAUNCHED["volcano"].name_faults(app("j" * 45, "r"))
     most = int(fault.allowed.removeprefix("it can have ").partition(" ")[0])
-    assert [any(kubernetes.name_faults(app("j" * (most + more), "r"))) for more in (0, 1)] == [False, True]
+    assert [any(LAUNCHED["volcano"].name_faults(app("j" * (most + more), "r"))) for more in (0, 1)] == [False, True]
 
 
 NAMES = st.one_of(st.sampled_from(["job", "a b", "", ".", "r" * 31, "R", "r", "ß"]), st.text(max_size=70))

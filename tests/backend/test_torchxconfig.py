@@ -8,6 +8,7 @@ import pytest
 from backend.tables import TABLES
 from hypothesis import given
 from hypothesis import strategies as st
+from support.canned import CannedScheduler
 from support.torchxconfig import apply, load_sections
 
 from torchx_tui.backends import registry
@@ -155,8 +156,19 @@ def test_a_written_file_is_read_again(project):
     assert cfg == dict(LocalOpts.as_runopts().resolve({}))
 
 
-def test_a_required_option_is_written_to_be_filled_in():
-    text = "[kubernetes]\nqueue = #FIXME:(str) Volcano queue to schedule job in.\n\n[local_cwd]\n\n"
+def test_a_required_option_is_written_to_be_filled_in(monkeypatch):
+    class NeedsQueue(CannedScheduler):
+        def _run_opts(self):
+            opts = runopts()
+            opts.add("queue", str, "Where to wait.", required=True)
+            return opts
+
+    create = registry.create_scheduler
+    made = {"kubernetes": lambda *given, **more: NeedsQueue()}
+    monkeypatch.setattr(
+        registry, "create_scheduler", lambda name, *given, **more: made.get(name, create)(name, *given, **more)
+    )
+    text = "[kubernetes]\nqueue = #FIXME:(str) Where to wait.\n\n[local_cwd]\n\n"
     assert dumped(["kubernetes", "local_cwd"], required_only=True) == text
 
 

@@ -137,8 +137,7 @@ def component_differs(name, words):
 
 @pytest.mark.parametrize(
     "argv",
-    ["runopts local_cwd", "configure --print -s local_cwd", "configure --print -a -s local_cwd",
-     "configure --print -s kubernetes"],
+    ["runopts local_cwd", "configure --print -s local_cwd", "configure --print -a -s local_cwd"],
 )  # fmt: skip
 def test_printed_alike(argv):
     their, our = (printed(specs, *argv.split()) for specs in (theirs(), our_specs))

@@ -493,3 +493,18 @@ def test_reported_error_is_quoted(reported, quote):
 )
 def test_cells_in_a_row_of_replicas(width, cells):
     assert cells_per_row(width) == cells
+
+
+async def test_page_of_a_job_deleted_elsewhere_says_so(tmp_path):
+    scheduler = CannedScheduler(logs=tmp_path / "logs")
+    scheduler.add("sweep-1", AppState.RUNNING, 60.0)
+    app = make_app(scheduler, tmp_path)
+    async with jobs_of(app) as table:
+        job = await table.job()
+        await job.until(lambda: job.state().startswith("● Running"), "its state")
+        del scheduler.apps["sweep-1"], scheduler.described["sweep-1"]
+        app.feed.refresh()
+        await job.until(lambda: "was deleted" in job.state(), "that it is gone")
+        assert job.state().startswith("? Unknown")
+        assert job.why() == ["local no longer has this job: it was deleted"]
+        assert job.key_is_enabled("x") is not True

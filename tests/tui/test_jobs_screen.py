@@ -13,11 +13,13 @@ from textual.widgets import Input
 from torchx_tui.backends.types import BY_TORCHX
 from torchx_tui.specs.errors import SchedulerError
 from torchx_tui.specs.status import AppState
+from torchx_tui.tui.format import clock
 from torchx_tui.tui.job.dialogs import delete_dialog
 from torchx_tui.tui.job.screen import JobScreen
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch.screen import LaunchScreen
 from torchx_tui.tui.logs.screen import LogsScreen
+from torchx_tui.tui.messages import ActionDone, BackendFailed, JobsChanged
 from torchx_tui.tui.rows import JobRow
 from torchx_tui.tui.ui.dialog import AskDialog
 from torchx_tui.tui.ui.keys_screen import KeysScreen, bindings_of
@@ -536,3 +538,33 @@ async def test_help_lists_the_most_used_keys_first(app):
         assert len(what) == len(set(what))
         # No motions of Textual's.
         assert not [words for words in what if words.startswith(("Scroll", "Page "))]
+
+
+async def test_message_of_an_outage_names_each_next_try(app, scheduler):
+    async with jobs_of(app, rows=22) as table:
+        for seconds in (1.0, 20.0):
+            at = app.now() + seconds
+            app.post_message(BackendFailed("local_cwd", "it is away", app.now(), at))
+            await table.shows(f"it is away   next try at {clock(at, app.now())}")
+
+
+async def test_typed_count_reaches_its_box_from_a_button(app):
+    async with jobs_of(app, rows=22) as table:
+        await table.press("asterisk")
+        dialog = await table.dialog(AskDialog, "D")
+        await table.press("tab", "2", "2")
+        assert dialog.query_one("#dialog-count", Input).value == "22"
+
+
+async def test_cancel_of_a_job_that_has_ended_says_nothing(app):
+    async with jobs_of(app, rows=22) as table:
+        row = next(row for row in app.jobs.rows.values() if row.state is AppState.RUNNING)
+        # Its end comes before the answer to the request, both in one turn of the loop.
+        ended = replace(row, state=AppState.CANCELLED, finished_at=app.now())
+        app.post_message(JobsChanged(row.scheduler, {row.handle: ended}, set()))
+        app.post_message(ActionDone(f"Cancelling {row.name}", handles=(row.handle,), is_cancel=True))
+        await table.until(lambda: not app.jobs.is_live(row.handle), "its end")
+        await table.settled()
+        assert "Cancelling" not in app.status.message
+        app.post_message(ActionDone("Cancelling b", handles=(row.handle,)))
+        await table.until(lambda: app.status.message == "Cancelling b", "another message")

@@ -274,14 +274,7 @@ class JobActions(BaseScreen):
                 most=_AT_ONCE,
                 on_done=tell,
             )
-            if (
-                cancels
-                and not forget
-                and not done.failed
-                and not any(dashboard.jobs.is_live(row.handle) for row in rows)
-            ):
-                # Their end was announced meanwhile.
-                done.text = f"{count(len(rows), 'job')} cancelled" if len(rows) > 1 else ""
+            done.is_cancel = cancels and not forget
             dashboard.post_message(done)
 
         if cancels and not forget:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual import events, work
@@ -120,9 +121,12 @@ class JobScreen(JobActions):
         """Return this job."""
         return [self.row]
 
-    def _show_row(self, _news: RowsChanged) -> None:
+    def _show_row(self, news: RowsChanged) -> None:
         """Show the job's state as it is now."""
         self.row = self.dashboard.jobs.rows.get(self.row.handle, self.row)
+        if self.row.handle in news.removed:
+            # A job that is no longer listed may be another user's, or was deleted.
+            self._watch()
         self._refresh_head()
         self.refresh_bars()
 
@@ -133,6 +137,8 @@ class JobScreen(JobActions):
         if message.described is None:
             if message.error:
                 self.dashboard.status.say(message.error, failed=True, about=message.handle)
+            elif message.handle not in self.dashboard.jobs.rows and not self.row.history:
+                self._show_gone()
             return
         self.described = described = message.described
         if described.state in (AppState.RUNNING, AppState.SUCCEEDED) or self.activity.is_read:
@@ -147,6 +153,20 @@ class JobScreen(JobActions):
             self._jumped = True
             self.dashboard.feed.explain(message.handle, described, message.logs)
         self._fill_tab()
+        self._refresh_head()
+        self.refresh_bars()
+
+    def _show_gone(self) -> None:
+        """Show that the job was deleted."""
+        words = f"{backend_word(self.row.scheduler)} no longer has this job: it was deleted"
+        self.row = replace(self.row, history=True, running=0)
+        if not self.row.is_final:
+            self.row = replace(self.row, state=AppState.UNKNOWN, why=words, finished_at=self.clock())
+            if self.described is not None:
+                self.described = replace(self.described, state=AppState.UNKNOWN, msg=words, roles_statuses=[])
+                self.why.show(self.described)
+                self.replicas.show(self.described)
+        self._show_doing()
         self._refresh_head()
         self.refresh_bars()
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from textual import work
+from textual import events, work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -135,7 +135,7 @@ class AskDialog(Dialog[str]):
         self.details = Text("\n").join(details)
         self._note, self._find_body = note, find_body
         self._count_text = Static(self._count_words(), markup=False)
-        self._count_input = Input(compact=True, restrict="[0-9]*", id="dialog-count")
+        self._count_input = Input(compact=True, restrict="[0-9]*", select_on_focus=False, id="dialog-count")
         self._count_input.cursor_blink = False
 
     def heading(self) -> str:
@@ -189,6 +189,13 @@ class AskDialog(Dialog[str]):
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
         self.action_answer(list(self.buttons)[list(self.query(Button)).index(event.button)])
+
+    def on_key(self, event: events.Key) -> None:
+        """Let digits go to the box for the count, wherever the focus is."""
+        if self.count > 1 and event.is_printable and event.character and event.character.isdigit():
+            event.stop()
+            self.set_focus(self._count_input)
+            self._count_input.insert_text_at_cursor(event.character)
 
     def on_input_submitted(self) -> None:
         self.action_answer(list(self.buttons)[-1])

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from ....logs.text.sanitize import plain
 from ....specs.status import AppState, is_terminal
+from ...kube.api_server import ApiServer
 from ...kube.causes import event_time, explain_nodes
-from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, shape
+from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, number, owners_of, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
 from .. import labels
-from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
+from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica, joined_state
+from ..launching.batch import IndexedJobForm
+from ..launching.form import role_of
+from .children import children_of, with_children
 from .kueue import queue_of
 from .observed import (
     CONDITIONS,
@@ -26,7 +30,7 @@ from .observed import (
 )
 
 INDEX = "batch.kubernetes.io/job-completion-index"
-# Servers before 1.27 have this label only; newer ones have it beside `batch.kubernetes.io/job-name`.
+# Servers before 1.27 have it without a domain only; later ones have both.
 _JOB_NAME = "job-name"
 JOB_SPEC = shape(
     suspend=bool,
@@ -66,29 +70,57 @@ _ENDS = {
 }
 _RULE = re.compile(r"rule at index (\d+)")
 _GONE = "its pod{s} {were} deleted, and the log{s} with {it}"
+_COUNTS = ("wanted", "running", "succeeded", "restarts")
 _ONE = {"s": "", "were": "was", "it": "it"}
 _MANY = {"s": "s", "were": "were", "it": "them"}
 
 
-class BatchJobs(ObservedJobs):
+class BatchJobs(IndexedJobForm, ObservedJobs):
     """Jobs of ``batch/v1``."""
 
-    word, prefix = "Job", "job"
-    group, version, resource = "batch", "v1", "jobs"
+    word = "Job"
+    launched_as = "job"
+    joins_children = True
 
     def checked(self, item: Any) -> KubernetesObject | None:
         return checked(item, _JOB)
 
     def pods_selector(self, job: KubernetesObject) -> str:
-        return f"{_JOB_NAME}={name_of(job)}"
+        return f"{labels.INSTANCE if children_of(job) else _JOB_NAME}={name_of(job)}"
+
+    def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
+        if not dig(job, "metadata", "annotations", labels.JOBS):
+            return job
+        return with_children(self, server, job, {"labelSelector": f"{labels.INSTANCE}={name_of(job)}"})
+
+    def owners_of_pods(self, job: KubernetesObject) -> frozenset[str]:
+        return frozenset(map(uid_of, _parts(job))) - {""}
 
     # A job
 
     def state(self, job: KubernetesObject) -> AppState:
-        return job_state(job)
+        return joined_state([job_state(part) for part in _parts(job)])
 
     def status(self, job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> JobStatus:
         pods = list(pods)
+        own, *others = [self._status(part, _pods_of(job, part, pods)) for part in _parts(job)]
+        for other in others:
+            state = joined_state([own.state, other.state])
+            ends = [one.finished_at for one in (own, other) if one.finished_at is not None]
+            starts = [one.started_at for one in (own, other) if one.started_at is not None]
+            finished_at = max(ends, default=None) if is_terminal(state) else None
+            own = own._replace(
+                state=state,
+                finished_at=finished_at,
+                timeline=timeline_of(job, state, min(starts, default=None), finished_at),
+                message=own.message or other.message,
+                makes_pods=own.makes_pods or other.makes_pods,
+                may_restart=own.may_restart or other.may_restart,
+                **{field: getattr(own, field) + getattr(other, field) for field in _COUNTS},
+            )
+        return own
+
+    def _status(self, job: KubernetesObject, pods: list[KubernetesObject]) -> JobStatus:
         state, status, held = job_state(job, pods), job.get("status") or {}, true_conditions(job)
         ended = next((held[one] for one in ("Complete", "Failed") if one in held), None)
         finished_at = seconds_of(status.get("completionTime") or (ended or {}).get("lastTransitionTime"))
@@ -113,18 +145,22 @@ class BatchJobs(ObservedJobs):
     # Replicas
 
     def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
-        return replicas_of(job)
+        return islice(chain.from_iterable(map(replicas_of, _parts(job))), MAX_REPLICAS)
 
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}
         return Replica(named.get(labels.ROLE_NAME) or main_container(pod, "main"), index_of(pod))
 
     def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
-        if dig(job, "spec", "completionMode") == "Indexed":
-            return super().by_replica(job, pods)
-        return by_slot(self.replica_of, count_of(job), pods)
+        pods, found = list(pods), {}
+        for part in _parts(job):
+            own = _pods_of(job, part, pods)
+            is_indexed = dig(part, "spec", "completionMode") == "Indexed"
+            found |= super().by_replica(part, own) if is_indexed else by_slot(self.replica_of, count_of(part), own)
+        return found
 
     def without_pod(self, job: KubernetesObject, replica: Replica) -> tuple[AppState, str] | None:
+        job = next((part for part in _parts(job) if role_of(dig(part, "spec", "template")) == replica.role), job)
         if dig(job, "spec", "completionMode") != "Indexed":
             return None
         if replica.number in _indexes(dig(job, "status", "completedIndexes") or ""):
@@ -144,6 +180,9 @@ class BatchJobs(ObservedJobs):
         return selectors + [f"involvedObject.kind=Pod,reason={reason}" for reason in reasons]
 
     def why(self, facts: JobFacts) -> str:
+        return "; ".join(filter(None, dict.fromkeys(self._why(_facts_of(facts, part)) for part in _parts(facts.job))))
+
+    def _why(self, facts: JobFacts) -> str:
         job = facts.job
         spec, status, held = job.get("spec") or {}, job.get("status") or {}, true_conditions(job)
         ended = held.get("Failed") or held.get("FailureTarget")
@@ -174,6 +213,12 @@ class BatchJobs(ObservedJobs):
         )
         return "; ".join(filter(None, (words, gone)))
 
+    def makers(self, job: KubernetesObject) -> list[KubernetesObject]:
+        return _parts(job)
+
+    def parts(self, job: KubernetesObject) -> list[KubernetesObject]:
+        return [part for part in _parts(job) if not is_terminal(job_state(part))]
+
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         made = super().cancelled(job)
         if self.is_suspended(job):
@@ -183,6 +228,20 @@ class BatchJobs(ObservedJobs):
 
 
 BATCH = BatchJobs()
+
+
+def _parts(job: KubernetesObject) -> list[KubernetesObject]:
+    """Return the Jobs of an app: one for each role, the first of which owns the others."""
+    return [job, *children_of(job)]
+
+
+def _pods_of(job: KubernetesObject, part: KubernetesObject, pods: Iterable[KubernetesObject]) -> list[KubernetesObject]:
+    return [pod for pod in pods if not children_of(job) or uid_of(part) in owners_of(pod)]
+
+
+def _facts_of(facts: JobFacts, part: KubernetesObject) -> JobFacts:
+    pods = facts.pods.items()
+    return facts._replace(job=part, pods={replica: pod for replica, pod in pods if _pods_of(facts.job, part, [pod])})
 
 
 def job_state(job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> AppState:
@@ -214,17 +273,19 @@ def job_state(job: KubernetesObject, pods: Iterable[KubernetesObject] = ()) -> A
     return AppState.RUNNING if ready or tried else AppState.PENDING
 
 
-def index_of(pod: KubernetesObject) -> int:
-    """Return the completion index of a pod; before 1.28 it is an annotation only."""
-    return number(dig(pod, "metadata", "labels") or {}, INDEX, number(dig(pod, "metadata", "annotations") or {}, INDEX))
-
-
 def count_of(job: KubernetesObject) -> int:
     """Return how many replicas a job has: its completions, or those that work on a queue at a time."""
     spec = job.get("spec") or {}
     count = spec.get("completions")
     count = spec.get("parallelism", 1) if count is None else count
     return max(0, min(MAX_REPLICAS, count))
+
+
+def index_of(pod: KubernetesObject) -> int:
+    """Return the completion index of a pod; 0 if it has none."""
+    # Servers before 1.28 have it as an annotation only.
+    noted, named = (dig(pod, "metadata", field) or {} for field in ("annotations", "labels"))
+    return number({**noted, **named}, INDEX)
 
 
 def replicas_of(job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:

@@ -46,6 +46,7 @@ class CronJobs(ObservedJobs):
     """CronJobs of ``batch/v1``."""
 
     word, prefix = "CronJob", "cronjob"
+    launched_as = "job"
     shows_newest_child = True
     group, version, resource = "batch", "v1", "cronjobs"
 
@@ -53,7 +54,7 @@ class CronJobs(ObservedJobs):
         return checked(item, _CRON)
 
     def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
-        return with_children(server, job)
+        return with_children(BATCH, server, job)
 
     pods_selector = _of_newest("pods_selector")
     owners_of_pods = _of_newest("owners_of_pods")

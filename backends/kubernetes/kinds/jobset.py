@@ -11,8 +11,11 @@ from ....specs.status import AppState, is_terminal
 from ...kube.api_server import ApiServer
 from ...kube.objects import METADATA, KubernetesObject, Name, checked, dig, name_of, number, shape, uid_of
 from ...kube.pods import first_start, main_container, seconds_of
+from .. import labels
 from ..job_kind import MAX_REPLICAS, JobFacts, JobStatus, Replica
-from .batch import JOB_SPEC, count_of, index_of
+from ..launching.form import role_of
+from ..launching.jobset import JobSetForm
+from .batch import BATCH, JOB_SPEC, count_of, index_of
 from .children import children_of, with_children
 from .kueue import queue_of
 from .observed import (
@@ -52,17 +55,17 @@ _JOBSET = shape(
 )
 
 
-class JobSets(ObservedJobs):
+class JobSets(JobSetForm, ObservedJobs):
     """Jobs of ``jobset.x-k8s.io/v1alpha2``."""
 
-    word, prefix = "JobSet", "jobset"
-    group, version, resource = "jobset.x-k8s.io", "v1alpha2", "jobsets"
+    word = "JobSet"
+    launched_as = "jobset"
 
     def checked(self, item: Any) -> KubernetesObject | None:
         return checked(item, _JOBSET)
 
     def with_children(self, server: ApiServer, job: KubernetesObject) -> KubernetesObject:
-        return with_children(server, job, {"labelSelector": f"{_NAME}={name_of(job)}"})
+        return with_children(BATCH, server, job, {"labelSelector": f"{_NAME}={name_of(job)}"})
 
     def pods_selector(self, job: KubernetesObject) -> str:
         return f"{_NAME}={name_of(job)}"
@@ -104,7 +107,7 @@ class JobSets(ObservedJobs):
 
     def replicas(self, job: KubernetesObject) -> Iterator[tuple[Replica, KubernetesObject]]:
         found = (
-            (Replica(part["name"], index), dig(part, "template", "spec", "template") or {})
+            (Replica(_role_name(part), index), dig(part, "template", "spec", "template") or {})
             for part in _parts(job)
             for index in range(_size(part) * _jobs(part))
         )
@@ -112,10 +115,12 @@ class JobSets(ObservedJobs):
 
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}
-        return Replica(named.get(_ROLE) or main_container(pod), index_of(pod))
+        # The role as it was launched, of which the replicated job's name has only small letters, digits and -.
+        role = named.get(labels.ROLE_NAME) or named.get(_ROLE) or main_container(pod)
+        return Replica(role, index_of(pod))
 
     def by_replica(self, job: KubernetesObject, pods: Iterable[KubernetesObject]) -> dict[Replica, KubernetesObject]:
-        sizes = {part["name"]: _size(part) for part in _parts(job)}
+        sizes = {_role_name(part): _size(part) for part in _parts(job)}
         found = {}
         for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp") or "")):
             role, index = self.replica_of(pod)
@@ -124,7 +129,9 @@ class JobSets(ObservedJobs):
         return found
 
     def without_pod(self, job: KubernetesObject, replica: Replica) -> tuple[AppState, str] | None:
-        if "Completed" not in true_conditions(job) or (_counts(job).get(replica.role) or {}).get("succeeded"):
+        names = {_role_name(part): part["name"] for part in _parts(job)}
+        counts = _counts(job).get(names.get(replica.role, "")) or {}
+        if "Completed" not in true_conditions(job) or counts.get("succeeded"):
             return None
         return AppState.CANCELLED, "was ended: the successPolicy was met"
 
@@ -166,6 +173,10 @@ def _state(job: KubernetesObject, pods: Iterable[KubernetesObject]) -> AppState:
         return seen
     began = any(one.get("ready") or one.get("succeeded") for one in counts.values())
     return AppState.RUNNING if began else AppState.PENDING
+
+
+def _role_name(part: KubernetesObject) -> str:
+    return role_of(dig(part, "template", "spec", "template") or {}) or part["name"]
 
 
 def _parts(job: KubernetesObject) -> list[KubernetesObject]:

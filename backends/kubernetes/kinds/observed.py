@@ -25,7 +25,7 @@ from ...kube.objects import POD_SPEC, KubernetesObject, Texts, Time, dig, name_o
 from ...kube.pod_template import role_of_template
 from ...kube.pods import main_container, pod_state, run_of
 from ...shared.exit_reasons import format_cancelled, short_time
-from ...types import Finding, NameFault, StateChange
+from ...types import Finding, StateChange
 from .. import labels
 from ..job_kind import CHILDREN, JobFacts, JobKind, Replica
 from ..times import submitted_at
@@ -62,7 +62,8 @@ class ObservedJobs(JobKind):
     """Jobs that others launch: this program shows, explains and ends them."""
 
     unknown = ""
-    explanations = ()
+    launched_as = "auto"
+    """The run option ``kind`` that launches such a job again."""
     cancel_at = ""
 
     def is_suspended(self, job: KubernetesObject) -> bool:
@@ -78,7 +79,17 @@ class ObservedJobs(JobKind):
         return [job]
 
     def cfg(self, job: KubernetesObject) -> dict[str, Any]:
-        return {"namespace": job["metadata"].get("namespace")}
+        template = next((found for _, found in self.replicas(job)), {})
+        pod, account = template.get("spec") or {}, dig(template, "spec", "serviceAccountName")
+        cfg = {
+            "namespace": job["metadata"].get("namespace"),
+            "kind": self.launched_as,
+            "queue": queue_of(job) or None,
+            "priority_class": pod.get("priorityClassName"),
+            # A server names this one where none was.
+            "service_account": account if account != "default" else None,
+        }
+        return {name: value for name, value in cfg.items() if value is not None}
 
     def main_container(self, pod: KubernetesObject) -> str:
         return main_container(pod, "main")
@@ -183,17 +194,11 @@ class ObservedJobs(JobKind):
 
     # Launch and cancel
 
-    def name_faults(self, app: AppDef) -> list[NameFault]:
-        return []
+    def pod_name(self, job: str, app: AppDef, role: Role, k: int) -> str:
+        return f"{job}-{k}"
 
-    def check(self, app: AppDef, namespace: str) -> None:
+    def manifest(self, app: AppDef, options: Any) -> list[KubernetesObject]:
         raise AppDefError(f"A {self.word} cannot be launched from here: `kubectl create` does it")
-
-    def manifest(self, app: AppDef, options: Any) -> KubernetesObject:
-        raise AppDefError(f"A {self.word} cannot be launched from here: `kubectl create` does it")
-
-    def replica_at(self, job: KubernetesObject, field: str) -> tuple[str, str]:
-        return "", field
 
     def cancelled(self, job: KubernetesObject) -> KubernetesObject:
         annotations = {**(job["metadata"].get("annotations") or {}), labels.CANCELLED_BY: user_name()}
@@ -203,7 +208,7 @@ class ObservedJobs(JobKind):
         return made
 
     def findings(self, server: ApiServer) -> list[Finding]:
-        return []
+        return [Finding("ok", f"apps are launched as a {self.word}: there is no Volcano")]
 
     def launch_findings(self, server: ApiServer, app: AppDef, options: Any) -> list[Finding]:
         return []

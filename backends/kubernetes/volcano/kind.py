@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from ....specs.errors import InvalidRunConfigException
 from ....specs.handles import normalize_str
 from ....specs.roles import AppDef
 from ....specs.status import AppState, ReplicaStatus, is_terminal
@@ -15,7 +16,7 @@ from ...kube.causes import is_silent, pod_reason, together, waits
 from ...kube.objects import KubernetesObject, dig, name_of, uid_of
 from ...kube.pod_template import cores
 from ...kube.pods import main_container, pod_state, run_of
-from ...types import Finding, NameFault
+from ...types import Finding
 from ..job_kind import JobFacts, JobKind, JobStatus, Replica
 from ..times import submitted_at
 from .causes import EventSummary, is_gang_only, job_message, not_picked_up, summarize_events
@@ -34,7 +35,7 @@ from .jobs import (
     tasks_of,
 )
 from .manifest import app_to_resource
-from .names import check_app, name_faults
+from .names import pod_name
 from .phases import app_state, finished_at, phase_of, timeline
 from .roles import roles_of
 
@@ -54,8 +55,8 @@ class VolcanoJobs(JobKind):
     moves_start = True
     group, version, resource = GROUP, VERSION, "jobs"
     unknown = (
-        f"the cluster has no Volcano, which runs the jobs: there is no {GROUP}/{VERSION}; its administrator can "
-        "install it (https://volcano.sh)"
+        f"the cluster has no Volcano: there is no {GROUP}/{VERSION}; leave kind out to launch without it, or let its "
+        "administrator install it (https://volcano.sh)"
     )
     explanations = (
         (
@@ -175,13 +176,14 @@ class VolcanoJobs(JobKind):
 
     # Launch and cancel
 
-    def name_faults(self, app: AppDef) -> list[NameFault]:
-        return list(name_faults(app))
+    pod_name = staticmethod(pod_name)
 
-    check = staticmethod(check_app)
-
-    def manifest(self, app: AppDef, options: Any) -> KubernetesObject:
-        return app_to_resource(
+    def manifest(self, app: AppDef, options: Any) -> list[KubernetesObject]:
+        if not options.queue:
+            raise InvalidRunConfigException(
+                "Required run option: queue, which Volcano's jobs wait in", "queue", dict(options)
+            )
+        job = app_to_resource(
             app,
             options.queue,
             options.service_account,
@@ -190,6 +192,7 @@ class VolcanoJobs(JobKind):
             reserved_memmb=options.reserved_memmb,
             efa_device_count=options.efa_device_count,
         )
+        return [job]
 
     def replica_at(self, job: KubernetesObject, field: str) -> tuple[str, str]:
         match, tasks = _TASK_FIELD.match(field), tasks_of(job)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....specs.errors import AppDefError
 from ....specs.handles import make_unique, normalize_str
 from ....specs.roles import AppDef, RetryPolicy, Role, macros
-from ...kube.objects import KubernetesObject, sanitize_for_serialization
-from ...kube.overlay import NAMESPACE, POD, Overlay, apply_overlay, get_overlay
+from ...kube.objects import KubernetesObject
+from ...kube.overlay import overlaid, overlay_of
 from ...kube.pod_template import IMAGE_VARIABLE, RESERVED_MEMMB, RESERVED_MILLICPU, make_pod
 from ...shared.kept_app_def import RANK0_HOST
 from ...shared.progress import while_wanted
@@ -54,7 +52,7 @@ def app_to_resource(
     name = normalize_str(make_unique(app.name))
     tasks: list[KubernetesObject] = []
     for role_index, role in enumerate(app.roles):
-        overlay = _overlay_of(role)
+        overlay = overlay_of(role)
         for replica_id in while_wanted(range(role.num_replicas)):
             is_first = role_index == 0 and replica_id == 0
             values = macros.Values(
@@ -69,7 +67,7 @@ def app_to_resource(
             replica.env[IMAGE_VARIABLE] = replica.image
             task = task_name(role.name, replica_id)
             pod = make_pod(task, replica, service_account, reserved_millicpu, reserved_memmb, efa_device_count)
-            pod = _overlaid(pod, role, overlay, values)
+            pod = overlaid(pod, role, overlay, values)
             pod["metadata"].setdefault("labels", {}).update(pod_labels(app, role_index, role, replica_id, name))
             tasks.append({"replicas": 1, "name": task, "template": pod, **_task_policies(app, role, replica_id)})
     spec: KubernetesObject = {
@@ -102,43 +100,3 @@ def _action(app: AppDef, role: Role) -> str:
     if policy is RetryPolicy.ROLE:
         return "RestartJob" if len(app.roles) == 1 else "RestartTask"
     return "RestartJob" if policy is RetryPolicy.APPLICATION else ""
-
-
-def _overlay_of(role: Role) -> Overlay:
-    try:
-        return get_overlay(role, NAMESPACE, POD)
-    except AppDefError as error:
-        raise AppDefError(f"Role {role.name}: {error}") from error
-
-
-def _overlaid(pod: KubernetesObject, role: Role, overlay: Overlay, values: macros.Values) -> KubernetesObject:
-    """Return a pod with an overlay laid over it."""
-    if not overlay:
-        return pod
-    try:
-        apply_overlay(pod, _replaced(overlay, values))
-        made = _without_nulls(sanitize_for_serialization({part: pod.get(part) for part in ("metadata", "spec")}))
-        for part in ("metadata", "spec"):
-            if not isinstance(made.get(part), dict):
-                raise AppDefError(f"The overlay leaves the pod no {part}: leave it out, or give a mapping")
-    except AppDefError as error:
-        raise AppDefError(f"Role {role.name}: {error}") from error
-    return made
-
-
-def _replaced(value: Any, values: macros.Values) -> Any:
-    """Return an overlay with the macros replaced; other signs that macros know stand for themselves, as for TorchX."""
-    if isinstance(value, dict):
-        return {key: _replaced(inner, values) for key, inner in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(_replaced(item, values) for item in value)
-    if isinstance(value, str):
-        for name, what in values.to_dict().items():
-            value = value.replace(f"${{{name}}}", what)
-    return value
-
-
-def _without_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [_without_nulls(item) for item in value] if isinstance(value, list) else value

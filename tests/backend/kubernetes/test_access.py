@@ -77,12 +77,14 @@ def test_few_rights(kubernetes_cluster, alice):
     scheduler = alice(READ_JOBS)
     refused = f"not allowed: system:serviceaccount:{kubernetes_cluster.namespace}:alice may not"
     for act, right in (
-        (scheduler.cancel, "update jobs/status.batch.volcano.sh"),
+        (scheduler.cancel, "update jobs.batch.volcano.sh/status"),
         (scheduler.delete, "delete jobs.batch.volcano.sh"),
-        (scheduler.describe, "list pods in namespace"),
     ):
         with pytest.raises(SchedulerError, match=f"{refused} {right}"):
             act(app_id)
+    described = scheduler.describe(app_id)
+    assert described is not None
+    assert described.msg.startswith(f"{refused} list pods in namespace")
     server = ApiServer()
     missing: set[Right] = set()
     words = [one.what for one in server_findings(server, VOLCANO, kubernetes_cluster.namespace, missing) if one.hint]

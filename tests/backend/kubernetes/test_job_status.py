@@ -117,8 +117,8 @@ def test_failed_job_names_the_first_failure():
         ("Pending", AppState.PENDING, "has no pod yet"),
         ("Running", AppState.PENDING, "has no pod: it is being restarted, or was removed"),
         ("Completed", AppState.SUCCEEDED, "its pod was deleted"),
-        ("Failed", AppState.UNKNOWN, "its pod was deleted: how it ended is not known"),
-        ("Aborted", AppState.CANCELLED, "its pod was ended"),
+        ("Failed", AppState.UNKNOWN, "has no pod: it was deleted, or never made"),
+        ("Aborted", AppState.CANCELLED, "has no pod: the job was cancelled"),
     ],
 )
 def test_replica_without_a_pod(phase, state, reason):

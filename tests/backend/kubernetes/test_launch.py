@@ -17,6 +17,7 @@ from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.shared.progress import Progress, shown_progress
 from torchx_tui.specs.errors import AppDefError, BackendUnavailableError, LaunchCancelledError, SchedulerError
+from torchx_tui.specs.mounts import VolumeMount
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 
@@ -162,6 +163,19 @@ def test_a_service_account_that_is_missing_is_refused_before(server):
     assert [one.params for one in server.asked if one.method == "POST"] == [{"dryRun": "All"}]
     # Once a launch, however many pods name it.
     assert len(server.paths("GET")) == 2
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (request(role(), priority_class="high"), "there is no priority class high: correct priority_class"),
+        (request(role(mounts=[VolumeMount("data", "/data")])), "there is no volume claim data in default: "),
+    ],
+)
+def test_missing_object_of_a_pod_is_refused(server, made, words):
+    for act in (lambda: launch(server.api(), VOLCANO, made), lambda: validate(server.api(), VOLCANO, made.resource)):
+        with pytest.raises(AppDefError, match=words):
+            act()
 
 
 def test_service_account_that_cannot_be_read(server):

@@ -19,12 +19,14 @@ from torchx_tui.backends.kubernetes.jobs import Jobs
 from torchx_tui.backends.kubernetes.lifecycle import launch, validate
 from torchx_tui.backends.kubernetes.preflight import launch_findings
 from torchx_tui.backends.kubernetes.request import KubernetesOpts, make_request
+from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
 from torchx_tui.backends.kubernetes.volcano.roles import roles_of
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.mounts import BindMount, VolumeMount
 from torchx_tui.specs.resources import Resource
 from torchx_tui.specs.roles import AppDef, RetryPolicy
+from torchx_tui.specs.status import AppState
 
 # Small machines run these.
 SMALL = Resource(cpu=0, gpu=0, memMB=64)
@@ -68,6 +70,11 @@ def test_the_server_keeps_what_is_needed_to_launch_it_again(kubernetes_cluster):
         role("b", num_replicas=2, min_replicas=1, env=variables),
         role("c", max_retries=1, retry_policy=RetryPolicy.ROLE, mounts=mounts),
     ]
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "v"}, "spec": spec}
+    kubernetes_cluster.request(
+        "POST", f"/api/v1/namespaces/{kubernetes_cluster.namespace}/persistentvolumeclaims", claim
+    )
     job = launched(kubernetes_cluster, *given)
     assert float(job["metadata"]["annotations"][labels.SUBMITTED_AT]) > 0
     assert read_app_def(job, []) == AppDef("job", given)
@@ -113,16 +120,16 @@ class TestPreflight:
             "warning: worker: no node has the labels example.com/no-such=x",
         ]
         (said,) = self.found(kubernetes_cluster, service_account="no-such")
-        assert said.startswith("error: worker: there is no service account no-such in the namespace: ")
+        assert said.startswith("warning: worker: there is no service account no-such in the namespace: ")
         (said,) = self.found(kubernetes_cluster, priority_class="no-such")
-        assert said.startswith("error: worker: there is no priority class no-such: ")
+        assert said.startswith("warning: worker: there is no priority class no-such: ")
         (said,) = self.found(kubernetes_cluster, namespace="no-such")
-        assert said.startswith("error: worker: there is no namespace no-such: ")
+        assert said.startswith("warning: worker: there is no namespace no-such: ")
 
     def test_what_the_server_has_against_pods(self, kubernetes_cluster):
         twice = role(mounts=[BindMount("/a", "/x"), BindMount("/b", "/x")])
         (said,) = self.found(kubernetes_cluster, role("a"), twice)
-        assert said.startswith("error: worker: spec.containers[0].volumeMounts[2].mountPath: ")
+        assert said.startswith("warning: worker: spec.containers[0].volumeMounts[2].mountPath: ")
         assert "must be unique" in said
 
     def test_a_quota(self, kubernetes_cluster):
@@ -141,3 +148,68 @@ class TestPreflight:
         (said,) = self.found(kubernetes_cluster)
         assert said.startswith("warning: worker: the quota small of the namespace does not allow it")
         assert "limits.memory=8M is the limit" in said
+
+
+@pytest.mark.parametrize("kind", ["job", "auto"])
+def test_apps_without_volcano(kubernetes_cluster, kind):
+    cfg = {"namespace": kubernetes_cluster.namespace, "kind": kind, **({"queue": "default"} if kind == "auto" else {})}
+    scheduler = KubernetesScheduler("mine", namespace=kubernetes_cluster.namespace)
+    app = AppDef("job", [role(args=["-c", "echo rank ${replica_id} of ${app_id}"], resource=SMALL)])
+    try:
+        app_id = scheduler.schedule(scheduler.submit_dryrun(app, cfg))
+        wait_until(lambda: scheduler.has_ended(app_id), "its end")
+        described = scheduler.describe(app_id)
+        assert described is not None
+        assert (described.state, described.name, described.roles[0].image) == (
+            AppState.SUCCEEDED,
+            "job",
+            "busybox:local",
+        )
+        assert described.cfg["namespace"] == kubernetes_cluster.namespace
+        (line,) = scheduler.log_iter(app_id, "worker", 0)
+        assert line.strip() == f"rank 0 of {app_id.rpartition(':')[2]}"
+        (row,) = scheduler.list()
+        assert (row.app_id, row.foreign) == (app_id, False)
+        assert app_id.count(":") == (2 if kind == "job" else 1)
+        scheduler.delete(app_id)
+        wait_until(lambda: scheduler.describe(app_id) is None, "it is gone")
+    finally:
+        scheduler.close()
+
+
+def test_app_of_several_jobs_is_one(kubernetes_cluster):
+    cfg = {"namespace": kubernetes_cluster.namespace, "kind": "job"}
+    scheduler = KubernetesScheduler("mine", namespace=kubernetes_cluster.namespace)
+    roles = [
+        # Old servers do not number several replicas of a role.
+        role("trainer", args=["-c", "sleep 600"], resource=SMALL),
+        role("reader", args=["-c", "echo read"], resource=SMALL),
+    ]
+    services = f"/api/v1/namespaces/{kubernetes_cluster.namespace}/services"
+
+    def state():
+        described = scheduler.describe(app_id)
+        return described and described.state
+
+    try:
+        app_id = scheduler.schedule(scheduler.submit_dryrun(AppDef("job", roles), cfg))
+        name = app_id.rpartition(":")[2]
+        (service,) = kubernetes_cluster.request("GET", services)["items"]
+        assert (service["metadata"]["name"], service["spec"]["clusterIP"]) == (name, "None")
+
+        def reader():
+            described = scheduler.describe(app_id)
+            assert described is not None
+            return next(one.replicas[0] for one in described.roles_statuses if one.role == "reader")
+
+        wait_until(lambda: reader().state is AppState.SUCCEEDED, "one role has ended")
+        wait_until(lambda: state() is AppState.RUNNING, "the other one runs")
+        (row,) = scheduler.list()
+        assert (row.app_id, row.state, row.replicas_wanted, row.replicas_succeeded) == (app_id, AppState.RUNNING, 2, 1)
+        assert list(scheduler.log_iter(app_id, "reader", 0)) == ["read\n"]
+        scheduler.cancel(app_id)
+        wait_until(lambda: state() is AppState.CANCELLED, "it is cancelled")
+        scheduler.delete(app_id)
+        wait_until(lambda: not kubernetes_cluster.request("GET", services)["items"], "its Service is gone")
+    finally:
+        scheduler.close()

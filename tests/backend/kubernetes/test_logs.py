@@ -74,7 +74,7 @@ def test_a_pod_that_waits_says_why_and_then_goes_on(job):
     job.start("echo $WORD", container={"env": variables})
     follower = job.follow()
     wait_until(lambda: b"waits: " in follower.data, "the reason")
-    assert b'"late" not found' in follower.data
+    assert b"the ConfigMap late does not exist" in follower.data
     path = f"/api/v1/namespaces/{cluster.namespace}/configmaps"
     cluster.request("POST", path, {"metadata": {"name": "late"}, "data": {"word": "here"}})
     follower.join()

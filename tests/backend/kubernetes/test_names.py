@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from torchx_tui.backends.kube.names import label_value
-from torchx_tui.backends.kubernetes.volcano.names import check_app, cleanup_str, hosts_variable, task_name
+from torchx_tui.backends.kubernetes.volcano.kind import VOLCANO
+from torchx_tui.backends.kubernetes.volcano.names import cleanup_str, hosts_variable, task_name
 from torchx_tui.specs.errors import AppDefError
 from torchx_tui.specs.roles import AppDef, Role
 
@@ -42,21 +43,21 @@ def role(name="worker", **changes):
 )
 def test_what_cannot_be_a_job_is_refused(app, words):
     with pytest.raises(AppDefError, match=words):
-        check_app(app, "default")
+        VOLCANO.check(app, "default")
 
 
 @pytest.mark.parametrize("namespace", ["", "A", "a_b", "-a", "a-", "a" * 64, "a/b", "a b"])
 def test_namespaces_that_cannot_be(namespace):
     with pytest.raises(AppDefError, match="The namespace is"):
-        check_app(AppDef("job", [role()]), namespace)
+        VOLCANO.check(AppDef("job", [role()]), namespace)
 
 
 def test_the_last_replica_decides_on_the_length():
     # JOB-XXXXXXXXXXXXXX-ROLE-K-0 is 63 characters with a number of one digit.
     long = "n" * (63 - len("-XXXXXXXXXXXXXX-worker-0-0"))
-    check_app(AppDef(long, [role(num_replicas=10)]), "default")
+    VOLCANO.check(AppDef(long, [role(num_replicas=10)]), "default")
     with pytest.raises(AppDefError, match=r": 1 character too long .* it can have 36 at most"):
-        check_app(AppDef(long, [role(num_replicas=11)]), "default")
+        VOLCANO.check(AppDef(long, [role(num_replicas=11)]), "default")
 
 
 def test_names_as_torchx_makes_them():

@@ -109,7 +109,7 @@ def test_what_cannot_be_a_job_is_refused():
         request(role(), namespace="A")
 
 
-def test_run_options_are_torchxs_and_context():
+def test_run_options_are_torchxs_kind_and_context():
     options = {name: option.default for name, option in KubernetesOpts.as_runopts()}
     assert options == {
         "queue": None,
@@ -120,5 +120,6 @@ def test_run_options_are_torchxs_and_context():
         "reserved_millicpu": 100,
         "reserved_memmb": 1024,
         "efa_device_count": None,
+        "kind": "auto",
         "context": None,
     }

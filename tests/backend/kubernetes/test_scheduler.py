@@ -66,13 +66,14 @@ def dry_run(scheduler, *roles, **cfg):
 
 def test_dry_run_asks_the_server_once(server, scheduler):
     made = dry_run(scheduler, role(num_replicas=8), namespace="team").request
-    ((method, _, params, body, _),) = server.asked
+    (kinds, (method, _, params, body, _)) = server.asked
+    assert (kinds.method, kinds.path) == ("GET", "/apis")
     assert (method, params, body) == ("POST", {"dryRun": "All"}, made.resource)
     assert made.app_id == f"team:{made.resource['metadata']['name']}"
 
 
 def test_dry_run_without_validation_asks_nothing(server, scheduler):
-    assert "kind: Job" in str(dry_run(scheduler, validate_spec=False))
+    assert "kind: Job" in str(dry_run(scheduler, validate_spec=False, kind="volcano"))
     assert server.asked == []
 
 

@@ -103,7 +103,8 @@ def test_one_request_a_page_and_none_while_a_watch_holds(cluster, proxy, watched
     wait_until(lambda: watched.state("job-3") is AppState.RUNNING, "its state")
     delete_job(cluster, "job-3")
     wait_until(lambda: "job-3" not in watched.names(), "its end")
-    assert proxy.asked == []
+    # The watch itself may begin after the requests were forgotten.
+    assert [asked for asked in proxy.asked if "watch" not in asked.params] == []
     wait_until(lambda: watched.told >= 2, "the changes")
 
 

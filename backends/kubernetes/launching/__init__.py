@@ -1,0 +1,1 @@
+"""Launching on clusters with and without Volcano: which objects an app becomes."""
