@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,20 @@ from .script_syntax import Call
 from .values import to_text
 
 _MAX_BYTES, _MAX_FILES = 32_000, 32
-_MAX_CHOICES, _MAX_DEPTH = 100, 4
+_MAX_CHOICES, _MAX_DEPTH, _MAX_KEYS = 100, 8, 2_000
+# The text of a list: one of a few aliases may have billions of items.
+_LISTS = reprlib.Repr()
+_LISTS.maxlevel, _LISTS.maxlist, _LISTS.maxdict, _LISTS.maxstring, _LISTS.maxother = 2, 40, 40, 100, 100
 _PACKAGE = re.compile(rb"^# *@package +([\w.]+)", re.MULTILINE)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Reads ``1e-3`` as a number, as OmegaConf does and YAML 1.1 does not."""
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float", re.compile(r"[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+$"), list("-+0123456789")
+)
 
 
 def read_hydra(call: Call, path: Path) -> tuple[list[ScriptArgument], list[str]]:
@@ -59,15 +73,19 @@ class _Reader:
             chosen: The group and option that choose the file; empty for the first one.
             depth: How many files include it.
         """
-        file = self._folder / group / f"{option}.yaml"
+        name = f"{group}/{option}.yaml".lstrip("/")
+        if ".." in Path(name).parts:
+            self.notes.append(f"the configuration {name}, which is in another folder")
+            return
+        file = self._folder / name
         if file in self._files or len(self._files) >= _MAX_FILES or depth > _MAX_DEPTH:
             return
         self._files.add(file)
         try:
             text = read_file(file, _MAX_BYTES)
-            data = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+            data = yaml.load(text, _Loader)  # noqa: S506
         except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
-            self.notes.append(f"the configuration {file.relative_to(self._folder)} ({error})")
+            self.notes.append(f"the configuration {name} ({error})")
             return
         if not isinstance(data, dict):
             return
@@ -76,7 +94,7 @@ class _Reader:
         defaults = data.pop("defaults", ())
         for item in defaults if isinstance(defaults, list) else ():
             self._include(group, item, package, chosen, depth)
-        for item in _keys(data, f"{package}." if package else "", 0, chosen):
+        for item in islice(self._keys(data, f"{package}." if package else "", 0, chosen), _MAX_KEYS):
             known = self.arguments.get(item.name, item)
             if known.default != item.default:
                 # Which one wins depends on the version of Hydra and on _self_.
@@ -84,14 +102,16 @@ class _Reader:
             self.arguments[item.name] = item
 
     def _include(self, parent: str, item: Any, package: str, chosen: str, depth: int) -> None:
-        """Read an item of a list of defaults: `{group: option}`, or the name of a file of the same group."""
+        """Read an item of a list of defaults: `{group: option}`, or the name of a file."""
         if isinstance(item, str) and item != "_self_":
-            self.read(parent, item, package, chosen, depth + 1)
+            path, _, at = _below(parent, item).partition("@")
+            group, _, option = path.rpartition("/")
+            self.read(group, option, at or (package if group == parent else group.replace("/", ".")), chosen, depth + 1)
         group, option = next(iter(item.items())) if isinstance(item, dict) and item else ("", None)
         is_override = str(group).startswith("override ")
         group, _, at = str(group).rpartition(" ")[2].partition("@")
-        group = group[1:] if group.startswith("/") else f"{parent}/{group}".strip("/")
-        if not group or group.partition("/")[0] == "hydra":
+        group = _below(parent, group)
+        if not group or group.partition("/")[0] == "hydra" or ".." in group.split("/"):
             return
         option = option.removesuffix(".yaml") if isinstance(option, str) else None
         choices = tuple(sorted(path.stem for path in (self._folder / group).glob("*.yaml")))[:_MAX_CHOICES]
@@ -103,20 +123,27 @@ class _Reader:
             own = "" if at == "_global_" else at.removeprefix("_global_.") or group.replace("/", ".")
             self.read(group, option, own, f"{group}={option}", depth + 1)
 
+    def _keys(self, data: Mapping[Any, Any], prefix: str, depth: int, chosen: str) -> Iterator[ScriptArgument]:
+        for key, value in data.items():
+            name = f"{prefix}{key}"
+            if name == "hydra" or key in ("_target_", "_partial_", "_recursive_", "_convert_"):
+                continue
+            if isinstance(value, dict) and value:
+                if depth < _MAX_DEPTH:
+                    yield from self._keys(value, f"{name}.", depth + 1, chosen)
+                else:
+                    self.notes.append(f"the keys below {name}")
+            else:
+                is_known = value is None or (isinstance(value, (str, int, float)) and "${" not in str(value))
+                kind = "str" if value is None else type(value).__name__
+                known = value if is_known else Computed(_LISTS.repr(value) if kind == "list" else str(value))
+                default = REQUIRED if value == "???" else known
+                if chosen and default is not REQUIRED:
+                    # Another option of the group may have another one.
+                    default = Computed(f"{'null' if default is None else to_text(default)} ({chosen})")
+                yield make_argument(name, kind, default, style="override", optional=value is None)
 
-def _keys(data: Mapping[Any, Any], prefix: str, depth: int, chosen: str) -> Iterator[ScriptArgument]:
-    for key, value in data.items():
-        name = f"{prefix}{key}"
-        if name == "hydra" or key in ("_target_", "_partial_", "_recursive_", "_convert_"):
-            continue
-        if isinstance(value, dict) and value:
-            if depth < _MAX_DEPTH:
-                yield from _keys(value, f"{name}.", depth + 1, chosen)
-        else:
-            is_known = value is None or (isinstance(value, (str, int, float)) and "${" not in str(value))
-            kind = "str" if value is None else type(value).__name__
-            default = REQUIRED if value == "???" else value if is_known else Computed(str(value))
-            if chosen and default is not REQUIRED:
-                # Another option of the group may have another one.
-                default = Computed(f"{'null' if default is None else to_text(default)} ({chosen})")
-            yield make_argument(name, kind, default, style="override", optional=value is None)
+
+def _below(parent: str, name: str) -> str:
+    """Return the path of a group or file in the configuration's folder; a leading slash begins there."""
+    return name.lstrip("/") if name.startswith("/") else f"{parent}/{name}".strip("/")

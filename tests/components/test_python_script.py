@@ -322,6 +322,41 @@ def test_files_that_a_hydra_configuration_includes_are_read(folder):
     assert role.args == ["train.py", "path=x", "model.width=8", "backup.host=b"]
 
 
+LAUGHS = "\n".join(["a0: &a0 [lol]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))])
+DEEP = "a: {b: {c: {d: {e: {f: {g: {h: {i: {j: 1}}}}}}}}}\nk: {l: {m: {n: {o: {p: {q: {r: 1}}}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "notes"),
+    [
+        ("lr: 1e-3\nid: '1e-3'\ns: 2E5\n", {"lr": "float 0.001", "id": "str 1e-3", "s": "float 200000.0"}, []),
+        ("defaults: [/base]\n", {"seed": "int 1"}, []),
+        ("defaults: [db/sql]\n", {"db.host": "str here"}, []),
+        ("defaults: [../secret]\n", {}, ["the configuration ../secret.yaml, which is in another folder"]),
+        ("defaults: [{../..: secret}]\n", {}, []),
+        (DEEP, {"k.l.m.n.o.p.q.r": "int 1"}, ["the keys below a.b.c.d.e.f.g.h.i"]),
+    ],
+)
+def test_configurations_of_hydra(folder, text, expected, notes):
+    (folder / "secret.yaml").write_text("secret: 42\n")
+    (folder / "conf/db").mkdir(parents=True)
+    (folder / "conf/base.yaml").write_text("seed: 1\n")
+    (folder / "conf/db/sql.yaml").write_text("host: here\n")
+    (folder / "conf/c.yaml").write_text(text)
+    source = b"import hydra\n@hydra.main(config_path='conf', config_name='c')\ndef main(): ...\nmain()\n"
+    found = read_script_text(source, folder / "train.py")
+    assert {item.name: f"{item.type.name} {item.default}" for item in found.arguments} == expected
+    assert [what for _, what in found.notes] == notes
+
+
+def test_lists_of_many_aliases_are_cut(folder):
+    (folder / "c.yaml").write_text(LAUGHS)
+    source = b"import hydra\n@hydra.main(config_path='.', config_name='c')\ndef main(): ...\nmain()\n"
+    found = read_script_text(source, folder / "train.py")
+    assert len(found.arguments) == 12
+    assert all(len(str(item.default)) < 2_000 for item in found.arguments)
+
+
 def test_hydra_files_that_include_each_other_are_read_once(folder):
     (folder / "c.yaml").write_text("defaults: [d]\nlr: 1\n")
     (folder / "d.yaml").write_text("defaults: [c, missing]\nseed: 1\n")
