@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import logging
 import os
 import signal
@@ -78,7 +79,8 @@ def _main(words: Sequence[str]) -> int:
 def _open_standard_files() -> None:
     """Open descriptors 0 to 2 if the shell closed them, as by ``>&-``, so that no other file gets them.
 
-    Writing to such a stdout fails and is reported. Messages to such a stderr are discarded.
+    Writing to such a stdout fails and is reported. Messages to such a stderr are discarded. What stdout cannot encode,
+    such as a file's name that is no text, is escaped.
     """
     for descriptor in range(3):
         try:
@@ -88,6 +90,8 @@ def _open_standard_files() -> None:
     sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
     sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
     sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _output_failed(error: OSError) -> int:

@@ -11,7 +11,7 @@ _REASONS = [
     (re.compile(pattern), reason)
     for pattern, reason in (
         (r"executable file not found|exec:(?s:.)*no such file or directory",
-         "no such command: {command}: the image {image} does not have it"),
+         "no such command: {command}: the image {image} does not have it{hint}"),
         (r"exec:(?s:.)*permission denied",
          "{command} cannot be run: it is not an executable file in the image {image}"),
         (r"could not select device driver",
@@ -37,5 +37,6 @@ def explain_refusal(answer: str, container: DockerContainer) -> str:
     command = container.command[0] if container.command else "the image's own"
     for pattern, reason in _REASONS:
         if match := pattern.search(answer):
-            return reason.format(command=command, image=container.image, **match.groupdict())
+            hint = "; it may have python3: change the role's entrypoint" if command == "python" else ""
+            return reason.format(command=command, image=container.image, hint=hint, **match.groupdict())
     return answer

@@ -46,6 +46,15 @@ class TestBytesThatAreNotUtf8:
         ]
         assert [event.text for event in pasted] == ["f\ufffdr"]
 
+    @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 100])
+    def test_escapes_in_a_paste_are_no_keys(self, size):
+        data = b"a\x1b[200~Z\x1bB\x11\x1b[0m\x13\x1b\x1b[201~q\x1b[200~2\x1b[201~"
+        terminal = TerminalInput()
+        chunks = [data[at : at + size] for at in range(0, len(data), size)]
+        found = [event for chunk in chunks for event in terminal.feed(chunk)]
+        texts = [event.text if isinstance(event, events.Paste) else event.key for event in found]
+        assert texts == ["a", "ZB\x11[0m\x13", "q", "2"]
+
     def test_a_letter_that_comes_in_two_reads(self):
         assert keys(b"\xc3", b"\xa4q") == ["ä", "q"]
 

@@ -12,7 +12,7 @@ from textual.app import App
 from ...backends.types import BY_TORCHX
 from ...logs.text.sanitize import plain
 from ...specs.status import AppState
-from ..format import count, cut
+from ..format import count, cut, split_name
 from ..rows import JobRow, backend_word
 from ..ui.dialog import MOST_LISTED, TEXT_WIDTH, AskDialog
 from ..ui.job_cells import name_text, state_text, state_times_text
@@ -158,7 +158,11 @@ def _several(app: App[Any], rows: Sequence[JobRow]) -> list[Text]:
     for row in rows[:MOST_LISTED]:
         line = state_text(row.state, glyphs)
         line.append(" " * (14 - line.cell_len))
-        lines.append(line.append_text(name_text(row.name, TEXT_WIDTH - 14, glyphs)))
+        name = split_name(row.name)[0] if row.varied else row.name
+        line.append_text(name_text(name, TEXT_WIDTH - 14, glyphs))
+        room = TEXT_WIDTH - line.cell_len - 1
+        # Jobs of a sweep differ by their arguments.
+        lines.append(line.append(f" {cut(row.fit_varied(room), room, glyphs.cut)}" if row.varied else "", STYLES.muted))
     return lines + _more(len(rows))
 
 

@@ -22,6 +22,7 @@ LARGEST_TERMINAL = (4096, 2048)
 # have left the terminal in a mode that sends the others.
 _KEY_REPORT = re.compile(r"\x1b\[([\d:]*)(?:;([\d:]*))?(?:;([\d:]*))?;*([u~ABCDEFHPQRS])")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_PASTE_START, _PASTE_END = "\x1b[200~", "\x1b[201~"
 _RELEASE = "3"
 _LARGEST_CODE = 0x10FFFF
 # Shift, alt, ctrl, super, hyper, meta, caps lock and num lock, plus one.
@@ -75,6 +76,11 @@ def _short_form(report: re.Match[str]) -> str:
     return f"\x1b[{code};{modifiers}{';' if texts else ''}{':'.join(texts)}{final}"
 
 
+def _start_of(mark: str, text: str) -> str:
+    """Return the longest start of a mark that a text ends with."""
+    return next((mark[:size] for size in range(len(mark) - 1, 0, -1) if text.endswith(mark[:size])), "")
+
+
 def _is_character(code: str) -> bool:
     """Return whether a decimal number stands for a character that can be encoded."""
     return len(code) <= 7 and int(code) <= _LARGEST_CODE and not 0xD800 <= int(code) <= 0xDFFF
@@ -101,14 +107,35 @@ class TerminalInput:
         # Each byte that cannot be decoded becomes a surrogate; "replace" would join several.
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
         self._parser = TerminalParser()
+        self._is_pasting = False
+        # The end of what was read, which may begin a mark.
+        self._tail = ""
 
     def feed(self, data: bytes) -> Iterable[Message]:
         """Yield the messages that are complete with these bytes."""
         text = self._decoder.decode(data)
         if not text.isascii():
             text = _SURROGATE.sub("\ufffd", text)
-        if text:
+        if text := self._without_escapes_in_pastes(text):
             yield from self._parser.feed(text)
+
+    def _without_escapes_in_pastes(self, text: str) -> str:
+        """Drop the escapes of pasted text: Textual would read the letters behind them as keys."""
+        kept = ""
+        while text:
+            joined = self._tail + text
+            if self._is_pasting:
+                pasted, mark, text = joined.partition(_PASTE_END)
+                # The rest of the mark may come with the next bytes.
+                self._tail = "" if mark else _start_of(_PASTE_END, pasted)
+                kept += pasted.removesuffix(self._tail).replace("\x1b", "") + mark
+                self._is_pasting = not mark
+            else:
+                _, mark, rest = joined.partition(_PASTE_START)
+                kept += text.removesuffix(rest) if mark else text
+                self._tail = "" if mark else joined[1 - len(_PASTE_START) :]
+                self._is_pasting, text = bool(mark), rest
+        return kept
 
     def tick(self) -> Iterable[Message]:
         """Yield what has waited too long for the rest of a sequence, such as a lone escape; call it every 0.1 s."""

@@ -152,9 +152,9 @@ def _state(row: JobRow, context: CellContext, _width: int) -> Text:
 
 def _name(row: JobRow, context: CellContext, width: int) -> Text:
     if not row.link:
-        name, suffix = split_name(row.name)
+        name = split_name(row.name)[0]
         room = width - cell_len(name) - 1
-        if not suffix or not row.varied or (room < _LEAST_ARGS and not context.has_args):
+        if not row.varied or (room < _LEAST_ARGS and not context.has_args):
             return name_text(row.name, width, context.glyphs, dimmed=context.dimmed)
         # What it was launched with says more than the unique suffix.
         text = name_text(name, width, context.glyphs, dimmed=context.dimmed)
