@@ -32,6 +32,7 @@ if [ -n "$SUITE" ]; then
 fi
 NODES=${SLURM_TEST_NODES:-3}
 CPUS=${SLURM_TEST_CPUS:-8}
+GPUS=${SLURM_TEST_GPUS:-}
 DBD_PORT=$((PORT + 1)) DB_PORT=$((PORT + 2)) NODE_PORT=$((PORT + 10))
 CLUSTER=test
 RUN=$DIR/run LOG=$DIR/log ETC=$DIR/etc

@@ -69,12 +69,12 @@ AccountingStoragePort=$DBD_PORT
 # with munge, the socket for talking to slurmdbd
 AccountingStoragePass=$RUN/munge.sock
 AccountingStoreFlags=job_comment
-NodeName=n[1-$NODES] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((NODE_PORT + 1))-$((NODE_PORT + NODES))] CPUs=$CPUS CoresPerSocket=$CPUS RealMemory=4000 State=UNKNOWN${SLURM_TEST_GPUS:+ Gres=$SLURM_TEST_GPUS}
+NodeName=n[1-$NODES] NodeHostname=$host NodeAddr=127.0.0.1 Port=[$((NODE_PORT + 1))-$((NODE_PORT + NODES))] CPUs=$CPUS CoresPerSocket=$CPUS RealMemory=4000 State=UNKNOWN${GPUS:+ Gres=$GPUS}
 PartitionName=main Nodes=n[1-$NODES] Default=YES MaxTime=INFINITE State=UP
 $PLUGINS${SLURM_TEST_SETTINGS:-}
 CONF
     # Nobody opens the devices.
-    for gpu in ${SLURM_TEST_GPUS//,/ }; do
+    for gpu in ${GPUS//,/ }; do
         IFS=: read -r _ type count <<<"$gpu"
         for ((k = 0; k < count; k++)); do
             [ -e "$ETC/$type-$k" ] || mknod "$ETC/$type-$k" c 1 3
