@@ -26,7 +26,7 @@ from .times import submitted_at
 _MAX_EVENTS = 500
 # Jobs whose pods are watched: those that were described last.
 _MAX_FOLLOWED = 3
-# Events are asked for again after this time, or once the job or a pod changed.
+# Events are asked for again once the job or a pod changed; else after this time, then after twice as long each time.
 _EVENTS_S = 10.0
 
 
@@ -210,11 +210,21 @@ _WITHOUT_POD = {
 
 
 class _Followed(NamedTuple):
-    """A job that is described again and again: its pods' reflector, and what was read of it last."""
+    """A job that is described again and again: its pods' reflector, and what was read of it last, and when.
+
+    Attributes:
+        changed_at: when the job or a pod last changed.
+    """
 
     pods: Reflector[KubernetesObject]
     facts: JobFacts
     read_at: float
+    changed_at: float
+
+    @property
+    def events_at(self) -> float:
+        """When events are read again if nothing changes."""
+        return self.read_at + max(_EVENTS_S, self.read_at - self.changed_at)
 
 
 def _pods_of(kind: JobKind, job: KubernetesObject) -> tuple[frozenset[str], str]:
@@ -253,6 +263,17 @@ class FollowedJobs:
             return None
         return facts.job, describe(jobs.kind, facts, now, jobs.server.context)
 
+    def watched(self, app_id: str) -> tuple[KubernetesObject, Mapping[Replica, KubernetesObject]] | None:
+        """Return a job and its pods where watches keep both up to date; nothing is asked."""
+        with self._lock:
+            followed = self._followed.get(app_id)
+        if followed is None or not followed.pods.is_current:
+            return None
+        job = followed.facts.job
+        if self._version_of(app_id) != job["metadata"].get("resourceVersion"):
+            return None
+        return job, self._jobs_of(app_id).kind.by_replica(job, followed.pods.known().values())
+
     def forget(self, app_id: str) -> None:
         """Read a job again when it is described next."""
         with self._lock:
@@ -284,7 +305,8 @@ class FollowedJobs:
         reflector = followed.pods if followed else self._follow(jobs, job)
         try:
             pods = kind.by_replica(job, reflector.items().values())
-            if followed and followed.facts[:2] == (job, pods) and now - followed.read_at < _EVENTS_S:
+            is_same = followed is not None and followed.facts[:2] == (job, pods)
+            if followed and is_same and now < followed.events_at:
                 return followed.facts
             facts = _with_events(jobs, job, pods, now)
         except SchedulerError as error:
@@ -293,7 +315,7 @@ class FollowedJobs:
             if isinstance(error, NotAllowedError):
                 return JobFacts(job, {}, {}, refusal=str(error))
             raise
-        self._keep(app_id, _Followed(reflector, facts, now))
+        self._keep(app_id, _Followed(reflector, facts, now, followed.changed_at if followed and is_same else now))
         return facts
 
     def _follow(self, jobs: Jobs, job: KubernetesObject) -> Reflector[KubernetesObject]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +18,8 @@ from ..kube.pods import MAIN
 from ..shared.replicas import pick_replica
 from .job_kind import JobKind, JobStatus, Replica
 
+Watched = Callable[[str], tuple[KubernetesObject, Mapping[Replica, KubernetesObject]] | None]
+"""Returns a job and its pods by the app's id, where watches keep both up to date; None where they do not."""
 # Jobs whose latest snapshot is kept.
 _MAX_SNAPSHOTS = 64
 
@@ -89,6 +91,7 @@ class Jobs:
     def __init__(self, server: ApiServer, kind: JobKind) -> None:
         self.server = server
         self.kind = kind
+        self.watched: Watched = lambda _: None
         self._snapshots: LRUCache[str, _Snapshots] = LRUCache(_MAX_SNAPSHOTS)
         self._lock = threading.Lock()
 
@@ -144,14 +147,15 @@ class Jobs:
             return taken.latest
 
     def _take_snapshot(self, app_id: str) -> JobSnapshot:
-        began, kind = time.monotonic(), self.kind
-        job = self.find(app_id)
+        began, kind, refusal = time.monotonic(), self.kind, None
+        watched = self.watched(app_id)
+        job, pods = watched or (self.find(app_id), {})
         if job is None:
             return JobSnapshot(began, None, {}, None, [])
         replicas = [replica for replica, _ in kind.replicas(job)]
-        status, refusal, pods = kind.status(job), None, {}
+        status = kind.status(job)
         try:
-            pods = kind.by_replica(job, self.pods(job))
+            pods = pods if watched else kind.by_replica(job, self.pods(job))
         except NotAllowedError as error:
             refusal = error
         return JobSnapshot(began, job, pods, status, replicas, refusal)

@@ -115,6 +115,7 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         self._kinds = ServerKinds(self._server)
         self._listed = ListedJobs(self._kinds.find, self._namespace)
         self._followed = FollowedJobs(self._kinds.of, lambda: self._listed.is_watched, self._listed.version)
+        self._kinds.answer_from(self._followed.watched)
         self.capabilities = _ALL
         self.context = self._server.context
 

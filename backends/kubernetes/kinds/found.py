@@ -9,7 +9,7 @@ from typing import Any
 from ...kube.api_server import ApiError, ApiServer
 from ...kube.objects import dig
 from ..job_kind import JobKind
-from ..jobs import Jobs
+from ..jobs import Jobs, Watched
 from ..volcano.kind import VOLCANO
 from .batch import BATCH
 from .cron import CRON
@@ -32,6 +32,11 @@ class ServerKinds:
         self._jobs = {kind.prefix: Jobs(server, kind) for kind in KINDS}
         self._found: Sequence[Jobs] = ()
         self._lock = threading.Lock()
+
+    def answer_from(self, watched: Watched) -> None:
+        """Take snapshots from watches where there are some: they cost no request."""
+        for jobs in self._jobs.values():
+            jobs.watched = watched
 
     def of(self, app_id: str) -> Jobs:
         """Return the jobs of the kind that an app id names; Volcano's where it names none."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from types import SimpleNamespace
 
 import pytest
 from support.scripted_server import Stream, scripted_server, status
@@ -184,6 +186,42 @@ def test_events_are_asked_for_again_after_a_while(scripted, monkeypatch):
     scripted.follow()
     monkeypatch.setattr(describe, "_EVENTS_S", 0.0)
     assert scripted.cost() == ["events", "events"]
+
+
+def test_events_of_a_job_that_stays_are_asked_for_more_seldom(scripted, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(describe, "time", SimpleNamespace(time=lambda: now[0]))
+    scripted.watch()
+    scripted.follow()
+    asked_at = []
+    for now[0] in range(1000, 1200):
+        if scripted.cost():
+            asked_at.append(now[0] - 1000)
+    assert asked_at == [10, 20, 40, 80, 160]
+    scripted.put(PODS, pod(0))
+    wait_until(lambda: "events" in scripted.cost(), "the pod")
+    assert scripted.cost() == []
+    now[0] += 10
+    assert "events" in scripted.cost()
+
+
+def test_snapshot_of_a_followed_job_costs_no_request(scripted):
+    end = scripted.watch()
+    scripted.jobs.watched = scripted.followed.watched
+
+    def snapshot():
+        scripted.made.asked.clear()
+        taken = scripted.jobs.snapshot("ns:first", time.monotonic())
+        return len(scripted.made.asked), len(taken.pods)
+
+    assert snapshot() == (2, 0)
+    scripted.follow()
+    assert snapshot() == (0, 0)
+    scripted.put(PODS, pod(0))
+    wait_until(lambda: snapshot() == (0, 1), "the pod")
+    end()
+    wait_until(lambda: scripted.rows.version("ns:first") == "", "the end of the watch")
+    assert snapshot()[0] == 2
 
 
 def test_forgotten_job_is_read_again(scripted):
