@@ -1,8 +1,9 @@
-"""Kubernetes: what one tick costs with 10,000 jobs in a namespace, and a look at a job of 64 replicas.
+"""Kubernetes: what a tick costs with 10,000 jobs of two kinds in a namespace, a look at 64 replicas, a job that waits.
 
 Requests, bytes and milliseconds through a proxy that counts, beside TorchX's own scheduler where that is installed. The
 API server is one of its own, without a node: jobs are made through the API and have no pods, but for the one that is
-looked at. Budget: one request a page of 500, none while a watch holds, at most three for the job that is looked at.
+looked at. Budget: a request for each page of 500 of a kind and one for the kinds, none while a watch holds, at most
+three for the job that is looked at, and for one that waits, with its log, only its events after 10, 20 and 40 seconds.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import statistics
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -27,11 +29,13 @@ from support.volcano_jobs import make_job, start_job
 
 from benchmarks._budget import judged
 from benchmarks._sizes import scaled
+from torchx_tui.backends.api import Stream
 from torchx_tui.backends.kubernetes.scheduler import KubernetesScheduler
 
 JOBS = scaled(10_000, 20)
 REPLICAS = scaled(64, 2)
 ROUNDS = scaled(5, 1)
+WATCHED_S = scaled(60, 2)
 PATIENCE_SECONDS = 120.0
 
 Row = tuple[str, str]
@@ -41,9 +45,19 @@ def fill(cluster: OwnCluster, count: int) -> float:
     """Make jobs without pods; return the seconds that it took."""
     began = time.monotonic()
     with ThreadPoolExecutor(4) as pool:
-        for done in [pool.submit(start_job, cluster, make_job(f"job-{number}")) for number in range(count)]:
+        makers: list[Callable[[OwnCluster, Any], object]] = [start_job, start_plain_job] * (count // 2)
+        made = [pool.submit(make, cluster, make_job(f"job-{number}")) for number, make in enumerate(makers)]
+        for done in made:
             done.result()
     return time.monotonic() - began
+
+
+def start_plain_job(cluster: OwnCluster, volcano_job: dict[str, Any]) -> None:
+    """Make a Job of Kubernetes with the name and the pods of one of Volcano."""
+    template = volcano_job["spec"]["tasks"][0]["template"]
+    template = {**template, "spec": {**template["spec"], "restartPolicy": "Never"}}
+    job = {"metadata": volcano_job["metadata"], "spec": {"completions": 2, "parallelism": 2, "template": template}}
+    cluster.request("POST", f"/apis/batch/v1/namespaces/{cluster.namespace}/jobs", job)
 
 
 def measured(proxy: ApiProxy, act: Callable[[], object], rounds: int) -> tuple[int, float, float]:
@@ -83,7 +97,8 @@ def _ours(cluster: OwnCluster, proxy: ApiProxy) -> list[Row]:
     scheduler = KubernetesScheduler("torchx", timeout=60)
     try:
         first = measured(proxy, scheduler.list, 3)
-        most = -(-JOBS // 500)
+        # The kinds, the pages of Volcano's jobs and of Jobs, and CronJobs.
+        most = 2 + 2 * -(-JOBS // 1000)
         scheduler.subscribe(lambda: None)
         scheduler.list()
         _await_watch(proxy)
@@ -94,6 +109,7 @@ def _ours(cluster: OwnCluster, proxy: ApiProxy) -> list[Row]:
         change = len(proxy.asked), proxy.received / 1e6, 0.0
         _start_many(cluster)
         look = measured(proxy, lambda: scheduler.describe("default:many"), ROUNDS)
+        waiting = _look_at_a_waiting_job(scheduler, app_id, proxy)
     finally:
         scheduler.close()
     return [
@@ -104,7 +120,27 @@ def _ours(cluster: OwnCluster, proxy: ApiProxy) -> list[Row]:
         ("list: one job more, by the watch", f"{change[0]} requests, {change[1] * 1000:.1f} KB"),
         (f"describe: {REPLICAS} replicas, requests", judged(look[0], 3, "")),
         (f"describe: {REPLICAS} replicas", words(look)),
+        (f"a job that waits, and its log: requests in {WATCHED_S} s", judged(waiting, 8, "")),
     ]
+
+
+def _look_at_a_waiting_job(scheduler: KubernetesScheduler, app_id: str, proxy: ApiProxy) -> int:
+    """Describe a job each second, with the log of a replica open; return the requests after the first ones."""
+    described = scheduler.describe(app_id)
+    assert described is not None
+    role = described.roles_statuses[0].role
+    log = scheduler.log_stream(app_id, role, 0, Stream.COMBINED)
+    reader = threading.Thread(target=lambda: list(log), daemon=True)
+    reader.start()
+    time.sleep(1)
+    proxy.forget()
+    for _ in range(WATCHED_S):
+        scheduler.describe(app_id)
+        time.sleep(1)
+    requests = len(proxy.asked)
+    log.close()
+    reader.join(PATIENCE_SECONDS)
+    return requests
 
 
 def _torchx(proxy: ApiProxy) -> list[Row]:
