@@ -10,7 +10,7 @@ from ...specs.roles import Role
 from ...specs.status import AppState, ReplicaStatus, is_terminal
 from ..kube.api_server import ApiServer
 from ..kube.objects import KubernetesObject, uid_of
-from ..types import Finding, StateChange
+from ..types import Finding, JobAction, StateChange
 from .launching.form import LaunchForm
 
 CHILDREN = "jobs made for it"
@@ -100,12 +100,14 @@ class JobKind(LaunchForm):
         shows_newest_child: whether its row is that of the newest job that it made.
         joins_children: whether the jobs that it owns are further parts of it.
         moves_start: whether its controller writes the time of a start anew while a job runs.
+        suspend: the action that suspends a job; None if there is none.
     """
 
     word: str
     shows_newest_child = False
     joins_children = False
     moves_start = False
+    suspend: JobAction | None = None
 
     # On the server
 
@@ -126,6 +128,10 @@ class JobKind(LaunchForm):
         return frozenset({uid_of(job)} - {""})
 
     # A job
+
+    def is_queued(self, job: KubernetesObject) -> bool:
+        """Return whether a queue, not a person, decides when a job runs."""
+        return False
 
     @abstractmethod
     def state(self, job: KubernetesObject) -> AppState:

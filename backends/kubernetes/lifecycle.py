@@ -306,14 +306,31 @@ def abort(jobs: Jobs, app_id: str, uid: str) -> None:
     Raises:
         SchedulerError: there is another job of that name now, or the server refused.
     """
+    job = _find(jobs, app_id, uid)
+    if job is not None and not is_terminal(jobs.kind.state(job)):
+        change(jobs, app_id, uid, jobs.kind.cancelled, jobs.kind.cancel_at)
+
+
+def change(
+    jobs: Jobs, app_id: str, uid: str, make: Callable[[KubernetesObject], KubernetesObject], below: str = ""
+) -> None:
+    """Replace each object of a job. An unknown job is left alone.
+
+    Args:
+        jobs: the server and the kind of the jobs.
+        app_id: the job.
+        uid: which job of that name; any if empty.
+        make: returns the object in the place of one.
+        below: what follows the path of an object, such as ``/status``.
+
+    Raises:
+        SchedulerError: there is another job of that name now, or the server refused.
+    """
     for left in range(_TRIES - 1, -1, -1):
         job = _find(jobs, app_id, uid)
-        if job is None or is_terminal(jobs.kind.state(job)):
-            return
         try:
-            for part in jobs.kind.parts(job):
-                path = f"{_path(jobs, part)}{jobs.kind.cancel_at}"
-                jobs.server.request("PUT", path, body=jobs.kind.cancelled(part))
+            for part in jobs.kind.parts(job) if job is not None else ():
+                jobs.server.request("PUT", f"{_path(jobs, part)}{below}", body=make(part))
             return
         except ApiError as error:
             # 409: the controller, or someone else, wrote in between.

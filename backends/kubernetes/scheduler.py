@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...logs.source.stream import Cursor, LogStream, PartsCursor
@@ -18,6 +19,7 @@ from ..api import (
     ClusterStatus,
     DescribeAppResponse,
     Finding,
+    JobAction,
     ListAppResponse,
     NameFault,
     Scheduler,
@@ -33,6 +35,7 @@ from ..shared.bounded_command import RUN_BESIDE_S, CommandOutput
 from ..shared.factories import accepted_arguments
 from ..shared.readable_yaml import readable_yaml
 from ..workspace.docker_workspace import DockerWorkspaceMixin
+from .actions import apply_action, job_actions
 from .choose import AUTO, LAUNCHED, choose_kind
 from .cluster import ClusterReader
 from .describe import FollowedJobs
@@ -40,7 +43,7 @@ from .job_kind import CHILDREN, JobKind
 from .jobs import split_app_id
 from .kinds.found import ServerKinds
 from .labels import pod_labels
-from .lifecycle import abort, launch, remove, validate
+from .lifecycle import abort, change, launch, remove, validate
 from .listing import ListedJobs
 from .log_stream import KubernetesLogStream
 from .preflight import known_values, launch_findings, server_findings
@@ -257,6 +260,24 @@ class KubernetesScheduler(DockerWorkspaceMixin, Scheduler[Mapping[str, CfgVal]])
         """Remove the job and its pods; an unknown one is nothing to remove."""
         self._followed.forget(app_id)
         remove(self._kinds.of(app_id), app_id, self._listed.uid(app_id))
+
+    def actions(self, app_id: str) -> builtins.list[JobAction]:
+        """List what can be done with a job now: suspend, resume, scale; see `HasActions`."""
+        jobs = self._kinds.of(app_id)
+        job = jobs.find(app_id)
+        if job is None:
+            raise JobNotFoundError(app_id, "kubernetes")
+        return job_actions(jobs.kind, job)
+
+    def act(self, app_id: str, action: str, value: str = "") -> None:
+        """Do one of `actions`; see `HasActions.act`."""
+        offered = [one.name for one in self.actions(app_id)]
+        if action not in offered:
+            raise SchedulerError(f"{action} is not possible now. Possible: {', '.join(offered) or 'nothing'}")
+        self._followed.forget(app_id)
+        change(
+            self._kinds.of(app_id), app_id, self._listed.uid(app_id), partial(apply_action, action=action, value=value)
+        )
 
     def _cancel_existing(self, app_id: str) -> None:
         self.cancel(app_id)

@@ -10,6 +10,7 @@ from ....specs.errors import SchedulerError
 from ....specs.status import ReplicaStatus
 from ...kube.api_server import ApiServer
 from ...kube.objects import METADATA, KubernetesObject, checked, dig, name_of, shape, uid_of
+from ..actions import SUSPEND_SCHEDULE
 from ..job_kind import JobFacts, JobStatus, Replica
 from .batch import BATCH, JOB_SPEC
 from .children import children_of, with_children
@@ -46,6 +47,7 @@ class CronJobs(ObservedJobs):
     """CronJobs of ``batch/v1``."""
 
     word, prefix = "CronJob", "cronjob"
+    suspend = SUSPEND_SCHEDULE
     launched_as = "job"
     shows_newest_child = True
     group, version, resource = "batch", "v1", "cronjobs"

@@ -70,6 +70,9 @@ class ObservedJobs(JobKind):
         """Return whether a job makes no pods until somebody, or a queue, lets it run."""
         return "Suspended" in true_conditions(job) or bool(dig(job, "spec", "suspend"))
 
+    def is_queued(self, job: KubernetesObject) -> bool:
+        return bool(queue_of(job))
+
     def why(self, facts: JobFacts) -> str:
         """Return the part of the reason that the job's own status gives; empty if it gives none."""
         return ""
