@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property
@@ -87,6 +87,8 @@ _MOST_THREADS = 64
 
 # How long quitting waits for the list of own jobs (s).
 _OWN_JOBS_SECONDS = 2.0
+# Launches that end within this time are not asked about; cancelled ones have this time to clean up.
+_LAUNCH_SECONDS, _CANCELLED_SECONDS = 1.0, 5.0
 
 
 class TorchXTuiApp(Dashboard):
@@ -483,15 +485,38 @@ class TorchXTuiApp(Dashboard):
             self.push_screen(DoctorScreen())
 
     async def action_leave(self) -> None:
-        """Quit; with own local jobs running a dialog asks what becomes of them."""
+        """Quit; with launches under way or own local jobs running a dialog asks what becomes of them."""
+        if self.launches.names:
+            self._start_quitting(self._quit_after_launches())
+        elif own := await self._own_jobs():
+            self._start_quitting(self._ask_to_quit(own))
+        else:
+            self.exit(0)
+
+    def _start_quitting(self, quitting: Coroutine[Any, Any, None]) -> None:
+        if any(worker.name == "quit" for worker in self.workers):
+            quitting.close()
+        else:
+            self.run_worker(quitting, "quit", group="dialog", exit_on_error=False)
+
+    async def _own_jobs(self) -> list[str]:
         # Their records are files. Where the disk does not answer, jobs go on as after a hangup.
         asked = asyncio.ensure_future(asyncio.to_thread(self.runner.own_jobs))
-        own = asked.result() if await done_within(asked, _OWN_JOBS_SECONDS) else []
-        if not own:
+        return asked.result() if await done_within(asked, _OWN_JOBS_SECONDS) else []
+
+    async def _quit_after_launches(self) -> None:
+        """Wait a moment for the launches under way, then ask: a launch that is given up leaves nothing behind."""
+        if not await self.launches.ended_within(_LAUNCH_SECONDS):
+            from .job.dialogs import launching_dialog
+
+            if not await self.push_screen_wait(launching_dialog(self.launches.names)):
+                return
+            self.launches.cancel()
+            await self.launches.ended_within(_CANCELLED_SECONDS)
+        if own := await self._own_jobs():
+            await self._ask_to_quit(own)
+        else:
             self.exit(0)
-            return
-        if not any(worker.name == "quit" for worker in self.workers):
-            self.run_worker(self._ask_to_quit(own), "quit", group="dialog", exit_on_error=False)
 
     async def _ask_to_quit(self, own: list[str]) -> None:
         from .job.dialogs import quit_dialog

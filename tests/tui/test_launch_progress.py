@@ -16,6 +16,7 @@ from torchx_tui.specs.status import AppState
 from torchx_tui.tui.jobs.screen import JobsScreen
 from torchx_tui.tui.launch import progress as launch_watch
 from torchx_tui.tui.launch.progress_dialog import LaunchDialog
+from torchx_tui.tui.ui.dialog import AskDialog
 
 NARROW = (80, 24)
 
@@ -197,4 +198,31 @@ async def test_the_dialog_does_not_interrupt_somebody_who_types(app, scheduler, 
         await table.press("y", "x", "e")
         scheduler.go_on.set()
         await table.back()
+        assert scheduler.launched
+
+
+async def test_quitting_during_a_launch_asks(app, scheduler):
+    async with jobs_of(app, NARROW) as table:
+        await pulling(table, "r")
+        await table.back("enter")
+        await table.dialog(AskDialog, "ctrl+q")
+        assert "Being launched, and not running yet:" in table.dialog_text()
+        assert "old" in table.dialog_text()
+        # Quitting twice asks once.
+        await table.press("ctrl+q")
+        await table.back("escape")
+        assert not scheduler.go_on.is_set()
+        await table.dialog(AskDialog, "ctrl+q")
+        await table.press("y")
+        await table.until(lambda: app.return_code == 0, "the end")
+        assert scheduler.launched == []
+
+
+async def test_quitting_waits_for_a_launch_that_ends_soon(app, scheduler):
+    async with jobs_of(app, NARROW) as table:
+        await pulling(table, "r")
+        await table.back("enter")
+        await table.press("ctrl+q")
+        scheduler.go_on.set()
+        await table.until(lambda: app.return_code == 0, "the end")
         assert scheduler.launched

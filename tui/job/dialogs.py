@@ -109,6 +109,16 @@ def quit_dialog(app: App[Any], handles: Sequence[str], warnings: Sequence[Findin
     return AskDialog("Quit?", [*body, Text()], {"k": "Keep running", "y": "Cancel them"})
 
 
+def launching_dialog(names: Sequence[str]) -> AskDialog:
+    """Return the question whether launches that are under way are given up."""
+    body = [Text("Being launched, and not running yet:", STYLES.muted), Text()]
+    body += [
+        Text(plain(name), f"bold {STYLES.text}", no_wrap=True, overflow="ellipsis") for name in names[:MOST_LISTED]
+    ]
+    body += [*_more(len(names)), Text(), Text("Quitting now cancels the launch.", STYLES.muted), Text()]
+    return AskDialog("Quit?", body, {"": "Wait", "y": "Cancel it and quit"})
+
+
 def results_dialog(app: App[Any], results: Sequence[tuple[str, str]]) -> AskDialog:
     """Return the list of how something went with several jobs, those that failed first.
 

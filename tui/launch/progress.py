@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
@@ -25,14 +27,33 @@ class LaunchWatch:
     def __init__(self, app: Dashboard) -> None:
         self._app = app
         self._dialogs: dict[Progress, LaunchDialog] = {}
-        # The screen that each was begun on, and when (`time.monotonic`).
-        self._begun: dict[Progress, tuple[Screen[Any], float]] = {}
+        self._idle = asyncio.Event()
+        self._idle.set()
+        # The name of each, the screen that it was begun on, and when (`time.monotonic`).
+        self._begun: dict[Progress, tuple[str, Screen[Any], float]] = {}
 
     def begin(self, what: str) -> Progress:
         """Make the `Progress` of a launch, named ``what``; call `end` with it afterwards."""
         progress = Progress(lambda text: self._app.post_from_thread(LaunchProgressed(progress, what, text)))
-        self._begun[progress] = self._app.screen, time.monotonic()
+        self._idle.clear()
+        self._begun[progress] = what, self._app.screen, time.monotonic()
         return progress
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all launches under way."""
+        return [what for what, _, _ in self._begun.values()]
+
+    def cancel(self) -> None:
+        """Cancel all launches under way."""
+        for progress in [*self._begun]:
+            progress.cancel()
+
+    async def ended_within(self, seconds: float) -> bool:
+        """Wait until no launch is under way; return whether that was within these seconds."""
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(self._idle.wait(), seconds)
+        return not self._begun
 
     @property
     def under_way(self) -> list[tuple[str, Progress]]:
@@ -55,7 +76,7 @@ class LaunchWatch:
 
     def _open(self, progress: Progress) -> None:
         """Open the dialog unless the user has moved on to something else."""
-        screen, at = self._begun.get(progress, (None, 0.0))
+        _, screen, at = self._begun.get(progress, ("", None, 0.0))
         # An app that ends has no screen.
         if self._app.screen_stack and self._app.screen is screen and self._app.feed.last_key_at < at:
             self.open(progress)
@@ -70,6 +91,8 @@ class LaunchWatch:
         """Close the dialog of a launch that has ended."""
         progress.is_over = True
         self._begun.pop(progress, None)
+        if not self._begun:
+            self._idle.set()
         dialog = self._dialogs.pop(progress, None)
         if dialog is not None and dialog.is_attached:
             dialog.leave()
