@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def cluster(arguments: Any, settings: Settings) -> int:
-    """Print the pools of one scheduler or of all; return 1 if one does not answer.
+    """Print the pools of one scheduler or of all that answer; return 1 if none does.
 
     Raises:
         SchedulerError: the scheduler that was named does not answer, or has no such answer.
     """
-    runner, has_failed = make_runner(settings), False
+    runner = make_runner(settings)
     names = [arguments.scheduler] if arguments.scheduler else runner.watched_schedulers()
     found: dict[str, ClusterStatus] = {}
     for name in names:
@@ -44,10 +44,9 @@ def cluster(arguments: Any, settings: Settings) -> int:
             if arguments.scheduler:
                 raise
             say(f"{name}: {describe_error(error)}")
-            has_failed = True
     if arguments.json:
         put_json({name: dataclasses.asdict(status) for name, status in found.items()})
-    return 1 if has_failed else 0
+    return 0 if found else 1
 
 
 def _is_able(runner: Runner, name: str) -> bool:

@@ -41,7 +41,7 @@ def launch(app, values) -> None:
         app.press("right")
         app.wait(lambda _, before=before: chosen(app) not in ("", before))
     # There is one queue: it is filled in.
-    app.wait(r"queue \* +default +(only one|last run)")
+    app.wait(r"queue +default +(only one|last run)")
     fill(app, OPTIONS)
     submit(app)
 

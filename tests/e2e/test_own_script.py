@@ -134,7 +134,7 @@ def test_script_is_shipped_to_kubernetes(terminal, own_engine, kubernetes_cluste
         app = terminal(environ={"KUBECONFIG": path})
         app.wait(r"✓ +kubernetes +Kubernetes v\d")
         open_form(app, "train.py")
-        app.wait(r"queue \* +default")
+        app.wait(r"queue +default")
         fill(app, {"lr": "0.3"})
         submit(app)
         wait_top(app, "Succeeded", TORCH_PATIENCE)

@@ -10,7 +10,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.widgets import Button, Static
+from textual.widgets import Button
 
 from ...backends.shared.exit_reasons import some_of
 from ...backends.shared.secrets import mask_text
@@ -20,6 +20,7 @@ from ..rows import backend_word
 from ..ui.bars import key_of
 from ..ui.choice_field import ChoiceField
 from ..ui.palette import STYLES, Text
+from ..ui.steady_static import SteadyStatic
 from ..ui.theme import glyphs_of
 from ..ui.title_rule import TitleRule
 from .form_field import ARGUMENT, LAUNCH, OPTION, role_section
@@ -65,14 +66,15 @@ class LaunchForm(Vertical):
         self.rule = TitleRule("Arguments")
         self._options_rule = TitleRule("Run options")
         self._help_rule = TitleRule()
-        self._help = Static(markup=False, id="field-help")
-        self._submit_words = Static(markup=False, id="submit-words")
-        self._warnings = Static(markup=False, id="form-warnings")
+        self._help = SteadyStatic(id="field-help")
+        self._submit_words = SteadyStatic(id="submit-words")
+        self._warnings = SteadyStatic(id="form-warnings")
         self.submit = Button("Submit", compact=True, id="submit")
         self.scheduler = ChoiceField((), "", id="scheduler")
-        self._scheduler_label = Static(classes="field-label", markup=False)
+        self._scheduler_label = SteadyStatic(classes="field-label")
         self._model: FormModel | None = None
         self._rows: dict[str, list[FieldRow]] = {_ARGUMENTS: [], _OPTIONS: [], _ROLES: []}
+        self._rules: list[RoleRule] = []
         self._open_roles: set[str] = set()
         self._unusable: Mapping[str, str] = {}
         self._left_out = 0
@@ -165,14 +167,14 @@ class LaunchForm(Vertical):
 
     async def _mount_roles(self, model: FormModel) -> None:
         container = self.query_one(f"#{_ROLES}")
-        focused = next((rule.role for rule in self.query(RoleRule) if rule.has_focus), "")
+        focused = next((rule.role for rule in self._rules if rule.has_focus), "")
         if model.base is not None:
             self._open_roles |= set(model.roles)
         opened = self._open_roles | {field.role for field in model if field.error}
         await container.remove_children()
-        self._rows[_ROLES] = []
+        self._rows[_ROLES], self._rules = [], []
         for role in model.roles:
-            rule = RoleRule(role)
+            self._rules.append(rule := RoleRule(role))
             await container.mount(rule)
             if role in opened:
                 rows = [FieldRow(field) for field in model.section(role_section(role))]
@@ -190,7 +192,7 @@ class LaunchForm(Vertical):
             if not row.input.has_focus and row.input.value != row.field.text:
                 row.set_text(row.field.text)
         shown = {row.field.role for row in self._rows[_ROLES]}
-        for rule in self.query(RoleRule):
+        for rule in self._rules:
             rule.show_fields(model.section(role_section(rule.role)), shown=rule.role in shown)
 
     async def replace_row(self, row: FieldRow) -> None:
@@ -224,7 +226,7 @@ class LaunchForm(Vertical):
     def _draw_scheduler_label(self) -> None:
         focused = self.scheduler.has_focus
         label = Text(glyphs_of(self.app).focus_bar if focused else " ", STYLES.accent, no_wrap=True, end="")
-        self._scheduler_label.update(label.append("scheduler", f"bold {STYLES.text}" if focused else STYLES.text))
+        self._scheduler_label.show(label.append("scheduler", f"bold {STYLES.text}" if focused else STYLES.text))
 
     def _show_help(self) -> None:
         """Show the help of what has the focus in the form."""
@@ -232,7 +234,7 @@ class LaunchForm(Vertical):
             return
         title, info, text = "", "", Text()
         row = self.focused_row()
-        rule = next((rule for rule in self.query(RoleRule) if rule.has_focus), None)
+        rule = next((rule for rule in self._rules if rule.has_focus), None)
         if row is not None:
             field = row.field
             default = f", default {plain(field.default)}" if field.default else ", required" if field.required else ""
@@ -252,7 +254,7 @@ class LaunchForm(Vertical):
             for name, reason in self._unusable.items():
                 text.append(f"\n{backend_word(name, long=True)}: {plain(reason)}", STYLES.pending)
         self._help_rule.title, self._help_rule.info = Text(title), Text(info)
-        self._help.update(text)
+        self._help.show(text)
 
     def show_known(self) -> None:
         """Show the present text of each field, and offer the values that the backend knows."""
@@ -289,7 +291,7 @@ class LaunchForm(Vertical):
             words.append("ready", STYLES.running)
             what = f" {count(jobs, 'job')}" if jobs > 1 else ""
             words.append(f"   {key_of(self, 'launch.submit')} submits{what}", STYLES.faint)
-        self._submit_words.update(words)
+        self._submit_words.show(words)
         self.submit.disabled = bool(errors or failure or not model.is_whole)
         doubts = [mask_text(field.name, field.sweep_warning) for field in model if field.sweep_warning]
         lines = [Text(f"! {plain(doubt)}", STYLES.pending) for doubt in doubts]
@@ -312,5 +314,5 @@ class LaunchForm(Vertical):
         if len(unread) > _MOST_UNREAD:
             lines.append(Text(f"  and {len(unread) - _MOST_UNREAD} more: esc goes back to all of them", STYLES.faint))
         lines += [Text(plain(one.what), STYLES.muted) for one in session.findings if one.level == "ok"]
-        self._warnings.update(Text("\n", end="").join(lines))
+        self._warnings.show(Text("\n", end="").join(lines))
         self._warnings.display = bool(lines)

@@ -315,6 +315,9 @@ class FormEditor(OnDashboard, Horizontal):
             if session.model.lost:
                 lost = ", ".join(session.model.lost)
                 self.dashboard.status.say(f"no longer in the app, so not changed: {lost}", failed=True)
+        if session.model.fill_only_ones():
+            self.form.show_known()
+            self._changed(_AT_ONCE)
         self._refresh()
 
     def on_form_editor_slow(self, message: Slow) -> None:

@@ -189,13 +189,18 @@ class FormModel:
         self._derive()
 
     def learn(self, known: Mapping[str, Sequence[str]]) -> list[Field]:
-        """Set the known values of run options; fill and return required fields with only one."""
-        filled = []
+        """Set the known values of run options; fill as `fill_only_ones` does."""
         for field in [*self.section(OPTION), *(self.section(ARGUMENT) if self.doc.text else ())]:
             field.known = tuple(known.get(field.name, ()))
-            if field.required and not field.text and len(field.known) == 1:
-                field.take(field.known[0], Origin.ONLY_ONE)
-                filled.append(field)
+        return self.fill_only_ones()
+
+    def fill_only_ones(self) -> list[Field]:
+        """Fill and return the empty fields that are required, or have an error, and have one possible value."""
+        filled = [
+            field for field in self if (field.required or field.error) and not field.text and len(field.known) == 1
+        ]
+        for field in filled:
+            field.take(field.known[0], Origin.ONLY_ONE)
         return filled
 
     def set(self, section: str, name: str, text: str) -> Field | None:

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
-from textual.widgets import Input, Static
+from textual.widgets import Input
 
 from ...logs.text.sanitize import plain
 from ..ui.choice_field import ChoiceField
 from ..ui.palette import STYLES, Text
+from ..ui.steady_static import SteadyStatic
 from ..ui.theme import glyphs_of
 from .field_input import FieldInput
 from .form_field import COMPUTED, MOST_SIDE_BY_SIDE, Field, Origin
@@ -34,10 +35,9 @@ class FieldRow(Vertical):
     def __init__(self, field: Field) -> None:
         super().__init__()
         self.field = field
-        self._label = Static(markup=False, classes="field-label")
-        self._origin = Static(markup=False, classes="field-origin")
-        self._error = Static(markup=False, classes="field-error")
-        self._drawn: dict[Static, Text] = {}
+        self._label = SteadyStatic(classes="field-label")
+        self._origin = SteadyStatic(classes="field-origin")
+        self._error = SteadyStatic(classes="field-error")
         # The last text that was set or reported. An input reports its initial text as a change, perhaps after the
         # form has set another one.
         self._reported = field.text
@@ -78,12 +78,12 @@ class FieldRow(Vertical):
         label = Text(glyphs.focus_bar if focused else " ", STYLES.accent, no_wrap=True, end="")
         label.append(field.name, style)
         label.append(" *" if field.required else "", STYLES.accent)
-        self._draw(self._label, label)
-        self._draw(self._origin, Text(self._origin_word(), STYLES.faint if quiet else STYLES.muted))
+        self._label.show(label)
+        self._origin.show(Text(self._origin_word(), STYLES.faint if quiet else STYLES.muted))
         if isinstance(self.input, FieldInput):
             self.input.show_instead(field.from_other[0])
         self._error.display = bool(field.error) and (focused or field.error != "required")
-        self._draw(self._error, Text(f"{glyphs.bad} {plain(field.error)}", STYLES.removed))
+        self._error.show(Text(f"{glyphs.bad} {plain(field.error)}", STYLES.removed))
         self.update_classes(self._marks)
         self.display = not field.is_hidden
 
@@ -97,12 +97,6 @@ class FieldRow(Vertical):
         if field.required and not field.text:
             return "required"
         return field.default_word if field.origin is Origin.DEFAULT else field.origin.word
-
-    def _draw(self, part: Static, text: Text) -> None:
-        # Each letter draws all rows: to lay out unchanged texts would be most of the work.
-        if (drawn := self._drawn.get(part)) is None or drawn != text or drawn.style != text.style:
-            self._drawn[part] = text
-            part.update(text)
 
     def set_text(self, text: str) -> None:
         """Show a text that was not typed here."""

@@ -129,13 +129,13 @@ class BaseScreen(PacedScreen, Screen[Any]):
 
     def _refresh_keys(self) -> None:
         self._keys_are_due = False
-        if bars := self.query(KeyBar):
+        if bars := self.query_children(KeyBar):
             bars.first().hints = shown_hints(self.hints(), acting_bindings(self), self.glyphs)
 
     def refresh_bars(self) -> None:
         """Draw the three bars as things stand now."""
         # A screen that is leaving has no bars any more.
-        if not self.is_mounted or not (bars := self.query(TopBar)):
+        if not self.is_mounted or not (bars := self.query_children(TopBar)):
             return
         top = bars.first()
         top.middle = self.top_middle()
@@ -143,9 +143,9 @@ class BaseScreen(PacedScreen, Screen[Any]):
         message = self._message()
         counts = self.counts()
         tall = self.app.size.height >= TALL
-        line = self.query_one(StatusLine)
+        line = self.query_children(StatusLine).first()
         line.left, line.right = message or self.summary(), counts
-        self.query_one(KeyBar).message = Text() if tall else message
+        self.query_children(KeyBar).first().message = Text() if tall else message
         self.refresh_bindings()
 
     def _message(self) -> Text:
