@@ -185,7 +185,7 @@ class LibraryReader:
         elif name == "add_arguments":
             self._read_fields("simple_parsing", call, call.node_of("dataclass", 0))
         elif name in ("HfArgumentParser", "TrlParser"):
-            classes = call.node_of("dataclass_types", 0)
+            classes = self._syntax.assigned(call.node_of("dataclass_types", 0))
             for item in classes.elts if isinstance(classes, (ast.Tuple, ast.List)) else [classes]:
                 self._read_fields("hf", call, item)
         elif name == "ArgumentParser":

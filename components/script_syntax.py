@@ -111,6 +111,11 @@ class Syntax:
             return f"{owner}.{node.attr}"
         return ""
 
+    def assigned(self, node: ast.AST | None) -> ast.AST | None:
+        """Return the expression of a name that is bound once; other nodes as they are."""
+        is_name = isinstance(node, ast.Name) and self._bound[node.id] == 1
+        return self._assigned.get(node.id, node) if is_name else node
+
     def default(self, node: ast.expr | None, missing: Any = None) -> Any:
         """Return an expression as a default: its value, or `Computed`."""
         if node is None:

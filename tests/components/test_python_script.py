@@ -66,7 +66,8 @@ def test_arguments_are_read(name, tmp_path):
 IMPORTING = """
 from transformers import HfArgumentParser, TrainingArguments
 from mylib.options import Extra, get_parser
-HfArgumentParser((Extra, TrainingArguments))
+TYPES = (Extra, TrainingArguments)
+HfArgumentParser(TYPES)
 get_parser().parse_args()
 """
 MODULES = {
