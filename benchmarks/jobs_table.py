@@ -204,7 +204,8 @@ def journal_rows(launches: int) -> list[Row]:
         if launches:
             start, began = len(screen.data), time.perf_counter()
             screen.press(b"H")
-            # The first two pages of the journal.
+            # History is read once the end of the rows is in sight: the first two pages of the journal.
+            screen.press(b"G")
             shown = screen.wait(f"{min(launches, 1_200) + 100:,}".encode(), start) - began
     label = f"{launches:,} launches in the journal" if launches else "empty journal"
     rows = [

@@ -443,7 +443,8 @@ class JobsScreen(JobActions):
         shown = not self.view.history
         self.workers.cancel_group(self, "history")
         self._reader, self._past, self._pages = None, {}, self.dashboard.runner.journal.pages() if shown else None
-        self.dashboard.status.say("Reading the history" if shown else "History is hidden")
+        begun = "Reading the history" if self.table.is_end_in_sight else "Older jobs follow below the last row"
+        self.dashboard.status.say(begun if shown else "History is hidden")
         self.choose_view(replace(self.view, history=shown))
 
     def _read_more_history(self) -> None:
