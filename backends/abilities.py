@@ -69,7 +69,7 @@ class DescribesCluster(Protocol):
     """Knows what of its backend is free, and the limits of this user."""
 
     def cluster(self) -> ClusterStatus:
-        """Return pools, nodes and limits; it may take seconds, and asks no more often than the backend's list.
+        """Return pools, nodes and limits. It may take seconds; it sends no more requests than the list of jobs.
 
         Raises:
             SchedulerError: the backend cannot be asked.

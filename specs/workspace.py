@@ -79,6 +79,10 @@ class Workspace:
         except yaml.YAMLError as error:
             raise AppDefError(f"workspace: {' '.join(str(error).split())}") from error
         if isinstance(parsed, dict):
+            for local, remote in parsed.items():
+                # The text of nested aliases may have billions of letters.
+                if isinstance(remote, (list, dict, set)):
+                    raise AppDefError(f"workspace: {local} needs one folder, not a {type(remote).__name__}")
             made = Workspace({str(local): "" if remote is None else str(remote) for local, remote in parsed.items()})
             made._check_places()
             return made

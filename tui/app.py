@@ -416,7 +416,7 @@ class TorchXTuiApp(Dashboard):
             self.launches.end(message.progress)
         handles = message.handles
         if message.is_cancel and not message.failed and not any(map(self.jobs.is_live, handles)):
-            # Their end was announced meanwhile.
+            # Their end was announced before.
             message.text = f"{len(handles):,} jobs cancelled" if len(handles) > 1 else ""
         if message.text:
             self.status.say(message.text, failed=message.failed)

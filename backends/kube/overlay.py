@@ -197,7 +197,7 @@ def overlay_of(role: Role) -> Overlay:
     """Return the overlay of a role's pods; empty if it has none.
 
     Raises:
-        AppDefError: it cannot be read, or is none.
+        AppDefError: it cannot be read, or is not an overlay.
     """
     try:
         return get_overlay(role, NAMESPACE, POD)

@@ -198,7 +198,7 @@ class JobKind(LaunchForm):
     # Cancel
 
     def parts(self, job: KubernetesObject) -> list[KubernetesObject]:
-        """Return the jobs of which each has to be cancelled."""
+        """Return the objects of a job; each is cancelled and changed on its own."""
         return [job]
 
     cancel_at = "/status"

@@ -166,7 +166,7 @@ class ListedJobs:
                 refused.append(error)
                 if key not in self._refused:
                     self._refused.add(key)
-                    _log.warning("the jobs of %s are not listed: %s", key[0] or "all namespaces", error)
+                    _log.warning("the %ss of %s are not listed: %s", key[1] or "job", key[0] or "all namespaces", error)
             else:
                 self._refused.discard(key)
         if len(refused) == len(reflectors):
@@ -301,7 +301,7 @@ class ListedJobs:
 
 
 def _joined_row(row: ListAppResponse, others: Sequence[ListAppResponse]) -> ListAppResponse:
-    """Return the row of a job of which others are further parts."""
+    """Return one row for a job and its further parts."""
     rows = [row, *others]
     state = joined_state([one.state for one in rows])
     ends = [one.finished_at for one in rows if one.finished_at is not None]

@@ -25,7 +25,7 @@ def test_text_form(text, projects):
     assert Workspace.from_str(text) == Workspace(projects)
 
 
-@pytest.mark.parametrize("text", ["[a, b]", "{a: b"])
+@pytest.mark.parametrize("text", ["[a, b]", "{a: b", "{/a: [x]}", "{/a: {b: c}}"])
 def test_what_is_no_workspace(text):
     with pytest.raises(AppDefError, match="workspace:"):
         Workspace.from_str(text)

@@ -175,7 +175,7 @@ class BatchJobs(IndexedJobForm, ObservedJobs):
         selectors = super().event_selectors(job, pods)
         reasons: tuple[str, ...] = ()
         if job_state(job) is AppState.FAILED:
-            # Whether it ever ran: its pods were deleted.
+            # Its pods were deleted: only events show whether it ran.
             reasons = () if pods or not dig(job, "spec", "activeDeadlineSeconds") else ("FailedScheduling", "Started")
         elif _earlier(job):
             reasons = ("Preempted",)

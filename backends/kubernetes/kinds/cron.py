@@ -25,7 +25,7 @@ _CRON = shape(
 
 
 def _newest(job: KubernetesObject) -> KubernetesObject:
-    """Return the newest job of a CronJob; one that nobody has looked at where it has made none."""
+    """Return the newest job of a CronJob; if it has made none, one without a status."""
     if made := children_of(job):
         return made[-1]
     spec = dig(job, "spec", "jobTemplate", "spec") or {}

@@ -117,7 +117,7 @@ class JobSets(JobSetForm, ObservedJobs):
 
     def replica_of(self, pod: KubernetesObject) -> Replica:
         named = dig(pod, "metadata", "labels") or {}
-        # The role as it was launched, of which the replicated job's name has only small letters, digits and -.
+        # The name of a replicated job is that of the role in lower case, without other characters than digits and -.
         role = named.get(labels.ROLE_NAME) or named.get(_ROLE) or main_container(pod)
         return Replica(role, index_of(pod))
 
