@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -36,19 +37,22 @@ def fill(terminal: Terminal, values: dict[str, str]) -> None:
 
 def go_to(terminal: Terminal, name: str) -> None:
     """Walk to a field with tab: at once where it is on the screen, else field by field."""
+    at_once = True
     for _ in range(60):
         text = terminal.text()
         found = re.search(r"^▌(\S+)", text, re.MULTILINE)
         here = found[1] if found else ""
         if here == name:
             return
-        if found:
-            below = re.findall(r"^ ([a-z]\S*)", text[found.end() :], re.MULTILINE)
-            if name in below:
-                # All at once: the form is drawn once.
-                terminal.press("\t" * (below.index(name) + 1))
-                terminal.wait(lambda _: focused_field(terminal) == name)
-                return
+        below = re.findall(r"^ ([a-z]\S*)", text[found.end() :], re.MULTILINE) if found and at_once else []
+        if name in below:
+            # All at once: the form is drawn once.
+            terminal.press("\t" * (below.index(name) + 1))
+            with contextlib.suppress(AssertionError):
+                terminal.wait(lambda _: focused_field(terminal) == name, PATIENCE / 2)
+            # Where rows came meanwhile, another field has the focus.
+            at_once = False
+            continue
         terminal.press("tab")
         # A moment lies between the end of one field's mark and the begin of the next one's.
         terminal.wait(lambda _, here=here: focused_field(terminal) not in ("", here))
