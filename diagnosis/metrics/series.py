@@ -7,8 +7,8 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import accumulate, compress
-from operator import sub
+from itertools import accumulate, chain, compress
+from operator import add, sub
 from typing import NamedTuple
 
 MOST_BUCKETS = 2_000
@@ -124,6 +124,7 @@ class Series:
             self.best_high = value
         if not -LARGEST <= step <= LARGEST:
             step = bounded(step)
+        summed = value if -LARGEST <= value <= LARGEST else bounded(value)
         cells = self.cells
         if self._filled >= self.width:
             if len(cells) >= MOST_BUCKETS * _WIDTH:
@@ -131,7 +132,7 @@ class Series:
                 cells = self.cells
             self._filled = 1
             if finite:
-                cells.extend((step, time, value, value, value, bounded(value), 1.0, 0.0))
+                cells.extend((step, time, value, value, value, summed, 1.0, 0.0))
             else:
                 cells.extend((step, time, math.nan, math.nan, value, 0.0, 0.0, 1.0))
             return
@@ -145,7 +146,7 @@ class Series:
         if not cells[_COUNT] or value > cells[_HIGH]:
             cells[_HIGH] = value
         cells[_LAST] = value
-        cells[_SUM] += bounded(value)
+        cells[_SUM] += summed
         cells[_COUNT] += 1.0
 
     def buckets(self) -> Iterator[Bucket]:
@@ -180,16 +181,20 @@ class Series:
 
     def _halve(self) -> None:
         """Make a bucket of each two."""
-        new = array("d")
-        pairs = list(self.buckets())
-        for first, second in zip(pairs[::2], pairs[1::2], strict=True):
-            full = [bucket for bucket in (first, second) if bucket.count]
-            low = min((bucket.low for bucket in full), default=math.nan)
-            high = max((bucket.high for bucket in full), default=math.nan)
-            last = full[-1].last if full else second.last
-            counts = (first.sum + second.sum, first.count + second.count, first.gaps + second.gaps)
-            new.extend((second.step, second.time, low, high, last, *counts))
-        self.cells = new
+        steps, times, lows, highs, lasts, sums, counts, gaps = ((of[::2], of[1::2]) for of in self.columns())
+        # A bucket without a finite value has nan as its least and greatest one.
+        columns = (
+            steps[1],
+            times[1],
+            [second if second < first or first != first else first for first, second in zip(*lows, strict=True)],
+            [second if second > first or first != first else first for first, second in zip(*highs, strict=True)],
+            [
+                first if first_count and not second_count else second
+                for first, second, first_count, second_count in zip(*lasts, *counts, strict=True)
+            ],
+            *(map(add, *pair) for pair in (sums, counts, gaps)),
+        )
+        self.cells = array("d", chain.from_iterable(zip(*columns, strict=True)))
         self.width *= 2
 
 
