@@ -299,14 +299,11 @@ def _binned(buckets: Sequence[tuple[float, ...]], low: float, high: float, count
 
 def sparkline(series: Series, width: int) -> str:
     """Return a series in one row of `▁` to `▇`, from its least to its greatest mean; empty without a finite value."""
-    means = [value for value in series.means() if value == value]
-    if not means:
+    values = series.means_of_parts(width)
+    if not values:
         return ""
-    width = min(width, len(means))
-    parts = [means[number * len(means) // width : (number + 1) * len(means) // width] for number in range(width)]
-    values = [sum(part) / len(part) for part in parts]
     low, high = min(values), max(values)
     # A smaller range, relative to the values, is rounding noise and is drawn flat.
     if high - low <= _ROUNDING * max(abs(low), abs(high)):
-        return "▄" * width
+        return "▄" * len(values)
     return "".join("▁▂▃▄▅▆▇"[int((value - low) / (high - low) * 6.999)] for value in values)

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from itertools import accumulate, chain, compress
+from itertools import accumulate, chain, compress, pairwise
 from operator import add, sub
 from typing import NamedTuple
 
@@ -170,6 +170,12 @@ class Series:
         """Return the mean of each bucket; nan where it has no finite value."""
         sums, counts = self.cells[_WIDTH + _SUM :: _WIDTH], self.cells[_WIDTH + _COUNT :: _WIDTH]
         return [total / count if count else math.nan for total, count in zip(sums, counts, strict=True)]
+
+    def means_of_parts(self, count: int) -> list[float]:
+        """Return the means of ``count`` equal parts; parts without a finite value are left out."""
+        sums, counts = self.cells[_WIDTH + _SUM :: _WIDTH], self.cells[_WIDTH + _COUNT :: _WIDTH]
+        parts = [slice(*bounds) for bounds in pairwise(len(self) * number // count for number in range(count + 1))]
+        return [sum(sums[part]) / values for part in parts if (values := sum(counts[part]))]
 
     def smoothed(self, smoothing: Smoothing) -> list[float]:
         """Return the smoothed mean of each bucket; nan where it has no finite value."""

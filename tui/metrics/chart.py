@@ -76,12 +76,9 @@ class ChartView(Widget):
         if not self._series:
             return Text(" No values yet", STYLES.faint)
         options = replace(self._options, ascii=glyphs_of(self.app) is glyphs.ASCII)
-        text = Text(no_wrap=True, end="")
-        for number, row in enumerate(draw_chart(self._series, width, height, options, self._letters or None)):
-            text.append("\n" if number else "")
-            for span in row:
-                text.append(span.text, _style(span))
-        return text
+        rows = draw_chart(self._series, width, height, options, self._letters or None)
+        lines = (Text(no_wrap=True, end="").append_tokens((span.text, _style(span)) for span in row) for row in rows)
+        return Text("\n", no_wrap=True, end="").join(lines)
 
 
 class ChartPane(Pane):
