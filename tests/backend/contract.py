@@ -328,7 +328,7 @@ class SchedulerContract:
     def test_wrong_stream_role_or_replica_is_an_error(self, jobs, scheduler):
         app_id = jobs.finish("exit 0")
         wrong = [("worker", 0, "nonsense", "combined"), ("no-such-role", 0, None, "worker"), ("worker", 5, None, "0")]
-        wrong += [("worker", 0, stream, "") for stream in set(Stream) - set(scheduler.capabilities.log_streams)]
+        wrong += [("worker", 0, stream, "combined") for stream in set(Stream) - set(scheduler.capabilities.log_streams)]
         for role, k, stream, words in wrong:
             with pytest.raises(ValueError, match=words):
                 scheduler.log_iter(app_id, role, k, streams=stream)
