@@ -244,15 +244,16 @@ class JobTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def show_progress(self, progress: Mapping[str, RowProgress]) -> None:
         """Show how far jobs are."""
+        changed = {handle for handle, known in progress.items() if self._progress.get(handle) != known}
         self._progress.update(progress)
         for handle in self._progress.keys() - self._rows.keys():
             del self._progress[handle]
         if self._by_progress:
             with self._cursor_kept():
-                for handle in progress.keys() & self._rows.keys():
+                for handle in changed & self._rows.keys():
                     self._order.put(self._rows[handle])
             self._draw_changed(set())
-        self._draw_lines(self._differing_lines())
+        self._draw_lines([y for y, handle in self._drawn.items() if handle in changed and y < self.size.height])
 
     @property
     def cursor_stall(self) -> float | None:
